@@ -8,7 +8,7 @@ import { release } from '../../shared/locks/release.ts';
 import { type Clock, systemClock } from '../../shared/surroundings/clock.ts';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call } from '../support/emulators/aws.ts';
-import { IdleTime } from '../support/time/idle-time.ts';
+import { IdleTime } from '../support/time/clock.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 
 const TENANTS = 20;

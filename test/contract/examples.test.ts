@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { replay, type Step } from '../../contract/examples/replay.ts';
 import { SCENARIOS } from '../../contract/examples.ts';
 import { ROUTES } from '../../contract/routes.ts';
-import { wholeApi } from '../support/worlds/whole-api.ts';
+import { wholeApi } from '../support/worlds/client-worlds.ts';
 
 let stop = async () => {};
 afterEach(() => stop());

@@ -4,11 +4,11 @@ import { alarms as everyAlarm } from '../../infrastructure/alarms.ts';
 import {
   CAPABILITIES,
   type Capability,
+  functions,
   functionsOf,
   lambdas,
   ofType,
   STAGE,
-  TABLES,
   withParameters,
 } from '../support/stack/template.ts';
 
@@ -66,68 +66,27 @@ describe('alarms', () => {
     },
   );
 
-  it('alarms exist for faults, for throttled functions and for throttled tables', () => {
-    expect(alarms().find(({ id }) => id === 'FaultsAlarm')).toMatchObject({
-      Namespace: 'Holdfast',
-      MetricName: 'Faults',
-      Dimensions: [{ Name: 'service', Value: `holdfast-${STAGE}` }],
+  it('an alarm exists for each function that is throttled, and for each table with its index', () => {
+    const throttles = alarms().filter(({ id }) => id.endsWith('ThrottlesAlarm'));
+    const watched = throttles.flatMap(({ id }) => metrics(id));
+    const ofFunctions = watched.filter(({ Namespace }) => Namespace === 'AWS/Lambda');
+    expect(ofFunctions.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'Throttles'));
+    expect(inOrder(ofFunctions.map(({ Dimensions }) => Dimensions[0]?.Value))).toEqual(
+      inOrder(lambdas().map(({ logicalId }) => ({ Ref: logicalId }))),
+    );
+    const places = ofType('AWS::DynamoDB::Table').flatMap(([, { Properties }]) => {
+      const indexes: { IndexName: string }[] = Properties.GlobalSecondaryIndexes ?? [];
+      return [Properties.TableName, ...indexes.map(({ IndexName }) => `${Properties.TableName} ${IndexName}`)];
     });
-    const throttledOf = (id: string) => metrics(id).map(({ MetricName, Dimensions }) => [MetricName, Dimensions]);
-    const readAndWrite = (dimensions: object) => [
-      ['ReadThrottleEvents', dimensions],
-      ['WriteThrottleEvents', dimensions],
-    ];
-    const byFunction = {
-      leases: ['LeaseThrottlesAlarm', 'OperatorThrottlesAlarm'],
-      once: ['OnceThrottlesAlarm'],
-      commits: ['CommitThrottlesAlarm'],
-      nameservice: ['NameserviceThrottlesAlarm'],
-      expiry: ['ExpiryThrottlesAlarm'],
-      contract: ['ContractThrottlesAlarm'],
-    };
-    const byTable = {
-      leases: 'LeasesTableThrottlesAlarm',
-      commits: 'CommitsTableThrottlesAlarm',
-      nameservice: 'NameserviceTableThrottlesAlarm',
-    };
-    for (const capability of CAPABILITIES) {
-      const throttles = byFunction[capability].flatMap(metrics);
-      expect(throttles.map(({ MetricName }) => MetricName)).toEqual(functionsOf(capability).map(() => 'Throttles'));
-      expect(inOrder(throttles.map(({ Dimensions }) => Dimensions[0]?.Value))).toEqual(inOrder(refs(capability)));
-    }
-    for (const capability of WITH_TABLE) {
-      const table = [{ Name: 'TableName', Value: TABLES[capability] }];
-      const Value = capability === 'nameservice' ? 'gsi1-kind' : 'by-execution';
-      const index = [...table, { Name: 'GlobalSecondaryIndexName', Value }];
-      expect(throttledOf(byTable[capability])).toEqual(
-        (capability === 'commits' ? [table] : [table, index]).flatMap(readAndWrite),
-      );
-    }
-    const waiters = [{ Name: 'TableName', Value: TABLES.waiters }];
-    const index = { Name: 'GlobalSecondaryIndexName', Value: 'by-execution' };
-    expect(throttledOf('WaitersTableThrottlesAlarm')).toEqual([waiters, [...waiters, index]].flatMap(readAndWrite));
-  });
-
-  it('alarms exist for what callers feel: errors of the API, slow heartbeats and releases, and the oldest waiter', () => {
-    const api = [{ Name: 'ApiId', Value: { Ref: 'HttpApi' } }];
-    expect(metrics('ApiErrorsAlarm')).toEqual(
-      ['5xx', 'Count'].map((MetricName) => ({ Namespace: 'AWS/ApiGateway', MetricName, Dimensions: api })),
-    );
-    expect(queries('LeaseLatencyAlarm').flatMap(({ MetricStat }) => MetricStat ?? [])).toEqual(
-      ['Heartbeat', 'Release'].map((name) => ({
-        Metric: {
-          Namespace: 'AWS/Lambda',
-          MetricName: 'Duration',
-          Dimensions: [{ Name: 'FunctionName', Value: { Ref: `${name}LambdaFunction` } }],
-        },
-        Period: 300,
-        Stat: 'p99',
-      })),
-    );
-    const [oldest] = alarms(withParameters({ waiterOverdueSeconds: '600' })).filter(
-      ({ id }) => id === 'OldestWaiterAlarm',
-    );
-    expect(oldest).toMatchObject({ MetricName: 'OldestTicketAgeSeconds', Statistic: 'Maximum', Threshold: '600' });
+    const ofTables = watched.filter(({ Namespace }) => Namespace === 'AWS/DynamoDB');
+    for (const name of ['ReadThrottleEvents', 'WriteThrottleEvents'])
+      expect(
+        inOrder(
+          ofTables
+            .filter(({ MetricName }) => MetricName === name)
+            .map(({ Dimensions }) => Dimensions.map(({ Value }) => Value).join(' ')),
+        ),
+      ).toEqual(inOrder(places));
   });
 
   it('alarms are by default those that page alone, and all or none if the parameter says so', () => {

@@ -2,8 +2,13 @@ import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
-import { type CloudFormationDouble, startCloudFormation } from '../support/stack/cloudformation.ts';
-import { artifact, consenting, ORDER } from '../support/stack/deployment.ts';
+import {
+  artifact,
+  type CloudFormationDouble,
+  consenting,
+  ORDER,
+  startCloudFormation,
+} from '../support/stack/cloudformation.ts';
 import { released } from '../support/stack/template.ts';
 
 let double: CloudFormationDouble;

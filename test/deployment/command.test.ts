@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deployCommand, liftFencesCommand } from '../../deployment/commands.ts';
 import { mergedTags, readRequest } from '../../deployment/request.ts';
+import { printed } from '../support/stack/cloudformation.ts';
 import { released } from '../support/stack/template.ts';
-import { aFew } from '../support/time/rounds.ts';
 
 const EMPTY = {
   ...{ stage: 'prod', parameters: [], reset: [], tags: [], untag: [] },
@@ -127,8 +128,14 @@ describe('the commands', () => {
     [['deploy', '--stage', 'a', '--region', ''], '--region is empty'],
     [['deploy', '--colour', 'a'], "Unknown option '--colour'"],
   ];
-  it.each(aFew(3, wrong))('the command %j is refused with 64, and asks nothing of AWS', async (args, words) => {
-    const { code, output } = await run(args);
+  /** Runs a command in this process, without a region. */
+  const called = ([name = '', ...args]: string[], env: Record<string, string> = {}) =>
+    printed(() => (name === 'deploy' ? deployCommand('release', args) : liftFencesCommand(args)), {
+      ...{ AWS_ENDPOINT_URL: endpoint, AWS_REGION: undefined, AWS_DEFAULT_REGION: undefined, ...env },
+    });
+
+  it.each(wrong)('the command %j is refused with 64, and asks nothing of AWS', async (args, words) => {
+    const { code, output } = await called(args);
     expect(output).toContain(words);
     expect(code).toBe(64);
     expect(asked).toEqual([]);
@@ -154,12 +161,11 @@ describe('the commands', () => {
     expect(code).toBe(64);
   });
 
-  const regions: [NodeJS.ProcessEnv, string][] = [
+  it.each<[Record<string, string>, string]>([
     [{ AWS_REGION: 'EU-West-1' }, 'EU-West-1'],
     [{ AWS_REGION: '', AWS_DEFAULT_REGION: 'eu_west_1' }, 'eu_west_1'],
-  ];
-  it.each(aFew(1, regions))('the command %j is refused with 64', async (env, region) => {
-    const { code, output } = await run(['lift-fences', '--table', 'a'], env);
+  ])('the command is refused with 64 if the environment is %j', async (env, region) => {
+    const { code, output } = await called(['lift-fences', '--table', 'a'], env);
     expect(output).toContain(`there is no region '${region}'`);
     expect(code).toBe(64);
     expect(asked).toEqual([]);

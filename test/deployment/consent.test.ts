@@ -1,16 +1,15 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type CloudFormationDouble, startCloudFormation } from '../support/stack/cloudformation.ts';
+import { PassThrough } from 'node:stream';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ask } from '../../deployment/ask.ts';
+import { deployCommand, drainCommand, parametersCommand, resumeCommand } from '../../deployment/commands.ts';
+import { type CloudFormationDouble, printed, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { released } from '../support/stack/template.ts';
-
-/** Runs a command of the release in this folder: its name, the folder, and its arguments. */
-const PROGRAM = `import * as commands from './deployment/commands.ts';
-const [name, folder, ...args] = process.argv.slice(1);
-process.exit(await (name === 'deployCommand' ? commands.deployCommand(folder, args) : commands[name](args)));`;
+import { aFew } from '../support/time/rounds.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -26,107 +25,93 @@ let double: CloudFormationDouble;
 beforeEach(async () => {
   double = await startCloudFormation(released);
 });
-afterEach(() => double.stop());
-
-const environment = () => ({
-  ...{ PATH: process.env.PATH, HOME: '/nonexistent', AWS_ENDPOINT_URL: double.url, AWS_REGION: 'eu-west-1' },
-  ...{ AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' },
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await double.stop();
 });
 
-const WITH_PID = `console.log('pid', process.pid); ${PROGRAM.replace(/^import \* as commands from '(.*)';/, "const commands = await import('$1');")}`;
-
-const words = (name: string, args: string[], program = PROGRAM) => [
-  ...['--input-type=module', '-e', program, name, folder, ...args],
-];
-
-/** Runs a command without a terminal. */
-const run = (name: string, ...args: string[]) =>
-  new Promise<{ code: number | null; output: string }>((resolve) => {
-    const settings = { env: environment() };
-    const child = execFile(process.execPath, words(name, args), settings, (_, stdout, stderr) =>
-      resolve({ code: child.exitCode, output: stdout + stderr }),
-    );
-  });
-
-/** Types a text at a terminal, sends a signal to the process of the command, or closes the terminal. */
-type Answer = { text: string } | { signal: NodeJS.Signals } | 'closes';
-
-/** Runs a command at a new terminal, and answers the question of the command. */
-const answerAtTerminal = (answer: Answer, name: string, ...args: string[]) =>
-  new Promise<{ code: number | null; output: string }>((resolve) => {
-    const quoted = [process.execPath, ...words(name, args, WITH_PID)].map(
-      (word) => `'${word.replaceAll("'", "'\\''")}'`,
-    );
-    const child = spawn('script', ['-qfec', quoted.join(' '), '/dev/null'], { env: environment(), stdio: 'pipe' });
-    let output = '';
-    let isAnswered = false;
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      output += text;
-      if (isAnswered || !output.includes('[y/N]')) return;
-      isAnswered = true;
-      if (answer === 'closes') child.kill('SIGKILL');
-      else if ('text' in answer) child.stdin.write(answer.text);
-      else process.kill(Number(/pid (\d+)/.exec(output)?.[1]), answer.signal);
-    });
-    child.on('close', (code) => resolve({ code, output }));
-  });
-const runAtTerminal = (line: string, name: string, ...args: string[]) =>
-  answerAtTerminal({ text: `${line}\n` }, name, ...args);
-
+const ENVIRONMENT = {
+  ...{ HOME: '/nonexistent', AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' },
+};
 const executed = () => double.actions.filter((action) => action === 'ExecuteChangeSet');
 
+it.each([
+  ...['', 'n', 'yess'].map((answer) => [answer, false] as const),
+  ...['y', 'YES'].map((answer) => [answer, true] as const),
+])("the answer '%s' to the question of a command means %s", async (answer, isYes) => {
+  const stdin = new PassThrough();
+  vi.spyOn(process, 'stdin', 'get').mockReturnValue(stdin as never);
+  const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  const asked = ask('Deploy these changes?');
+  stdin.write(`${answer}\n`);
+  expect(await asked).toBe(isYes);
+  expect(write.mock.calls.join()).toContain('Deploy these changes? [y/N]');
+});
+
 describe('a deployment at a terminal', () => {
-  it.each(['', 'n', 'yess'])(
-    "a deployment at a terminal changes no stack and exits with 1 if the answer is '%s'",
-    async (answer) => {
-      const { code, output } = await runAtTerminal(answer, 'deployCommand', '--stage', 'prod');
-      expect(output).toContain('Deploy these changes? [y/N]');
-      expect(code, output).toBe(1);
-      expect(executed()).toEqual([]);
-    },
-  );
+  /** Runs a command of the release in this folder: the folder, and the arguments of the command. */
+  const PROGRAM = `console.log('pid', process.pid); const { deployCommand } = await import('./deployment/commands.ts');
+    const [folder, ...args] = process.argv.slice(1); process.exit(await deployCommand(folder, args));`;
 
-  it.each(['y', 'YES'])(
-    'a deployment at a terminal goes on, also for a new stack without --create, if the answer is %s',
-    async (answer) => {
-      const { code, output } = await runAtTerminal(answer, 'deployCommand', '--stage', 'prod');
-      expect(code, output).toBe(0);
-      expect(double.stacks.get('holdfast-prod')?.status).toBe('UPDATE_COMPLETE');
-    },
-  );
+  /** Types a text at the terminal, sends a signal to the process of the command, or closes the terminal. */
+  type Answer = { text: string } | { signal: NodeJS.Signals } | 'closes';
 
-  it.each<[string, Answer]>([
+  /** Deploys at a new terminal, and answers the question of the command. */
+  const answerAtTerminal = (answer: Answer) =>
+    new Promise<{ code: number | null; output: string }>((resolve) => {
+      const words = ['--input-type=module', '-e', PROGRAM, folder, '--stage', 'prod'];
+      const quoted = [process.execPath, ...words].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+      const env = { PATH: process.env.PATH, AWS_ENDPOINT_URL: double.url, ...ENVIRONMENT };
+      const child = spawn('script', ['-qfec', quoted.join(' '), '/dev/null'], { env, stdio: 'pipe' });
+      let output = '';
+      let isAnswered = false;
+      child.stdout.setEncoding('utf8').on('data', (text) => {
+        output += text;
+        if (isAnswered || !output.includes('[y/N]')) return;
+        isAnswered = true;
+        if (answer === 'closes') child.kill('SIGKILL');
+        else if ('text' in answer) child.stdin.write(answer.text);
+        else process.kill(Number(/pid (\d+)/.exec(output)?.[1]), answer.signal);
+      });
+      child.on('close', (code) => resolve({ code, output }));
+    });
+
+  it('a deployment at a terminal goes on after a yes, also for a new stack without --create', async () => {
+    const { code, output } = await answerAtTerminal({ text: 'y\n' });
+    expect(code, output).toBe(0);
+    expect(double.stacks.get('holdfast-prod')?.status).toBe('UPDATE_COMPLETE');
+  });
+
+  const INTERRUPTIONS: [string, Answer][] = [
     ['Ctrl-C', { text: '\x03' }],
     ['Ctrl-D', { text: '\x04' }],
     ['SIGINT', { signal: 'SIGINT' }],
     ['SIGTERM', { signal: 'SIGTERM' }],
-  ])('a deployment that is interrupted at the question by %s leaves no change set and no stack', async (_, answer) => {
-    const { code, output } = await answerAtTerminal(answer, 'deployCommand', '--stage', 'prod');
-    expect(code, output).toBe(1);
-    expect(double.actions).toContain('CreateChangeSet');
-    expect(double.changeSets()).toBe(0);
-    expect([...double.stacks.keys()]).toEqual([]);
-    expect(executed()).toEqual([]);
-  });
-
-  it('a deployment whose terminal is closed at the question leaves no change set and no stack', async () => {
-    await answerAtTerminal('closes', 'deployCommand', '--stage', 'prod');
-    await expect.poll(() => [double.changeSets(), ...double.stacks.keys()]).toEqual([0]);
-    expect(double.actions).toContain('DeleteStack');
-    expect(executed()).toEqual([]);
-  });
-
-  it('a deployment at a terminal needs --create for a new stack if --yes leaves the question out', async () => {
-    const { code, output } = await runAtTerminal('', 'deployCommand', '--stage', 'prod', '--yes');
-    expect(output).toContain('To create the stack, add --create');
-    expect(code).toBe(64);
-  });
+    ['the end of the terminal', 'closes'],
+  ];
+  it.each(aFew(1, INTERRUPTIONS))(
+    'a deployment that is interrupted at the question by %s leaves no change set and no stack',
+    async (_, answer) => {
+      const { code, output } = await answerAtTerminal(answer);
+      if (answer !== 'closes') expect(code, output).toBe(1);
+      await expect.poll(() => [double.changeSets(), ...double.stacks.keys()]).toEqual([0]);
+      expect(double.actions).toEqual(expect.arrayContaining(['CreateChangeSet', 'DeleteStack']));
+      expect(executed()).toEqual([]);
+    },
+  );
 });
 
 describe('a command without a terminal', () => {
+  const COMMANDS = {
+    deployCommand: (args: string[]) => deployCommand(folder, args),
+    ...{ drainCommand, parametersCommand, resumeCommand },
+  };
+  const ELSEWHERE = { AWS_ENDPOINT_URL_DYNAMODB: undefined, AWS_ENDPOINT_URL_S3: undefined };
+  const run = (name: keyof typeof COMMANDS, ...args: string[]) =>
+    printed(() => COMMANDS[name](args), { ...ENVIRONMENT, ...ELSEWHERE, AWS_ENDPOINT_URL: double.url });
+
   it('a command without a terminal is refused without --yes before AWS is asked, and --plan needs none', async () => {
-    const names = ['deployCommand', 'drainCommand', 'resumeCommand'];
-    for (const name of names) {
+    for (const name of ['deployCommand', 'drainCommand', 'resumeCommand'] as const) {
       const { code, output } = await run(name, '--stage', 'prod');
       expect(output, name).toContain('there is no terminal to ask at: add --yes');
       expect(code, name).toBe(64);
@@ -150,7 +135,7 @@ describe('a command without a terminal', () => {
   });
 
   it('a command without a terminal is refused for another account than the one that it names', async () => {
-    for (const name of ['deployCommand', 'parametersCommand']) {
+    for (const name of ['deployCommand', 'parametersCommand'] as const) {
       const args = name === 'deployCommand' ? ['--plan'] : [];
       const { code, output } = await run(name, '--stage', 'prod', '--account', '444455556666', ...args);
       expect(output).toContain('for account 111122223333, not for account 444455556666. Nothing was changed');

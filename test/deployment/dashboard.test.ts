@@ -11,6 +11,11 @@ interface Drawn {
   title: string;
   metrics: (string | Record<string, unknown>)[][];
 }
+interface Watched {
+  Namespace: string;
+  MetricName: string;
+  Dimensions: { Name: string; Value: string }[];
+}
 interface Placed {
   x: number;
   y: number;
@@ -55,7 +60,7 @@ interface Directive {
 }
 
 describe('the dashboard', () => {
-  it('the dashboard draws of Holdfast only metrics that the functions write, under the dimensions that they write', async () => {
+  it('the dashboard and the alarms have of Holdfast only metrics that the functions write, with their dimensions', async () => {
     vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
     vi.stubEnv('SERVICE_NAME', `holdfast-${STAGE}`);
     vi.stubEnv('LOG_LEVEL', 'INFO');
@@ -66,6 +71,22 @@ describe('the dashboard', () => {
     const drawn = all().filter(([namespace]) => namespace === 'Holdfast');
     expect(drawn.length).toBeGreaterThan(30);
     for (const metric of drawn) expect([...written]).toContain(asText(metric));
+    // Alarms of one function are for each function.
+    const names = [...written].map((metric) => metric.replace(/ function \w+$/, ' function'));
+    const watched = ofType('AWS::CloudWatch::Alarm', withParameters({ alarms: 'all' })).flatMap(
+      ([, { Properties }]): Watched[] =>
+        Properties.Metrics?.flatMap(
+          ({ MetricStat }: { MetricStat?: { Metric: Watched } }) => MetricStat?.Metric ?? [],
+        ) ?? [Properties],
+    );
+    for (const { Namespace, MetricName, Dimensions } of watched.filter((one) => one.Namespace === 'Holdfast'))
+      expect(names).toContain(
+        asText([
+          Namespace,
+          MetricName,
+          ...Dimensions.flatMap(({ Name, Value }) => (Name === 'function' ? Name : [Name, Value])),
+        ]),
+      );
   });
 
   it('the dashboard draws of AWS only functions, tables, indexes and the API of the stack', () => {
@@ -157,5 +178,6 @@ async function callEverything(): Promise<void> {
     steps.stop();
   }
   const expired = Object.fromEntries(KINDS.map((kind) => [kind, { count: 1, oldestAgeSeconds: 1 }]));
-  measurer(new ManualClock(), 10)({ expired, neverDeletable: 0, heldByNamespace: [] } as never);
+  const heldByNamespace = [{ namespace: 'team-a', leases: 11 }];
+  measurer(new ManualClock(), 10)({ expired, neverDeletable: 1, heldByNamespace } as never);
 }

@@ -4,9 +4,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy, type Observer } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
 import { testClient, watch } from '../support/emulators/aws.ts';
-import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
-import { artifact, consenting, ORDER } from '../support/stack/deployment.ts';
+import {
+  artifact,
+  type CloudFormationDouble,
+  consenting,
+  idOf,
+  ORDER,
+  startCloudFormation,
+} from '../support/stack/cloudformation.ts';
 import { released, withParameters } from '../support/stack/template.ts';
+import { counting, isFull } from '../support/time/rounds.ts';
 
 const NAME = 'holdfast-prod';
 let double: CloudFormationDouble;
@@ -59,14 +66,16 @@ describe('the protection of the tables', () => {
 
   it('the protection of the tables is on after the next deployment, wherever the first was interrupted', async () => {
     const left: unknown[] = [];
-    for (let nth = 1; !(await interruptedAt(nth)); nth += 1) {
+    for (const nth of counting()) {
+      if (await interruptedAt(nth)) break;
       left.push(protection());
       await run();
       expect(protection(), `interrupted at ${nth}`).toBe('true');
       double.stacks.clear();
     }
+    expect(left.length).toBeGreaterThan(isFull ? 8 : 2);
+    if (!isFull) return;
     expect(new Set(left)).toEqual(new Set([undefined, 'pending', 'true']));
-    expect(left.length).toBeGreaterThan(8);
     expect(said).toContain('The first deployment was interrupted before it protected the tables from deletion');
   });
 

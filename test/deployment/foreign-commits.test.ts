@@ -1,13 +1,18 @@
 import { DeleteTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { deploy } from '../../deployment/deploy.ts';
+import type { Order } from '../../deployment/request.ts';
 import type { Values } from '../../deployment/values.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { newTable, testClient } from '../support/emulators/aws.ts';
-import { type CloudFormationDouble, startCloudFormation } from '../support/stack/cloudformation.ts';
+import {
+  artifact,
+  type CloudFormationDouble,
+  consenting,
+  ORDER,
+  startCloudFormation,
+} from '../support/stack/cloudformation.ts';
 import { released } from '../support/stack/template.ts';
-
-const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
 
 let double: CloudFormationDouble;
 let commitsTable: string;
@@ -19,25 +24,13 @@ afterEach(() => double.stop());
 
 /** What the operator read. */
 let said: string[];
-const deployed = async (given: Values) => {
+const run = (order: Partial<Order>) => {
   said = [];
-  const order = {
-    stage: 'prod',
-    given,
-    reset: [],
-    tags: [],
-    untag: [],
-    allowedChanges: ['commitProtocol'],
-    mayCreate: true,
-    isPlan: false,
-  };
-  const observer = {
-    say: (line: string) => void said.push(line),
-    onChanges: () => {},
-    onEvent: () => {},
-    confirm: async () => true,
-  };
-  await deploy({ ...double.aws, dynamodb }, { artifact, order }, observer);
+  const own = { ...ORDER, allowedChanges: ['commitProtocol'], ...order };
+  return deploy({ ...double.aws, dynamodb }, { artifact, order: own }, consenting(said));
+};
+const deployed = async (given: Values) => {
+  await run({ given });
   return double.stacks.get('holdfast-prod')?.parameters.commitProtocol;
 };
 
@@ -63,11 +56,13 @@ describe('a deployment of commitProtocol=native', () => {
   });
 
   it('a deployment of commitProtocol=native looks for the records in the table of its own, too', async () => {
-    await deployed({});
-    commitsTable = await newTable('commits', 'holdfast-prod-commits');
+    await run({ stage: 'own-table' });
+    commitsTable = await newTable('commits', 'holdfast-own-table-commits');
+    onTestFinished(async () => void (await dynamodb.send(new DeleteTableCommand({ TableName: commitsTable }))));
     await putRecord('log/7.json');
-    await expect(deployed({ commitProtocol: 'native' })).rejects.toThrow('log/7.json is in table holdfast-prod-commits');
-    await dynamodb.send(new DeleteTableCommand({ TableName: commitsTable }));
+    await expect(run({ stage: 'own-table', given: { commitProtocol: 'native' } })).rejects.toThrow(
+      'log/7.json is in table holdfast-own-table-commits',
+    );
   });
 
   it('a deployment of commitProtocol=native goes on once all records of other clients have expired, and next to the records of Holdfast', async () => {

@@ -1,8 +1,8 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { liftFencesCommand } from '../../deployment/commands.ts';
 import { liftFences } from '../../deployment/lift-fences.ts';
 import { useOf } from '../../deployment/table-use.ts';
 import { acquire } from '../../shared/locks/acquire.ts';
@@ -10,6 +10,7 @@ import { breakGrant } from '../../shared/locks/break.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call } from '../support/emulators/aws.ts';
+import { printed } from '../support/stack/cloudformation.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 import { poolWorld } from '../support/worlds/permits.ts';
@@ -26,20 +27,15 @@ describe('the command that lifts fences', () => {
 
   /** @param aheadMs how far the clock of the operator's machine is ahead */
   async function lift(table: string, { aheadMs = 0, options = [] as string[] } = {}) {
-    const clock = `const { now } = Date; Date.now = () => now() + ${aheadMs};`;
+    const { now } = Date;
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs);
     const env = {
-      ...{ PATH: process.env.PATH, HOME: '/nonexistent', AWS_REGION: 'us-east-1' },
-      ...{ AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' },
+      AWS_REGION: 'us-east-1',
       AWS_ENDPOINT_URL_STS: `http://127.0.0.1:${(sts.address() as AddressInfo).port}`,
-      AWS_ENDPOINT_URL_DYNAMODB: process.env.AWS_ENDPOINT_URL_DYNAMODB,
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clock)}`,
     };
-    const args = ['deployment/main.ts', 'lift-fences', '--table', table, ...options];
-    return new Promise<{ code: number | null; output: string }>((resolve) => {
-      const child = execFile(process.execPath, args, { env }, (_, stdout, stderr) =>
-        resolve({ code: child.exitCode, output: stdout + stderr }),
-      );
-    });
+    const lifted = await printed(() => liftFencesCommand(['--table', table, ...options]), env);
+    clock.mockRestore();
+    return lifted;
   }
 
   it('the command that lifts fences prints how to break the bound leases that came back', async () => {

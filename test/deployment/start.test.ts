@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundle } from '../../build/bundle.ts';
+import { aFew } from '../support/time/rounds.ts';
 
 const SOURCES = ['functions/leases/acquire.ts', 'functions/nameservice/publish.ts', 'functions/expiry/report.ts'];
 
@@ -23,7 +24,7 @@ const LOADER = `
   console.log(JSON.stringify({ exported: Object.keys(exported), files, ofNode: process.moduleLoadList }));
 `;
 
-describe.each(SOURCES)('the bundle of %s', (source) => {
+describe.each(aFew(1, SOURCES))('the bundle of %s', (source) => {
   it('a function loads one file beside index.mjs at its start, and does not load node:util', async () => {
     const target = join(folder, source);
     await bundle(source, target);

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runExamples } from '../support/programs/examples.ts';
-import { wholeApi } from '../support/worlds/whole-api.ts';
+import { wholeApi } from '../support/worlds/client-worlds.ts';
 
 let stop = async () => {};
 afterEach(() => stop());

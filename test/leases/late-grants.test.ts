@@ -6,7 +6,7 @@ import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import type { Fault } from '../support/emulators/aws.ts';
 import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
 import { unsigned } from '../support/emulators/unsigned.ts';
-import { lateWrites } from '../support/faults/late-writes.ts';
+import { lateWrites } from '../support/faults/cuttable.ts';
 import { networkError } from '../support/faults/network.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { aFew } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { steadyLineWorld } from '../support/worlds/steady-line.ts';
+import { steadyLineWorld } from '../support/worlds/line.ts';
 
 // A call in line takes an expired lease over with one transfer, which grants the lease to itself.
 

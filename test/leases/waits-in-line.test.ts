@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { steadyLineWorld } from '../support/worlds/steady-line.ts';
+import { steadyLineWorld } from '../support/worlds/line.ts';
 
 // What a call in line for a lease does by what it sees, if a call in line for a permit does otherwise (test/line/looks.ts).
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { before as beforeStep, stepped } from '../support/faults/steps.ts';
+import { before as beforeStep, stepped } from '../support/faults/mortal.ts';
 import { aFew } from '../support/time/rounds.ts';
 import type { Grant, LineWorld } from './world.ts';
 

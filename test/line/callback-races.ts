@@ -5,7 +5,7 @@ import { acquire as acquireOrPark } from '../../shared/locks/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
 import { startCallbackDouble } from '../support/emulators/callbacks.ts';
-import { before, stepped } from '../support/faults/steps.ts';
+import { before, stepped } from '../support/faults/mortal.ts';
 import type { Grant, LineWorld } from './world.ts';
 
 /** More than any of these calls sends. */

@@ -1,10 +1,15 @@
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
+import { vi } from 'vitest';
 import type { Aws } from '../../../deployment/aws.ts';
+import type { Observer } from '../../../deployment/deploy.ts';
+import type { Order } from '../../../deployment/request.ts';
 import type { CloudFormationTemplate } from '../../../infrastructure/cloudformation.ts';
 import { listen } from '../../../local/listen.ts';
+import { released } from './template.ts';
 
 const ACCOUNT = '111122223333';
 
@@ -278,4 +283,49 @@ function listed(form: URLSearchParams, list: string, [key, value]: [string, stri
   for (let at = 1; form.has(`${list}.member.${at}.${key}`); at += 1)
     found[String(form.get(`${list}.member.${at}.${key}`))] = form.get(`${list}.member.${at}.${value}`) ?? '';
   return found;
+}
+
+/** A deployment of the stage `prod` that sets nothing. */
+export const ORDER: Order = {
+  stage: 'prod',
+  given: {},
+  reset: [],
+  tags: [],
+  untag: [],
+  allowedChanges: [],
+  forgetPools: false,
+  mayCreate: true,
+  isPlan: false,
+};
+
+/** The release, without the code of the functions. */
+export const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
+
+/** An operator who consents, and reads into `said`. */
+export const consenting = (said: string[]): Observer => ({
+  say: (line) => void said.push(line),
+  onChanges: (changes, isNew) => void said.push(`${changes.length > 0 ? 'changes' : 'none'}, ${isNew ? 'new' : 'old'}`),
+  onEvent: () => {},
+  confirm: async () => true,
+});
+
+/**
+ * Runs a command of a deployment in this process, at no terminal.
+ * @param env besides credentials. An undefined value removes a variable
+ * @returns the exit code, and what the command printed
+ */
+export async function printed(command: () => Promise<number>, env: Record<string, string | undefined>) {
+  let output = '';
+  const note = (line = '') => {
+    output += `${line}\n`;
+  };
+  const spies = [
+    ...(['log', 'error'] as const).map((method) => vi.spyOn(console, method).mockImplementation(note)),
+    vi.spyOn(process, 'stdin', 'get').mockReturnValue(new PassThrough() as never),
+  ];
+  for (const [name, value] of Object.entries({ HOME: '/nonexistent', ...env })) vi.stubEnv(name, value);
+  const code = await command();
+  for (const spy of spies) spy.mockRestore();
+  vi.unstubAllEnvs();
+  return { code, output };
 }

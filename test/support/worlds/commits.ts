@@ -28,6 +28,7 @@ import { reader } from '../../../shared/commits/read.ts';
 import { worldIds } from '../chance/seed.ts';
 import {
   call,
+  madeAtFirstCall,
   newBucket,
   newTable,
   noteCommand,
@@ -39,7 +40,6 @@ import {
 } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
 import { ManualClock } from '../time/clock.ts';
-import { madeAtFirstCall } from './lazy.ts';
 
 const MIB = 1024 ** 2;
 
@@ -104,6 +104,9 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     ...raw,
   };
 }
+
+/** A test of both plays one, another at each run. */
+export const PROTOCOLS = ['dynamo', 'native'] as const;
 
 export type CommitWorld = Awaited<ReturnType<typeof commitWorld>>;
 

@@ -19,10 +19,9 @@ import { acquireInput } from '../../../shared/locks/inputs.ts';
 import { lookUp } from '../../../shared/locks/read.ts';
 import { withdrawOwnRequest } from '../../../shared/locks/withdraw.ts';
 import { worldIds } from '../chance/seed.ts';
-import { call, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
+import { call, madeAtFirstCall, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
 import { ManualClock } from '../time/clock.ts';
-import { madeAtFirstCall } from './lazy.ts';
 
 const factories = {
   acquire,

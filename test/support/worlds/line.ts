@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
-import { acquireOrParkLease } from '../../../shared/leases/acquire.ts';
+import { acquireLease, acquireOrParkLease } from '../../../shared/leases/acquire.ts';
 import { handOff } from '../../../shared/leases/hand-off.ts';
 import { leaseLock } from '../../../shared/leases/lock.ts';
 import { readRecord } from '../../../shared/leases/read-record.ts';
@@ -25,7 +25,8 @@ import { mortal } from '../faults/mortal.ts';
 import { networkError } from '../faults/network.ts';
 import { documented } from '../stack/contract.ts';
 import type { ManualClock } from '../time/clock.ts';
-import { leaseWorld } from './leases.ts';
+import { Timeline } from '../time/timeline.ts';
+import { failure, leaseWorld } from './leases.ts';
 
 /** Made once, because that takes as long as a request to the emulator. */
 const inputOfAcquire = acquireInput();
@@ -196,4 +197,28 @@ export function redriveBefore(command: string, { requests, steps, execution, aga
     },
   ];
   return answered;
+}
+
+/** queueWorld on a timeline, with calls in line that look at the same moments each time. */
+export async function steadyLineWorld() {
+  const timeline = new Timeline();
+  const world = await queueWorld({ clock: timeline });
+  const inputOfAcquire = acquireInput();
+  /** A call that meets the same chance each time. With the least it looks each 25 milliseconds from its arrival on. */
+  const steady = (key: string, more: object = {}, chance = 0) => {
+    const dependencies = { ...world.dependencies, ids: { ...world.dependencies.ids, random: () => chance } };
+    const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
+    return acquireLease(dependencies)(inputOfAcquire.parse({ ...asked, ...more }), call());
+  };
+  return {
+    ...world,
+    timeline,
+    steady,
+    /** How a steady call fails, and how long after it came. */
+    refusedAfter: async (key: string, more: object = {}) => {
+      const from = timeline.now();
+      const { code, context } = await failure(steady(key, more));
+      return { code, context, afterMs: timeline.now() - from };
+    },
+  };
 }

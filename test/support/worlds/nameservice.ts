@@ -11,10 +11,9 @@ import type { NameserviceRecord } from '../../../shared/nameservice/record.ts';
 import { repairInput } from '../../../shared/nameservice/repair-inputs.ts';
 import { repairer } from '../../../shared/nameservice/repair-names.ts';
 import { worldIds } from '../chance/seed.ts';
-import { call, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
+import { call, madeAtFirstCall, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
 import { ManualClock } from '../time/clock.ts';
-import { madeAtFirstCall } from './lazy.ts';
 
 type Item = Record<string, AttributeValue>;
 

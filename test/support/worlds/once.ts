@@ -13,9 +13,8 @@ import { completeOnce } from '../../../shared/once/complete.ts';
 import { forgetOnce } from '../../../shared/once/forget.ts';
 import { beginInput, completeInput, forgetInput, readOnceInput } from '../../../shared/once/inputs.ts';
 import { readOnce as readsOnce } from '../../../shared/once/read.ts';
-import { call, noteCommands, testClient } from '../emulators/aws.ts';
+import { call, madeAtFirstCall, noteCommands, testClient } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
-import { madeAtFirstCall } from './lazy.ts';
 import { leaseWorld } from './leases.ts';
 
 const factories = { onceBegin, onceComplete, onceForget, readOnce };
