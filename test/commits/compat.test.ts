@@ -3,79 +3,12 @@ import { seededIds } from '../support/chance/seed.ts';
 import type { Fault } from '../support/emulators/aws.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
-import { rounds } from '../support/time/rounds.ts';
 import { commitWorld, foreignRecord } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
 /** timeout x rate + 2 x skew, and "more than" makes it one more. */
 const WAIT_MS = 20_000 * 3 + 2 * 500 + 1;
-
-describe('the Rust writer of these tests, with none of our code', async () => {
-  const { table, bucket, clock, rawRecord, rawPut, rawDelete, body, putRecord, deleteRecord } = await commitWorld();
-  const writer = new ObjectStoreWriter({ table, bucket, clock });
-
-  it('the Rust writer locks once, conflicts, and takes over by generation', async () => {
-    for (const etag of [undefined, '"random"']) {
-      expect(await writer.lock('lock', etag)).toBe('ok');
-      expect(await writer.lock('lock', etag)).toEqual({ generation: 0, timeout: 20_000 });
-      expect(await writer.lock('lock', etag, 0)).toBe('ok');
-      expect(await writer.lock('lock', etag)).toEqual({ generation: 1, timeout: 20_000 });
-      expect(await writer.lock('lock', etag, 0)).toEqual({ generation: 1, timeout: 20_000 });
-    }
-  });
-
-  it('the Rust writer copies in spite of an abandoned lock, after timeout x rate, with the generation one up', async () => {
-    await rawPut('copy/from', 'content');
-    await new ObjectStoreWriter({ table, bucket, clock, timeoutMs: 2000 }).lock('copy/to', undefined);
-    const before = clock.now();
-    expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toHaveProperty('etag');
-    expect(clock.now() - before).toBeGreaterThan(6000);
-    expect(clock.now() - before).toBeLessThan(6300);
-    expect(await rawRecord('copy/to')).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
-    await deleteRecord('copy/to');
-    expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toEqual({ error: 'AlreadyExists' });
-    await rawDelete('copy/to');
-    expect(await writer.copyIfNotExists('copy/from', 'copy/to')).toHaveProperty('etag');
-    expect(await body('copy/to')).toBe('content');
-  });
-
-  it('the Rust writer puts: create, create again, update, stale update, update of a missing object', async () => {
-    const created = await writer.create('put', 'v1');
-    expect(created).toHaveProperty('etag');
-    expect(await writer.create('put', 'other')).toEqual({ error: 'AlreadyExists' });
-    expect(await body('put')).toBe('v1');
-    const v1 = 'etag' in created ? created.etag : '';
-    const updated = await writer.update('put', 'v2', v1);
-    expect(updated).toHaveProperty('etag');
-    expect(await writer.update('put', 'v3', v1)).toEqual({ error: 'Precondition' });
-    expect(await writer.update('put', 'v3', 'etag' in updated ? updated.etag : '')).toHaveProperty('etag');
-    expect(await writer.update('missing', 'v1', v1)).toEqual({ error: 'Precondition' });
-  });
-
-  const EACH = rounds(10, 3);
-
-  it(`the Rust writer counts to ${5 * EACH} with 5 workers of ${EACH} increments`, async () => {
-    const etag = await rawPut('counter', '0');
-    const increment = async () => {
-      for (let current = etag, done = 0; done < EACH; ) {
-        const value = Number(await body('counter'));
-        const result = await writer.update('counter', String(value + 1), current);
-        if ('etag' in result) done += 1;
-        current = await currentEtag();
-      }
-    };
-    const currentEtag = async () => (await world.read('counter')).etag ?? '';
-    const world = await commitWorld({ table, bucket, clock });
-    await Promise.all(Array.from({ length: 5 }, increment));
-    expect(Number(await body('counter'))).toBe(5 * EACH);
-  });
-
-  it('the Rust writer fails on attributes that are neither strings nor unsigned integers', async () => {
-    await putRecord({ ...foreignRecord('parse'), flag: { BOOL: true } });
-    await expect(writer.lock('parse', undefined)).rejects.toThrow('cannot parse attribute flag');
-  });
-});
 
 describe('a foreign record', async () => {
   const world = await commitWorld();

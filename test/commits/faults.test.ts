@@ -4,7 +4,7 @@ import { seededIds } from '../support/chance/seed.ts';
 import { call, type Fault, type Requests } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
 import { aFew } from '../support/time/rounds.ts';
-import { type CommitWorld, commitWorld, foreignRecord } from '../support/worlds/commits.ts';
+import { type CommitWorld, commitWorld, foreignRecord, PROTOCOLS } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
@@ -66,7 +66,7 @@ async function content(world: CommitWorld, kind: string) {
 const client = (service: { records: Requests; objects: Requests }, command: string) =>
   command === 'PutItem' ? service.records : service.objects;
 
-describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol %s', async (protocol) => {
+describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol });
   const own = steps.filter(
     // Without records there is none to write, and a create with its own body is its one PUT.

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { commitWorld } from '../support/worlds/commits.ts';
+import { aFew } from '../support/time/rounds.ts';
+import { commitWorld, PROTOCOLS } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';
 
-describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', async (protocol) => {
+describe.each(aFew(1, PROTOCOLS))('a fenced object, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol });
   const { commit, read, body } = world;
   const job = (token: number) => ({ key: 'job', token });

@@ -4,8 +4,8 @@ import { systemClock } from '../../shared/surroundings/clock.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import type { Fault, Requests } from '../support/emulators/aws.ts';
 import { post } from '../support/stack/adapters.ts';
-import { expectAllHappened, goesOn, type Happened, rounds } from '../support/time/rounds.ts';
-import { type CommitWorld, commitWorld } from '../support/worlds/commits.ts';
+import { aFew, expectAllHappened, goesOn, type Happened, rounds } from '../support/time/rounds.ts';
+import { type CommitWorld, commitWorld, PROTOCOLS } from '../support/worlds/commits.ts';
 import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
 const all = <T>(count: number, work: (index: number) => Promise<T>) =>
@@ -198,7 +198,7 @@ function chaos(requests: Requests, random: () => number): void {
   requests.faults = { shift: pick } as unknown as Fault[];
 }
 
-describe.each(['dynamo', 'native'] as const)('writers of one log under faults, protocol %s', async (protocol) => {
+describe.each(aFew(1, PROTOCOLS))('writers of one log under faults, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol, clock: systemClock });
 
   it('the writers of a log find every commit once that was answered as landed, and no other', async () => {

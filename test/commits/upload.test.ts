@@ -7,7 +7,8 @@ import { call, type Fault } from '../support/emulators/aws.ts';
 import { isPresignedFor } from '../support/emulators/signatures.ts';
 import { httpEvent, post, throughHttp } from '../support/stack/adapters.ts';
 import { ManualClock } from '../support/time/clock.ts';
-import { commitWorld } from '../support/worlds/commits.ts';
+import { aFew } from '../support/time/rounds.ts';
+import { commitWorld, PROTOCOLS } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';
 
 const MIB = 1024 ** 2;
@@ -148,7 +149,7 @@ describe.each(['body', 'copy', 'parts'] as const)('the headers of an object, fro
   });
 });
 
-describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (protocol) => {
+describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol });
   const { commit } = world;
   const uploads = { small: 'small', large };

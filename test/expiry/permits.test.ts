@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call, type Fault, newBucket } from '../support/emulators/aws.ts';
+import { isFull } from '../support/time/rounds.ts';
 import { expiryWorld, lease, N, newPlaces, S } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { poolWorld } from '../support/worlds/permits.ts';
@@ -218,18 +219,19 @@ describe('an eviction', () => {
 
 describe('a record with many holders', () => {
   it('a record with many holders has a row for each, in pages that end within the record', async () => {
-    const { acquire, putRaw, rawItem, clock, expiry, cleanNow } = await permitWorld({ partRows: 30, pageRows: 1 });
-    await acquire({ key: 'crowd', holder: 'one', limit: 200 });
+    const { acquire, putRaw, rawItem, clock, expiry, cleanNow } = await permitWorld({ partRows: 10, pageRows: 1 });
+    const count = isFull ? 200 : 50;
+    await acquire({ key: 'crowd', holder: 'one', limit: count });
     const { key, ...one } = (await rawItem('crowd')) ?? {};
-    const crowd = entries(one, 200);
-    await putRaw({ key, ...crowd, used: N(200) } as Record<string, AttributeValue>);
+    const crowd = entries(one, count);
+    await putRaw({ key, ...crowd, used: N(count) } as Record<string, AttributeValue>);
     clock.advance(2 * HOUR);
     const { expired } = await expiry.report();
-    expect(expired.abandonedPermit.count).toBe(200);
-    for (const limit of [17, 199]) {
+    expect(expired.abandonedPermit.count).toBe(count);
+    for (const limit of [17, count - 1]) {
       const rows = await expiry.rows({ kind: 'abandonedPermit' }, limit);
-      expect(rows).toHaveLength(200);
-      expect(new Set(rows.map((reported) => reported.key.fence)).size).toBe(200);
+      expect(rows).toHaveLength(count);
+      expect(new Set(rows.map((reported) => reported.key.fence)).size).toBe(count);
     }
     let looks = 0;
     const short = call({ timeLeftMs: () => (++looks > 2 ? 0 : 30_000) });
@@ -237,13 +239,13 @@ describe('a record with many holders', () => {
     expect(first).toMatchObject({ stoppedBy: 'time', nextCursor: expect.any(String) });
     const { deleted } = await expiry.clean({ cursor: first.nextCursor });
     expect(first.deleted.count).toBeGreaterThan(0);
-    expect(first.deleted.count + deleted.count).toBe(200);
+    expect(first.deleted.count + deleted.count).toBe(count);
     const left = await rawItem('crowd');
     expect(left?.used).toEqual(N(deleted.count));
     expect(Object.keys(left ?? {}).filter((name) => /^h/.test(name))).toHaveLength(deleted.count);
   });
 
-  it('a record with many holders ends a page before its limit if its rows fill an answer', async () => {
+  it.runIf(isFull)('a record with many holders ends a page before its limit if its rows fill an answer', async () => {
     const { acquire, putRaw, rawItem, clock, expiry } = await permitWorld();
     // What JSON makes of a control character, and JSON within JSON, is seven bytes.
     const long = '\u0001'.repeat(1024);

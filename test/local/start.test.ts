@@ -9,7 +9,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { freePort, whyNotFree } from '../../local/ports.ts';
 import { readPorts } from '../../local/settings.ts';
 import { living } from '../support/programs/cli.ts';
-import { isFull } from '../support/time/rounds.ts';
+import { aFew, isFull } from '../support/time/rounds.ts';
 
 const running = new Set<ChildProcess>();
 /** Of a test that failed. It gets the time to end its emulators. */
@@ -92,6 +92,10 @@ async function ports() {
   return { PORT, DYNAMODB_PORT, S3_PORT, SFN_PORT: await free(), LAMBDA_PORT: await free() };
 }
 
+/** Each of these starts everything, so a short run plays one of them. */
+const [played = ''] = isFull ? [] : aFew(1, ['killed', 'moved', 'kept', 'named']);
+const plays = (name: string) => isFull || played === name;
+
 describe('npm start', () => {
   it('npm start prints its addresses, and stops cleanly on Ctrl-C', async () => {
     const env = await ports();
@@ -138,17 +142,20 @@ describe('npm start', () => {
     await expect.poll(left).toEqual(Object.values(env).map(() => false));
   });
 
-  it.runIf(process.platform === 'linux')('npm start leaves no emulator behind if it is killed', async () => {
-    const env = await ports();
-    const { pid, interrupt, exited } = start(env);
-    await untilReady(`http://127.0.0.1:${env.PORT}`);
-    const [emulator] = await childrenOf(pid);
-    if (emulator === undefined) throw new Error('there is no emulator');
-    expect(await living(emulator)).toBe(true);
-    interrupt('SIGKILL'); // the emulator has a group of its own
-    await exited;
-    await expect.poll(() => living(emulator)).toBe(false);
-  });
+  it.runIf(plays('killed') && process.platform === 'linux')(
+    'npm start leaves no emulator behind if it is killed',
+    async () => {
+      const env = await ports();
+      const { pid, interrupt, exited } = start(env);
+      await untilReady(`http://127.0.0.1:${env.PORT}`);
+      const [emulator] = await childrenOf(pid);
+      if (emulator === undefined) throw new Error('there is no emulator');
+      expect(await living(emulator)).toBe(true);
+      interrupt('SIGKILL'); // the emulator has a group of its own
+      await exited;
+      await expect.poll(() => living(emulator)).toBe(false);
+    },
+  );
 
   it('npm start names all ports that are taken in one message, and how to move them together', async () => {
     const env = await ports();
@@ -163,27 +170,30 @@ or move all of them: npm start -- --port 4700
     for (const server of servers) server.close();
   });
 
-  it('npm start moves all ports by --port, keeps its state in .holdfast by default, and ends at SIGTERM with 0', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'holdfast-state-'));
-    const base = await freeRange(4);
-    const url = `http://127.0.0.1:${base}`;
-    const codes: (string | undefined)[] = [];
-    for (const memory of isFull ? [[], [], ['--memory']] : [[]]) {
-      const args = [resolve('local/start.ts'), '--port', String(base), ...memory];
-      const { interrupt, exited, output } = run({}, process.execPath, args, folder);
-      await untilReady(url);
-      for (const at of [1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(true);
-      const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
-      codes.push(lease.code);
-      await expect.poll(output).toContain('Ctrl-C stops it.');
-      expect(output()).toContain(memory.length > 0 ? 'in memory' : join(folder, '.holdfast', String(base)));
-      interrupt('SIGTERM');
-      expect(await exited).toBe(0);
-      for (const at of [0, 1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(false);
-    }
-    expect(codes).toEqual([undefined, 'LeaseHeld', undefined].slice(0, codes.length));
-    await rm(folder, { recursive: true });
-  });
+  it.runIf(plays('moved'))(
+    'npm start moves all ports by --port, keeps its state in .holdfast by default, and ends at SIGTERM with 0',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'holdfast-state-'));
+      const base = await freeRange(4);
+      const url = `http://127.0.0.1:${base}`;
+      const codes: (string | undefined)[] = [];
+      for (const memory of isFull ? [[], [], ['--memory']] : [[]]) {
+        const args = [resolve('local/start.ts'), '--port', String(base), ...memory];
+        const { interrupt, exited, output } = run({}, process.execPath, args, folder);
+        await untilReady(url);
+        for (const at of [1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(true);
+        const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
+        codes.push(lease.code);
+        await expect.poll(output).toContain('Ctrl-C stops it.');
+        expect(output()).toContain(memory.length > 0 ? 'in memory' : join(folder, '.holdfast', String(base)));
+        interrupt('SIGTERM');
+        expect(await exited).toBe(0);
+        for (const at of [0, 1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(false);
+      }
+      expect(codes).toEqual([undefined, 'LeaseHeld', undefined].slice(0, codes.length));
+      await rm(folder, { recursive: true });
+    },
+  );
 
   it.runIf(isFull)('npm start --watch starts again when the code changes, and ends as usual', async () => {
     const env = await ports();
@@ -222,62 +232,68 @@ or move all of them: npm start -- --port 4700
     },
   );
 
-  it('npm start commits through presigned uploads, keeps leases and objects in DATA_DIR, and ends at SIGINT with 0', async () => {
-    const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-data-'));
-    const fences: number[] = [];
-    for (const isFirst of [true, false]) {
-      const env = await ports();
-      const url = `http://127.0.0.1:${env.PORT}`;
-      const { interrupt, exited } = start({ ...env, DATA_DIR: dataDir });
-      await untilReady(url);
-      const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
-      fences.push(lease.fence);
-      expect(lease.code).toBe(isFirst ? undefined : 'LeaseHeld');
-      const upload = (await post(`${url}/v1/uploads`, {})) as unknown as { url: string; uploadId: string };
-      // More than the S3 emulator takes by itself.
-      const body = Buffer.alloc(12 * 1024 ** 2, 'x');
-      expect((await fetch(upload.url, { method: 'PUT', body })).status).toBe(200);
-      const commit = { path: 'kept', ifNoneMatch: '*', source: upload.uploadId, commitId: upload.uploadId };
-      const answer = await post(`${url}/v1/commits`, commit);
-      expect(answer.code).toBe(isFirst ? undefined : 'PreconditionFailed');
-      const read = await fetch(`${url}/v1/commits?path=kept`);
-      expect(await read.json()).toMatchObject({ path: 'kept', size: body.length });
-      interrupt();
-      expect(await exited).toBe(0);
-      for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
-    }
-    expect(fences[1]).toBe(fences[0]);
-    await rm(dataDir, { recursive: true });
-  });
+  it.runIf(plays('kept'))(
+    'npm start commits through presigned uploads, keeps leases and objects in DATA_DIR, and ends at SIGINT with 0',
+    async () => {
+      const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-data-'));
+      const fences: number[] = [];
+      for (const isFirst of [true, false]) {
+        const env = await ports();
+        const url = `http://127.0.0.1:${env.PORT}`;
+        const { interrupt, exited } = start({ ...env, DATA_DIR: dataDir });
+        await untilReady(url);
+        const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
+        fences.push(lease.fence);
+        expect(lease.code).toBe(isFirst ? undefined : 'LeaseHeld');
+        const upload = (await post(`${url}/v1/uploads`, {})) as unknown as { url: string; uploadId: string };
+        // More than the S3 emulator takes by itself.
+        const body = Buffer.alloc(12 * 1024 ** 2, 'x');
+        expect((await fetch(upload.url, { method: 'PUT', body })).status).toBe(200);
+        const commit = { path: 'kept', ifNoneMatch: '*', source: upload.uploadId, commitId: upload.uploadId };
+        const answer = await post(`${url}/v1/commits`, commit);
+        expect(answer.code).toBe(isFirst ? undefined : 'PreconditionFailed');
+        const read = await fetch(`${url}/v1/commits?path=kept`);
+        expect(await read.json()).toMatchObject({ path: 'kept', size: body.length });
+        interrupt();
+        expect(await exited).toBe(0);
+        for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
+      }
+      expect(fences[1]).toBe(fences[0]);
+      await rm(dataDir, { recursive: true });
+    },
+  );
 
-  it('npm start uses the DynamoDB and the S3 that the environment names, serves the page to its own site alone, and at SIGHUP leaves both running', async () => {
-    const endpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
-    const s3Endpoint = process.env.AWS_ENDPOINT_URL_S3 ?? '';
-    const { PORT, SFN_PORT } = await ports();
-    const { interrupt, exited } = start({
-      PORT,
-      SFN_PORT,
-      AWS_ENDPOINT_URL_DYNAMODB: endpoint,
-      AWS_ENDPOINT_URL_S3: s3Endpoint,
-    });
-    const url = `http://127.0.0.1:${PORT}`;
-    await untilReady(url);
-    const page = await fetch(url);
-    expect([page.status, page.headers.get('content-security-policy')]).toEqual([
-      200,
-      expect.stringContaining("script-src 'self'"),
-    ]);
-    for (const path of ['/console/page.js', '/console/page.css', '/console/settings', '/v1/whoami'])
-      expect((await fetch(url + path)).status, path).toBe(200);
-    for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
-      for (const path of ['/', '/console/page.js', '/console/settings'])
-        expect((await fetch(url + path, { headers })).status, path).toBe(403);
-    interrupt('SIGHUP'); // the terminal was closed
-    expect(await exited).toBe(0);
-    await expect.poll(() => answers(url)).toBe(false);
-    expect(await answers(endpoint)).toBe(true);
-    expect(await answers(s3Endpoint)).toBe(true);
-  });
+  it.runIf(plays('named'))(
+    'npm start uses the DynamoDB and the S3 that the environment names, serves the page to its own site alone, and at SIGHUP leaves both running',
+    async () => {
+      const endpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
+      const s3Endpoint = process.env.AWS_ENDPOINT_URL_S3 ?? '';
+      const { PORT, SFN_PORT } = await ports();
+      const { interrupt, exited } = start({
+        PORT,
+        SFN_PORT,
+        AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+        AWS_ENDPOINT_URL_S3: s3Endpoint,
+      });
+      const url = `http://127.0.0.1:${PORT}`;
+      await untilReady(url);
+      const page = await fetch(url);
+      expect([page.status, page.headers.get('content-security-policy')]).toEqual([
+        200,
+        expect.stringContaining("script-src 'self'"),
+      ]);
+      for (const path of ['/console/page.js', '/console/page.css', '/console/settings', '/v1/whoami'])
+        expect((await fetch(url + path)).status, path).toBe(200);
+      for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
+        for (const path of ['/', '/console/page.js', '/console/settings'])
+          expect((await fetch(url + path, { headers })).status, path).toBe(403);
+      interrupt('SIGHUP'); // the terminal was closed
+      expect(await exited).toBe(0);
+      await expect.poll(() => answers(url)).toBe(false);
+      expect(await answers(endpoint)).toBe(true);
+      expect(await answers(s3Endpoint)).toBe(true);
+    },
+  );
 
   it('npm start --help prints its options', async () => {
     const { exited, output } = start({}, '--help');

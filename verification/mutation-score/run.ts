@@ -48,7 +48,7 @@ const TESTS = {
     'test/expiry/{clean,report}*',
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*', 'test/namespaces/{others,paths}*'],
-  expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/expired*'],
+  expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/items*'],
   leases: ['test/leases/!(races|order|wakeup)*', 'test/namespaces/leases*'],
   line: [
     'test/leases/!(races|order|wakeup)*',

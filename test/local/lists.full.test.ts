@@ -41,7 +41,7 @@ it.each([
     const { waiters } = (await read(`key=${encodeURIComponent(key)}&waiters=true`)) as {
       waiters: { holder: string }[];
     };
-    samples.push({ listed: Number(leases[0]?.waiting) >= 3, holders: waiters.map(({ holder }) => holder) });
+    samples.push({ listed: Number(leases[0]?.waiting) >= 3, holders: waiters.map(({ holder }) => holder).sort() });
   }
   await Promise.all(clients);
   for (const sample of samples) expect(sample).toEqual({ listed: true, holders });
