@@ -105,36 +105,3 @@ it('the command signs with the keys of a profile of the AWS tools, and may do wh
     await remove();
   }
 });
-
-it('the command is let into one namespace by IAM, and into no other and not into the deployment', async () => {
-  const { ApiUrl: url = '' } = await deployed('three');
-  const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/$default`;
-  const calls = ['GET', 'POST'].map((method) => `${api}/${method}/v1/ns/team-a/leases`);
-  const Resource = calls.flatMap((call) => [call, `${call}/*`]);
-  const keys = await user('command-team', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource }]);
-  const { holdfast, remove } = await commandOf(url, keys);
-  try {
-    const own = await holdfast(
-      'run',
-      'nightly',
-      '--namespace',
-      'team-a',
-      ...PATIENT,
-      '--',
-      'sh',
-      '-c',
-      'echo "$HOLDFAST_NAMESPACE"',
-    );
-    expect(own).toEqual({ exitCode: 0, output: 'team-a\n' });
-    const listed = await holdfast('status', '--namespace', 'team-a', '--all', '--json');
-    expect(JSON.parse(listed.output)).toMatchObject({ key: 'nightly' });
-    for (const elsewhere of [['--namespace', 'team-b'], []]) {
-      const refused = await holdfast('status', ...elsewhere);
-      expect(refused.exitCode, refused.output).toBe(77);
-      const notRun = await holdfast('run', 'nightly', ...elsewhere, '--', 'echo', 'ran');
-      expect([notRun.exitCode, notRun.output.includes('ran\n')]).toEqual([77, false]);
-    }
-  } finally {
-    await remove();
-  }
-});

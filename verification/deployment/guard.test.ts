@@ -1,7 +1,3 @@
-import { createHash } from 'node:crypto';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   DescribeStacksCommand,
@@ -12,8 +8,7 @@ import {
 } from '@aws-sdk/client-cloudformation';
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
-import { call, cloudFormation, deployed, dynamodb, holdfast, ROOT, release } from './support/aws.ts';
+import { call, cloudFormation, deployed, dynamodb, ROOT } from './support/aws.ts';
 
 const leasesTable = async (name: string): Promise<string> => {
   await dynamodb.send(
@@ -147,66 +142,3 @@ const parametersOf = async (stage: string): Promise<Record<string, string>> =>
       ParameterValue ?? '',
     ]),
   );
-
-/** A later release, which has one more guarded parameter and one more parameter. */
-async function laterRelease(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'holdfast-later-'));
-  await cp(release, folder, { recursive: true });
-  const template: CloudFormationTemplate = JSON.parse(await readFile(join(folder, 'template.json'), 'utf8'));
-  const { values, defaults } = Object(template.Resources.ChangeGuard?.Properties);
-  for (const name of ['graphTable', 'graphDepth'])
-    Object.assign(template.Parameters ?? {}, { [name]: { Type: 'String', Default: '' } });
-  values.graphTable = { Ref: 'graphTable' };
-  defaults.graphTable = '';
-  const text = `${JSON.stringify(template)}\n`;
-  await writeFile(join(folder, 'template.json'), text);
-  const sums = await readFile(join(folder, 'SHA256SUMS'), 'utf8');
-  const sum = createHash('sha256').update(text).digest('hex');
-  await writeFile(join(folder, 'SHA256SUMS'), sums.replace(/^\w+(?= {2}template\.json$)/m, sum));
-  return folder;
-}
-
-describe('a rollback', () => {
-  it('a rollback to a release that lacks a guarded parameter is refused, and names the value of any other that is dropped', async () => {
-    const later = await laterRelease();
-    try {
-      const deploy = (args: string[], from?: string) =>
-        holdfast(['deploy', '--stage', 'back', '--yes', ...args], from === undefined ? {} : { from });
-      const set = ['--create', '--param', 'graphTable=mine', '--param', 'graphDepth=3'];
-      const first = await deploy(set, later);
-      expect(first.exitCode, first.output).toBe(0);
-      const refused = await deploy([]);
-      expect(refused.exitCode, refused.output).toBe(64);
-      expect(refused.output).toContain("graphTable='mine': this release does not have the parameter");
-      expect(await parametersOf('back')).toMatchObject({ graphTable: 'mine', graphDepth: '3' });
-
-      const { codeBucket = '' } = await parametersOf('back');
-      const emptied = { codeBucket, graphDepth: '3', allowChange: 'graphTable=' };
-      expect(await updateByOtherTool('back', emptied)).toBe('UPDATE_COMPLETE');
-      const back = await deploy([]);
-      expect(back.exitCode, back.output).toBe(0);
-      expect(back.output).toContain("parameter graphDepth: '3' is dropped");
-      expect(await parametersOf('back')).not.toHaveProperty('graphDepth');
-    } finally {
-      await rm(later, { recursive: true, force: true });
-    }
-  });
-});
-
-describe('a deployment without a terminal', () => {
-  it('a deployment without a terminal makes no second stage in another region unless --create says so', async () => {
-    await deployed('pinned');
-    const elsewhere = { env: { AWS_REGION: 'us-east-1' } };
-    const refused = await holdfast(['deploy', '--stage', 'pinned', '--yes'], elsewhere);
-    expect(refused).toMatchObject({ exitCode: 64 });
-    expect(refused.output).toContain('there is no stack holdfast-pinned in account 000000000000, region us-east-1');
-    expect(refused.output).toContain('add --create');
-    const other = await holdfast(['deploy', '--stage', 'pinned', '--yes', '--account', '111122223333']);
-    expect(other).toMatchObject({ exitCode: 64 });
-    expect(other.output).toContain('for account 000000000000, not for account 111122223333');
-    const silent = await holdfast(['deploy', '--stage', 'pinned', '--param', 'memoryMb=256']);
-    expect(silent).toMatchObject({ exitCode: 64 });
-    expect(silent.output).toContain('no terminal to ask at: add --yes');
-    expect(await parametersOf('pinned')).toMatchObject({ memoryMb: '512' });
-  });
-});

@@ -59,6 +59,12 @@ const comparable = (resources: Evaluated['Resources'] = {}) => {
 describe('the construct for CDK', () => {
   const SNIPPET = /```ts\n(.*?)```/s;
   let folder: string;
+  let context: object;
+  /** The environment of an app that writes there. */
+  const inFolder = (name: string) => ({
+    ...process.env,
+    ...{ CDK_OUTDIR: join(folder, name), CDK_CONTEXT_JSON: JSON.stringify(context) },
+  });
   let installed: Error | undefined;
   let synthesised: CloudFormationTemplate;
   const tsc = (file: string) => {
@@ -81,9 +87,8 @@ describe('the construct for CDK', () => {
     // Node resolves the construct's packages from its real folder.
     await cp(release, join(folder, NAME), { recursive: true });
     await symlink(resolve(cdk, 'node_modules'), join(folder, 'node_modules'));
-    const { context } = JSON.parse(await readFile(join(cdk, 'cdk.json'), 'utf8'));
-    const env = { ...process.env, CDK_OUTDIR: join(folder, 'out'), CDK_CONTEXT_JSON: JSON.stringify(context) };
-    await run(process.execPath, ['app.mts'], { cwd: folder, env, maxBuffer: 2 ** 26 });
+    ({ context } = JSON.parse(await readFile(join(cdk, 'cdk.json'), 'utf8')));
+    await run(process.execPath, ['app.mts'], { cwd: folder, env: inFolder('out'), maxBuffer: 2 ** 26 });
     synthesised = await readTemplate(join(folder, 'out', 'HoldfastProd.template.json'));
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -143,9 +148,27 @@ describe('the construct for CDK', () => {
     const app = await readFile(join(folder, 'app.mts'), 'utf8');
     await writeFile(join(folder, 'wrong.mts'), app.replace("stage: 'prod'", "stage: 'prod', maxWaitSecond: 10"));
     await expect(tsc('wrong.mts')).rejects.toMatchObject({ stdout: expect.stringContaining('maxWaitSecond') });
-    await writeFile(join(folder, 'wild.mts'), app.replace("(worker, 'team-a')", "(worker, '*')"));
-    await expect(run(process.execPath, ['wild.mts'], { cwd: folder })).rejects.toMatchObject({
-      stderr: expect.stringContaining('namespace must be a literal of 1 to 32'),
+    // A token may become a wildcard.
+    for (const namespace of ["'*'", "Lazy.string({ produce: () => '*' })"]) {
+      const wild = app.replace("(worker, 'team-a')", `(worker, ${namespace})`).replace('{ App', '{ Lazy, App');
+      await writeFile(join(folder, 'wild.mts'), wild);
+      await expect(run(process.execPath, ['wild.mts'], { cwd: folder })).rejects.toMatchObject({
+        stderr: expect.stringContaining('namespace must be a literal of 1 to 32'),
+      });
+    }
+  });
+
+  it('the construct for CDK puts the functions into the VPC of the caller', async ({ skip }) => {
+    if (installed) return skip();
+    const vpc = { vpcSubnetIds: 'subnet-0123abcd,subnet-0123abce', vpcSecurityGroupIds: 'sg-0123abcd' };
+    const app = await readFile(join(folder, 'app.mts'), 'utf8');
+    const props = Object.entries(vpc).map(([name, value]) => `${name}: '${value}'`);
+    await writeFile(join(folder, 'vpc.mts'), app.replace("stage: 'prod'", `stage: 'prod', ${props}`));
+    await run(process.execPath, ['vpc.mts'], { cwd: folder, env: inFolder('vpc'), maxBuffer: 2 ** 26 });
+    const { Resources } = evaluate(await readTemplate(join(folder, 'vpc', 'HoldfastProd.template.json')), {});
+    expect(Resources.AcquireLambdaFunction?.Properties?.VpcConfig).toEqual({
+      SubnetIds: ['subnet-0123abcd', 'subnet-0123abce'],
+      SecurityGroupIds: ['sg-0123abcd'],
     });
   });
 });

@@ -1,14 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import {
   CreateStackCommand,
   DescribeStacksCommand,
   waitUntilStackCreateComplete,
 } from '@aws-sdk/client-cloudformation';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
-import { evaluate } from '../../infrastructure/evaluate.ts';
 import { readService } from '../../infrastructure/read.ts';
-import manifest from '../../package.json' with { type: 'json' };
 import {
   ACCOUNT,
   type ApiCall,
@@ -21,13 +17,9 @@ import {
   ROOT,
 } from './support/aws.ts';
 
-const template: CloudFormationTemplate = JSON.parse(
-  await readFile(`release/holdfast-${manifest.version}/template.json`, 'utf8'),
-);
 const STAGE = 'platform';
 const DOMAIN = 'leases.example.test';
 const NAMES = {
-  tables: ['leases', 'waiters', 'commits', 'nameservice'].map((kind) => `holdfast-${STAGE}-${kind}`),
   functions: (await readService()).functions.map(({ name }) => `holdfast-${STAGE}-${name}`),
 };
 
@@ -110,47 +102,6 @@ const each = (service: string, operation: string, parameters: object[]): Promise
   describeAll(parameters.map((one): ApiCall => [service, operation, one]));
 
 describe('with every parameter of a platform team, the deployment has', () => {
-  it('a deployment with every parameter has tables under the key, protected and tagged', async () => {
-    const tables = await each(
-      'dynamodb',
-      'describe_table',
-      NAMES.tables.map((TableName) => ({ TableName })),
-    );
-    for (const { Table } of tables as unknown as { Table: Record<string, unknown> }[])
-      expect(Table).toMatchObject({
-        DeletionProtectionEnabled: true,
-        SSEDescription: { Status: 'ENABLED', SSEType: 'KMS', KMSMasterKeyArn: parameters.kmsKeyArn },
-      });
-    const arns = (tables as unknown as { Table: { TableArn: string } }[]).map(({ Table }) => Table.TableArn);
-    const tags = await each(
-      'dynamodb',
-      'list_tags_of_resource',
-      arns.map((ResourceArn) => ({ ResourceArn })),
-    );
-    for (const { Tags } of tags) expect(Tags).toContainEqual({ Key: 'team', Value: 'platform' });
-  });
-
-  it('a deployment with every parameter has functions with the key, the network, traces, the log format, tags and reserved concurrency', async () => {
-    const ofFunctions = NAMES.functions.map((FunctionName) => ({ FunctionName }));
-    for (const { Configuration, Tags } of await each('lambda', 'get_function', ofFunctions)) {
-      expect(Configuration).toMatchObject({
-        KMSKeyArn: parameters.kmsKeyArn,
-        TracingConfig: { Mode: 'Active' },
-        LoggingConfig: { LogFormat: 'JSON' },
-        VpcConfig: {
-          SubnetIds: parameters.vpcSubnetIds?.split(','),
-          SecurityGroupIds: [parameters.vpcSecurityGroupIds],
-        },
-      });
-      expect(Tags).toMatchObject({ team: 'platform' });
-    }
-    const reserved = ['acquire', 'heartbeat', 'release', 'commit'].map((name) => ({
-      FunctionName: `holdfast-${STAGE}-${name}`,
-    }));
-    const concurrency = await each('lambda', 'get_function_concurrency', reserved);
-    expect(concurrency.map((one) => one.ReservedConcurrentExecutions)).toEqual([50, 5, 6, undefined]);
-  });
-
   it('a deployment with every parameter has roles within the boundary, which decides what their functions may do', async () => {
     const [{ Roles }] = (await describeAll([['iam', 'list_roles', {}]])) as [{ Roles: { RoleName: string }[] }];
     const own = Roles.map(({ RoleName }) => RoleName).filter((name) => name.startsWith(`holdfast-${STAGE}-`));
@@ -177,22 +128,6 @@ describe('with every parameter of a platform team, the deployment has', () => {
     await expect
       .poll(refused, { timeout: 300_000, interval: 500 })
       .toMatchObject({ status: 503, body: { detail: expect.stringMatching(/access to .* is denied/) } });
-  });
-
-  it('a deployment with every parameter has SQS queues and log groups under the key', async () => {
-    const urls = (await describeAll([['sqs', 'list_queues', { QueueNamePrefix: `holdfast-${STAGE}-` }]]))[0].QueueUrls;
-    expect(urls).toHaveLength(4);
-    const asked = urls.map((QueueUrl: string) => ({ QueueUrl, AttributeNames: ['All'] }));
-    for (const { Attributes } of await each('sqs', 'get_queue_attributes', asked))
-      expect(Attributes).toMatchObject({ KmsMasterKeyId: parameters.kmsKeyArn });
-    // The emulator draws names that begin with the third.
-    const prefixes = ['/aws/lambda/', '/aws/apigateway/', '/aws/cloudformation/'].map((prefix) => ({
-      logGroupNamePrefix: `${prefix}holdfast-${STAGE}`,
-    }));
-    const groups = (await each('logs', 'describe_log_groups', prefixes)).flatMap(({ logGroups }) => logGroups);
-    // Each function has a group, and so have the access log, the audit and the guard of the deployment.
-    expect(groups).toHaveLength(NAMES.functions.length + 3);
-    for (const group of groups) expect(group).toMatchObject({ kmsKeyId: parameters.kmsKeyArn });
   });
 
   it('a deployment with every parameter has alarms that notify the topics of pages and of tickets, and that of their end, and the dashboard', async () => {
@@ -233,25 +168,6 @@ describe('with every parameter of a platform team, the deployment has', () => {
     expect(ResourceRecordSets).toContainEqual(
       expect.objectContaining({ Name: `${DOMAIN}.`, Type: 'A', AliasTarget: expect.anything() }),
     );
-  });
-
-  it('a deployment with every parameter has the same parameters in the template, where the emulator leaves out what they set on the bucket', () => {
-    const { Resources } = evaluate(template, { stage: STAGE, codeBucket: 'code', ...parameters });
-    expect(Resources.Bucket?.Properties).toMatchObject({
-      LifecycleConfiguration: {
-        Rules: expect.arrayContaining([
-          { Id: 'noncurrent-versions', Status: 'Enabled', NoncurrentVersionExpiration: { NoncurrentDays: '30' } },
-        ]),
-      },
-      BucketEncryption: {
-        ServerSideEncryptionConfiguration: [
-          {
-            ServerSideEncryptionByDefault: { SSEAlgorithm: 'aws:kms', KMSMasterKeyID: parameters.bucketKmsKeyArn },
-            BucketKeyEnabled: true,
-          },
-        ],
-      },
-    });
   });
 
   it('a deployment with every parameter has the same again if a later deployment names none of them', async () => {

@@ -293,7 +293,6 @@ export const ORDER: Order = {
   tags: [],
   untag: [],
   allowedChanges: [],
-  forgetPools: false,
   mayCreate: true,
   isPlan: false,
 };

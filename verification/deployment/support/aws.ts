@@ -103,7 +103,7 @@ export const holdfast = (args: string[], { from = release, env = {} as NodeJS.Pr
   run(process.execPath, [join(from, 'holdfast.mjs'), ...args], { env: { ...environment(), ...env } });
 
 /** The folder that `npm run release` wrote. */
-export const release = pathTo('release', `holdfast-${manifest.version}`);
+const release = pathTo('release', `holdfast-${manifest.version}`);
 
 /** `npm run deploy`, less the making of the release. */
 export const deploy = (stage: string, args: string[] = [], credentials?: Credentials): Promise<Run> =>

@@ -8,7 +8,7 @@ import re
 from ministack import app
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime
 from ministack.core.responses import get_account_id, get_region
-from ministack.services import apigateway, dynamodb, iam, lambda_svc
+from ministack.services import apigateway, iam, lambda_svc
 from ministack.services.cloudformation import changesets, custom_resource, engine, handlers, helpers, provisioners, stacks
 
 
@@ -135,14 +135,12 @@ def aliases_in_the_arn_of_a_call():
     lambda_svc._effective_func_record_for_qualifier = named
 
 
-def properties_of_functions():
-    """CloudFormation gives a function its key, its network and its reserved concurrency. The emulator's leaves them out."""
+def reserved_concurrency_of_functions():
+    """CloudFormation gives a function its reserved concurrency. The emulator's leaves it out."""
     handlers_of = provisioners._RESOURCE_HANDLERS["AWS::Lambda::Function"]
 
     def completed(made, properties):
         name = properties["FunctionName"]
-        wanted = {"KMSKeyArn": properties.get("KmsKeyArn"), "VpcConfig": properties.get("VpcConfig")}
-        lambda_svc._functions[name]["config"].update({key: value for key, value in wanted.items() if value})
         if "ReservedConcurrentExecutions" in properties:
             count = int(properties["ReservedConcurrentExecutions"])
             lambda_svc._put_function_concurrency(name, {"ReservedConcurrentExecutions": count})
@@ -233,21 +231,6 @@ def service_role_of_cloudformation():
     handlers_of["create"], handlers_of["update"] = checked_create, checked_update
 
 
-def encryption_of_tables():
-    """CloudFormation gives a new table its key. The emulator's does so at updates alone."""
-    handlers_of = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
-    create = handlers_of["create"]
-
-    def encrypted(logical_id, properties, stack_name):
-        name, attributes = create(logical_id, properties, stack_name)
-        asked = properties.get("SSESpecification") or {}
-        dynamodb._tables[name]["SSEDescription"] = dynamodb._sse_description_from_spec(
-            {**asked, "Enabled": asked.get("SSEEnabled", False)})
-        return name, attributes
-
-    handlers_of["create"] = encrypted
-
-
 def settings_of_stages():
     """CloudFormation's names of the settings begin with capitals, and the API's do not. The emulator keeps the former."""
     made = provisioners._apigw_v2_stage_props
@@ -293,11 +276,10 @@ def paths_of_an_http_api():
     apigateway.handle_execute = cut
 
 
-properties_of_functions()
+reserved_concurrency_of_functions()
 boundaries_of_roles()
 boundaries_in_conditions()
 service_role_of_cloudformation()
-encryption_of_tables()
 settings_of_stages()
 paths_of_an_http_api()
 responses_where_aws_is()

@@ -94,6 +94,19 @@ describe('the module for Terraform', () => {
     expect((await planned(TEAM)).output).toContain('No changes');
   });
 
+  it('the module for Terraform gives the stack a policy by which no update deletes or replaces a table or the bucket', async () => {
+    const { values } = JSON.parse((await terraform('show', '-json')).output);
+    const resources: { type: string; values: { policy_body: string } }[] =
+      values.root_module.child_modules[0].resources;
+    const stack = resources.find(({ type }) => type === 'aws_cloudformation_stack');
+    const { Statement } = JSON.parse(stack?.values.policy_body ?? '');
+    const stores = ['LeasesTable', 'WaitersTable', 'CommitsTable', 'NameserviceTable', 'Bucket'];
+    expect(Statement).toContainEqual({
+      ...{ Effect: 'Deny', Principal: '*', Action: ['Update:Delete', 'Update:Replace'] },
+      Resource: stores.map((id) => `LogicalResourceId/${id}`),
+    });
+  });
+
   it('the module for Terraform refuses a plan that would move callers to another table', async () => {
     const { exitCode, output } = await planned('parameters = { namespaces = "team-a", leasesTable = "other" }');
     expect(output).toContain('Instance cannot be destroyed');
