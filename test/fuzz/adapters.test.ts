@@ -1,30 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { commit } from '../../functions/commits/commit.ts';
-import { readCommit } from '../../functions/commits/read.ts';
-import { resetFence } from '../../functions/commits/reset-fence.ts';
-import { stageUpload } from '../../functions/commits/stage-upload.ts';
-import { clean } from '../../functions/expiry/clean.ts';
-import { readExpired } from '../../functions/expiry/read.ts';
-import { report } from '../../functions/expiry/report.ts';
-import { acquire } from '../../functions/leases/acquire.ts';
-import { breakLease } from '../../functions/leases/break.ts';
-import { cancelWaiter } from '../../functions/leases/cancel.ts';
-import { executionEnded } from '../../functions/leases/execution-ended.ts';
-import { heartbeat } from '../../functions/leases/heartbeat.ts';
-import { readLeases } from '../../functions/leases/read.ts';
-import { release } from '../../functions/leases/release.ts';
-import { repairQueues } from '../../functions/leases/repair.ts';
-import { withdraw } from '../../functions/leases/withdraw.ts';
-import { publish } from '../../functions/nameservice/publish.ts';
-import { readNames } from '../../functions/nameservice/read.ts';
-import { repairNames } from '../../functions/nameservice/repair.ts';
-import { onceBegin } from '../../functions/once/begin.ts';
-import { onceComplete } from '../../functions/once/complete.ts';
-import { onceForget } from '../../functions/once/forget.ts';
-import { readOnce } from '../../functions/once/read.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
-import { s3Client } from '../../shared/aws/s3.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { encodeCursor } from '../../shared/listings/cursor.ts';
 import { StepFunctionsModel } from '../../verification/histories/step-functions.ts';
@@ -37,6 +13,7 @@ import { commitWorld } from '../support/worlds/commits.ts';
 import { expiryWorld } from '../support/worlds/expiry.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';
+import { loadFunctions, resolved, type Schema } from './functions.ts';
 
 const seed = testSeed();
 const dynamodb = testClient();
@@ -52,6 +29,8 @@ const isWrite = (command: string) => /^(Put|Update|Delete|Transact|Copy|Create|C
 const REFUSALS = [
   'NotFound',
   'LeaseHeld',
+  'WrongKind',
+  'QueueFull',
   'CommitInProgress',
   'Conflict',
   'AlreadyExists',
@@ -84,261 +63,90 @@ const nasty = fc.constantFrom<unknown>(
 );
 const junk = fc.oneof(nasty, fc.jsonValue(), anyText());
 
-interface Target {
-  name: string;
-  method: 'GET' | 'POST';
-  handler: LambdaHandler;
-  /** A payload that is valid, or nearly. */
-  payload: fc.Arbitrary<unknown>;
-  /** Through each adapter. Fewer where a call does much. */
-  runs?: number;
-}
-
-/** Fields as they should be, but for some that are missing and some that hold anything. */
-function nearly(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> {
-  const spoiled = Object.entries(fields).map(([field, value]) => [
-    field,
-    fc.oneof({ weight: 6, arbitrary: value }, { weight: 1, arbitrary: junk }),
-  ]);
+/** A few fields as they should be, but for some that are missing and some that hold anything. */
+function nearly(fields: Record<string, fc.Arbitrary<unknown>>, required: string[] = []) {
+  const spoiled = (value: fc.Arbitrary<unknown>) =>
+    fc.oneof({ weight: 15, arbitrary: value }, { weight: 1, arbitrary: junk });
   const surplus = fc.dictionary(fc.oneof(fc.string(), fc.constantFrom('__proto__', 'constructor', 'toString')), junk, {
     maxKeys: 1,
   });
-  return fc
+  const record = fc
     .tuple(
-      fc.record(Object.fromEntries(spoiled), { requiredKeys: [] }),
-      fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, surplus),
+      fc.oneof({ weight: 4, arbitrary: fc.constant(required) }, { weight: 1, arbitrary: fc.subarray(required) }),
+      fc.subarray(Object.keys(fields), { maxLength: Math.min(3, Object.keys(fields).length) }),
     )
-    .map(([record, more]) => Object.fromEntries([...Object.entries(record), ...Object.entries(more)]));
+    .chain(([some, others]) =>
+      fc.record(Object.fromEntries([...some, ...others].map((name) => [name, spoiled(fields[name] ?? junk)]))),
+    );
+  return fc
+    .tuple(record, fc.oneof({ weight: 4, arbitrary: fc.constant({}) }, surplus))
+    .map(([one, more]) => Object.fromEntries([...Object.entries(one), ...Object.entries(more)]));
 }
 
 const word = fc.constantFrom('a', 'b', 'ünï/cödé', 'a b');
-const small = fc.integer({ min: 0, max: 5 });
-const pointer = fc.oneof(fc.constant(null), fc.record({ address: fc.oneof(word, fc.constant(null)), t: small }));
-
+const etag = fc.constantFrom('"a"', 'a', '"d41d8cd98f00b204e9800998ecf8427e"');
 const reportId = fc.oneof(fc.stringMatching(/^[\w-]{1,9}$/), fc.constantFrom('../latest', 'latest', 'checkpoint'));
-const cursor = fc.oneof(
-  fc.base64String(),
-  fc
-    .tuple(reportId, fc.array(fc.oneof(fc.nat(), fc.constantFrom('-1', '1e9', '٣', '')), { maxLength: 5 }))
-    .map(([id, numbers]) => encodeCursor([id, ...numbers].join(':'))),
-);
-const ending = nearly({
-  execution: fc.constantFrom('arn:aws:states:us-east-1:000000000000:execution:m:e', 'arn:aws:states:x'),
-  again: fc.boolean(),
-});
-const reporting = report(reports, leases);
-const cleaning = clean(reports);
+const EXECUTION = 'arn:aws:states:us-east-1:000000000000:execution:m:e';
 
-const TARGETS: Target[] = [
-  {
-    name: 'acquire',
-    method: 'POST',
-    handler: acquire(leases),
-    payload: nearly({
-      key: word,
-      holder: word,
-      ttlSeconds: fc.constant(60),
-      requestId: word,
-      data: junk,
-      taskToken: word,
-      parkSeconds: small,
-      execution: fc.constantFrom('arn:aws:states:us-east-1:000000000000:execution:m:e', 'arn:'),
-      target: fc.constant('arn:aws:states:us-east-1:000000000000:execution:m:t'),
-    }),
+/** Fields whose values the schema does not show. */
+const FIELDS: Record<string, fc.Arbitrary<unknown>> = {
+  ...{
+    data: junk,
+    config: fc.jsonValue(),
+    extra: fc.dictionary(word, fc.jsonValue()),
+    ifMatch: etag,
+    sourceEtag: etag,
+    reportId,
   },
-  {
-    name: 'heartbeat',
-    method: 'POST',
-    handler: heartbeat(leases),
-    payload: nearly({ key: word, leaseId: word, ttlSeconds: fc.constant(9) }),
-  },
-  { name: 'release', method: 'POST', handler: release(leases), payload: nearly({ key: word, leaseId: word }) },
-  { name: 'breakLease', method: 'POST', handler: breakLease(leases), payload: nearly({ key: word, fence: small }) },
-  {
-    name: 'readLeases',
-    method: 'GET',
-    handler: readLeases(leases),
-    payload: nearly({
-      key: word,
-      prefix: word,
-      state: fc.constantFrom('held', 'free'),
-      limit: fc.constant('3'),
-      cursor: fc.base64String(),
-      waiters: fc.constantFrom('true', 'false', '1'),
-    }),
-  },
-  {
-    name: 'onceBegin',
-    method: 'POST',
-    handler: onceBegin(leases),
-    payload: nearly({
-      ...{ key: word, holder: word, slot: word, per: fc.constantFrom('1d', '15m', '0d', 'd', '9999999d') },
-      ...{ ttlSeconds: fc.constant(60), requestId: word, keepSeconds: fc.constantFrom(60, 1, 100_000), data: junk },
-      ...{ inputHash: word, execution: fc.constantFrom('arn:aws:states:us-east-1:000000000000:execution:m:e', 'arn:') },
-    }),
-  },
-  {
-    name: 'onceComplete',
-    method: 'POST',
-    handler: onceComplete(leases),
-    payload: nearly({ key: word, leaseId: word, result: junk }),
-    runs: 60,
-  },
-  {
-    name: 'onceForget',
-    method: 'POST',
-    handler: onceForget(leases),
-    payload: nearly({ key: word, fence: small }),
-    runs: 60,
-  },
-  {
-    name: 'readOnce',
-    method: 'GET',
-    handler: readOnce(leases),
-    payload: nearly({ key: word, prefix: word, limit: fc.constant('3'), cursor: fc.base64String() }),
-    runs: 60,
-  },
-  {
-    name: 'cancelWaiter',
-    method: 'POST',
-    handler: cancelWaiter(leases),
-    payload: nearly({ key: word, ticket: word }),
-    runs: 60,
-  },
-  {
-    name: 'withdraw',
-    method: 'POST',
-    handler: withdraw(leases),
-    payload: nearly({ key: word, requestId: word, holder: word }),
-    runs: 60,
-  },
-  { name: 'repairQueues', method: 'POST', handler: repairQueues(leases), payload: nearly({}), runs: 20 },
-  { name: 'executionEnded', method: 'POST', handler: executionEnded(leases), payload: ending, runs: 60 },
-  { name: 'report', method: 'POST', handler: reporting, payload: nearly({}), runs: 5 },
-  {
-    name: 'readExpired',
-    method: 'GET',
-    handler: readExpired(reports),
-    payload: nearly({
-      reportId,
-      kind: fc.constantFrom('waiter', 'commit'),
-      limit: fc.constant('3'),
-      cursor,
-    }),
-    runs: 60,
-  },
-  {
-    name: 'clean',
-    method: 'POST',
-    handler: cleaning,
-    payload: nearly({
-      reportId,
-      kinds: fc.array(fc.constantFrom('waiter', 'commit', 'abandonedLease', 'x'), { maxLength: 3 }),
-      olderThanSeconds: small,
-      dryRun: fc.boolean(),
-      neverDeletable: fc.boolean(),
-      cursor,
-    }),
-    runs: 60,
-  },
-  {
-    name: 'commit',
-    method: 'POST',
-    handler: commit(commits),
-    payload: nearly({
-      path: word,
-      ifNoneMatch: fc.constant('*'),
-      ifMatch: fc.constantFrom('"a"', 'a', '"d41d8cd98f00b204e9800998ecf8427e"'),
-      body: fc.string(),
-      encoding: fc.constantFrom('utf8', 'base64'),
-      commitId: fc.constantFrom('c1', 'c2'),
-      metadata: fc.dictionary(fc.oneof(word, fc.string()), fc.oneof(word, junk), { maxKeys: 2 }),
-      fence: fc.record({ key: word, token: small }),
-    }),
-  },
-  {
-    name: 'resetFence',
-    method: 'POST',
-    handler: resetFence(commits),
-    payload: nearly({
-      path: word,
-      ifMatch: fc.constantFrom('"a"', 'a', '"d41d8cd98f00b204e9800998ecf8427e"'),
-      expectedFence: fc.record({ key: word, token: small }),
-      fence: fc.option(fc.record({ key: word, token: small })),
-      commitId: fc.constantFrom('c1', 'c2'),
-    }),
-  },
-  { name: 'readCommit', method: 'GET', handler: readCommit(commits), payload: nearly({ path: word }) },
-  {
-    name: 'stageUpload',
-    method: 'POST',
-    handler: stageUpload({ ...commits, s3: s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' }) }),
-    payload: nearly({ contentType: word, sizeBytes: small }),
-  },
-  {
-    name: 'publish',
-    method: 'POST',
-    handler: publish(names),
-    payload: nearly({
-      op: fc.constantFrom(
-        'initLedger',
-        'publishCommit',
-        'publishIndex',
-        'retract',
-        'compareAndSetRef',
-        'fastForwardCommit',
-        'pushStatus',
-        'pushConfig',
-        'publishGraphSource',
-        'publishGraphSourceIndex',
-        'retractGraphSource',
-      ),
-      alias: fc.constantFrom('x', 'x:main', 'y:dev', 'ü:ö'),
-      address: word,
-      t: small,
-      ref: fc.constantFrom('commit', 'index'),
-      expected: fc.oneof(pointer, fc.record({ state: fc.constant('ready'), v: small }), fc.record({ v: small })),
-      next: fc.oneof(
-        pointer,
-        fc.record({ state: word, v: small, extra: fc.object() }),
-        fc.record({ v: small, payload: fc.option(fc.record({ extra: fc.object() })) }),
-      ),
-      sourceType: word,
-      config: fc.jsonValue(),
-      dependencies: fc.array(word),
-    }),
-  },
-  {
-    name: 'repairNames',
-    method: 'POST',
-    handler: repairNames(names),
-    payload: nearly({
-      op: fc.constantFrom('resetRef', 'resetStatus', 'resetConfig', 'unretract', 'purge'),
-      alias: fc.constantFrom('x', 'x:main', 'y:dev'),
-      ref: fc.constantFrom('commit', 'index'),
-      expected: fc.oneof(
-        pointer,
-        fc.record({ state: fc.constant('ready'), v: small }),
-        fc.record({ v: small }),
-        fc.record({ kind: fc.constantFrom('ledger', 'graph_source'), commit: pointer, index: pointer }),
-        fc.constant(null),
-      ),
-      next: fc.oneof(pointer, fc.record({ state: word, v: small, extra: fc.object() })),
-    }),
-  },
-  {
-    name: 'readNames',
-    method: 'GET',
-    handler: readNames(names),
-    payload: nearly({
-      alias: word,
-      kind: fc.constantFrom('ledger', 'graph_source'),
-      prefix: word,
-      limit: fc.constant('3'),
-      cursor: fc.base64String(),
-    }),
-  },
-];
+  ...{ execution: fc.constantFrom(EXECUTION, 'arn:'), target: fc.constant(EXECUTION), waitSeconds: fc.constant(0) },
+  ...{ alias: fc.constantFrom('x', 'x:main', 'y:dev', 'ü:ö'), limit: fc.constantFrom(3, '3') },
+  per: fc.constantFrom('1d', '15m', '0d', 'd', '9999999d'),
+  metadata: fc.dictionary(fc.oneof(word, fc.string()), fc.oneof(word, junk), { maxKeys: 2 }),
+  cursor: fc.oneof(
+    fc.base64String(),
+    fc
+      .tuple(reportId, fc.array(fc.oneof(fc.nat(), fc.constantFrom('-1', '1e9', '٣', '')), { maxLength: 5 }))
+      .map(([id, numbers]) => encodeCursor([id, ...numbers].join(':'))),
+  ),
+};
+
+/** What a call needs by rules that its schema does not show here. */
+const REQUIRED: Record<string, string[]> = { commit: ['path', 'ifNoneMatch', 'body'] };
+
+/** A value that fits a schema, or nearly. */
+function fitting(schema: Schema): fc.Arbitrary<unknown> {
+  const { type, enum: values, const: value, minimum = 0, oneOf, items, properties, required = [] } = resolved(schema);
+  const [first, ...more] = [type].flat();
+  if (oneOf) return fc.oneof(...oneOf.map(fitting));
+  if (values || value !== undefined) return fc.constantFrom(...(values ?? [value]));
+  if (more.includes('null'))
+    return fc.oneof(fc.constant(null), fitting({ ...resolved(schema), type: first as string }));
+  if (properties) return fc.record(fieldsOf(properties), { requiredKeys: required });
+  if (items) return fc.array(fitting(items), { maxLength: 3 });
+  if (first === 'integer' || first === 'number') return fc.integer({ min: minimum, max: minimum + 5 });
+  if (first === 'boolean') return fc.boolean();
+  return first === 'string' ? word : junk;
+}
+
+const fieldsOf = (properties: Record<string, Schema>) =>
+  Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, FIELDS[name] ?? fitting(schema)]));
+
+const ending = nearly({ execution: fc.constantFrom(EXECUTION, 'arn:aws:states:x'), again: fc.boolean() });
+const DEPENDENCIES: Record<string, unknown[]> = {
+  ...{ leases: [leases], once: [leases], commits: [commits], expiry: [reports, leases], nameservice: [names] },
+};
+const TARGETS = (await loadFunctions())
+  .filter(({ capability }) => DEPENDENCIES[capability])
+  .map(({ name, capability, method, schemas, make }) => {
+    const payloads = schemas.map(({ properties = {}, required }) =>
+      nearly(fieldsOf(properties), REQUIRED[name] ?? required),
+    );
+    const handler = make(...(DEPENDENCIES[capability] ?? []));
+    const payload = name === 'executionEnded' ? ending : fc.oneof(...(payloads.length ? payloads : [nearly({})]));
+    // Fewer where a call does much.
+    return { name, method, handler, payload, runs: { report: 5, repairQueues: 20 }[name] ?? 80 };
+  });
+const handlerOf = (name: string) => TARGETS.find((target) => target.name === name)?.handler as LambdaHandler;
 
 /** JSON for anything but a string: an object with a field `toString` has no other text. */
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : `${JSON.stringify(value)}`);
@@ -360,7 +168,7 @@ async function expectSane(act: () => Promise<{ outcome: string; body: unknown; s
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
 }
 
-describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handler, payload, runs = 120 }) => {
+describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handler, payload, runs }) => {
   it('a function that is given anything as a task answers as documented, and writes no record that it refuses', async () => {
     const anything = fc.oneof({ weight: 5, arbitrary: payload }, { weight: 1, arbitrary: junk });
     await fc.assert(
@@ -442,17 +250,17 @@ describe(`events, of any shape (seed ${seed})`, () => {
     };
     const event = fc.oneof({ weight: 4, arbitrary: fc.record(near) }, { weight: 1, arbitrary: nearly(near) });
     await fc.assert(
-      fc.asyncProperty(event, (one) => expectSane(() => throughTask(cleaning, one))),
+      fc.asyncProperty(event, (one) => expectSane(() => throughTask(handlerOf('clean'), one))),
       { seed, numRuns: rounds(160, 20) },
     );
     await fc.assert(
-      fc.asyncProperty(event, (one) => expectSane(() => throughTask(reporting, one))),
+      fc.asyncProperty(event, (one) => expectSane(() => throughTask(handlerOf('report'), one))),
       { seed, numRuns: 5 },
     );
   });
 
   it('events of a queue of any shape are answered with the messages that failed', async () => {
-    const handler = executionEnded(leases);
+    const handler = handlerOf('executionEnded');
     const body = fc.oneof(
       { weight: 4, arbitrary: ending.map((value) => JSON.stringify(value)) },
       { weight: 1, arbitrary: fc.oneof(fc.string(), fc.constantFrom('', '{', 'null', '[]')) },

@@ -3,36 +3,8 @@
  * by the high-water mark of the whole process, so that nothing can hide, and with a small young generation, so that
  * garbage counts for little.
  */
-import { commit } from '../../functions/commits/commit.ts';
-import { readInFlight } from '../../functions/commits/in-flight.ts';
-import { readCommit } from '../../functions/commits/read.ts';
-import { resetFence } from '../../functions/commits/reset-fence.ts';
-import { stageUpload } from '../../functions/commits/stage-upload.ts';
-import { readHealth } from '../../functions/contract/health.ts';
-import { readContract } from '../../functions/contract/read.ts';
-import { whoami } from '../../functions/contract/whoami.ts';
-import { clean } from '../../functions/expiry/clean.ts';
-import { readExpired } from '../../functions/expiry/read.ts';
-import { report } from '../../functions/expiry/report.ts';
-import { acquire } from '../../functions/leases/acquire.ts';
-import { breakLease } from '../../functions/leases/break.ts';
-import { cancelWaiter } from '../../functions/leases/cancel.ts';
-import { executionEnded } from '../../functions/leases/execution-ended.ts';
-import { heartbeat } from '../../functions/leases/heartbeat.ts';
-import { readLeases } from '../../functions/leases/read.ts';
-import { release } from '../../functions/leases/release.ts';
-import { repairQueues } from '../../functions/leases/repair.ts';
-import { withdraw } from '../../functions/leases/withdraw.ts';
-import { publish } from '../../functions/nameservice/publish.ts';
-import { readNames } from '../../functions/nameservice/read.ts';
-import { repairNames } from '../../functions/nameservice/repair.ts';
-import { onceBegin } from '../../functions/once/begin.ts';
-import { onceComplete } from '../../functions/once/complete.ts';
-import { onceForget } from '../../functions/once/forget.ts';
-import { readOnce } from '../../functions/once/read.ts';
-import type { LambdaHandler } from '../../local/lambda.ts';
 import { httpEvent, lambdaContext, throughHttp, throughTask } from '../support/stack/adapters.ts';
-import { SHAPES } from './shapes.ts';
+import { loadFunctions, SHAPES } from './functions.ts';
 
 /** What the process is to send. */
 export interface Sent {
@@ -55,36 +27,11 @@ export interface LargeCall {
   grewMiB: number;
 }
 
-/** Each with the fields that its rules are about. */
-const FUNCTIONS: [name: string, method: 'GET' | 'POST', handler: LambdaHandler, fields: string[]][] = [
-  ['acquire', 'POST', acquire(), ['key', 'holder', 'data', 'requestId', 'taskToken', 'execution']],
-  ['heartbeat', 'POST', heartbeat(), ['key', 'leaseId', 'ttlSeconds']],
-  ['release', 'POST', release(), ['key', 'leaseId']],
-  ['breakLease', 'POST', breakLease(), ['key', 'fence']],
-  ['readLeases', 'GET', readLeases(), ['key', 'prefix', 'cursor', 'limit']],
-  ['cancelWaiter', 'POST', cancelWaiter(), ['key', 'ticket']],
-  ['withdraw', 'POST', withdraw(), ['key', 'requestId', 'holder']],
-  ['onceBegin', 'POST', onceBegin(), ['key', 'holder', 'slot', 'per', 'data', 'requestId', 'inputHash', 'execution']],
-  ['onceComplete', 'POST', onceComplete(), ['key', 'leaseId', 'result']],
-  ['onceForget', 'POST', onceForget(), ['key', 'fence']],
-  ['readOnce', 'GET', readOnce(), ['key', 'prefix', 'cursor', 'limit']],
-  ['repairQueues', 'POST', repairQueues(), ['key']],
-  ['executionEnded', 'POST', executionEnded(), ['execution', 'again']],
-  ['report', 'POST', report(), []],
-  ['readExpired', 'GET', readExpired(), ['reportId', 'kind', 'cursor']],
-  ['clean', 'POST', clean(), ['kinds', 'reportId', 'cursor', 'olderThanSeconds']],
-  ['commit', 'POST', commit(), ['path', 'body', 'metadata', 'ifMatch', 'commitId', 'contentType', 'fence', 'source']],
-  ['readCommit', 'GET', readCommit(), ['path']],
-  ['stageUpload', 'POST', stageUpload(), ['contentType', 'sizeBytes']],
-  ['publish', 'POST', publish(), ['op', 'alias', 'dependencies', 'config', 'expected', 'next', 'address']],
-  ['resetFence', 'POST', resetFence(), ['path', 'fence', 'expectedFence']],
-  ['repairNames', 'POST', repairNames(), ['op', 'alias', 'expected', 'next']],
-  ['readContract', 'GET', readContract(), []],
-  ['readInFlight', 'GET', readInFlight(), ['prefix', 'cursor', 'limit']],
-  ['whoami', 'GET', whoami(), []],
-  ['readHealth', 'GET', readHealth(), []],
-  ['readNames', 'GET', readNames(), ['alias', 'prefix', 'cursor']],
-];
+/** Each with the fields that it takes. */
+const FUNCTIONS = (await loadFunctions()).map(({ name, make, method, schemas }) => {
+  const fields = new Set(schemas.flatMap(({ properties = {} }) => Object.keys(properties)));
+  return [name, method, make(), name === 'executionEnded' ? ['execution', 'again'] : [...fields]] as const;
+});
 
 /** Without these a wrong field would be missed: the union of operations looks at `op` first. */
 const BASE: Record<string, object> = {

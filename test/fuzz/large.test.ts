@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { aFew, isFull } from '../support/time/rounds.ts';
+import { SHAPES } from './functions.ts';
 import type { LargeCall, Sent } from './large-values.ts';
-import { SHAPES } from './shapes.ts';
 
 const MAX_MIB = 50;
 

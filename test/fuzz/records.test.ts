@@ -1,6 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Json } from '../../shared/aws/attributes.ts';
 import { marksMetadata, parseMarks } from '../../shared/commits/metadata.ts';
 import { normalEtag } from '../../shared/commits/paths.ts';
 import { parseRecord, recordItem } from '../../shared/commits/record.ts';
@@ -9,6 +10,9 @@ import type { TableSource } from '../../shared/expired/table.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import { SOURCES, sourceOf } from '../../shared/expiry/sources.ts';
 import { reasonToSpare } from '../../shared/expiry/spared.ts';
+import { grantItem } from '../../shared/leases/grant.ts';
+import { parseRecord as parseLease } from '../../shared/leases/record.ts';
+import { leaseHeld, leaseView } from '../../shared/leases/views.ts';
 import { decodeCursor, encodeCursor } from '../../shared/listings/cursor.ts';
 import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
@@ -43,6 +47,47 @@ function expectDocumented(read: () => unknown): void {
     expect(error).toBeInstanceOf(HoldfastError);
   }
 }
+
+describe('records of leases', () => {
+  it('records of leases read back as they were written', () => {
+    const grants = fc.record({
+      ...{ key: text, version: fc.uuid(), leaseId: fc.uuid(), holder: text, requestId: text, fence: counter },
+      ...{ ttlSeconds: fc.integer({ min: 2, max: 86_400 }), acquiredAt: epochMs },
+      data: fc.option(fc.jsonValue() as fc.Arbitrary<Json>, { nil: undefined }),
+      ...Object.fromEntries(
+        ['principal', 'execution', 'target'].map((name) => [name, fc.option(text, { nil: undefined })]),
+      ),
+    });
+    fc.assert(
+      fc.property(grants, ({ ttlSeconds, ...kept }) => {
+        const expiresAt = kept.acquiredAt + ttlSeconds * 1000;
+        expect(parseLease(grantItem({ ttlSeconds, ...kept }))).toMatchObject({
+          ...kept,
+          // JSON has no negative zero
+          data: kept.data === undefined ? undefined : JSON.parse(JSON.stringify(kept.data)),
+          ...{ expiresAt, leaseExpirySeconds: Math.ceil(expiresAt / 1000), ttlMs: ttlSeconds * 1000 },
+          ...{ releasedAt: undefined, brokenAt: undefined },
+        });
+      }),
+    );
+  });
+
+  it('records of leases by any other writer can be read', () => {
+    const names = ['key', 'lease_version', 'lease_expiry', 'expires_at', 'fence', 'data', 'holder', 'released_at'];
+    const numbers = ['0', '-1', '1.5', '9e12', '8640000000000001', '9.9E+125', '-9.9E+125'].map((N) => ({ N }));
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.constantFrom(...names), fc.oneof(attribute, fc.constantFrom(...numbers))),
+        (item) => {
+          const record = parseLease(item);
+          expect(['held', 'expired', 'released', 'free']).toContain(leaseView('k', record, 1_767_225_600_123).state);
+          expect(leaseHeld(record, 1_767_225_600_123, 500).retryAfterMs).toBeGreaterThan(0);
+        },
+      ),
+      { numRuns: rounds(1000, 80) },
+    );
+  });
+});
 
 describe('commit records', () => {
   it('commit records read back as they were written, with the ids that they displaced', () => {
