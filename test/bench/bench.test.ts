@@ -5,15 +5,25 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type AttributeValue, DescribeTableCommand, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { coldCases, WITHOUT_CLIENTS } from '../../bench/cold.cases.ts';
 import { startCounter } from '../../bench/counter.ts';
 import { charts } from '../../bench/figures.ts';
+import { inTurn } from '../../bench/in-turn.ts';
 import { itemBytes } from '../../bench/item-bytes.ts';
-import { median, ratio, statistics, verdict, withSlack } from '../../bench/measurement.ts';
+import {
+  type Figure,
+  type Measurement,
+  median,
+  ratio,
+  statistics,
+  verdict,
+  withSlack,
+} from '../../bench/measurement.ts';
 import { documents } from '../../bench/publish.ts';
-import { readResults } from '../../bench/results.ts';
+import { keepOnly, readResults, record } from '../../bench/results.ts';
 import { withScaleTables } from '../../bench/scale-doc.ts';
+import { doubleWrites } from '../../bench/servers/store.ts';
 import { overBudget } from '../../build/budget.ts';
 import { readService } from '../../infrastructure/read.ts';
 import { newTable, testClient } from '../support/emulators/aws.ts';
@@ -180,6 +190,68 @@ describe('the size budget', () => {
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
+  });
+});
+
+const measurement = (name: string): Measurement => ({
+  ...{ name, title: `the title of ${name}`, method: 'a method' },
+  run: async () => [],
+});
+const figure = (what: string): Figure => ({ what, value: '1 ms', median: 1, n: 1 });
+
+describe('a run of several measurements', () => {
+  it('a measurement that fails or takes too long is named at the end, and the next measurements run', async () => {
+    const quiet = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const played: string[] = [];
+    try {
+      const { failed, missedBars } = await inTurn(
+        ['broken', 'endless', 'slow', 'good'].map(measurement),
+        async ({ name }) => {
+          played.push(name);
+          if (name === 'broken') throw new Error('no');
+          if (name === 'endless') await delay(1000);
+          return [{ ...figure(name), bar: { measured: 2, most: name === 'good' ? 1 : 3 } }];
+        },
+        100,
+      );
+      expect(played).toEqual(['broken', 'endless', 'slow', 'good']);
+      expect(failed).toEqual(['broken', 'endless']);
+      expect(missedBars.map(({ what }) => what)).toEqual(['good']);
+    } finally {
+      quiet.mockRestore();
+    }
+  });
+
+  it('the measurements of a run are recorded with the date of the run, and measurements that no longer exist are removed', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-bench-results-'));
+    const file = join(folder, 'results.json');
+    const run = { measuredAt: '2026-11-26T20:00:00.000Z', libraries: [], leftOut: [], quick: true };
+    try {
+      for (const name of ['first', 'second'])
+        await record(file, { measurement: measurement(name), figures: [figure(name)] }, run);
+      const { measurements } = await readResults(file);
+      expect(Object.values(measurements).map(({ measuredAt }) => measuredAt)).toEqual([run.measuredAt, run.measuredAt]);
+      await keepOnly(file, ['second', 'third']);
+      expect(Object.keys(JSON.parse(await readFile(file, 'utf8')).measurements)).toEqual(['second']);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('double writes at a store', () => {
+  it.each<[string, fences: (number | undefined)[], without: number, withFences: number | undefined]>([
+    ['are those of the first holder after the first write of the second', [1, 2, 1, 1], 2, 0],
+    ['are taken by a store with fences if the second fence is no higher', [1, 1, 1], 1, 1],
+    ['have no count with fences if the lock has no fences', [undefined, undefined, undefined], 1, undefined],
+    ['are none if the second holder never wrote', [1], 0, 0],
+  ])('double writes %s', (_, fences, without, withFences) => {
+    const writes = fences.map((fence, at) => ({
+      writer: at === 1 ? 'b' : 'a',
+      at: 0,
+      ...(fence !== undefined && { fence }),
+    }));
+    expect(doubleWrites(writes, 'a', 'b')).toEqual({ without, withFences });
   });
 });
 
