@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { conditionalWrite, dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { headObject, s3Client } from '../../shared/aws/s3.ts';
 import { naming, reading, send, writing } from '../../shared/aws/send.ts';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { type ErrorCode, HoldfastError } from '../../shared/errors.ts';
 import { call, type Fault, newBucket, newTable, testClient, testS3, watch } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -162,4 +163,24 @@ describe('what to add to the same call, so that it finds what became of this one
     const { error, named } = thrown(code, retryWith);
     expect(named).toBe(error);
   });
+});
+
+const region = 'us-east-1';
+
+describe('the settings of a client', () => {
+  it.each([
+    ['DynamoDB', dynamodbClient({ region }), 2000],
+    ['S3', s3Client({ region }), 5000],
+    ['Step Functions', stepFunctionsClient({ region }), 3000],
+  ])(
+    'the settings of a client for %s end a try without an answer, and make that an error',
+    async (_, client, requestTimeout) => {
+      const { configProvider } = client.config.requestHandler as unknown as { configProvider: Promise<object> };
+      expect(await configProvider).toMatchObject({
+        connectionTimeout: 1000,
+        requestTimeout,
+        throwOnRequestTimeout: true,
+      });
+    },
+  );
 });

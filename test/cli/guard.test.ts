@@ -205,17 +205,6 @@ describe.concurrent('the guard', () => {
     await until(() => living(guard)).toBe(false);
   });
 
-  it('the guard ends with a supervisor that is killed while it waits', async () => {
-    const key = freshKey();
-    await using _ = await holdfast.acquire(key);
-    const { child, stderr } = cli.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
-    await until(stderr).toContain('waiting since');
-    await until(() => guardOf(child.pid ?? 0)).toBeGreaterThan(0);
-    const guard = guardOf(child.pid ?? 0) ?? 0;
-    child.kill('SIGKILL');
-    await until(() => living(guard)).toBe(false);
-  });
-
   it('the supervisor ends the command and exits with 137 as soon as the guard is killed', async () => {
     const key = freshKey();
     const { child, exited, stdout } = cli.start(

@@ -147,13 +147,3 @@ it('the command prints its version, and that of the deployment if one is known',
   expect([gone.code, gone.stdout]).toEqual([69, `holdfast ${version}\n`]);
   expect((await run(['version'], { HOLDFAST_ENDPOINT: 'ftp://x' })).code).toBe(64);
 });
-
-it('holdfast console serves the page of the namespace', async () => {
-  const served = start(['console', '--namespace', 'team-a']);
-  await expect.poll(served.stdout).toMatch(/#token=[\w-]{24}\n$/);
-  const [url = '', token = ''] = served.stdout().trim().split('/#token=');
-  const settings = await fetch(`${url}/console/settings`, { headers: { 'x-holdfast-token': token } });
-  expect(await settings.json()).toEqual({ endpoint: api.url, namespace: 'team-a', write: false, local: true });
-  served.child.kill('SIGTERM');
-  expect((await served.exited).code).toBe(0);
-});

@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { components } from '../../client/src/index.ts';
-import { systemClock } from '../../shared/surroundings/clock.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
-import { living } from '../support/programs/cli.ts';
-import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
-import { onceWorld } from '../support/worlds/once.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -82,22 +78,6 @@ describe.concurrent('holdfast run --once-per exits', () => {
     expect((await read(key)).done).toBeNull();
   });
 
-  it('holdfast run exits with 76 where the network is cut, after the command has ended before its lease, and a successor does the slot', async () => {
-    const key = freshKey();
-    const proxy = await cuttable(api.url);
-    const script = 'trap "" TERM; echo on; while :; do sleep 1; done';
-    const zombie = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', script], {
-      HOLDFAST_ENDPOINT: proxy.url,
-    });
-    await until(zombie.stdout).toBe('on\n');
-    proxy.cut('hangs');
-    const successor = start(['--slot', 'a', '--wait', '60', '--holder', 'next', key, '--', 'echo', 'ran']);
-    expect((await zombie.exited).code).toBe(76);
-    expect(await successor.exited).toMatchObject({ code: 0, stdout: 'ran\n' });
-    expect((await read(key)).done).toMatchObject({ slot: 'a', by: 'next' });
-    await proxy.stop();
-  });
-
   it('holdfast run stores a slot whose command succeeded while holdfast itself was paused beyond the ttl', async () => {
     const key = freshKey();
     const paused = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', 'echo on; sleep 1']);
@@ -107,24 +87,6 @@ describe.concurrent('holdfast run --once-per exits', () => {
     paused.child.kill('SIGCONT');
     expect(await paused.exited).toMatchObject({ code: 0 });
     expect(await read(key)).toMatchObject({ state: 'released', done: { slot: 'a' } });
-  });
-
-  it('holdfast run --once-per that waits over the end of a period does not run for the next', async () => {
-    const key = freshKey();
-    // Each call waits a second, so the command asks many times.
-    const impatient = await onceWorld({ clock: systemClock, maxWaitSeconds: 1 });
-    const { url, stop } = await startApi(impatient.handlers);
-    const env = { HOLDFAST_ENDPOINT: url };
-    const periodMs = 12_000;
-    await until(() => Date.now() % periodMs < 2000).toBe(true);
-    const args = ['--once-per', '12s', key, '--holder'];
-    const first = start([...args, 'host-1', '--', 'sh', '-c', 'echo "$HOLDFAST_SLOT"; sleep 12'], env);
-    await until(first.stdout).toContain('Z\n');
-    const second = start([...args, 'host-2', '--wait', '60', '--', 'echo', 'never'], env);
-    expect(await second.exited).toMatchObject({ code: 0, stdout: '' });
-    expect(second.stderr()).toContain(`is done for ${first.stdout().trim()}, by host-1 at `);
-    expect((await first.exited).code).toBe(0);
-    await stop();
   });
 
   it('holdfast run exits with 69 where no answer says whether the slot is done, and does not free the slot', async () => {
@@ -139,19 +101,6 @@ describe.concurrent('holdfast run --once-per exits', () => {
     expect(stderr).toContain(`the work has run, and slot a of ${key} may or may not be done: `);
     expect(await read(key)).toMatchObject({ state: 'held', done: null });
     await proxy.stop();
-  });
-
-  it('holdfast run ends with SIGKILL, together with its command, and the next caller does the slot when the lease ends', async () => {
-    const key = freshKey();
-    const script = 'echo $$; sleep 60 & wait';
-    const killed = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', script]);
-    await until(() => killed.stdout().endsWith('\n')).toBe(true);
-    const pid = Number(killed.stdout());
-    killed.child.kill('SIGKILL');
-    expect(await killed.exited).toMatchObject({ signal: 'SIGKILL' });
-    await until(() => living(pid)).toBe(false);
-    const next = await run('--slot', 'a', '--wait', '60', key, '--', 'echo', 'ran');
-    expect(next).toMatchObject({ code: 0, stdout: 'ran\n' });
   });
 
   it.each([

@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { living } from '../support/programs/cli.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -81,15 +79,6 @@ describe.concurrent('holdfast run --also', () => {
     expect((await pool(key)).used).toBe(0);
   });
 
-  it('Stopped and continued after the end of its permits, the supervisor exits with 76', async () => {
-    const working = job(freshKey(), '--limit', '2', '--also', `${freshKey()}=5`, '--ttl', '3');
-    await working.begun();
-    working.child.kill('SIGSTOP');
-    await delay(4000);
-    working.child.kill('SIGCONT');
-    expect((await working.exited).code).toBe(76);
-  });
-
   it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('holdfast run refuses --also %s', async (also) => {
     const { code, stderr } = await run(freshKey(), '--also', also, '--', 'echo', 'never');
     expect([code, stderr]).toEqual([64, expect.stringContaining('--also must be a key and a limit from 1 to 200')]);
@@ -117,66 +106,6 @@ describe.concurrent('holdfast run --limit', () => {
     expect((await two.finish()).code).toBe(0);
     expect(two.fence()).toBeGreaterThan(one.fence());
     expect(await pool(key)).toMatchObject({ used: 0, limit: 2 });
-  });
-
-  it('holdfast run --limit waits in line, and begins when a permit has ended', async () => {
-    const key = freshKey();
-    const first = job(key, '--limit', '1');
-    await first.begun();
-    const second = job(key, '--limit', '1', '--wait', 'forever');
-    await until(async () => (await pool(key)).waiting).toBe(1);
-    await until(second.stderr).toMatch(/waiting since \S+: permits\/\d+ is held by job-\d+ until/);
-    expect(second.stdout()).toBe('');
-    await first.finish();
-    await second.begun();
-    expect((await second.finish()).code).toBe(0);
-  });
-
-  it('holdfast run --limit lets a signal end the command, and releases its permit', async () => {
-    const key = freshKey();
-    const other = job(key, '--limit', '5');
-    await other.begun();
-    const ended = job(key, '--limit', '5', '--weight', '3');
-    await ended.begun();
-    expect((await pool(key)).used).toBe(4);
-    ended.child.kill('SIGTERM');
-    expect((await ended.exited).code).toBe(143);
-    expect(await pool(key)).toMatchObject({ used: 1, holders: [{ fence: other.fence() }] });
-    await other.finish();
-  });
-
-  it('holdfast run --limit lets a signal end the wait, which leaves the line at once', async () => {
-    const key = freshKey();
-    const first = job(key, '--limit', '1');
-    await first.begun();
-    const second = job(key, '--limit', '1', '--wait', 'forever');
-    await until(async () => (await pool(key)).waiting).toBe(1);
-    second.child.kill('SIGTERM');
-    expect((await second.exited).code).toBe(143);
-    await until(() => pool(key)).toMatchObject({ used: 1, waiting: 0, waiters: [] });
-    await first.finish();
-  });
-
-  it('holdfast run --limit, if killed, leaves its permit to the ttl, and then the first caller that asks has it', async () => {
-    const key = freshKey();
-    const killed = job(key, '--limit', '1', '--ttl', '3');
-    await killed.begun();
-    killed.child.kill('SIGKILL');
-    const next = await run(key, '--limit', '1', '--wait', 'forever', '--', 'sh', '-c', 'echo $HOLDFAST_FENCE');
-    expect(next.code).toBe(0);
-    expect(Number(next.stdout)).toBeGreaterThan(killed.fence());
-  });
-
-  it('holdfast run --limit ends the command if an operator breaks its permit, and no other', async () => {
-    const key = freshKey();
-    const [one, other] = [job(key, '--limit', '5', '--ttl', '6'), job(key, '--limit', '5', '--ttl', '6')];
-    await Promise.all([one.begun(), other.begun()]);
-    expect((await call('break', key, '--fence', String(one.fence()))).code).toBe(0);
-    const { code, stderr } = await one.exited;
-    expect(code).toBe(76);
-    expect(stderr).toContain(`the lease of ${key} is lost (broken): the command is ended`);
-    expect(await living(other.child.pid ?? 0)).toBe(true);
-    expect((await other.finish()).code).toBe(0);
   });
 });
 
@@ -307,16 +236,6 @@ describe('a key that is used as a pool', () => {
     expect(await pool(key)).toMatchObject({ used: 2, waiting: 0 });
     for (const { finish } of [one, two]) expect((await finish()).code).toBe(0);
   });
-
-  it('a pool is refused to a caller that forgets the mode while another caller has the key alone', async () => {
-    const key = freshKey();
-    const alone = job(key, '--exclusive');
-    await alone.begun();
-    const { code, stdout, stderr } = await run(key, '--', 'echo', 'in');
-    expect([code, stdout]).toEqual([64, '']);
-    expect(stderr).toMatch(/is used as a pool, in use: all by job-\d+: pass --limit, --shared or --exclusive/);
-    expect((await alone.finish()).code).toBe(0);
-  });
 });
 
 it('a key that is held as a lease is refused with 64 to a caller with --limit, which reads what to leave out', async () => {
@@ -347,24 +266,6 @@ it('run and acquire warn a caller that names another limit than the grant before
   await first.finish();
 });
 
-it('status lists keys by kind and by which ends first', async () => {
-  await using _ = await holdfast.acquire('sorted/a', { ttlSeconds: 900 });
-  await using __ = await holdfast.acquire('sorted/b', { ttlSeconds: 300, limit: 2 });
-  await using ___ = await holdfast.acquire('sorted/c', { ttlSeconds: 600, limit: 2 });
-  const keysOf = async (...options: string[]) => {
-    const { stdout } = await call('status', 'sorted/', '--json', ...options);
-    return stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line).key);
-  };
-  expect(await keysOf('--sort', 'key')).toEqual(['sorted/a', 'sorted/b', 'sorted/c']);
-  expect(await keysOf('--sort', 'expiry')).toEqual(['sorted/b', 'sorted/c', 'sorted/a']);
-  expect(await keysOf('--kind', 'pool', '--sort', 'expiry')).toEqual(['sorted/b', 'sorted/c']);
-  expect(await keysOf('--kind', 'lease')).toEqual(['sorted/a']);
-  expect((await call('status', '--kind', 'commit')).code).toBe(64);
-});
-
 it('doctor says that the keys of pools are not to be shared with the Rust crate', async () => {
   await using _ = await holdfast.acquire(freshKey(), { limit: 2 });
   const { code, stdout } = await call('doctor');
@@ -372,10 +273,4 @@ it('doctor says that the keys of pools are not to be shared with the Rust crate'
   expect(stdout).toMatch(
     /^note +pools: \S+ is a pool: do not share the keys of pools with the Rust crate dynamodb-lease/m,
   );
-});
-
-it('the shell completes the options', async () => {
-  const { stdout } = await call('completion', 'words', '--', 'run', '--');
-  const words = stdout.split('\n').map((line) => line.split('\t')[0]);
-  expect(words).toEqual(expect.arrayContaining(['--limit', '--weight', '--shared', '--exclusive']));
 });

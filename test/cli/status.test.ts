@@ -92,7 +92,9 @@ describe('holdfast status', () => {
     }
     const [, oldest] = rows((await call('status', 'sort/', '--sort', 'held')).stdout);
     expect(oldest).toEqual(expect.arrayContaining(['sort/c', 'pool', '2 of 2', 'first and 1 more']));
-    expect(await keysOf('sort/', '--limit', '1')).toHaveLength(1);
+    expect(await keysOf('sort/', '--kind', 'pool')).toEqual(['sort/c']);
+    expect((await keysOf('sort/', '--kind', 'lease')).sort()).toEqual(['sort/a', 'sort/b']);
+    expect((await call('status', '--kind', 'commit')).code).toBe(64);
     for (const limit of ['0', '1001', 'all']) expect((await call('status', '--limit', limit)).code).toBe(64);
     waiting.child.kill('SIGTERM');
     await waiting.exited;
@@ -170,9 +172,10 @@ describe('holdfast queue', () => {
   });
 
   it('holdfast queue names an execution by its machine and its own name, and by its ARN with --json', async () => {
-    await using _ = await holdfast.acquire('execution', { holder: EXECUTION });
+    await using _ = await holdfast.acquire('execution', { holder: EXECUTION, data: { job: 1 } });
     await using __ = await holdfast.acquire('executions', { holder: EXECUTION, limit: 2 });
-    expect((await call('queue', 'execution')).stdout).toMatch(/^holder +nightly:run-42$/m);
+    for (const line of [/^holder +nightly:run-42$/m, /^data +\{"job":1\}$/m])
+      expect((await call('queue', 'execution')).stdout).toMatch(line);
     expect((await call('queue', 'executions')).stdout).toMatch(/^nightly:run-42 +held /m);
     expect((await call('status', 'execution')).stdout).toMatch(
       /^execution .* nightly:run-42 .*\nexecutions .* nightly:run-42 /m,

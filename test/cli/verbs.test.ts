@@ -265,58 +265,6 @@ describe('a script', () => {
 });
 
 describe('an operator', () => {
-  it('an operator sees leases in a table or as lines of JSON, and breaks a lease', async () => {
-    await using a = await holdfast.acquire('op/a', { data: { job: 1 } });
-    await using _ = await holdfast.acquire('op/b');
-    const { stdout } = await run('status', 'op/');
-    const [head, ...lines] = stdout.trimEnd().split('\n');
-    expect(head).toMatch(/^KEY +KIND +STATE +USED +HOLDER +FENCE +HELD +ENDS +WAITING$/);
-    expect(lines.map((line) => line.split(/ {2,}/).slice(0, 6))).toEqual([
-      ['op/a', 'lease', 'held', '-', 'the other', String(a.fence)],
-      ['op/b', 'lease', 'held', '-', 'the other', String(_.fence)],
-    ]);
-    expect((await json('status', 'op/', '--state', 'held')).map(({ key }) => key).sort()).toEqual(['op/a', 'op/b']);
-    expect((await run('queue', 'op/a')).stdout).toMatch(/^data +\{"job":1\}$/m);
-    expect((await run('break', 'op/a', '--fence', String(a.fence + 1))).code).toBe(1);
-    expect(await json('break', 'op/a', '--fence', String(a.fence))).toEqual([
-      expect.objectContaining({ key: 'op/a', broken: true, fence: a.fence, holder: 'the other' }),
-    ]);
-  });
-
-  it('an operator sees the holders of a pool, and breaks a permit', async () => {
-    for (const holder of ['one', 'two'])
-      await fetch(`${api.url}/v1/leases/acquire`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ key: 'op/pool', holder, limit: 5, ttlSeconds: 60 }),
-      });
-    const [pool] = await json('queue', 'op/pool');
-    expect(pool).toMatchObject({ key: 'op/pool', used: 2, limit: 5 });
-    const [{ fence }, { fence: other }] = pool.holders;
-    const holders = async () => {
-      const lines = (await run('queue', 'op/pool')).stdout.trimEnd().split('\n').slice(7);
-      return lines.map((line) => line.split(/ {2,}/).slice(0, 3));
-    };
-    expect(await holders()).toEqual([
-      ['one', 'held', String(fence)],
-      ['two', 'held', String(other)],
-    ]);
-    expect((await run('break', 'op/pool', '--fence', String(fence), '--now')).code).toBe(0);
-    expect(await holders()).toEqual([['two', 'held', String(other)]]);
-  });
-
-  it('an operator watches a lease from grant to release', async () => {
-    const lease = await holdfast.acquire('op/watched');
-    const { exited, stdout } = cli.start(['watch', 'op/watched', '--interval', '0.1', '--until', 'free'], {
-      env: { HOLDFAST_ENDPOINT: api.url },
-    });
-    await expect.poll(stdout).toContain('op/watched is held by the other, fence');
-    await lease.release();
-    const { code, stdout: printed } = await exited;
-    expect([code, printed.trimEnd().split('\n').length]).toEqual([0, 2]);
-    expect(printed).toContain('op/watched is released by the other');
-  });
-
   it('an operator reports and lists what has expired, and cleans it only with --yes', async () => {
     const [{ leaseFile }] = await json('acquire', 'op/left', '--ttl', '2');
     await expect.poll(() => holdfast.readLease('op/left')).toMatchObject({ state: 'expired' });
@@ -478,12 +426,6 @@ describe('where the service', () => {
     const lines = await cli.call(['queue', 'k', '--json'], { env });
     for (const { stdout } of [table, lines]) expect(/[\p{Cc}\u202e]/u.test(stdout.replaceAll('\n', ''))).toBe(false);
     expect(JSON.parse(lines.stdout)).toEqual(lease);
-    await server.stop();
-  });
-
-  it.each([401, 403])('the exit code is 77 if the service refuses the caller with %d', async (status) => {
-    const server = await canned(() => ({ status, body: { message: 'Unauthorized' } }));
-    expect((await cli.call(['status'], { env: { HOLDFAST_ENDPOINT: server.url } })).code).toBe(77);
     await server.stop();
   });
 

@@ -168,19 +168,6 @@ describe('a wait', () => {
     ]);
   });
 
-  it('a wait asks again as soon as a call is answered, so that its grant does not expire in between', async () => {
-    const { by, acquire, service } = world();
-    const at: number[] = [];
-    service.reply = (sent) => {
-      at.push(by.monotonicMs);
-      by.after(Number(sent.payload.waitSeconds) * 1000, () => heldBy('other')(sent));
-    };
-    const from = by.monotonicMs;
-    acquire({ waitMs: 60_000 });
-    await by.advance(45_000);
-    expect(at.map((ms) => ms - from)).toEqual([0, 0, 20_000, 40_000]);
-  });
-
   it('a wait sends what the service asks for, such as its position in line, until it asks again', async () => {
     const { by, acquire, plan, asked, events } = world();
     const place = (ticket: string) => (sent: Sent) =>

@@ -3,6 +3,7 @@ import middy6 from 'middy-6';
 import { describe, expect, it } from 'vitest';
 import { conflict, leased, leaseOf, middyLease, type OnHeld } from '../../client/src/handlers.ts';
 import type { Lease } from '../../client/src/index.ts';
+import { aFew } from '../support/time/rounds.ts';
 import { FakeLambda, type Fault, type LambdaContext, untilAborted } from './fake-lambda.ts';
 
 type Work = (event: Event, context: LambdaContext, lease: Lease | undefined) => unknown;
@@ -38,7 +39,10 @@ const WAYS: Record<
       .handler(async (event, context) => work(event, context, leaseOf(context))) as never,
 };
 
-describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
+describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
+  const run = (lambda: FakeLambda, options: Options, work: Work, timeoutMs?: number) =>
+    lambda.invoke(way(lambda, options, work), {}, timeoutMs);
+
   it('a wrapper runs the handler under the lease, and releases the lease before the handler answers', async () => {
     const lambda = new FakeLambda();
     const seen: unknown[] = [];
@@ -89,11 +93,7 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
       const lambda = new FakeLambda();
       lambda.service.hold('nightly', { holder: 'other' });
       const startedAt = lambda.clock.monotonicMs;
-      const outcome = await lambda.invoke(
-        way(lambda, { waitMs }, () => 'never'),
-        {},
-        timeoutMs,
-      );
+      const outcome = await run(lambda, { waitMs }, () => 'never', timeoutMs);
       expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
       expect(lambda.clock.monotonicMs - startedAt).toBe(waited);
     },
@@ -106,11 +106,7 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
     [5000, 10],
   ])('a wrapper acquires in an invocation of %d ms a lease of %d seconds', async (timeoutMs, ttlSeconds) => {
     const lambda = new FakeLambda();
-    await lambda.invoke(
-      way(lambda, {}, () => 'done'),
-      {},
-      timeoutMs,
-    );
+    await run(lambda, {}, () => 'done', timeoutMs);
     expect(lambda.sent[0]?.payload).toMatchObject({ ttlSeconds });
   });
 
@@ -183,10 +179,7 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
   it('a wrapper releases the lease if the handler fails, and throws its error', async () => {
     const lambda = new FakeLambda();
     const mine = new Error('mine');
-    const outcome = await lambda.invoke(
-      way(lambda, {}, () => Promise.reject(mine)),
-      {},
-    );
+    const outcome = await run(lambda, {}, () => Promise.reject(mine));
     expect(outcome).toEqual({ error: mine });
     expect(await lambda.holds('nightly')).toBe(false);
   });
@@ -223,10 +216,7 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
     it('a wrapper throws LeaseHeld by default if the key is held, at the cost of one call', async () => {
       for (const onHeld of [{}, { onHeld: 'throw' as const }]) {
         const lambda = held();
-        const outcome = await lambda.invoke(
-          way(lambda, onHeld, () => 'never'),
-          {},
-        );
+        const outcome = await run(lambda, onHeld, () => 'never');
         expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
         expect(lambda.operations).toEqual(['acquire']);
       }
@@ -234,12 +224,7 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
 
     it('a wrapper skips the handler with onHeld skip, at the cost of one call', async () => {
       const lambda = held();
-      expect(
-        await lambda.invoke(
-          way(lambda, { onHeld: 'skip' }, () => 'never'),
-          {},
-        ),
-      ).toEqual({ value: undefined });
+      expect(await run(lambda, { onHeld: 'skip' }, () => 'never')).toEqual({ value: undefined });
       expect(lambda.operations).toEqual(['acquire']);
       expect(lambda.clock.timers).toEqual([]);
     });
@@ -261,10 +246,7 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
 
     it('a wrapper answers 409 with retry-after in seconds by conflict(), without the name of the holder', async () => {
       const lambda = held();
-      const outcome = await lambda.invoke(
-        way(lambda, { onHeld: conflict() }, () => 'never'),
-        {},
-      );
+      const outcome = await run(lambda, { onHeld: conflict() }, () => 'never');
       expect(outcome).toEqual({
         value: {
           statusCode: 409,
@@ -277,11 +259,7 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
 
   it('a wrapper acquires no lease in an invocation with less than three seconds left, and asks onHeld', async () => {
     const lambda = new FakeLambda();
-    const thrown = await lambda.invoke(
-      way(lambda, {}, () => 'never'),
-      {},
-      2999,
-    );
+    const thrown = await run(lambda, {}, () => 'never', 2999);
     expect(thrown).toMatchObject({
       error: {
         code: 'LeaseHeld',
@@ -290,47 +268,24 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
         message: '2999 ms are too little time for nightly',
       },
     });
-    expect(
-      await lambda.invoke(
-        way(lambda, { onHeld: 'skip' }, () => 'never'),
-        {},
-        2999,
-      ),
-    ).toEqual({ value: undefined });
-    const answered = await lambda.invoke(
-      way(lambda, { onHeld: conflict() }, () => 'never'),
-      {},
-      2999,
-    );
+    expect(await run(lambda, { onHeld: 'skip' }, () => 'never', 2999)).toEqual({ value: undefined });
+    const answered = await run(lambda, { onHeld: conflict() }, () => 'never', 2999);
     expect(answered).toMatchObject({ value: { statusCode: 409, headers: { 'retry-after': '1' } } });
     expect(lambda.sent).toEqual([]);
-    expect(
-      await lambda.invoke(
-        way(lambda, {}, () => 'done'),
-        {},
-        3000,
-      ),
-    ).toEqual({ value: 'done' });
+    expect(await run(lambda, {}, () => 'done', 3000)).toEqual({ value: 'done' });
   });
 
   it('a wrapper throws the other errors of an acquire, whatever onHeld says', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('nightly', { limit: 5 });
-    const outcome = await lambda.invoke(
-      way(lambda, { onHeld: 'skip' }, () => 'never'),
-      {},
-    );
+    const outcome = await run(lambda, { onHeld: 'skip' }, () => 'never');
     expect(outcome).toMatchObject({ error: { code: 'WrongKind' } });
   });
 
   it('a wrapper ends an acquire without an answer in time to withdraw its request', async () => {
     const lambda = new FakeLambda();
     lambda.faultOf = (at) => (at === 0 ? 'hangs' : 'late');
-    const outcome = await lambda.invoke(
-      way(lambda, {}, () => 'never'),
-      {},
-      6000,
-    );
+    const outcome = await run(lambda, {}, () => 'never', 6000);
     expect(outcome).toMatchObject({ error: { code: 'Unreachable' } });
     expect(lambda.operations).toEqual(['acquire', 'withdraw']);
     expect(await lambda.holds('nightly')).toBe(false);

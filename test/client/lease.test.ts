@@ -109,19 +109,6 @@ describe('a lease is over', () => {
     expect(service.of('release')).toEqual([]);
   });
 
-  it('a lease is lost when the service says that it was broken; the release after the work hands off the key', async () => {
-    const { by, lease, service } = await held();
-    await by.advance(20_000);
-    service.of('heartbeat')[0]?.fail('LeaseLost', { reason: 'broken', holder: 'tester' });
-    await settled();
-    expect(lease.held).toBe(false);
-    expect(lease.signal.reason).toMatchObject({ code: 'LeaseLost', key: 'nightly', reason: 'broken' });
-    expect(service.of('release')).toEqual([]);
-    expect(await lease.release()).toBe(true);
-    expect(service.of('release').map(({ payload }) => payload)).toEqual([{ key: 'nightly', leaseId: 'lease-1' }]);
-    expect(lease.lost).toMatchObject({ reason: 'broken' });
-  });
-
   it('a lease is lost after maxHoldMs, although heartbeats are answered, and is released when the work ends', async () => {
     const { by, lease, service, normal } = await held({ maxHoldMs: 100_000 });
     service.reply = (sent) => normal(sent) ?? grantOf(sent.payload);
@@ -272,15 +259,6 @@ describe('a release', () => {
     expect(service.of('heartbeat').length).toBe(1);
     expect(by.timers).toEqual([]);
     expect(lease.lost).toBeUndefined();
-  });
-
-  it('a release does not wait for a heartbeat for longer than its own limit', async () => {
-    const { by, lease, service } = await held({ releaseTimeoutMs: 2000 });
-    await by.advance(20_000);
-    const released = lease.release();
-    await by.advance(2000);
-    await expect(released).resolves.toBe(true);
-    expect(service.of('release').length).toBe(1);
   });
 
   it('a release with its own time limit takes that time in place of releaseTimeoutMs', async () => {

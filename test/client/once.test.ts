@@ -73,13 +73,6 @@ describe('once', () => {
     expect(operations(world)).toEqual([]);
   });
 
-  it('holdfast.once runs the work again in the next period', async () => {
-    const { clock, one, other } = setting();
-    await one.once('backup', { per: '1d' }, () => 1);
-    await clock.advance(86_400_000);
-    expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', slot: '2026-01-02' });
-  });
-
   it.each([
     ['a run that succeeds', false],
     ['a run that fails', true],
@@ -114,14 +107,6 @@ describe('once', () => {
     expect(operations(world).filter((operation) => operation === 'onceBegin')).toHaveLength(2);
   });
 
-  it('holdfast.once answers an earlier slot with superseded, and runs nothing', async () => {
-    const { one, other } = setting();
-    await one.once('backup', { slot: '2026-01-02' }, () => 1);
-    const answer = await other.once('backup', { slot: '2026-01-01' }, () => 'never');
-    expect(answer).toMatchObject({ outcome: 'superseded', slot: '2026-01-01', by: 'one', fence: 1 });
-    expect(answer.result).toBeUndefined();
-  });
-
   it('holdfast.once frees the slot if the work throws, and throws the error of the work', async () => {
     const world = setting();
     const boom = new Error('boom');
@@ -146,15 +131,6 @@ describe('once', () => {
     await clock.advance(3500);
     expect(await running).toMatchObject({ outcome: 'ran', result: 'hello' });
     expect(await waiting).toMatchObject({ outcome: 'done', result: 'hello', by: 'one' });
-  });
-
-  it('holdfast.once throws Conflict if the slot is done with another input', async () => {
-    const { one, other } = setting();
-    await one.once('payment/7', { inputHash: 'a' }, () => 'paid');
-    expect(await other.once('payment/7', { inputHash: 'a' }, () => 'never')).toMatchObject({ result: 'paid' });
-    expect(await errorOf(other.once('payment/7', { inputHash: 'b' }, () => 'never'))).toMatchObject({
-      code: 'Conflict',
-    });
   });
 
   it('holdfast.once keeps the run by heartbeats while the work goes on', async () => {
@@ -357,13 +333,6 @@ describe('once', () => {
     const { one, other } = setting();
     expect(await one.once('backup', {}, () => result)).toMatchObject({ outcome: 'ran', result, stored: false });
     expect(await other.once('backup', {}, () => 'never')).toMatchObject({ outcome: 'done', result: null });
-  });
-
-  it('holdfast.once works again after an operator has forgotten the slot', async () => {
-    const { one, other } = setting();
-    const { fence } = (await one.once('backup', { per: '1d' }, () => 1)) as { fence: number };
-    expect(await other.forget({ key: 'backup', fence })).toMatchObject({ forgotten: true, slot: '2026-01-01' });
-    expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', result: 2 });
   });
 
   it('holdfast.once has no option that binds the run to its execution, which the service refuses', async () => {

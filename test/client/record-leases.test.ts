@@ -61,15 +61,6 @@ describe('leasedRecords', () => {
     expect(most).toBe(2);
   });
 
-  it('leasedRecords handles records without a key without a lease', async () => {
-    const lambda = new FakeLambda();
-    const handler = handlerOf(lambda, {}, (_record, _context, lease) => {
-      if (lease) throw new Error('there is a lease');
-    });
-    expect(await lambda.invoke(handler, { Records: [recordOf('1'), recordOf('2')] })).toEqual(failed());
-    expect(lambda.sent).toEqual([]);
-  });
-
   it('leasedRecords lets the records of a held key come again, at the cost of one call, and handles the others', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('a', { holder: 'other', ttlSeconds: 42 });
@@ -105,19 +96,6 @@ describe('leasedRecords', () => {
     }
   });
 
-  it('leasedRecords lets a record come again whose handler fails, and handles the others of its key', async () => {
-    const lambda = new FakeLambda();
-    const failures: unknown[] = [];
-    const options: Options = { onFailure: (error, records) => failures.push([String(error), records[0]?.messageId]) };
-    const handler = handlerOf(lambda, options, ({ messageId }) => {
-      if (messageId === '2') throw new Error('mine');
-    });
-    const Records = ['1', '2', '3'].map((id) => recordOf(id, 'a'));
-    expect(await lambda.invoke(handler, { Records })).toEqual(failed('2'));
-    expect(failures).toEqual([['Error: mine', '2']]);
-    expect(await lambda.holds('a')).toBe(false);
-  });
-
   it('leasedRecords logs failures to stderr unless it is given onFailure', async () => {
     const lambda = new FakeLambda();
     const log = vi.spyOn(console, 'error').mockImplementation(() => {});
@@ -138,20 +116,6 @@ describe('leasedRecords', () => {
     const handler = handlerOf(lambda, {}, () => {});
     const Records = [{ ...recordOf('1', 'a'), body: 'no JSON' }, recordOf('2', 'a')];
     expect(await lambda.invoke(handler, { Records })).toEqual(failed('1'));
-  });
-
-  it('leasedRecords lets the rest of a key come again if the lease is lost, and keeps what was done before', async () => {
-    const lambda = new FakeLambda();
-    const handled: string[] = [];
-    const handler = handlerOf(lambda, {}, async ({ messageId }, _context, lease) => {
-      handled.push(messageId);
-      if (messageId !== '2') return;
-      lambda.service.lose('a');
-      await untilAborted(lease?.signal as AbortSignal).catch(() => {});
-    });
-    const Records = [...['1', '2', '3', '4'].map((id) => recordOf(id, 'a')), recordOf('5', 'b')];
-    expect(await lambda.invoke(handler, { Records })).toEqual(failed('2', '3', '4'));
-    expect(handled).toEqual(['1', '2', '5']);
   });
 
   it('leasedRecords cuts the work a second before the invocation ends, and lets what is left come again', async () => {
@@ -220,15 +184,6 @@ describe('leasedRecords', () => {
     expect(await lambda.invoke(handler, { Records: [recordOf('1', 'a'), recordOf('2', 'b')] })).toEqual(failed());
   });
 
-  it('leasedRecords leaves the lease to its ttl if Lambda kills a handler that does not end at the abort', async () => {
-    const lambda = new FakeLambda();
-    const handler = handlerOf(lambda, { ttlSeconds: 20 }, () => new Promise(() => {}));
-    expect(await lambda.invoke(handler, { Records: [recordOf('1', 'a')] }, 30_000)).toEqual({ killed: true });
-    expect(await lambda.holds('a')).toBe(true);
-    lambda.clock.block(20_000);
-    expect(await lambda.holds('a')).toBe(false);
-  });
-
   it('leasedRecords refuses a durable function', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, () => {});
@@ -269,21 +224,6 @@ describe('leasedRecords', () => {
 });
 
 describe('leasedRecords of a FIFO queue', () => {
-  it('leasedRecords of a FIFO queue lets all later records of a message group come again after the first failure, and handles the other groups', async () => {
-    const lambda = new FakeLambda();
-    const handled: string[] = [];
-    const handler = handlerOf(lambda, {}, ({ messageId }) => {
-      handled.push(messageId);
-      if (messageId === '2') throw new Error('mine');
-    });
-    const Records = [
-      ...[recordOf('1', 'a', 'g'), recordOf('2', 'a', 'g'), recordOf('3', 'a', 'h')],
-      ...[recordOf('4', 'b', 'g'), recordOf('5', 'a', 'g'), recordOf('6', 'b', 'h')],
-    ];
-    expect(await lambda.invoke(handler, { Records })).toEqual(failed('2', '4', '5'));
-    expect(handled).toEqual(['1', '2', '3', '6']);
-  });
-
   it('leasedRecords of a FIFO queue keeps the order of a message group that has several keys, and shares the leases of neighbours', async () => {
     const lambda = new FakeLambda();
     const handled: string[] = [];
@@ -311,16 +251,6 @@ describe('leasedRecords of a FIFO queue', () => {
     ];
     expect(await lambda.invoke(handler, { Records })).toEqual(failed());
     expect(lambda.operations.filter((operation) => operation === 'acquire').length).toBe(2);
-  });
-
-  it("leasedRecords of a FIFO queue lets the later records of a message group come again if an earlier record's key is held", async () => {
-    const lambda = new FakeLambda();
-    lambda.service.hold('a');
-    const handled: string[] = [];
-    const handler = handlerOf(lambda, {}, ({ messageId }) => handled.push(messageId));
-    const Records = [recordOf('1', 'a', 'g'), recordOf('2', 'b', 'g'), recordOf('3', 'b', 'h')];
-    expect(await lambda.invoke(handler, { Records })).toEqual(failed('1', '2'));
-    expect(handled).toEqual(['3']);
   });
 
   it('leasedRecords takes the message group of a standard queue, which is for fairness, for no order', async () => {

@@ -1,7 +1,11 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, describe, expect, it } from 'vitest';
+import * as z from 'zod/mini';
+import { ERROR_CODES } from '../../contract/errors.ts';
 import { openapi } from '../../contract/openapi.ts';
+import { referencePages } from '../../contract/reference/pages.ts';
 import { ROUTES } from '../../contract/routes.ts';
+import { component, count, text } from '../../contract/schema.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { get, post } from '../support/stack/adapters.ts';
 import { startApi } from '../support/stack/api.ts';
@@ -63,5 +67,65 @@ describe('the document', () => {
     const refs = [...JSON.stringify(stored).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
     expect(refs.length).toBeGreaterThan(50);
     for (const [ref, kind = '', name = ''] of refs) expect(stored.components[kind], ref).toHaveProperty(name);
+  });
+});
+
+interface Domain {
+  key: string;
+  fence?: number;
+}
+
+it('a schema that is not exactly what the domain answers does not compile', () => {
+  const key = text('A key.');
+  const fence = z.exactOptional(count('A fence.'));
+  const tied = component<Domain>();
+  // Each of these must be an error: the compiler complains of a comment that expects none.
+  const refused = () => [
+    // @ts-expect-error a field too few
+    tied('A', 'a', z.strictObject({ key })),
+    // @ts-expect-error a field too many
+    tied('A', 'a', z.strictObject({ key, fence, surplus: key })),
+    // @ts-expect-error a field that is always there
+    tied('A', 'a', z.strictObject({ key, fence: count('A fence.') })),
+    // @ts-expect-error a field of another type
+    tied('A', 'a', z.strictObject({ key, fence: z.exactOptional(text('A fence.')) })),
+    // @ts-expect-error a field that may be null
+    tied('A', 'a', z.strictObject({ key: z.nullable(key), fence })),
+  ];
+  expect(refused).toBeTypeOf('function');
+  const schema = tied('TiedForTest', 'As the domain has it.', z.strictObject({ key, fence }));
+  expect(schema.safeParse({ key: 'k', fence: 1 }).success).toBe(true);
+  expect(schema.safeParse({ key: 'k', surplus: 1 }).success).toBe(false);
+});
+
+const pages = referencePages();
+const reference = Object.values(pages).join('\n');
+
+describe('the reference in docs/api', () => {
+  it('the reference in docs/api is what the contract says, and has no other page', async () => {
+    expect((await readdir('docs/api')).toSorted()).toEqual(Object.keys(pages).toSorted());
+    for (const [name, page] of Object.entries(pages)) expect(await readFile(`docs/api/${name}`, 'utf8')).toBe(page);
+  });
+
+  it('the reference in docs/api has a section for each call, with its route and an example of its success', () => {
+    for (const { summary, method, path } of ROUTES) {
+      const [, section = ''] = reference.split(`\n## ${summary}\n`);
+      const [own = ''] = section.split('\n## ');
+      expect(own).toContain(`\`${method} ${path}\``);
+      expect(own, summary).toMatch(/Answer, `20[01]`:/);
+    }
+  });
+
+  it('the reference in docs/api has a section for each error', () => {
+    for (const error of ERROR_CODES) expect(pages['errors.md']).toContain(`\n### ${error}\n`);
+  });
+
+  it('the reference in docs/api says what each field means', () => {
+    expect(reference.match(/^\|.*\| {2}\|$/gm) ?? []).toEqual([]);
+  });
+
+  it('the reference in docs/api has pages of at most 3,200 words, without the marks of tables', () => {
+    for (const [name, page] of Object.entries(pages))
+      expect(page.split(/\s+/).filter((word) => word !== '|').length, name).toBeLessThanOrEqual(3200);
   });
 });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { namesIn } from '../../shared/lambda/stored-names.ts';
 import { Page } from '../../shared/listings/pages.ts';
+import { LEASE_LISTS } from '../../shared/locks/names.ts';
 
 /** What Lambda takes for an answer. */
 const MAX_ANSWER_BYTES = 6_291_556;
@@ -58,4 +60,16 @@ describe('a page', () => {
   it('a page does not hide a failure that is no matter of depth', () => {
     expect(() => pageOfRows().add({ key: 'a', data: 1n })).toThrow(TypeError);
   });
+});
+
+it.each<[string, object, object]>([
+  ['a list', {}, { prefix: 'team-a/' }],
+  ['a list by prefix', { prefix: 'x' }, { prefix: 'team-a/x' }],
+  ['one record', { key: 'x' }, { key: 'team-a/x' }],
+  ['one record beside a prefix', { key: 'x', prefix: 'team-b/' }, { key: 'team-a/x', prefix: 'team-a/team-b/' }],
+  ['a key that is undefined', { key: undefined }, { key: undefined, prefix: 'team-a/' }],
+  ['a key that is no text', { key: null, prefix: 'team-b/' }, { key: null, prefix: 'team-a/team-b/' }],
+  ['a key that is a list', { key: ['x'] }, { key: ['x'], prefix: 'team-a/' }],
+])('a request of a namespace for %s sees that namespace alone', (_, payload, expected) => {
+  expect(namesIn(payload, LEASE_LISTS, 'team-a')).toEqual(expected);
 });

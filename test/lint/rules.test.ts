@@ -3,6 +3,8 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
+import { fragmentsIn, HAS_TITLES } from '../../lint/prose/titles.ts';
+import lock from '../../package-lock.json' with { type: 'json' };
 
 const CYCLE = 'lint/suspicious/noImportCycles';
 const IMPORT = 'lint/style/noRestrictedImports';
@@ -163,3 +165,45 @@ async function lint(folder: string): Promise<{ code: unknown; found: Record<stri
   }
   return { code, found };
 }
+
+it.each([
+  ["it('is refused', async () => {", ['is refused']],
+  ["it.each([1])(\n  'of %i callers, none waits', () => {", ['of %i callers, none waits']],
+  ["it.each(WAYS)('%s', () => {", ['%s']],
+  ["it('keeps the lease', () => {", ['keeps the lease']],
+  ["it('a call keeps the lease', () => {", []],
+  ["it('leases of two holders are refused', () => {\n  text.split('is', 2);", []],
+])('The lint finds each title of a test that lacks its subject: %s', (code, titles) => {
+  expect(fragmentsIn(code).map(({ title }) => title)).toEqual(titles);
+});
+
+it('The lint reads the titles of tests, and of the modules that tests share', () => {
+  const files = ['test/leases/acquire.test.ts', 'test/line/hand-offs.ts', 'verification/packages/packages.test.ts'];
+  expect([...files, 'shared/line/wait.ts', 'docs/pools.md'].filter((file) => HAS_TITLES.test(file))).toEqual(files);
+});
+
+interface Entry {
+  optionalDependencies?: Record<string, string>;
+  libc?: string[];
+}
+
+const entries = lock.packages as Record<string, Entry>;
+
+/** The places of a package that a package at a path may load: in its own folder, and in each folder around it. */
+const placesOf = (name: string, path: string): string[] =>
+  [...`${path && `${path}/`}node_modules/`.matchAll(/node_modules\//g)].map(
+    ({ index }) => `${path.slice(0, index)}node_modules/${name}`,
+  );
+
+it('the lock file has each optional package of each platform, so npm install adds none in a fresh clone', () => {
+  const missing = Object.entries(entries).flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies)
+      .filter((name) => !placesOf(name, path).some((place) => entries[place]))
+      .map((name) => `${name} of ${path}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+it('the lock file has no field libc, which npm 10 removes and npm 11 does not add', () => {
+  expect(Object.keys(entries).filter((path) => entries[path]?.libc)).toEqual([]);
+});

@@ -1,7 +1,7 @@
 import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
 import { afterEach, describe, expect, it } from 'vitest';
 import { statesWorld } from '../support/emulators/states.ts';
-import { boom, exclusionWorld } from '../support/stack/exclusion.ts';
+import { exclusionWorld } from '../support/stack/exclusion.ts';
 
 // The wrapper without ttlSeconds: the lease lasts as long as its execution.
 
@@ -37,23 +37,6 @@ describe('the wrapper without ttlSeconds', () => {
     const names = await visited(arn);
     expect(names).toContain('Run without a limit');
     expect(names).toHaveLength(8);
-  });
-
-  it('the target of a wrapper without ttlSeconds receives its fence if the input asks for it', async () => {
-    const { run, atWorkNo } = await wrapped({ passFence: true });
-    const arn = await run({ input: { n: 1 } });
-    const { input, finish } = await atWorkNo(0);
-    expect(input).toMatchObject({ n: 1, holdfast: { key: 'k', fence: expect.any(Number) } });
-    finish(null);
-    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
-  });
-
-  it('a target that fails frees the lease of a wrapper without ttlSeconds, and its error is the error of the wrapper', async () => {
-    const { run, atWorkNo, state } = await wrapped();
-    const arn = await run();
-    (await atWorkNo(0)).fail(boom());
-    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Boom' });
-    expect(await state('k')).toBe('released');
   });
 });
 
@@ -106,17 +89,6 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     expect(second.input).toEqual({ n: 2 });
     second.finish(null);
     expect((await states.ended(dropped)).status).toBe('SUCCEEDED');
-  });
-
-  it('both permits of nested wrappers are free within two minutes of a stop of the outer wrapper while the inner one waits', async () => {
-    const { runNested, acquire, release, waiting, expectAllFree } = await nested();
-    const full = { key: 'total', holder: 'full', limit: 20, weight: 20, ttlSeconds: 600 };
-    const holder = (await acquire(full)) as { leaseId: string };
-    const outer = await runNested();
-    await waiting(1, 'total');
-    await states.abort(outer);
-    await release({ key: 'total', leaseId: holder.leaseId });
-    await expectAllFree();
   });
 
   it('both permits of nested wrappers are free within two minutes of a stop of the outer wrapper while the target works', async () => {

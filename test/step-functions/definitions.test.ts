@@ -226,22 +226,6 @@ describe('the wrapper exclusive', () => {
     return { ...world, run };
   }
 
-  it('the wrapper runs target after target, gives each its input as it is, and returns its output', async () => {
-    const { run, atWorkNo, most, state, waiting } = await wrapped();
-    const first = await run({ n: 1 });
-    const one = await atWorkNo(0);
-    const second = await run({ n: 2 });
-    await waiting(1);
-    expect(one.input).toEqual({ n: 1 });
-    expect(await state('k')).toBe('held');
-    one.finish({ made: 1 });
-    expect(await states.ended(first)).toEqual({ status: 'SUCCEEDED', output: { made: 1 } });
-    (await atWorkNo(1)).finish([2]);
-    expect(await states.ended(second)).toMatchObject({ output: [2] });
-    expect(most.atWork).toBe(1);
-    expect(await state('k')).toBe('released');
-  });
-
   it('the wrapper names the execution of the target in the acquire, before the start of the target', async () => {
     const { run, atWorkNo, targets, target } = await wrapped();
     const arn = await run({}, 'x'.repeat(80));
@@ -263,16 +247,6 @@ describe('the wrapper exclusive', () => {
     });
     finish(null);
     expect((await states.ended(arn)).status).toBe('SUCCEEDED');
-  });
-
-  it('the wrapper fails with the error and the cause of the target, and frees the lease', async () => {
-    const { run, atWorkNo, state } = await wrapped();
-    const arn = await run({});
-    (await atWorkNo(0)).fail(boom());
-    const failed = await states.ended(arn);
-    expect(failed).toMatchObject({ status: 'FAILED', error: 'Boom' });
-    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ errorType: 'Boom', errorMessage: 'why' });
-    expect(await state('k')).toBe('released');
   });
 
   it.each([
@@ -310,21 +284,6 @@ describe('the wrapper exclusive', () => {
     expect(await states.ended(endless)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
     expect((await states.describe(targets.get(endless) ?? '')).status).toBe('ABORTED');
     await expect.poll(() => lease('k2'), { interval: 5 }).toMatchObject({ state: 'held', inGrace: true });
-  });
-
-  it('the wrapper with graceSeconds frees the lease when its target succeeds', async () => {
-    const { run, atWorkNo, state } = await wrapped({ graceSeconds: 20 });
-    const arn = await run({});
-    (await atWorkNo(0)).finish(null);
-    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
-    expect(await state('k')).toBe('released');
-  });
-
-  it('the wrapper does not try a start again under a lease that runs on', async () => {
-    const { stateMachines } = await readService();
-    const { Run: task } = JSON.parse(stateMachines[0]?.definition ?? '').States;
-    expect(task.TimeoutSecondsPath).toBe('$.runSeconds');
-    expect(task).not.toHaveProperty('Retry'); // each attempt would have the whole time
   });
 
   it('the wrapper fails as a start that was refused, and frees the lease', async () => {
@@ -378,14 +337,6 @@ describe('the wrapper exclusive', () => {
       cause: 'limt: is not a known field; stateMachineArn: is missing',
     });
     expect(running).toHaveLength(0);
-  });
-
-  it('the wrapper shows no lease id in its output, and none in its error', async () => {
-    const { run, atWorkNo } = await wrapped();
-    const arns = [await run({}), await run({})];
-    (await atWorkNo(0)).finish(null);
-    (await atWorkNo(1)).fail(boom());
-    for (const arn of arns) expect(JSON.stringify(await states.ended(arn))).not.toMatch(/leaseId|taskToken/);
   });
 
   it('the wrapper is called by another state machine, which receives the output or the error of the target', async () => {

@@ -45,18 +45,6 @@ describe('the example once', () => {
     expect(running).toHaveLength(1);
   });
 
-  it('the example once waits while another execution works, and then returns its result', async () => {
-    const { start, atWorkNo, running } = await ready();
-    const first = await start('a');
-    const { finish } = await atWorkNo(0);
-    const second = await start('a');
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    finish('done');
-    for (const arn of [first, second])
-      expect(await states.ended(arn)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
-    expect(running).toHaveLength(1);
-  });
-
   it('the example once frees the slot if the work fails, and fails with its error', async () => {
     const { start, atWorkNo, visited } = await ready();
     const first = await start('a');
@@ -85,15 +73,5 @@ describe('the example once', () => {
     await atWorkNo(0);
     await expect.poll(() => visited(first), { interval: 5 }).toContain('Wait for the expiry');
     expect(await done()).toMatchObject({ state: 'held', done: null });
-  });
-
-  it('the example once fails with LeaseLost and stores nothing if an operator has broken its grant', async () => {
-    const { start, atWorkNo, done, breakRun } = await ready();
-    const first = await start('a');
-    const { finish } = await atWorkNo(0);
-    await breakRun({ key: 'report', fence: (await done()).fence as number });
-    finish('late');
-    expect(await states.ended(first)).toMatchObject({ status: 'FAILED', error: 'LeaseLost' });
-    expect(await done()).toMatchObject({ done: null });
   });
 });

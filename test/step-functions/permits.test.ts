@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { statesWorld } from '../support/emulators/states.ts';
-import { boom, exclusionWorld } from '../support/stack/exclusion.ts';
+import { exclusionWorld } from '../support/stack/exclusion.ts';
 
 let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
@@ -64,21 +64,6 @@ describe('the wrapper with a limit', () => {
     }
   });
 
-  it('the wrapper with a limit counts by weight', async () => {
-    const { run, atWorkNo, inLine, most, pool } = await wrapped({ limit: 8 });
-    const heavy = await run({ weight: 6 });
-    const one = await atWorkNo(0);
-    const light = await run({ weight: 3 });
-    await inLine(1);
-    one.finish(null);
-    await states.ended(heavy);
-    const two = await atWorkNo(1);
-    expect(await pool('k')).toMatchObject({ used: 3, limit: 8 });
-    two.finish(null);
-    await states.ended(light);
-    expect(most.atWork).toBe(1);
-  });
-
   it('the wrapper with a mode runs readers at once, and a writer alone', async () => {
     const { run, atWorkNo, inLine, pool } = await wrapped();
     const readers = [await run({ mode: 'shared' }), await run({ mode: 'shared' })];
@@ -95,15 +80,6 @@ describe('the wrapper with a limit', () => {
     (await atWorkNo(3)).finish(null);
     expect((await states.ended(writer)).status).toBe('SUCCEEDED');
     expect((await states.ended(late)).status).toBe('SUCCEEDED');
-  });
-
-  it('the wrapper with a limit passes the fence to the target if the input asks for that, and shows no proof in its output', async () => {
-    const { run, atWorkNo } = await wrapped({ limit: 2, passFence: true });
-    const arn = await run({ input: { n: 1 } });
-    const { input, finish } = await atWorkNo(0);
-    expect(input).toMatchObject({ n: 1, holdfast: { key: 'k', fence: expect.any(Number) } });
-    finish({ made: 1 });
-    expect(JSON.stringify(await states.ended(arn))).not.toMatch(/leaseId|taskToken/);
   });
 
   it.each([
@@ -128,75 +104,6 @@ describe('the wrapper with a limit', () => {
       expect(await pool('k')).toMatchObject({ state: 'free', waiting: 0 });
     },
   );
-
-  it('the wrapper with a limit releases its permit if the target fails, and if it has to be stopped', async () => {
-    const { run, atWorkNo, targets, pool } = await wrapped({ limit: 2 }, 5);
-    const broken = await run();
-    (await atWorkNo(0)).fail(boom());
-    expect(await states.ended(broken)).toMatchObject({ status: 'FAILED', error: 'Boom' });
-    const endless = await run({ ttlSeconds: 30 });
-    await atWorkNo(1);
-    expect(await states.ended(endless)).toMatchObject({ status: 'FAILED', error: 'Exclusive.States.Timeout' });
-    expect((await states.describe(targets.get(endless) ?? '')).status).toBe('ABORTED');
-    expect((await pool('k')).used).toBe(0);
-  });
-
-  it('the wrapper with a limit fails with LeaseHeld when no holder releases a permit in time', async () => {
-    const { run, expire, running, atWorkNo, inLine } = await wrapped({ limit: 1 });
-    const first = await run();
-    const one = await atWorkNo(0);
-    const second = await run();
-    await inLine(1);
-    await expire();
-    expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
-    expect(running).toHaveLength(1);
-    one.finish(null);
-    await states.ended(first);
-  });
-
-  it('the wrapper with a limit, stopped while it holds, stops its target, and its permit goes to the next', async () => {
-    const { run, targets, atWorkNo, inLine, most, pool } = await wrapped({ limit: 2 });
-    const [killed, other] = [await run(), await run()];
-    await atWorkNo(1);
-    const next = await run();
-    await inLine(1);
-    await states.abort(killed);
-    expect((await states.ended(targets.get(killed) ?? '')).status).toBe('ABORTED');
-    await atWorkNo(2);
-    await expect.poll(async () => (await pool('k')).holders, { interval: 5 }).toHaveLength(2);
-    expect(await pool('k')).toMatchObject({ used: 2, waiting: 0, holders: [{ holder: other }, { holder: next }] });
-    expect(most.atWork).toBeGreaterThan(1);
-  });
-
-  it('the wrapper with a limit, stopped while it waits, leaves the line', async () => {
-    const { run, atWorkNo, inLine } = await wrapped({ limit: 1 });
-    const first = await run();
-    const one = await atWorkNo(0);
-    const [killed, next] = [await run(), await run()];
-    await inLine(2);
-    await states.abort(killed);
-    await inLine(1);
-    one.finish(null);
-    await states.ended(first);
-    (await atWorkNo(1)).finish(null);
-    expect((await states.ended(next)).status).toBe('SUCCEEDED');
-  });
-
-  it('the wrapper with a limit takes one permit, under one request id, if the answer to its acquire is lost', async () => {
-    const { run, atWorkNo, lostAnswers, requestIds, pool, acquire, release } = await wrapped({ limit: 1 });
-    const before = (await acquire({ key: 'k', holder: 'before', limit: 1 })) as { leaseId: string };
-    lostAnswers.push('OutcomeUnknown', 'Lambda.ServiceException');
-    const arn = await run();
-    await expect.poll(() => requestIds.length, { interval: 5 }).toBeGreaterThan(2);
-    await release({ key: 'k', leaseId: before.leaseId });
-    const { finish } = await atWorkNo(0);
-    expect(new Set(requestIds).size).toBe(1);
-    expect(await pool('k')).toMatchObject({ used: 1, holders: [{ holder: arn }] });
-    finish(null);
-    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
-    // Each try has a place of its own, and Step Functions knows none of the tokens any more.
-    await expect.poll(async () => await pool('k'), { interval: 5 }).toMatchObject({ used: 0, waiting: 0 });
-  });
 
   it('the wrapper with a limit waits, tries again and fails for a permit as for a lease', async () => {
     states = await statesWorld();

@@ -117,31 +117,6 @@ describe('RedriveExecution of the local stack', () => {
     expect(executions).toMatchObject([{ ...redriven, status: 'SUCCEEDED', stopDate: expect.any(Date) }]);
   });
 
-  it('a redrive and each end are put on the event bus', async () => {
-    const { arn } = await broken();
-    const redriveDate = (await redrive(arn))?.getTime();
-    await states.ended(arn);
-    await expect.poll(() => states.statuses.length, { interval: 2 }).toBe(4);
-    const of = { redriveCount: 1, redriveDate };
-    expect(states.statuses).toMatchObject([
-      { status: 'RUNNING', redriveCount: 0, redriveDate: null },
-      { status: 'FAILED', redriveCount: 0, redriveStatus: 'REDRIVABLE', error: 'Broken' },
-      { status: 'RUNNING', ...of, stopDate: null, error: null, redriveStatus: 'NOT_REDRIVABLE' },
-      { status: 'FAILED', ...of, stopDate: expect.any(Number), error: 'Broken' },
-    ]);
-  });
-
-  it('a request that comes again with its client token redrives once', async () => {
-    const { arn } = await broken();
-    const first = await redrive(arn, 'a');
-    await states.ended(arn);
-    expect(await redrive(arn, 'a')).toEqual(first);
-    expect(await states.describe(arn)).toMatchObject({ status: 'FAILED', redriveCount: 1 });
-    await redrive(arn, 'b');
-    expect((await states.describe(arn)).redriveCount).toBe(2);
-    expect(await redrive(arn, 'a')).toEqual(first);
-  });
-
   it('only an execution that failed, was stopped or ran out of time is redriven', async () => {
     const { work, state } = mendable();
     states = await statesWorld({ handlers: { work } });
@@ -168,33 +143,6 @@ describe('RedriveExecution of the local stack', () => {
     await expect(redrive(good)).rejects.toEqual(notRedrivable('Execution is SUCCEEDED and cannot be redriven'));
     await expect(redrive(`${good}-none`)).rejects.toEqual(expect.objectContaining({ name: 'ExecutionDoesNotExist' }));
     expect((await states.describe(good)).redriveCount).toBe(0);
-  });
-
-  it('a redrive at a Fail state fails again, as on AWS', async () => {
-    states = await statesWorld();
-    const failing = { StartAt: 'a', States: { a: { Type: 'Pass', Next: 'b' }, b: { Type: 'Fail', Error: 'E' } } };
-    const arn = await states.start(await states.create('failing', failing));
-    await states.ended(arn);
-    await redrive(arn);
-    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'E' });
-    expect((await history(arn)).flatMap(({ stateEnteredEventDetails: of }) => of?.name ?? [])).toEqual(['a', 'b', 'b']);
-  });
-
-  it('a redrive runs a Parallel state again as a whole', async () => {
-    const { calls, work, state } = mendable();
-    states = await statesWorld({ handlers: { work } });
-    const branch = (name: string, of: object) => ({ StartAt: name, States: { [name]: { ...of, End: true } } });
-    const Both = {
-      ...{ Type: 'Parallel', End: true },
-      Branches: [branch('Same', { Type: 'Pass' }), branch('Work', { Type: 'Task', Resource: lambda('work') })],
-    };
-    const States = { Before: { Type: 'Pass', Result: { n: 7 }, Next: 'Both' }, Both };
-    const arn = await states.start(await states.create('parallel', { StartAt: 'Before', States }));
-    await states.ended(arn);
-    state.isMended = true;
-    await redrive(arn);
-    expect(await states.ended(arn)).toMatchObject({ status: 'SUCCEEDED', output: [{ n: 7 }, { done: true }] });
-    expect(calls).toEqual([{ n: 7 }, { n: 7 }]);
   });
 });
 

@@ -111,36 +111,6 @@ describe('Wait states of the local stack', () => {
     expect(await result).toEqual({ at: EXPIRES_AT, kept: [1] });
   });
 
-  it('a Wait by TimestampPath has an InputPath and an OutputPath', async () => {
-    const { stateAt, result } = play(wait({ InputPath: '$.in', TimestampPath: '$.at', OutputPath: '$.kept' }), {
-      input: { in: { at: EXPIRES_AT, kept: 'this' } },
-    });
-    expect(await stateAt(Date.parse(EXPIRES_AT))).toBe('Done');
-    expect(await result).toBe('this');
-  });
-
-  it('a Wait by Seconds in JSONata takes as long as other seconds', async () => {
-    const fields = {
-      QueryLanguage: 'JSONata',
-      Seconds: '{% $states.input.n + 1 %}',
-      Output: { m: '{% $states.input.n %}' },
-    };
-    const { stateAt, result } = play(wait(fields), { input: { n: 2 }, secondMs: 10 });
-    expect(await stateAt(ENTERED_AT + 29)).toBe('Wait');
-    expect(await stateAt(ENTERED_AT + 30)).toBe('Done');
-    expect(await result).toEqual({ m: 2 });
-  });
-
-  it.each([
-    ['States.QueryEvaluationError', { QueryLanguage: 'JSONata', Seconds: '{% -1 %}' }],
-    ['States.QueryEvaluationError', { QueryLanguage: 'JSONata', Seconds: '{% 1.5 %}' }],
-    ['States.Runtime', { QueryLanguage: 'JSONata', Timestamp: '{% "tomorrow" %}' }],
-    ['States.Runtime', { TimestampPath: '$.at' }],
-  ])('a Wait fails by %s with %j', async (error, fields) => {
-    const { failure } = play(wait(fields), { input: { at: 'tomorrow' } });
-    expect(await failure).toBe(error);
-  });
-
   it('a Wait leaves no timer behind when its execution has ended', async () => {
     // Other tests of this worker may have left timers.
     const before = vi.getTimerCount();

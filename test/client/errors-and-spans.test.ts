@@ -1,8 +1,9 @@
+import { setImmediate as tick } from 'node:timers/promises';
 import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast, HoldfastError } from '../../client/src/index.ts';
 import { grantOf, ManualService, ManualSurroundings } from '../support/time/process-clock.ts';
 
 afterEach(() => {
@@ -39,3 +40,29 @@ it('a process with OpenTelemetry records a span of the work, with the acquisitio
 it('a process without OpenTelemetry records no span, and misses no function', async () => {
   expect(await setting().withLease('nightly', ({ fence }) => fence)).toBe(7);
 });
+
+const holdfast = new Holdfast({
+  holder: 'me',
+  transport: async () => {
+    await tick();
+    throw new HoldfastError({ code: 'Refused', detail: 'no' });
+  },
+});
+
+it.each([
+  ['acquire', (signal?: AbortSignal) => holdfast.acquire('nightly', { signal })],
+  ['withLease', (signal?: AbortSignal) => holdfast.withLease('nightly', { signal }, () => {})],
+  ['lead', (signal?: AbortSignal) => holdfast.lead('nightly', { signal, onElected: () => {} })],
+  ['readLease', (signal?: AbortSignal) => holdfast.readLease('nightly', {}, { signal })],
+] as const)(
+  'The stack of an error of %s names the function that called it, with a signal or without',
+  async (_, call) => {
+    async function nightlyReport(signal?: AbortSignal) {
+      await call(signal);
+    }
+    for (const signal of [undefined, new AbortController().signal]) {
+      const error = await nightlyReport(signal).catch((reason: Error) => reason);
+      expect(error?.stack).toMatch(/^ +at (async )?nightlyReport \(/m);
+    }
+  },
+);
