@@ -72,8 +72,9 @@ describe.concurrent('holdfast run --once-per exits', () => {
     const running = start(['--slot', 'a', '--ttl', '6', key, '--', 'sh', '-c', script]);
     await until(running.stdout).toBe('on\n');
     const { fence } = await read(key);
-    expect((await call('break', key, '--once', '--now', '--fence', String(fence))).code).toBe(0);
+    expect((await call('break', key, '--once', '--fence', String(fence))).code).toBe(0);
     expect(await running.exited).toMatchObject({ code: 76 });
+    expect((await read(key)).state).toBe('released'); // and not only when the ttl is over
     expect(running.stderr()).toContain(`the lease of ${key} is lost (broken): the command is ended`);
     expect((await read(key)).done).toBeNull();
   });
@@ -158,6 +159,9 @@ describe('holdfast break --once', () => {
     expect(code).toBe(64);
     expect(stderr).toContain(`${key} is held by host-1 since `);
     expect(stderr).toContain(`to end it: holdfast break ${key} --fence ${fence} --once`);
+    const ending = await call('break', key, '--once', '--fence', String(fence));
+    expect([ending.code, ending.stdout]).toEqual([0, expect.stringContaining('is ending')]);
+    expect(await read(key)).toMatchObject({ state: 'held', ending: true });
     expect((await call('break', key, '--once', '--now', '--fence', String(fence))).code).toBe(0);
     expect((await read(key)).state).toBe('released');
     expect(lease.held).toBe(true);

@@ -63,6 +63,8 @@ describe('holdfast status', () => {
     expect((await keysOf('active/', '--state', 'active')).sort()).toEqual(active);
     expect(await keysOf('active/', '--state', 'released')).toEqual(['active/released']);
     expect((await keysOf('active/', '--all')).sort()).toEqual([...active, 'active/released']);
+    // A key without an end comes last.
+    expect((await keysOf('active/', '--all', '--sort', 'expiry')).at(-1)).toBe('active/released');
     expect(await call('status', '--all', '--state', 'held')).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('holdfast: --all and --state exclude each other\n'),

@@ -379,12 +379,12 @@ describe('an operator', () => {
 });
 
 /** Answers every request alike. */
-async function canned(answer: (path: string) => { status?: number; body: object; date?: string }) {
+async function canned(answer: (path: string, query: string) => { status?: number; body: object; date?: string }) {
   const seen: string[] = [];
   const server = await listen((request, response) => {
-    const path = (request.url ?? '').split('?')[0] ?? '';
+    const [path = '', query = ''] = (request.url ?? '').split('?');
     seen.push(request.headers.authorization ?? '');
-    const { status = 200, body, date } = answer(path);
+    const { status = 200, body, date } = answer(path, query);
     response.writeHead(status, { 'content-type': 'application/json', ...(date && { date }) });
     response.end(JSON.stringify(body));
   });
@@ -468,6 +468,43 @@ describe('where the service', () => {
       77,
       expect.stringContaining('failed  permissions: every call is refused\n'),
     ]);
+    await server.stop();
+  });
+
+  it.each(['ahead of', 'behind'])("the doctor fails if the clock is %s the service's", async (direction) => {
+    const date = new Date(Date.now() + (direction === 'behind' ? 3_600_000 : -3_600_000)).toUTCString();
+    const server = await canned(() => ({ status: 403, body: { message: 'Forbidden' }, date }));
+    const { code, stdout } = await cli.call(['doctor'], { env: { HOLDFAST_ENDPOINT: server.url } });
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(new RegExp(`^failed  clock: 3.* s ${direction} the`, 'm')),
+    ]);
+    await server.stop();
+  });
+
+  it('the doctor finds a writer that does not respect native commits behind an empty page', async () => {
+    const problem = { type: 'urn:holdfast:error:InvalidRequest', code: 'InvalidRequest', detail: 'd', issues: [] };
+    const commits = [{ path: 'log/7', commitId: null }];
+    const server = await canned((path, query) => {
+      if (path === '/v1/health') return { body: { status: 'ok', version: packageJson.version } };
+      if (path !== '/v1/commits/in-flight' || query.includes('doctor')) return { status: 400, body: problem };
+      const page = query.includes('cursor=c') ? { commits, nextCursor: null } : { commits: [], nextCursor: 'c' };
+      return { body: { protocol: 'native', ...page } };
+    });
+    const { code, stdout } = await cli.call(['doctor'], { env: { HOLDFAST_ENDPOINT: server.url } });
+    expect([code, stdout]).toEqual([1, expect.stringContaining('another client commits log/7 by a record')]);
+    await server.stop();
+  });
+
+  it('the doctor says that credentials are refused, even if the health of the service is open to everybody', async () => {
+    const server = await canned((path) =>
+      path === '/v1/health'
+        ? { body: { status: 'ok', version: '9.9.9' } }
+        : { status: 401, body: { message: 'Unauthorized' } },
+    );
+    const { code, stdout } = await cli.call(['doctor'], { env: { HOLDFAST_ENDPOINT: server.url } });
+    expect([code, stdout]).toEqual([77, expect.stringMatching(/^failed .*HTTP 401/m)]);
+    expect(stdout).not.toContain('versions');
     await server.stop();
   });
 

@@ -2,7 +2,6 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { type AcquireOptions, Holdfast, type HoldfastOptions, isHoldfastError } from '../../client/src/index.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startApi } from '../support/stack/api.ts';
-import { until } from '../support/time/until.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 import { readPool } from '../support/worlds/read-key.ts';
 

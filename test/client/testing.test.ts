@@ -134,6 +134,28 @@ describe('The service in memory', () => {
     },
   );
 
+  it('the service in memory refuses the next heartbeat of a holder that is to stop', async () => {
+    const { clock, holdfast } = setting();
+    const lease = await holdfast.acquire('nightly', { ttlSeconds: 60 });
+    await holdfast.breakLease({ key: 'nightly', fence: lease.fence, wait: true });
+    expect(lease.held).toBe(true);
+    await clock.advance(20_000);
+    expect(lease.lost).toMatchObject({ code: 'LeaseLost', reason: 'broken' });
+  });
+
+  it('the service in memory keeps a lease and a run of once of the same key apart', async () => {
+    const { clock, holdfast } = setting();
+    const lease = await holdfast.acquire('nightly', { ttlSeconds: 10 });
+    const run = await holdfast.beginRun('nightly', { ttlSeconds: 10 });
+    if (run.outcome !== 'run') throw new Error(run.outcome);
+    await clock.advance(60_000);
+    expect([lease.held, run.run.held]).toEqual([true, true]);
+    await run.release();
+    expect(lease.held).toBe(true);
+    expect(await holdfast.readLease('nightly')).toMatchObject({ state: 'held' });
+    await lease.release();
+  });
+
   it('the service in memory takes a lost lease from callers in line too', async () => {
     const { clock, service, holdfast, client } = setting();
     await holdfast.acquire('nightly');

@@ -132,50 +132,50 @@ describe.runIf(executablePath)('the page', () => {
     await page.unroute('**/v1/leases?*');
   });
 
-  it.runIf(isFull)(
-    'the page shows the holders of a pool, and breaks a permit behind a dialog that names holder and fence',
-    async () => {
-      const permit = (holder: string) => site.world.acquire('render', { holder, limit: 5, ttlSeconds: 600 });
-      const [, two, three] = [await permit('one'), await permit('two'), await permit('three')];
-      const page = await site.open('#/leases/render', { expectsRefusals: true });
-      const detail = page.getByRole('region', { name: 'render' });
-      await detail.getByText('3 of 5 in use.').waitFor();
-      await detail
-        .getByText(/^shared, weight 1, fence \d+$/)
-        .nth(2)
-        .waitFor();
-      await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
-      const dialog = page.getByRole('dialog', { name: 'Break this permit?' });
-      for (const text of ['render', 'two', String(two?.fence)]) await dialog.getByText(text, { exact: true }).waitFor();
-      expect(await violations(page)).toEqual([]);
-      await page.keyboard.press('Escape');
-      await dialog.waitFor({ state: 'detached' });
-      expect(await site.world.get('leases?key=render')).toMatchObject({ used: 3 });
+  it('the page shows the holders of a pool, and breaks a permit behind a dialog that names holder and fence', async () => {
+    const page = await site.open('#/leases/render', { expectsRefusals: true });
+    const permit = (holder: string) => site.world.acquire('render', { holder, limit: 5, ttlSeconds: 600 });
+    // Two workers of one name, of which the later one is broken.
+    const [one, two, three] = [await permit('worker'), await permit('worker'), await permit('three')];
+    const later = page.getByRole('button', { name: 'Break… the permit of worker' }).last();
+    const detail = page.getByRole('region', { name: 'render' });
+    await detail.getByText('3 of 5 in use.').waitFor();
+    await detail
+      .getByText(/^shared, weight 1, fence \d+$/)
+      .nth(2)
+      .waitFor();
+    await later.click();
+    const dialog = page.getByRole('dialog', { name: 'Break this permit?' });
+    for (const text of ['render', 'worker', String(two?.fence)])
+      await dialog.getByText(text, { exact: true }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    expect(await site.world.get('leases?key=render')).toMatchObject({ used: 3 });
 
-      await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
-      await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
-      await detail.getByText('ending', { exact: true }).waitFor();
-      expect(await site.world.get('leases?key=render')).toMatchObject({ used: 3 });
-      await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
-      expect(await dialog.getByRole('radio', { name: 'When the holder stops' }).isDisabled()).toBe(true);
-      await dialog.getByRole('button', { name: 'Break it now' }).click();
-      await detail.getByText('2 of 5 in use.').waitFor();
-      expect(await detail.getByText('two', { exact: true }).count()).toBe(0);
-      const left = [{ holder: 'one' }, { holder: 'three' }];
-      expect(await site.world.get('leases?key=render')).toMatchObject({ used: 2, holders: left });
+    await later.click();
+    await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
+    await detail.getByText('ending', { exact: true }).waitFor();
+    expect(await site.world.get('leases?key=render')).toMatchObject({ used: 3 });
+    await later.click();
+    expect(await dialog.getByRole('radio', { name: 'When the holder stops' }).isDisabled()).toBe(true);
+    await dialog.getByRole('button', { name: 'Break it now' }).click();
+    await detail.getByText('2 of 5 in use.').waitFor();
+    expect(await detail.getByText('worker', { exact: true }).count()).toBe(1);
+    const left = [{ holder: 'worker', fence: one?.fence }, { holder: 'three' }];
+    expect(await site.world.get('leases?key=render')).toMatchObject({ used: 2, holders: left });
 
-      // Its holder has given it back since it was seen, and has come in again.
-      await detail.getByRole('button', { name: 'Break… the permit of three' }).click();
-      await site.world.post('leases/release', { key: 'render', leaseId: three?.leaseId });
-      await permit('three');
-      await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
-      await dialog.getByText('The permit is no longer held, so there is nothing to break.').waitFor();
-      await dialog.getByRole('button', { name: 'Leave it' }).click();
-      expect(await site.world.get('leases?key=render')).toMatchObject({ used: 2, holders: left });
-      await page.getByRole('link', { name: 'History' }).click();
-      await page.getByText(`this page broke the permit of two, fence ${two?.fence}`).waitFor();
-    },
-  );
+    // Its holder has given it back since it was seen, and has come in again.
+    await detail.getByRole('button', { name: 'Break… the permit of three' }).click();
+    await site.world.post('leases/release', { key: 'render', leaseId: three?.leaseId });
+    await permit('three');
+    await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
+    await dialog.getByText('The permit is no longer held, so there is nothing to break.').waitFor();
+    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    expect(await site.world.get('leases?key=render')).toMatchObject({ used: 2, holders: left });
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByText(`this page broke the permit of worker, fence ${two?.fence}`).waitFor();
+  });
 
   it('the page finds a full pool in the list, and shows how much of the pool is in use, its holders and its line', async () => {
     const permit = (holder: string, ttlSeconds: number) =>
@@ -237,6 +237,16 @@ describe.runIf(executablePath)('the page', () => {
     await expect.poll(() => places.count()).toBe(2);
     const outcomes = () => tasks.map(({ state, error }) => error ?? state);
     await expect.poll(outcomes).toEqual(['waiting', 'LeaseLost', 'waiting']);
+    // A waiter that has left meanwhile was not taken out by this page.
+    await page.getByRole('button', { name: 'Cancel… the wait of third' }).click();
+    const { waiters } = (await site.world.get('leases?key=queue&waiters=true')) as { waiters: { ticket: string }[] };
+    await site.world.post('leases/cancel', { key: 'queue', ticket: waiters.at(-1)?.ticket });
+    await dialog.getByRole('button', { name: 'Take it out' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByText('this page took second out of the line').waitFor();
+    expect(await page.getByText('this page took third out of the line').count()).toBe(0);
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
     // The row of a key with a line says how long the line is.
     await page.getByRole('link', { name: /^Waited for/ }).click();
     await page.getByRole('row', { name: /queue.*up to \d/ }).waitFor();

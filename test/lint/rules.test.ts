@@ -48,6 +48,7 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
 
   ['shared/leases/time.ts', 'export const a = [Date.now(), new Date(), Date(), performance.now()];', { [PLUGIN]: 4 }],
   ['functions/leases/time.ts', 'export const now = Date.now;', { [PLUGIN]: 1 }],
+  ['shared/leases/date.ts', 'export const now = new Date;', { [PLUGIN]: 1 }],
   ['shared/aws/time.ts', 'export const iso = (ms: number) => new Date(ms).toISOString();'],
   ['shared/surroundings/clock.ts', 'export const now = Date.now;'],
   ['shared/leases/chance.ts', 'export const a = [Math.random(), crypto.randomUUID()];', { [PLUGIN]: 2 }],
@@ -102,9 +103,15 @@ it('npm run lint fails on a module that has too many lines, whatever is in them'
     expect(await run(process.execPath, [resolve('lint/lines.ts')])).toMatchObject({ code: 0 });
     await write('shared/b.ts', 401);
     await write('test/b.test.ts', 651);
+    await write('client/src/testing.ts', 401);
+    await write('local/test/c.ts', 401);
     expect(await run(process.execPath, [resolve('lint/lines.ts')])).toEqual({
       code: 1,
-      stderr: 'shared/b.ts has 401 lines. It may have 400.\ntest/b.test.ts has 651 lines. It may have 650.\n',
+      stderr:
+        'client/src/testing.ts has 401 lines. It may have 400.\n' +
+        'local/test/c.ts has 401 lines. It may have 400.\n' +
+        'shared/b.ts has 401 lines. It may have 400.\n' +
+        'test/b.test.ts has 651 lines. It may have 650.\n',
     });
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -138,6 +145,18 @@ it('npm run lint fails on two files of shared/ that have one name for different 
         'shared/permits/quotas.ts has the name of shared/line/limits/quotas.ts, and means something else.\n' +
         'shared/line/limits/keys/count.ts is 3 folders deep. It may be 2.\n',
     });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+it('npm run lint names the line of a word that this project writes otherwise', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
+  try {
+    const file = join(folder, 'a.ts');
+    await writeFile(file, 'export const a = [\n  1,\n];\n\n/** Asks anew. */\nexport const b = 1;\n');
+    const { code, stderr } = await runIn('.')(process.execPath, ['lint/prose/check.ts', file]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/a\.ts:5:10: /)]);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

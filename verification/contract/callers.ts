@@ -5,7 +5,7 @@ import { languages } from '../../test/support/programs/callers.ts';
 
 const HELP = `npm run verify -- callers: builds the examples of docs/callers.md, and runs the test that calls through them.
 
-They are built in ~/.cache/holdfast/callers, once for each text. npm test runs those that are there, and curl and Python
+They are built in ~/.cache/holdfast/callers, once for each text. npm run test:races runs those that are there, and curl and Python
 if they are installed. Python needs boto3 to sign: python3 -m venv .venv && .venv/bin/pip install boto3. What cannot be built here is skipped, and says so.`;
 
 async function main(): Promise<number> {
@@ -20,8 +20,9 @@ async function main(): Promise<number> {
         () => console.log(`${name}: built`),
         (error: Error) => console.log(`${name}: skipped, it cannot be built here\n${error.message}`),
       );
-  const child = spawn('npx', ['vitest', 'run', '--project', 'product', 'test/docs/callers'], {
+  const child = spawn('npx', ['vitest', 'run', 'test/docs/callers'], {
     stdio: 'inherit',
+    env: { ...process.env, RACES: 'full' },
   });
   const [code] = await once(child, 'exit');
   return code ?? 1;

@@ -1,18 +1,19 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startSignatureCheck } from '../support/emulators/signatures.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
-import { has, PYTHON, pythonExample } from '../support/programs/callers.ts';
+import { has, languages, PYTHON, pythonExample } from '../support/programs/callers.ts';
 import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
-import { readLease, readPool } from '../support/worlds/read-key.ts';
+import { readLease } from '../support/worlds/read-key.ts';
 
 const CALLER = {
   accessKeyId: 'AKIDEXAMPLE',
@@ -131,18 +132,6 @@ describe('the Python example of docs/callers.md', () => {
     expect(calls).toEqual(['acquire', 'acquire']);
   });
 
-  withPython('says which field is wrong, and where no service answers', async () => {
-    expect(await job('ttl=1').exited).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringMatching(/^ttlSeconds: must be .* \[InvalidRequest\]\n$/),
-    });
-    const { code, stderr } = await job('wait=0', 1, { API: 'http://127.0.0.1:1' }).exited;
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/no answer of http:\/\/127\.0\.0\.1:1\/v1\/leases\/acquire: .*refused.* \[Unreachable\]\n$/);
-    expect(stderr).not.toContain('Traceback');
-  });
-
   withPython('waits in line, and leaves the line at Ctrl-C and at SIGTERM', async () => {
     const lease = await holdfast.acquire(KEY, { ttlSeconds: 600 });
     const waiting = start(['nightly.py']);
@@ -159,38 +148,12 @@ describe('the Python example of docs/callers.md', () => {
     expect(calls.filter((name) => name === 'withdraw')).toHaveLength(2);
   });
 
-  withPython('keeps its ticket over the calls of one wait', async () => {
-    const lease = await holdfast.acquire(KEY, { ttlSeconds: 600 });
-    const waiting = start(['nightly.py']);
-    const tickets = async () =>
-      (await readLease(holdfast, KEY, { waiters: true })).waiters?.map(({ ticket }) => ticket);
-    await until(async () => (await tickets())?.length).toBe(1);
-    const first = await tickets();
-    const asked = () => calls.filter((name) => name === 'acquire').length;
-    await until(asked).toBeGreaterThan(4);
-    await until(tickets).toEqual(first);
-    await lease.release();
-    expect(await waiting.exited).toMatchObject({ code: 0 });
-  });
-
   withPython('extends the lease in a thread', async () => {
     const { exited, stdout } = job('ttl=2', 5);
     expect(await exited).toMatchObject({ code: 0, stderr: '' });
     expect(calls.filter((name) => name === 'heartbeat').length).toBeGreaterThan(3);
     expect(new Set(stdout().match(/\d+$/gm)).size).toBe(1);
     expect(stdout()).toContain('49 under the fence');
-  });
-
-  withPython('holds permits of a pool', async () => {
-    const pool = start(['-c', program.replace(KEY, 'pool').replace('wait=600', 'limit=3, weight=2')]);
-    expect(await pool.exited).toMatchObject({ code: 0, stderr: '' });
-    expect(await readPool(holdfast, 'pool')).toMatchObject({ limit: 3, used: 0 });
-    const other = start(['-c', program.replace(KEY, 'pool').replace('wait=600', 'limit=3, weight=4')]);
-    expect(await other.exited).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: 'weight: must be at most the limit [InvalidRequest]\n',
-    });
   });
 
   withPython('stops its work and releases the lease when an operator has broken it', async () => {
@@ -215,5 +178,37 @@ describe('the Python example of docs/callers.md', () => {
     ]);
     expect(stderr).toContain(`heartbeat of ${KEY}: no answer of ${proxy.url}/v1/leases/heartbeat`);
     await proxy.stop();
+  });
+});
+
+const all = await languages();
+const environment = (secretAccessKey = CALLER.secretAccessKey) => ({
+  ...process.env,
+  API: gateway.url,
+  AWS_REGION: CALLER.region,
+  AWS_ACCESS_KEY_ID: CALLER.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: secretAccessKey,
+  AWS_SESSION_TOKEN: CALLER.sessionToken,
+});
+
+describe('docs/callers.md: signed by their secret, acquire, heartbeat and release get through from', () => {
+  for (const { name, ready, start } of all)
+    it.skipIf(!ready)(
+      `the signed calls of docs/callers.md succeed from ${name}${ready ? '' : ' (skipped: npm run verify -- callers builds it)'}`,
+      async () => {
+        const [command, ...args] = start;
+        gateway.passed.length = 0;
+        const { stdout } = await promisify(execFile)(command, args, { env: environment() });
+        expect(gateway.passed).toEqual(['acquire', 'heartbeat', 'release'].map((call) => `/v1/leases/${call}`));
+        expect(stdout).toMatch(/true/);
+      },
+    );
+
+  it('the signed calls of docs/callers.md fail with another secret', async () => {
+    const [command = '', ...args] = all[0]?.start ?? [];
+    gateway.passed.length = 0;
+    const { stdout } = await promisify(execFile)(command, args, { env: environment('another') });
+    expect(stdout).toContain('Forbidden');
+    expect(gateway.passed).toEqual([]);
   });
 });

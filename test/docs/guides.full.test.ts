@@ -1,0 +1,354 @@
+import { spawn } from 'node:child_process';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, describe, expect, it } from 'vitest';
+import { leasedRecords, onceHandler } from '../../client/src/handlers.ts';
+import { listen } from '../../local/listen.ts';
+import { statesWorld } from '../support/emulators/states.ts';
+import { exclusionWorld } from '../support/stack/exclusion.ts';
+import { until } from '../support/time/until.ts';
+import { cliWorld } from '../support/worlds/cli-world.ts';
+import { readPool } from '../support/worlds/read-key.ts';
+
+const { api, cli, holdfast } = await cliWorld();
+const POOLS = await readFile('docs/pools.md', 'utf8');
+const ONCE = await readFile('docs/once.md', 'utf8');
+
+/** The code of a section of a guide in a language, block by block; without a heading, of the first lines. */
+function blocks(guide: string, heading: string | undefined, language: string): string[] {
+  const section = heading === undefined ? guide : (guide.split(`\n## ${heading}\n`)[1] ?? '');
+  const [own = ''] = section.split('\n## ');
+  return [...own.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(([, code = '']) => code);
+}
+
+const BIN = join(cli.folder, 'bin');
+await mkdir(BIN);
+await symlink(cli.file, join(BIN, 'holdfast'));
+await writeFile(join(cli.folder, 'backup.sh'), '#!/bin/sh\necho "backs up $HOLDFAST_SLOT"\n', { mode: 0o755 });
+
+/** Runs a block as it is written, with our service in place of the local one. */
+async function shell(script: string): Promise<string> {
+  const env = {
+    ...process.env,
+    PATH: `${BIN}:${process.env.PATH}`,
+    HOLDFAST_ENDPOINT: api.url,
+    HOME: cli.folder,
+    USER: 'ann',
+  };
+  const here = script.replaceAll('http://127.0.0.1:3000', api.url);
+  const child = spawn('bash', ['-euc', here], { cwd: cli.folder, env, stdio: ['ignore', 'pipe', 'ignore'] });
+  const [code, stdout] = await Promise.all([
+    new Promise((resolve) => child.once('exit', resolve)),
+    text(child.stdout as NodeJS.ReadableStream),
+  ]);
+  expect(code).toBe(0);
+  return stdout;
+}
+
+/** Work that the test ends. */
+function bench() {
+  const atWork: { name: string; finish: () => void }[] = [];
+  const begun: string[] = [];
+  const job = (name: string) => () =>
+    new Promise<void>((resolve) => {
+      begun.push(name);
+      const own = { name, finish: () => resolve(void atWork.splice(atWork.indexOf(own), 1)) };
+      atWork.push(own);
+    });
+  const finishAll = () => {
+    for (const { finish } of [...atWork]) finish();
+  };
+  return { atWork, begun, job, finishAll };
+}
+
+/** A program for the shell that works until the test lets it end. */
+async function program(file: string, { job }: ReturnType<typeof bench>): Promise<void> {
+  const path = join(cli.folder, file);
+  const control = await startControl(job(file));
+  await writeFile(path, `#!/bin/sh\nexec curl -s ${control.url}\n`, { mode: 0o755 });
+}
+
+const controls: { stop(): Promise<void> }[] = [];
+afterAll(() => Promise.all(controls.map(({ stop }) => stop())));
+
+async function startControl(job: () => Promise<void>) {
+  const server = await listen((_, response) => job().then(() => response.end()));
+  controls.push(server);
+  return server;
+}
+
+/** Runs a block of the client. What it calls is the test's. */
+function client(code: string, functions: Record<string, () => Promise<void>>): Promise<void> {
+  const names = Object.keys(functions);
+  const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
+  return AsyncFunction('holdfast', ...names, code)(holdfast, ...names.map((name) => functions[name]));
+}
+
+const pool = (key: string) => readPool(holdfast, key);
+const waiting = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
+
+describe('docs/pools.md: five at once', () => {
+  /** Five of six work at once, and the sixth when one of them is done. */
+  async function playSix(work: ReturnType<typeof bench>, run: () => Promise<unknown>): Promise<void> {
+    const runs = Array.from({ length: 6 }, run);
+    await until(() => work.atWork.length).toBe(5);
+    await waiting('render', 1);
+    work.atWork[0]?.finish();
+    await until(() => work.begun.length).toBe(6);
+    work.finishAll();
+    await Promise.all(runs);
+    expect((await pool('render')).used).toBe(0);
+  }
+
+  it('the example five at once of docs/pools.md runs by curl', async () => {
+    const [code = ''] = blocks(POOLS, 'Five at once', 'sh');
+    const [grant, extended, released] = (await shell(code))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(grant).toMatchObject({ key: 'render', mode: 'shared', limit: 5, weight: 1, used: 1 });
+    expect(extended).toMatchObject({ key: 'render', leaseId: grant.leaseId, fence: grant.fence });
+    expect(released).toEqual({ key: 'render', released: true });
+  });
+
+  it('the example five at once of docs/pools.md runs by the command', async () => {
+    const [, code = ''] = blocks(POOLS, 'Five at once', 'sh');
+    const work = bench();
+    await program('render.sh', work);
+    await playSix(work, () => shell(code));
+  });
+
+  it('the example five at once of docs/pools.md runs by the client', async () => {
+    const [code = ''] = blocks(POOLS, 'Five at once', 'ts');
+    const work = bench();
+    await playSix(work, () => client(code, { render: work.job('render') }));
+  });
+
+  it('the example five at once of docs/pools.md runs by the wrapper', async () => {
+    const [code = ''] = blocks(POOLS, 'Five at once', 'json');
+    const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs: 1000 }));
+    try {
+      const input = JSON.parse(code.replace(/\$\{TargetStateMachineArn\}/, world.target));
+      const arns: string[] = [];
+      for (let no = 0; no < 6; no++) arns.push(await world.states.start(world.exclusive, input));
+      await until(() => world.running.length).toBe(5);
+      await until(async () => (await world.pool('render')).waiting).toBe(1);
+      expect(world.running[0]?.input).toEqual({ frame: 7 });
+      world.running[0]?.finish({});
+      await world.atWorkNo(5);
+      for (const { finish } of world.running) finish({});
+      for (const arn of arns) expect((await world.states.ended(arn)).status).toBe('SUCCEEDED');
+      expect(world.most.atWork).toBe(5);
+    } finally {
+      await world.states.stop();
+    }
+  });
+});
+
+describe('docs/pools.md: weights', () => {
+  it.each(['sh', 'ts'])('the example of GPUs by weight in docs/pools.md runs in %s', async (language) => {
+    const [code = ''] = blocks(POOLS, 'Weights', language);
+    const work = bench();
+    await program('train.sh', work);
+    const run = () => (language === 'sh' ? shell(code) : client(code, { train: work.job('train') }));
+    const runs = [run(), run(), run()];
+    await until(() => work.atWork.length).toBe(2);
+    await waiting('gpus', 1);
+    expect(await pool('gpus')).toMatchObject({ used: 8, limit: 8 });
+    work.atWork[0]?.finish();
+    await until(() => work.begun.length).toBe(3);
+    work.finishAll();
+    await Promise.all(runs);
+    expect((await pool('gpus')).used).toBe(0);
+  });
+});
+
+describe('docs/pools.md: a nightly job against readers', () => {
+  it.each(['sh', 'ts'])(
+    'the example of a nightly job against readers in docs/pools.md runs in %s',
+    async (language) => {
+      const [query = '', load = ''] = (blocks(POOLS, 'Readers and writers', language)[0] ?? '').trim().split('\n');
+      const work = bench();
+      await Promise.all([program('query.sh', work), program('nightly-load.sh', work)]);
+      const functions = { query: work.job('query.sh'), load: work.job('nightly-load.sh') };
+      const run = (code: string) => (language === 'sh' ? shell(code) : client(code, functions));
+      const runs = [run(query), run(query)];
+      await until(() => work.atWork.length).toBe(2);
+      runs.push(run(load));
+      await waiting('catalog', 1);
+      runs.push(run(query));
+      await waiting('catalog', 2);
+      expect(work.begun).toEqual(['query.sh', 'query.sh']);
+      work.finishAll();
+      await until(() => work.begun.length).toBe(3);
+      expect(work.begun.at(-1)).toBe('nightly-load.sh');
+      expect((await pool('catalog')).holders).toMatchObject([{ mode: 'exclusive' }]);
+      work.finishAll();
+      await until(() => work.begun.length).toBe(4);
+      work.finishAll();
+      await Promise.all(runs);
+      expect((await pool('catalog')).used).toBe(0);
+    },
+  );
+});
+
+it('docs/pools.md shows the holders of a pool, and the end of a permit', async () => {
+  const lease = await holdfast.acquire('render', { limit: 5 });
+  const [list = '', end = ''] = blocks(POOLS, 'Who is in', 'sh');
+  expect(JSON.parse(await shell(list))).toMatchObject({ key: 'render', used: 1, holders: [{ fence: lease.fence }] });
+  const ended = await shell(end.replace(/"fence": \d+/, `"fence": ${lease.fence}`));
+  expect(JSON.parse(ended)).toMatchObject({ key: 'render', broken: true, fence: lease.fence, ended: false });
+  expect((await pool('render')).holders).toMatchObject([{ fence: lease.fence, ending: true }]);
+  await lease.release();
+  expect((await pool('render')).used).toBe(0);
+});
+
+describe('docs/pools.md: how large', () => {
+  it('docs/pools.md has the number of calls that its formula says', () => {
+    const rows = [...POOLS.matchAll(/^\| (\d+) \| (\d+) s \| (\d+) s \| ([\d.]+) \|/gm)].map((row) =>
+      row.slice(1).map(Number),
+    );
+    expect(rows.length).toBeGreaterThan(3);
+    for (const [holders = 0, work = 0, ttl = 0, calls = 0] of rows)
+      expect(Math.abs(holders * (2 / work + 3 / ttl) - calls)).toBeLessThan(0.5);
+  });
+
+  it('docs/pools.md has the function of the example, which runs', async () => {
+    const [code = ''] = blocks(POOLS, 'How large', 'js');
+    const own = code.slice(code.indexOf('/** A permit'));
+    expect(await readFile('examples/client/sharded.mjs', 'utf8')).toContain(own);
+  });
+});
+
+/** The lines of both streams that commands print. */
+const shownBy = async (script: string) => (await shell(`exec 2>&1\n${script}`)).trim().split('\n');
+
+/** Runs a block of TypeScript. @param more what the block uses @param last what is returned, if it is not the exported handler */
+async function typescript(block: string, more: Record<string, unknown>, last = ''): Promise<unknown> {
+  const own = block.replace(/^import .*$/gm, '').replace('export const handler =', 'return ');
+  const code = stripTypeScriptTypes(`(async () => {${own}${last}})`);
+  const names = { holdfast, ...more };
+  const run = new Function(...Object.keys(names), `return ${code}()`);
+  return run(...Object.values(names));
+}
+
+const today = () => new Date().toISOString().slice(0, 10);
+const context = { getRemainingTimeInMillis: () => 30_000 };
+
+describe('docs/once.md', () => {
+  it('docs/once.md begins with commands whose answers it shows', async () => {
+    const [session = ''] = blocks(ONCE, undefined, 'console');
+    const commands = [...session.matchAll(/^\$ (.*)$/gm)].map(([, command]) => command).join('\n');
+    const [first, second] = await shownBy(commands);
+    const [, shownFirst, , shownSecond = ''] = session.split('\n');
+    expect(first).toBe(shownFirst);
+    const pattern = shownSecond
+      .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+      .replace('2026-11-26,', `${today()},`)
+      .replace('ann@host-2/4711', 'ann@\\S+/\\d+')
+      .replace('2026-11-26T02:14:05\\.113Z', '\\S+')
+      .replace('4h 5m', '\\w+');
+    expect(second).toMatch(new RegExp(`^${pattern}$`));
+  });
+
+  it('docs/once.md shows that two deliveries both charge under a lease, and that one charges by once', async () => {
+    const [lease = '', once = ''] = blocks(ONCE, 'What goes wrong with a lease alone', 'ts');
+    let charges = 0;
+    const charge = async () => `receipt ${++charges}`;
+    await typescript(lease, { charge });
+    expect(charges).toBe(2);
+    const answers = (await typescript(once, { charge }, '\nreturn answers;')) as { outcome: string; result: string }[];
+    expect(charges).toBe(3);
+    expect(answers.map(({ result }) => result)).toEqual(['receipt 3', 'receipt 3']);
+    expect(answers.map(({ outcome }) => outcome).sort()).toEqual(['done', 'ran']);
+  });
+
+  it('docs/once.md runs a backup by the client', async () => {
+    const [code = ''] = blocks(ONCE, 'In the client', 'ts');
+    const printed: unknown[][] = [];
+    const console = { log: (...words: unknown[]) => printed.push(words) };
+    await holdfast.once('backup', { slot: '0000' }, () => {}); // an earlier day
+    const { fence } = (await holdfast.readOnce({ key: 'backup' })) as { fence: number };
+    await holdfast.forget({ key: 'backup', fence });
+    const backup = async (signal: AbortSignal, own: number) => [signal.aborted, own > fence];
+    await typescript(code, { backup, console });
+    expect(printed).toEqual([['ran', [false, true], 'the other']]);
+    await typescript(code, { backup, console });
+    expect(printed[1]).toEqual(['done', [false, true], 'the other']);
+  });
+
+  it('docs/once.md charges once for two deliveries of an event, and of an SQS message', async () => {
+    const [event = '', records = ''] = blocks(ONCE, 'In a Lambda handler', 'ts');
+    let charges = 0;
+    const charge = async () => ({ receipt: ++charges });
+    const order = (await typescript(event, { charge, onceHandler })) as (
+      event: object,
+      own: object,
+    ) => Promise<unknown>;
+    for (let delivery = 0; delivery < 2; delivery++) expect(await order({ id: '7' }, context)).toEqual({ receipt: 1 });
+    const queue = (await typescript(records, { charge, leasedRecords })) as typeof order;
+    const record = {
+      ...{ messageId: 'm', receiptHandle: 'r', body: 'order', attributes: {} },
+      eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:orders',
+    };
+    for (let delivery = 0; delivery < 2; delivery++)
+      expect(await queue({ Records: [record] }, context)).toEqual({ batchItemFailures: [] });
+    expect(charges).toBe(2);
+  });
+
+  it('docs/once.md has commands that run a backup once, list it and forget it', async () => {
+    const { fence } = (await holdfast.readOnce({ key: 'backup' })) as { fence: number | null };
+    if (fence !== null) await holdfast.forget({ key: 'backup', fence });
+    const [code = ''] = blocks(ONCE, 'In a shell', 'sh');
+    const lines = await shownBy(code);
+    expect(lines[0]).toBe(`backs up ${today()}`);
+    expect(lines[1]).toMatch(new RegExp(`^holdfast: backup is done for ${today()}, by `));
+    expect(lines.some((line) => line.startsWith('backup ') && line.includes(today()))).toBe(true);
+    expect(lines.at(-1)).toBe(`backup is forgotten for ${today()}: the next caller works again`);
+  });
+
+  it('docs/once.md runs each step of a durable function once, also if the function is interrupted after each step', async () => {
+    const [code = ''] = blocks(ONCE, 'In a durable function', 'ts');
+    type Step = (name: string, run: () => Promise<unknown>) => Promise<unknown>;
+    type Context = { step: Step; executionContext: { durableExecutionArn: string } };
+    type Handler = (event: object, ctx: Context) => Promise<unknown>;
+    const ran: string[] = [];
+    const name = 'function:orders:1/durable-execution/order/run';
+    const executionContext = { durableExecutionArn: `arn:aws:lambda:us-east-1:000000000000:${name}` };
+    const charge = async (id: string) => `receipt of ${id}`;
+    const withDurableExecution = (handler: Handler) => handler;
+    const handler = (await typescript(code, { charge, withDurableExecution })) as Handler;
+    /** An execution that is interrupted after each step that it runs, and then begins again with its log. */
+    const execute = async (event: object): Promise<unknown> => {
+      const log = new Map<string, string | undefined>();
+      for (;;) {
+        const ended = await new Promise<{ value: unknown } | undefined>((resolve, reject) => {
+          const step: Step = async (name, run) => {
+            if (log.has(name)) return JSON.parse(log.get(name) ?? 'null');
+            ran.push(name);
+            log.set(name, JSON.stringify(await run()));
+            resolve(undefined);
+            return new Promise(() => {}); // this run of the function is over
+          };
+          handler(event, { step, executionContext }).then((value) => resolve({ value }), reject);
+        });
+        if (ended) return ended.value;
+      }
+    };
+    expect(await execute({ id: 'd-1' })).toBe('receipt of d-1');
+    expect(ran).toEqual(['request id', 'begin', 'charge', 'complete']);
+    ran.length = 0;
+    expect(await execute({ id: 'd-1' })).toBe('receipt of d-1');
+    expect(ran).toEqual(['request id', 'begin']);
+  });
+
+  it('docs/once.md has calls of the API that begin, complete and answer with the result', async () => {
+    const [code = ''] = blocks(ONCE, 'By the API', 'sh');
+    const [run, completed, done] = (await shownBy(code)).map((line) => JSON.parse(line));
+    expect(run).toMatchObject({ outcome: 'run', key: 'report', slot: '2026-11-26', previous: null });
+    expect(completed).toMatchObject({ completed: true, repeated: false, slot: '2026-11-26', fence: run.fence });
+    expect(done).toMatchObject({ outcome: 'done', doneBy: 'worker-1', result: { files: 7 }, fence: run.fence });
+  });
+});
