@@ -94,17 +94,12 @@ export async function withLease<T>(
   ...[options, body]: [options: DurableLeaseOptions, body: (lease: DurableLease) => T | PromiseLike<T>]
 ): Promise<T> {
   const { leaseId, fence } = await acquired(ctx, holdfast, { key, ...options });
-  const release = () => released(ctx, holdfast, { key, leaseId });
-  let result: T;
-  // No `finally`: other SDKs throw at a suspension, and a lease must not be released there.
   try {
-    result = await body({ key, fence });
-  } catch (error) {
-    await release();
-    throw error;
+    return await body({ key, fence });
+  } finally {
+    // The SDK never settles the promise of a suspended body, so this runs only when the body has ended.
+    await released(ctx, holdfast, { key, leaseId });
   }
-  await release();
-  return result;
 }
 
 /**

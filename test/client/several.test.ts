@@ -151,24 +151,6 @@ describe('withLeases', () => {
     expect(await stateOf('openai/tenant-a')).toBe('released');
   });
 
-  it('withLeases begins no work if a lease is over when the last grant comes', async () => {
-    const { clock, service, stateOf } = setting();
-    // The answer with the second grant comes when the first lease is over.
-    const slow: Transport = async (operation, payload, ...rest) => {
-      const answer = await service.transport(operation, payload, ...rest);
-      if (operation === 'acquire' && (payload as { key: string }).key === 'openai') clock.block(15_000);
-      return answer;
-    };
-    const holdfast = new Holdfast({ transport: slow, surroundings: clock, holder: 'test' });
-    const entries = [
-      { key: 'openai', ttlSeconds: 600 },
-      { key: 'openai/tenant-a', ttlSeconds: 10 },
-    ];
-    const outcome = errorOf(holdfast.withLeases(entries, () => expect.fail('the work has begun')));
-    expect(await outcome).toMatchObject({ code: 'LeaseLost', key: 'openai/tenant-a' });
-    expect(await stateOf('openai')).toBe('released');
-  });
-
   it('withLeases asks the clocks when the signal is read, after a blocked event loop', async () => {
     const { clock, holdfast } = setting();
     const outcome = errorOf(
@@ -212,6 +194,8 @@ describe('withLeases', () => {
   it('withLeases runs the work without a lease for an empty list', async () => {
     const { holdfast, sent } = setting();
     expect(await holdfast.withLeases([], ({ held, fences }) => [held, fences])).toEqual([true, {}]);
+    const signal = AbortSignal.abort('no');
+    expect(await errorOf(holdfast.withLeases([], { signal }, () => 'never'))).toBe('no');
     expect(sent).toEqual([]);
   });
 
