@@ -25,7 +25,6 @@ const CHECKS: Record<string, Check> = {
     what: 'small changes by Stryker that the tests must notice',
     commands: ['node verification/mutation-score/run.ts'],
   },
-  load: { what: 'load on the built functions: latency and memory', commands: ['node verification/load/run.ts'] },
   fuzz: { what: 'requests of Schemathesis', commands: ['node verification/contract/fuzz.ts'] },
   clients: {
     what: 'clients generated from the contract in three languages',
@@ -51,7 +50,6 @@ const CHECKS: Record<string, Check> = {
     env: { BARS: '1', RACES: 'full' },
   },
   chaos: { what: 'clients that stop over a faulty proxy', commands: ['node verification/client/chaos.ts'] },
-  overhead: { what: 'what withLease adds to two bare requests', commands: ['node verification/client/overhead.ts'] },
   runtimes: {
     what: 'the client in Node 20 to 24, Bun, Deno and Chromium',
     commands: ['node verification/client/runtimes.ts'],

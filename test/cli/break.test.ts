@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
-import { readLease } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -134,17 +133,6 @@ it('holdfast break of a pool without a fence lists the first ten holders', async
 });
 
 describe.concurrent('after holdfast break', () => {
-  it('the key is free as soon as the command has ended, long before its lease would expire', async () => {
-    const key = freshKey();
-    const script = "trap 'exit' TERM; echo on; sleep 60 & wait";
-    const old = cli.start(['run', key, '--ttl', '15', '--', 'sh', '-c', script], { env });
-    await until(old.stdout).toBe('on\n');
-    const { fence } = await readLease(holdfast, key);
-    expect((await call('break', key, '--fence', String(fence))).code).toBe(0);
-    expect((await old.exited).code).toBe(76);
-    expect((await readLease(holdfast, key)).state).toBe('released');
-  });
-
   it.each([
     ['lease', []],
     ['permit', ['--limit', '1']],

@@ -4,6 +4,7 @@ import { symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { isFull } from '../support/time/rounds.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
 const { api, cli, holdfast } = await cliWorld();
@@ -111,7 +112,7 @@ describe('in a shell', () => {
     expect(await completed('holdfast break \\$', ['holdfast', 'break', '\\$'])).toBe(EVIL);
   });
 
-  it.runIf(isThere('fish'))('Fish completes verbs, options, their values, and keys', async () => {
+  it.runIf(isFull && isThere('fish'))('Fish completes verbs, options, their values, and keys', async () => {
     const file = await scriptOf('fish');
     const completed = (line: string) => out('fish', '-c', `source ${file}; complete -C "${line}"`);
     expect(await completed('holdfast stat')).toMatch(/^status\t/);
@@ -123,24 +124,27 @@ describe('in a shell', () => {
     expect(await completed('holdfast break other\\\\ k')).toMatch(/^other\\? key\theld by the other$/);
   });
 
-  it.runIf(isThere('zsh'))('Zsh completes verbs, options, their values, keys, and the command behind --', async () => {
-    const cache = join(cli.folder, 'zcompdump');
-    const script = `autoload -U compinit; compinit -u -d ${cache}; . ${await scriptOf('zsh')}`;
-    expect(await out('zsh', '-fc', `${script}; echo $_comps[holdfast]`)).toBe('_holdfast');
-    // What the script hands to the shell, which shows it only while a user types.
-    const shell =
-      '_describe() { print -rl -- $found }; _files() { print files }; _normal() { print "$CURRENT: $words" }';
-    const completed = (...words: string[]) =>
-      out('zsh', '-fc', `${script}; ${shell}; words=("$@"); CURRENT=$#; _holdfast`, 'zsh', ...words);
-    expect(await completed('holdfast', 'stat')).toMatch(/^status:list the keys in use/m);
-    expect(await completed('holdfast', 'status', '-')).toMatch(/^--state:only keys in this state/m);
-    expect((await completed('holdfast', 'status', '--state', '')).split(/:?\n/)).toContain('held');
-    expect(await completed('holdfast', 'commit', 'a', '')).toBe('files');
-    expect(await completed('holdfast', 'run', 'k', '--', 'ls', 'a')).toBe('2: ls a');
-    expect(await completed('holdfast', 'break', 'or')).toBe('orders:held by the other');
-    expect(await completed('holdfast', 'run', 'k', '--also', 'prov')).toBe('provider=20:held by the other');
-    expect(await completed('holdfast', 'break', 'team\\:')).toBe('team\\:jobs:held by the other');
-    expect(await completed('holdfast', 'break', 'other\\ k')).toBe('other key:held by the other');
-    expect(await completed('holdfast', 'break', "'$(")).toContain(`${EVIL}:held by the other`);
-  });
+  it.runIf(isFull && isThere('zsh'))(
+    'Zsh completes verbs, options, their values, keys, and the command behind --',
+    async () => {
+      const cache = join(cli.folder, 'zcompdump');
+      const script = `autoload -U compinit; compinit -u -d ${cache}; . ${await scriptOf('zsh')}`;
+      expect(await out('zsh', '-fc', `${script}; echo $_comps[holdfast]`)).toBe('_holdfast');
+      // What the script hands to the shell, which shows it only while a user types.
+      const shell =
+        '_describe() { print -rl -- $found }; _files() { print files }; _normal() { print "$CURRENT: $words" }';
+      const completed = (...words: string[]) =>
+        out('zsh', '-fc', `${script}; ${shell}; words=("$@"); CURRENT=$#; _holdfast`, 'zsh', ...words);
+      expect(await completed('holdfast', 'stat')).toMatch(/^status:list the keys in use/m);
+      expect(await completed('holdfast', 'status', '-')).toMatch(/^--state:only keys in this state/m);
+      expect((await completed('holdfast', 'status', '--state', '')).split(/:?\n/)).toContain('held');
+      expect(await completed('holdfast', 'commit', 'a', '')).toBe('files');
+      expect(await completed('holdfast', 'run', 'k', '--', 'ls', 'a')).toBe('2: ls a');
+      expect(await completed('holdfast', 'break', 'or')).toBe('orders:held by the other');
+      expect(await completed('holdfast', 'run', 'k', '--also', 'prov')).toBe('provider=20:held by the other');
+      expect(await completed('holdfast', 'break', 'team\\:')).toBe('team\\:jobs:held by the other');
+      expect(await completed('holdfast', 'break', 'other\\ k')).toBe('other key:held by the other');
+      expect(await completed('holdfast', 'break', "'$(")).toContain(`${EVIL}:held by the other`);
+    },
+  );
 });

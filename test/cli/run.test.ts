@@ -228,14 +228,6 @@ describe.concurrent('holdfast run waits', () => {
 });
 
 describe.concurrent('where the supervisor is', () => {
-  it('a command whose wrapper is killed ends at once, with all of its group', async () => {
-    const { child, stdout } = start([freshKey(), '--', 'sh', '-c', 'trap "" TERM INT; sleep 60 & echo $$ $!; wait']);
-    await until(stdout).toMatch(/^\d+ \d+\n/);
-    const pids = stdout().trim().split(' ').map(Number);
-    child.kill('SIGKILL');
-    for (const pid of pids) await until(() => living(pid)).toBe(false);
-  });
-
   it('stopped, the command is ended without it, and the supervisor says why when it wakes', async () => {
     const script = 'trap "" TERM INT; sleep 60 & echo $$ $!; wait';
     const { child, exited, stdout } = start([freshKey(), '--ttl', '3', '--', 'sh', '-c', script]);

@@ -267,41 +267,6 @@ describe('an aborted wait', () => {
     expect(outcome.error).toBe('no');
     expect(service.sent).toEqual([]);
   });
-
-  it('an aborted wait ends at once, and releases a grant that comes later', async () => {
-    const { by, acquire, plan, service } = world();
-    plan(heldBy('other'), () => {});
-    const controller = new AbortController();
-    const outcome = acquire({ waitMs: 60_000, signal: controller.signal });
-    await by.advance(1000);
-    controller.abort('enough');
-    await outcome.done;
-    expect(outcome.error).toBe('enough');
-    const waiting = service.of('acquire')[1];
-    expect(waiting?.signal.aborted).toBe(false);
-    await by.advance(5000);
-    waiting?.answer(grantOf(waiting.payload));
-    await settled();
-    expect(service.of('release').map(({ payload }) => payload)).toEqual([{ key: 'k', leaseId: 'lease-1' }]);
-    await by.advance(100_000);
-    expect(service.of('heartbeat')).toEqual([]);
-    expect(service.of('acquire').length).toBe(2);
-  });
-
-  it('an aborted wait releases the grant that comes with the abort', async () => {
-    const { by, plan, service, acquire } = world();
-    const controller = new AbortController();
-    plan((sent) => {
-      queueMicrotask(() => controller.abort('enough'));
-      return grant(sent);
-    });
-    const outcome = acquire({ signal: controller.signal });
-    await by.advance(10);
-    await outcome.done;
-    expect(outcome.error).toBe('enough');
-    expect(service.of('release').length).toBe(1);
-    expect(by.timers).toEqual([]);
-  });
 });
 
 describe('a wait that ends in doubt', () => {

@@ -153,29 +153,6 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     },
   );
 
-  it('a wrapper leaves the lease to its ttl if Lambda kills a handler that does not end at the abort', async () => {
-    const lambda = new FakeLambda();
-    const handler = way(lambda, { ttlSeconds: 20 }, () => new Promise(() => {}));
-    const outcome = await lambda.invoke(handler, {}, 30_000);
-    // Middy answers by itself, five milliseconds before.
-    if (!('killed' in outcome)) expect(outcome).toMatchObject({ error: { name: 'TimeoutError' } });
-    expect(lambda.operations).not.toContain('release');
-    expect(await lambda.holds('nightly')).toBe(true);
-    lambda.clock.block(20_000);
-    expect(await lambda.holds('nightly')).toBe(false);
-  });
-
-  it('a wrapper finds the lease lost in a process that was frozen while its handler ran, and thawed', async () => {
-    const lambda = new FakeLambda();
-    const handler = way(lambda, {}, async (_event, _context, lease) => {
-      lambda.clock.block(120_000);
-      return [lease?.held, lease?.signal.aborted];
-    });
-    expect(await lambda.invoke(handler, {}, 900_000)).toMatchObject({
-      error: { code: 'LeaseLost', reason: 'deadline' },
-    });
-  });
-
   it('a wrapper releases the lease if the handler fails, and throws its error', async () => {
     const lambda = new FakeLambda();
     const mine = new Error('mine');
@@ -220,13 +197,6 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
         expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
         expect(lambda.operations).toEqual(['acquire']);
       }
-    });
-
-    it('a wrapper skips the handler with onHeld skip, at the cost of one call', async () => {
-      const lambda = held();
-      expect(await run(lambda, { onHeld: 'skip' }, () => 'never')).toEqual({ value: undefined });
-      expect(lambda.operations).toEqual(['acquire']);
-      expect(lambda.clock.timers).toEqual([]);
     });
 
     it('a wrapper answers by the function onHeld', async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type AcquireOptions, Holdfast, type HoldfastEvent, isHoldfastError } from '../../client/src/index.ts';
-import { systemSurroundings } from '../../client/src/surroundings.ts';
 import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/time/process-clock.ts';
 
 function world(onEvent?: (event: HoldfastEvent) => void) {
@@ -47,16 +46,6 @@ describe('a service that does not answer as it should', () => {
     await by.advance(60_000);
     expect(outcome.error).toMatchObject({ code: 'Unreachable' });
     expect(service.of('release').length).toBe(service.of('acquire').length);
-  });
-
-  it('a transport of the caller may throw at once, and leaves no timer', async () => {
-    const { by } = world();
-    const transport = () => {
-      throw new Error('mine');
-    };
-    const holdfast = new Holdfast({ transport, holder: 'x', surroundings: by });
-    await expect(holdfast.readLease('k')).rejects.toThrow('mine');
-    expect(by.timers).toEqual([]);
   });
 
   it('a service that ended a grant whose answer was lost is asked again by the caller, unless an operator refused the wait', async () => {
@@ -154,18 +143,6 @@ describe('a release', () => {
     expect(release?.signal.aborted).toBe(false);
     release?.answer({ key: 'k', released: true });
     expect(await released).toBe(true);
-  });
-
-  it('a release may take as long as it likes', async () => {
-    vi.useFakeTimers();
-    try {
-      const fired = vi.fn();
-      systemSurroundings.after(Number.POSITIVE_INFINITY, fired);
-      await vi.advanceTimersByTimeAsync(60_000);
-      expect(fired).not.toHaveBeenCalled();
-    } finally {
-      vi.useRealTimers();
-    }
   });
 
   it('a release after a loss asks the service only if the service has not reported the loss, and once', async () => {

@@ -104,37 +104,6 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(leaseOf({})).toBeUndefined();
   });
 
-  it('middyLease keeps the leases of two keys apart', async () => {
-    const lambda = new FakeLambda();
-    const handler = middy()
-      .use(middyLease({ holdfast: lambda.holdfast, key: 'a' }))
-      .use(middyLease({ holdfast: lambda.holdfast, key: 'b' }))
-      .handler(async () => Promise.all([lambda.holds('a'), lambda.holds('b')]));
-    expect(await lambda.invoke(handler as never, {})).toEqual({ value: [true, true] });
-    expect(await Promise.all([lambda.holds('a'), lambda.holds('b')])).toEqual([false, false]);
-    expect(lambda.sent.map(({ operation, payload }) => `${operation} ${payload.key}`)).toEqual([
-      ...['acquire a', 'acquire b', 'release b', 'release a'],
-    ]);
-  });
-
-  it('middyLease leaves the lease to its ttl at the timeout of middy, when the handler still runs', async () => {
-    const lambda = new FakeLambda();
-    const handler = middy({ timeoutEarlyInMillis: 20 })
-      .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly', ttlSeconds: 10 }))
-      .handler(async () => {
-        leftMs = 40;
-        return new Promise(() => {});
-      });
-    // Middy counts by the real clock, in which the time of the test stands still.
-    let leftMs = 60_000;
-    const context = { getRemainingTimeInMillis: () => leftMs };
-    await expect((handler as never as typeof handler)({}, context as Context, {} as never)).rejects.toMatchObject({
-      name: 'TimeoutError',
-    });
-    expect(lambda.operations).toEqual(['acquire']);
-    expect(await lambda.holds('nightly')).toBe(true);
-  });
-
   it('middyLease refuses a durable handler of middy, which has both contexts', async () => {
     const lambda = new FakeLambda();
     const handler = middy()

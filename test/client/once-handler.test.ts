@@ -85,19 +85,6 @@ describe('onceHandler', () => {
     expect(lambda.sent).toEqual([]);
   });
 
-  it('onceHandler frees the slot if the handler fails, and runs it again for the next delivery', async () => {
-    const lambda = new FakeLambda();
-    let runs = 0;
-    const handler = handlerOf(lambda, {}, () => {
-      if (++runs === 1) throw new Error('boom');
-      return 'done';
-    });
-    expect(await lambda.invoke(handler, { id: '7' })).toMatchObject({ error: { message: 'boom' } });
-    expect(await lambda.invoke(handler, { id: '7' })).toEqual({ value: 'done' });
-    expect(lambda.operations).toEqual(['onceBegin', 'release', 'onceBegin', 'onceComplete']);
-    expect(lambda.clock.timers).toEqual([]);
-  });
-
   it('onceHandler stores a result that comes 900 ms before the invocation ends', async () => {
     const lambda = new FakeLambda();
     let charges = 0;
@@ -193,13 +180,5 @@ describe('onceHandler', () => {
         { id: '7' },
       ),
     ).toEqual({ value: 'done' });
-  });
-
-  it('onceHandler refuses a durable function', async () => {
-    const lambda = new FakeLambda();
-    const handler = handlerOf(lambda, {}, () => 'never');
-    const durable = (event: Event, context: LambdaContext) =>
-      handler(event, { ...context, executionContext: {} } as never);
-    expect(await lambda.invoke(durable, { id: '7' })).toMatchObject({ error: { name: 'TypeError' } });
   });
 });

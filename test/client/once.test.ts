@@ -55,12 +55,6 @@ describe('once', () => {
     expect(world.clock.timers).toEqual([]);
   });
 
-  it('holdfast.once runs the work of a call without options, and stores its result', async () => {
-    const { one, other } = setting();
-    expect(await one.once('message/7', ({ slot }) => `did ${slot}`)).toMatchObject({ outcome: 'ran', result: 'did -' });
-    expect(await other.once('message/7', () => 'never')).toMatchObject({ outcome: 'done', result: 'did -' });
-  });
-
   it.each([
     ['a number', [{}, 5]],
     ['undefined', [{}, undefined]],
@@ -132,18 +126,6 @@ describe('once', () => {
     await clock.advance(3500);
     expect(await running).toMatchObject({ outcome: 'ran', result: 'hello' });
     expect(await waiting).toMatchObject({ outcome: 'done', result: 'hello', by: 'one' });
-  });
-
-  it('holdfast.once keeps the run by heartbeats while the work goes on', async () => {
-    const world = setting();
-    const { clock, one } = world;
-    const running = one.once('backup', { ttlSeconds: 10 }, async (run) => {
-      await new Promise<void>((resolve) => void clock.after(60_000, resolve));
-      return run.held;
-    });
-    await clock.advance(60_000);
-    expect(await running).toMatchObject({ outcome: 'ran', result: true });
-    expect(operations(world).filter((operation) => operation === 'heartbeat').length).toBeGreaterThan(15);
   });
 
   it('holdfast.once stores finished work whose lease ended by the clocks while the event loop was blocked', async () => {

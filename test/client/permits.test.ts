@@ -90,20 +90,6 @@ describe('a key that is used as the other kind', () => {
     },
   );
 
-  it('a key that another caller holds as a lease refuses a caller with a limit at once', async () => {
-    const key = freshKey();
-    const lease = await caller('one').acquire(key);
-    const error = await refused(caller('two').acquire(key, { limit: 2, waitMs: Number.POSITIVE_INFINITY }));
-    expect(isHoldfastError(error, 'WrongKind') && error).toMatchObject({
-      ...{ key, kind: 'lease', holder: 'one', fence: lease.fence, expiresAt: lease.expiresAt },
-      message: expect.stringContaining('acquire it without limit and mode'),
-    });
-    await lease.release();
-    const permit = await caller('two').acquire(key, { limit: 2 });
-    expect(permit.fence).toBeGreaterThan(lease.fence);
-    await permit.release();
-  });
-
   it('a key of the other kind ends the term of no leader: lead throws WrongKind', async () => {
     const key = freshKey();
     const permit = await caller('one').acquire(key, { limit: 2 });

@@ -178,22 +178,6 @@ describe('leasedRecords', () => {
     },
   );
 
-  it('leasedRecords handles each key of a batch at once with an unlimited concurrency', async () => {
-    const lambda = new FakeLambda();
-    const handler = handlerOf(lambda, { concurrency: Number.POSITIVE_INFINITY }, () => lambda.sleep(100));
-    expect(await lambda.invoke(handler, { Records: [recordOf('1', 'a'), recordOf('2', 'b')] })).toEqual(failed());
-  });
-
-  it('leasedRecords refuses a durable function', async () => {
-    const lambda = new FakeLambda();
-    const handler = handlerOf(lambda, {}, () => {});
-    const durable = (event: { Records: SqsRecord[] }, context: LambdaContext) =>
-      handler(event, Object.assign(context, { executionContext: {} }));
-    expect(await lambda.invoke(durable, { Records: [recordOf('1', 'a')] })).toMatchObject({
-      error: expect.any(TypeError),
-    });
-  });
-
   it('leasedRecords passes the execution of the event, and names a new request for each key', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, { execution: ({ messageId }) => `arn of ${messageId}` }, () => {});

@@ -172,13 +172,3 @@ it('a stream whose source fails is no upload, and the error is the cause', async
     .catch((reason) => reason);
   expect(error).toMatchObject({ code: 'Unreachable', message: 'the upload failed' });
 });
-
-it('a stream is cancelled by the signal of the call', async () => {
-  const { stream, state } = streamOf(512 * MIB);
-  const controller = new AbortController();
-  const uploading = holdfast().upload(stream, { sizeBytes: 512 * MIB }, { signal: controller.signal });
-  await expect.poll(() => puts[0]?.received ?? 0).toBeGreaterThan(0);
-  controller.abort('enough');
-  await expect(uploading).rejects.toBe('enough');
-  await expect.poll(() => state.cancelled).toBe(true);
-});

@@ -108,16 +108,6 @@ describe('The service in memory', () => {
     expect(order).toEqual(['a', 'b', 'c']);
   });
 
-  it('the service in memory grants a lease to a waiter when the lease of a holder without heartbeats expires', async () => {
-    const { clock, service, holdfast } = setting();
-    service.hold('nightly', { ttlSeconds: 5 });
-    const waiting = holdfast.acquire('nightly', { waitMs: 60_000 });
-    await clock.advance(4000);
-    expect(await Promise.race([waiting, 'not yet'])).toBe('not yet');
-    await clock.advance(2000);
-    expect((await waiting).previous).toMatchObject({ holder: 'another', ended: 'expired' });
-  });
-
   it.each(['taken', 'broken', 'unknown'] as const)(
     'the service in memory lets a holder lose its lease at the next heartbeat: %s',
     async (reason) => {
@@ -156,16 +146,6 @@ describe('The service in memory', () => {
     await lease.release();
   });
 
-  it('the service in memory takes a lost lease from callers in line too', async () => {
-    const { clock, service, holdfast, client } = setting();
-    await holdfast.acquire('nightly');
-    const waiting = errorOf(client('waiter').acquire('nightly', { waitMs: 5000 }));
-    await clock.advance(100);
-    service.lose('nightly');
-    await clock.advance(10_000);
-    expect(await waiting).toMatchObject({ code: 'LeaseHeld', holder: 'another' });
-  });
-
   it('the service in memory keeps the limit of a pool, and names the holders', async () => {
     const { holdfast, service } = setting();
     service.hold('pool', { limit: 3, weight: 2, holder: 'other' });
@@ -184,12 +164,6 @@ describe('The service in memory', () => {
       holder: 'another',
     });
     expect(await errorOf(holdfast.acquire('pool'))).toMatchObject({ code: 'WrongKind', kind: 'pool' });
-  });
-
-  it('the service in memory says that callers of a pool disagree on its limit', async () => {
-    const { client } = setting();
-    await client('one').acquire('pool', { limit: 3 });
-    expect((await client('two').acquire('pool', { limit: 5 })).limitChanged).toEqual({ from: 3, to: 5 });
   });
 
   it('the service in memory repeats the grant of a request whose answer was lost', async () => {

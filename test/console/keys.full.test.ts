@@ -150,26 +150,6 @@ describe.runIf(executablePath)('the page', () => {
     await waiting.end();
   });
 
-  it('the page shows the holders of a pool with their weights, and its line', async () => {
-    for (const [holder, weight] of [
-      ['heavy', 3],
-      ['light', 1],
-    ] as const)
-      await site.world.acquire('weights', { holder, weight, limit: 4, ttlSeconds: 600 });
-    const waiting = waitFor('weights', { limit: 4 });
-    await until(async () => (await site.world.get('leases?key=weights')).waiting).toBe(1);
-    const page = await site.open('#/leases/weights');
-    const pool = page.getByRole('region', { name: 'weights' });
-    const permits = pool.locator('.permits').getByRole('listitem');
-    await permits.filter({ hasText: 'heavy' }).getByText('shared, weight 3').waitFor();
-    await permits.filter({ hasText: 'light' }).getByText('shared, weight 1').waitFor();
-    // Only the line has numbers.
-    expect(await permits.locator('.place').count()).toBe(0);
-    expect(await pool.locator('.place').allInnerTexts()).toEqual(['1']);
-    expect(await faults(page, 'pool')).toEqual([]);
-    await waiting.end();
-  });
-
   it('the page shows that a bound lease or permit lasts until its execution ends, and no time', async () => {
     await site.world.holdBound('bound/lease');
     await site.world.holdBound('bound/pool', { limit: 2 });
@@ -212,15 +192,6 @@ describe.runIf(executablePath)('the page', () => {
     await page.evaluate("location.hash = '#/leases/whose'");
     await page.getByRole('region', { name: 'whose' }).getByText(`by ${OPERATOR}`).waitFor();
     expect(await faults(page, 'broken-permit')).toEqual([]);
-  });
-
-  it('the page shows data in the full width of the panel', async () => {
-    await site.world.acquire('data', { ttlSeconds: 600, data: { startedAt: '2026-11-26T08:30:00.000Z' } });
-    const page = await site.open('#/leases/data');
-    const data = page.getByRole('region', { name: 'data' }).locator('pre');
-    await data.waitFor();
-    const [own, whole] = [await data.boundingBox(), await page.locator('.detail dl').boundingBox()];
-    expect(own?.width).toBe(whole?.width);
   });
 
   it('the page shows the day of each instant and the time zone, and changes to UTC and back', async () => {

@@ -8,18 +8,6 @@ import { beyond, executablePath, pageTests, picture, violations } from '../suppo
 const site = pageTests();
 
 describe.runIf(executablePath)('the page', () => {
-  it('the page breaks only the holder that it named', async () => {
-    await site.world.acquire('moved', { holder: 'first', ttlSeconds: 600 });
-    const page = await site.open('#/leases/moved', { expectsRefusals: true });
-    await page.getByRole('button', { name: 'Break lease…' }).click();
-    const { fence } = (await site.world.get('leases?key=moved')) as { fence: number };
-    await site.world.post('leases/break', { key: 'moved', fence });
-    await site.world.acquire('moved', { holder: 'second' });
-    await page.getByRole('button', { name: 'End it when the holder stops' }).click();
-    await page.getByText('The lease has changed hands since you looked, so nothing was broken.').waitFor();
-    expect(await site.world.get('leases?key=moved')).toMatchObject({ state: 'held', holder: 'second' });
-  });
-
   it('the page through holdfast console in a namespace shows only that namespace, and breaks there', async () => {
     const ours = await site.world.acquire('team-a/job', { ttlSeconds: 600 });
     const others = await site.world.acquire('job', { ttlSeconds: 600 });
@@ -91,23 +79,6 @@ describe.runIf(executablePath)('the page', () => {
     } finally {
       await Promise.all([reader.stop(), writer.stop()]);
     }
-  });
-
-  it('the page shows commits in flight, and how far each index is behind', async () => {
-    await site.world.beginCommit('log/00042.json');
-    for (const alias of ['books', 'orders']) {
-      await site.world.post('nameservice/publish', { op: 'initLedger', alias });
-      await site.world.post('nameservice/publish', { op: 'publishCommit', alias, address: `s3://${alias}/9`, t: 9 });
-    }
-    await site.world.post('nameservice/publish', { op: 'publishIndex', alias: 'books', address: 's3://index/9', t: 9 });
-    const page = await site.open('#/commits');
-    await page.getByRole('row', { name: /log\/00042.json.*job-7.*it creates/ }).waitFor();
-    expect(await violations(page)).toEqual([]);
-    await page.keyboard.press('3');
-    await page.getByRole('row', { name: /orders:main 9 behind/ }).waitFor();
-    await page.getByRole('row', { name: /books:main up to date/ }).waitFor();
-    expect(await page.getByRole('row').nth(1).textContent()).toContain('orders:main');
-    expect(await violations(page)).toEqual([]);
   });
 
   it('the page announces what it saw change', async () => {

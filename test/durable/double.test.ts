@@ -5,8 +5,6 @@ import {
   LambdaClient,
   ListDurableExecutionsByFunctionCommand,
   SendDurableExecutionCallbackFailureCommand,
-  SendDurableExecutionCallbackSuccessCommand,
-  StopDurableExecutionCommand,
 } from '@aws-sdk/client-lambda';
 import { afterAll, expect, it } from 'vitest';
 import { startDurableFunctions } from '../../local/durable/start.ts';
@@ -64,26 +62,6 @@ async function ended(arn: string) {
   return get(arn);
 }
 
-it('The double runs each step once, over suspensions', async () => {
-  const [ran, replays]: [string[], number[]] = [[], []];
-  const arn = await start(
-    async ({ amount }, ctx) => {
-      replays.push(ran.length);
-      const first = await ctx.step('first', async () => ran.push('first'));
-      await ctx.wait('a while', { seconds: 5 });
-      const second = await ctx.step('second', async () => ran.push('second'));
-      return { amount, first, second };
-    },
-    { amount: 7 },
-  );
-  expect(arn).toMatch(/^arn:aws:lambda:us-east-1:\d{12}:function:order:\$LATEST\/durable-execution\/[\w-]+\/[\w-]+$/);
-  expect(await ended(arn)).toMatchObject({ Status: 'SUCCEEDED', Result: '{"amount":7,"first":1,"second":2}' });
-  expect([ran, replays]).toEqual([
-    ['first', 'second'],
-    [0, 1],
-  ]);
-});
-
 it('The double runs a failed step again, after the delay that the handler asks for', async () => {
   let runs = 0;
   const arn = await start(async (_event, ctx) =>
@@ -107,25 +85,6 @@ it.each(['größe', 'k'.repeat(257), 'two\nlines'])(
     expect([Status, error?.ErrorMessage]).toEqual(['FAILED', expect.stringContaining('printable ASCII')]);
   },
 );
-
-it('A callback resumes the execution with its result as text, and takes one answer', async () => {
-  const ids: string[] = [];
-  const arn = await start(async (_event, ctx) => ctx.waitForCallback('approval', async (id) => void ids.push(id)));
-  await expect.poll(() => ids.length).toBe(1);
-  const [CallbackId = ''] = ids;
-  expect(CallbackId).toMatch(/^[A-Za-z0-9+/]{1,1022}={0,2}$/);
-  const success = () =>
-    lambda.send(new SendDurableExecutionCallbackSuccessCommand({ CallbackId, Result: bytes({ yes: 1 }) }));
-  await success();
-  await expect(success()).rejects.toMatchObject({
-    name: 'CallbackTimeoutException',
-    $metadata: { httpStatusCode: 400 },
-  });
-  expect(await ended(arn)).toMatchObject({ Status: 'SUCCEEDED', Result: JSON.stringify('{"yes":1}') });
-  await expect(success()).rejects.toMatchObject({ name: 'CallbackTimeoutException' });
-  const unknown = new SendDurableExecutionCallbackSuccessCommand({ CallbackId: 'QUJD', Result: bytes(1) });
-  await expect(lambda.send(unknown)).rejects.toMatchObject({ name: 'ResourceNotFoundException' });
-});
 
 it('A callback that fails keeps its message and its data, and loses its type', async () => {
   const arn = await start(async (_event, ctx) => {
@@ -156,22 +115,6 @@ it('A callback without an answer times out', async () => {
     return result.catch((error) => (error as DurableOperationError).errorType);
   });
   expect(await ended(arn)).toMatchObject({ Result: '"CallbackTimeoutError"' });
-});
-
-it('A stopped execution ends at once, and its handler at its next checkpoint', async () => {
-  const { promise: steps, resolve: step } = Promise.withResolvers<void>();
-  let ran = false;
-  const arn = await start(async (_event, ctx) => {
-    await steps;
-    await ctx.step('after the stop', async () => {});
-    ran = true;
-  });
-  const { StopTimestamp } = await lambda.send(new StopDurableExecutionCommand({ DurableExecutionArn: arn }));
-  const { Status, EndTimestamp } = await get(arn);
-  expect([Status, EndTimestamp]).toEqual(['STOPPED', StopTimestamp]);
-  step();
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  expect(ran).toBe(false);
 });
 
 it('Both ends of an execution are events of the bus', async () => {

@@ -67,22 +67,6 @@ function durableLeases(startBackend: StartBackend): void {
     expect(await stateOf(key)).toBe('released');
   });
 
-  it('A lease is held over the suspensions of its body', async () => {
-    const key = newKey();
-    const states: unknown[] = [];
-    const arn = await functions.start((_event, ctx) =>
-      withLease(ctx, holdfast, key, {}, async () => {
-        for (const at of [1, 2]) {
-          await pause(ctx);
-          await ctx.step(`look ${at}`, async () => void states.push(await stateOf(key)));
-        }
-      }),
-    );
-    await resultOf(arn);
-    expect(states).toEqual(['held', 'held']);
-    expect(await stateOf(key)).toBe('released');
-  });
-
   it('A submitter that runs twice gets one grant, and leaves no waiter behind', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
@@ -217,13 +201,6 @@ function durableLeases(startBackend: StartBackend): void {
     await durable.world.handlers.repairQueues({ key }, lambdaContext());
     expect(await resultOf(arn)).toMatchObject({ code: 'LeaseHeld', key, holder: 'durable', name: 'HoldfastError' });
     await first.release();
-  });
-
-  it('A refused request fails once, with the fault of its field', async () => {
-    const work = caught((_event, ctx) => withLease(ctx, holdfast, newKey(), { limit: 1, weight: 2 }, async () => {}));
-    expect(await resultOf(await functions.start(work))).toMatchObject({
-      ...{ code: 'InvalidRequest', issues: [{ path: 'weight', message: 'must be at most the limit' }] },
-    });
   });
 
   it('Several keys are acquired in the order of all callers, and released', async () => {

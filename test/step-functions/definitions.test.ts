@@ -9,7 +9,7 @@ import { readService } from '../../infrastructure/read.ts';
 import { evaluate } from '../../local/step-functions/jsonata.ts';
 import { statesWorld } from '../support/emulators/states.ts';
 import { boom, EXAMPLES, example, exclusionWorld } from '../support/stack/exclusion.ts';
-import { isFull } from '../support/time/rounds.ts';
+import { aFew, isFull } from '../support/time/rounds.ts';
 
 let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
@@ -67,7 +67,7 @@ it('the commands of docs/step-functions.md run as they are written', async () =>
   expect(await states.ended(answers[4].executionArn)).toMatchObject({ status: 'SUCCEEDED', output: { run: 'two' } });
 });
 
-describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
+describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) => {
   /** Two executions on one key, the second of which finds the lease held. */
   async function two(limitSecondMs?: number, secondMs?: number) {
     const world = await fastWorld(limitSecondMs, secondMs);
@@ -140,7 +140,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
 /** With the number of redrives. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-0$/;
 
-describe.each(['retry', 'parked', 'exclusive'] as const)('the example of %s', (name) => {
+describe.each(aFew(1, ['retry', 'parked', 'exclusive'] as const))('the example of %s', (name) => {
   async function ready() {
     const world = await fastWorld();
     const machine =
@@ -234,19 +234,6 @@ describe('the wrapper exclusive', () => {
     const named = targets.get(arn) ?? '';
     expect(named).toMatch(/:execution:target:exclusive-[0-9a-f]{64}$/);
     expect((await states.describe(named)).stateMachineArn).toBe(target);
-  });
-
-  it('the wrapper passes the fence to the target if the input asks for that', async () => {
-    const { run, atWorkNo } = await wrapped({ passFence: true });
-    const arn = await run({ n: 1 });
-    const { input, finish } = await atWorkNo(0);
-    expect(input).toEqual({
-      n: 1,
-      holdfast: { key: 'k', fence: expect.any(Number), expiresAt: expect.any(String) },
-      AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID: arn,
-    });
-    finish(null);
-    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
   });
 
   it.each([
