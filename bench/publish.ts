@@ -47,7 +47,7 @@ export async function publish(): Promise<void> {
 }
 
 /** @returns a line for each run that measured figures; no line if all figures are of one run */
-export function mixed(results: Results): string[] {
+function mixed(results: Results): string[] {
   const [first, ...others] = runsOf(results);
   if (others.length === 0) return [];
   return [

@@ -23,12 +23,6 @@ export function undocumented(functionName: string, received: Received): string |
   return faults.includes(undefined) ? undefined : faults[0];
 }
 
-/** The same for a caller that knows the route but not the function. */
-export function undocumentedAt(method: string, path: string, received: Received): string | undefined {
-  const route = ROUTES.find((one) => one.method === method && one.path === path);
-  return route ? undocumented(route.function, received) : `${method} ${path} is no route of the contract`;
-}
-
 /** A task's result is an object whose undefined members are not sent. */
 const overTheWire = (body: unknown): unknown => (body === undefined ? undefined : JSON.parse(JSON.stringify(body)));
 

