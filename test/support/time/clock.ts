@@ -50,7 +50,7 @@ interface Timer {
  * One clock for clients and for the service that they call in the same process. Time stands still while a request to an emulator is under way or code
  * runs, and otherwise goes on to the next timer. So a busy machine makes no client late.
  */
-export class IdleTime implements Clock, Surroundings {
+class IdleTime implements Clock, Surroundings {
   readonly #random: () => number;
   #now = Date.parse('2026-01-01T00:00:00Z');
   #underWay = 0;
