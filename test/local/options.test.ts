@@ -31,7 +31,6 @@ it.each(
       "--only must be one of leases, commits, nameservice, queue, pools, kinds, expiry, patience, once, redrives, not 'lease'",
     ],
     ['faults', '--histories', '0', "--histories must be a whole number of at least 1, not '0'"],
-    ['load', '--connections', '0', "--connections must be a whole number from 1 to 10000, not '0'"],
     ['mutations', '--only', 'no such rule', "no mutation has 'no such rule' in its name"],
     ['mutations', '--some', '0', "--some must be a whole number of at least 1, not '0'"],
   ] as const),
