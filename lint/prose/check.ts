@@ -1,13 +1,22 @@
 /** Checks the words of the documentation, of comments and of messages: `node lint/prose/check.ts [FILE...]`, a part of `npm run lint`. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import tokens from 'js-tokens';
-import { createLinter, loadLinterFormatter, loadTextlintrc } from 'textlint';
 import { fragmentsIn, HAS_TITLES } from './titles.ts';
 
-/** Generated, or lists of measurements and of texts to replace. */
-const EXEMPT = /^(client\/src\/contract\.ts|verification\/mutations\/.*|bench\/results.*)$/;
+/** What we write instead of some words: those of docs/glossary.md, and plain English. */
+const WORDS: [wrong: RegExp, right: string][] = [
+  [/\banew\b/i, 'again'],
+  [/\bin vain\b/i, 'without effect'],
+  [/\bfor ever\b/i, 'permanently'],
+  [/\bas a rule\b/i, 'usually'],
+  [/\bof its own accord\b/i, 'by itself'],
+  [/\bhangs up\b|\bhung up\b/i, 'disconnects'],
+  [/\bforeign clients?\b|\bclients? of another make\b/i, 'third-party client'],
+];
+
+/** Generated, this list itself, or lists of measurements and of texts to replace. */
+const EXEMPT = /^(lint\/prose\/check\.ts|client\/src\/contract\.ts|verification\/mutations\/.*|bench\/results.*)$/;
 
 const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md', '*.ts'], {
   encoding: 'utf8',
@@ -42,28 +51,22 @@ function longLines(markdown: string): number[] {
   });
 }
 
-const descriptor = await loadTextlintrc({ configFilePath: resolve(import.meta.dirname, 'textlintrc.json') });
-const linter = createLinter({ descriptor });
-const results = [];
+function report(file: string, line: number, what: string): void {
+  console.error(`${file}:${line} ${what}`);
+  process.exitCode = 1;
+}
+
+const lineAt = (text: string, at: number): number => text.slice(0, at).split('\n').length;
+
 for (const file of files) {
   const text = readFileSync(file, 'utf8');
-  const result = file.endsWith('.md')
-    ? await linter.lintText(text, file)
-    : await linter.lintText(proseOf(text), `${file}.txt`);
-  results.push({ ...result, filePath: file });
-  if (file.endsWith('.md') && !GENERATED.test(file))
-    for (const line of longLines(text)) {
-      console.error(`${file}:${line} has more than ${MAX_LINE} characters`);
-      process.exitCode = 1;
-    }
-  for (const { title, at } of HAS_TITLES.test(file) ? fragmentsIn(text) : []) {
-    console.error(`${file}:${text.slice(0, at).split('\n').length} has a title without its subject: ${title}`);
-    process.exitCode = 1;
-  }
-}
-const formatter = await loadLinterFormatter({ formatterName: 'unix' });
-const wrong = results.filter(({ messages }) => messages.length > 0);
-if (wrong.length > 0) {
-  console.error(formatter.format(wrong));
-  process.exitCode = 1;
+  const isMarkdown = file.endsWith('.md');
+  const prose = (isMarkdown ? text : proseOf(text)).split('\n');
+  for (const [nth, line] of prose.entries())
+    for (const [wrong, right] of WORDS)
+      if (wrong.test(line)) report(file, nth + 1, `says ${wrong.exec(line)?.[0]}: write ${right}`);
+  if (isMarkdown && !GENERATED.test(file))
+    for (const line of longLines(text)) report(file, line, `has more than ${MAX_LINE} characters`);
+  for (const { title, at } of HAS_TITLES.test(file) ? fragmentsIn(text) : [])
+    report(file, lineAt(text, at), `has a title without its subject: ${title}`);
 }

@@ -157,7 +157,7 @@ it('npm run lint names the line of a word that this project writes otherwise', a
     const word = 'anew';
     await writeFile(file, `export const a = [\n  1,\n];\n\n/** Asks ${word}. */\nexport const b = 1;\n`);
     const { code, stderr } = await runIn('.')(process.execPath, ['lint/prose/check.ts', file]);
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/a\.ts:5:10: /)]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/a\.ts:5 says anew: write again/)]);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
