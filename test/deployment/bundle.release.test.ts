@@ -242,13 +242,14 @@ it.concurrent('the built bundles complete callbacks and ask about their executio
   const acquire = await deployed('acquire', settings);
   for (const { id: callbackId } of [first, second])
     await acquire.task({ key, holder: 'durable', callbackId, execution, ttlSeconds: 600 });
+  // So soon after the grant that the clocks cannot tell which was first: the function asks.
+  const stopDate = new Date().toISOString();
   const outside = await acquire.task({ key, holder: 'durable', callbackId: first.id, execution: arnOf('approvals') });
   expect(outside).toMatchObject({ errorType: 'InvalidRequest' });
   written.push(await acquire.stop());
   expect(first.result).toMatchObject({ outcome: 'succeeded' });
   double.callbacks.end(execution, 'STOPPED');
   const ended = await deployed('executionEnded', settings);
-  const stopDate = new Date().toISOString();
   expect(await ended.task({ execution, status: 'STOPPED', stopDate })).toMatchObject({
     result: { tickets: 1, freed: 1 },
   });
