@@ -30,7 +30,7 @@ export async function bundle(source: string, folder: string): Promise<Inputs> {
   return inputsOf(output);
 }
 
-/** @returns what has code in the files of a bundle */
+/** @returns the source files that have code in a bundle, with their bytes before they are minified */
 export function inputsOf(output: readonly (OutputAsset | OutputChunk)[]): Inputs {
   const modules = output.flatMap((file) => (file.type === 'chunk' ? Object.entries(file.modules) : []));
   return new Map(modules.flatMap(([file, { renderedLength }]) => (renderedLength > 0 ? [[file, renderedLength]] : [])));

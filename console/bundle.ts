@@ -10,7 +10,7 @@ const FOLDER = join(import.meta.dirname, 'page');
 
 /**
  * The page's script and style, each as one file, and the files that the script was made of.
- * @param options how small the script is to be made
+ * @param options how far the script is minified
  */
 export async function bundlePage(options: MinifyOptions = {}): Promise<PageFiles & { inputs: string[] }> {
   const { output } = await build({
@@ -26,7 +26,7 @@ export async function bundlePage(options: MinifyOptions = {}): Promise<PageFiles
   return { script: code, style: await style(), inputs: [...inputsOf(output).keys()] };
 }
 
-/** The files that the style sheet imports, without comments and blanks. */
+/** The files that the style sheet imports, one after the other, without comments and needless blanks. */
 async function style(): Promise<string> {
   const sheet = await readFile(join(FOLDER, 'style.css'), 'utf8');
   const files = [...sheet.matchAll(/@import "(.*)";/g)].map(([, file = '']) => readFile(join(FOLDER, file), 'utf8'));

@@ -41,7 +41,7 @@ export function compileTemplates(code: string): string {
     },
   });
   collect.visit(parseSync('page.js', code).program);
-  /** The code between two places. A template comes before those that are within it. */
+  /** The code between two places, with its templates compiled. The list has each template before those inside it. */
   const compiled = (from: number, to: number): string => {
     let text = '';
     let at = from;

@@ -48,7 +48,7 @@ export function refuseSplit(template: CloudFormationTemplate, change: Change): s
   return changes.map(allowanceOf).join(' ');
 }
 
-/** What the guard of a template guards. */
+/** The values that the guard of a template compares. */
 function guardedIn(template: CloudFormationTemplate, values: Values): Guarded {
   const guard = evaluate(template, { codeBucket: '', ...values }).Resources[GUARD];
   if (!guard) throw new Error('the template has no guard');

@@ -82,7 +82,7 @@ export async function planned(
   return plan;
 }
 
-/** Checks that the deployment meets the records that it should. */
+/** Checks that the tables and the bucket fit, and that callers will still meet the records that they have written. */
 async function checkRecords(
   aws: Aws,
   template: CloudFormationTemplate,

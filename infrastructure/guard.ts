@@ -140,7 +140,7 @@ async function code(): Promise<string> {
     external: /^@aws-sdk\//,
     logLevel: 'warn',
     write: false,
-    // The SDK of Lambda's Node is found by require alone.
+    // Only `require` finds the SDK that Lambda's Node brings: `import()` does not.
     output: { format: 'cjs', dynamicImportInCjs: false, minify: true },
   });
   const text = output[0].code.trim();

@@ -50,7 +50,7 @@ export function parameterized(
   zips: Record<string, string>,
   version: string,
 ): CloudFormationTemplate {
-  // The framework's bucket, which no release uses, and its role for all functions.
+  // A release has no use for the framework's bucket, nor for its common role: each function has a role of its own.
   const isOfFramework = ([id]: [string, unknown]) => /^(ServerlessDeploymentBucket|IamRoleLambdaExecution)/.test(id);
   const without = (parts: object) => Object.fromEntries(Object.entries(parts).filter((one) => !isOfFramework(one)));
   const { Never: _, ...conditions } = packaged.Conditions;

@@ -99,7 +99,7 @@ export const obtain = (
     return () => signal?.aborted && waitUntil?.(asking);
   });
 
-/** What an acquisition knows between its tries. */
+/** What an acquisition remembers from one try to the next. */
 interface Acquisition {
   core: Core;
   request: Request;
@@ -148,7 +148,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
   }
 }
 
-/** One try. @throws HoldfastError a transient one if the grant ended before it could be used */
+/** One try. @throws HoldfastError, a transient one if the grant ended before the caller could use it */
 async function askOnce(at: Acquisition, waitSeconds: number): Promise<Lease | Answered> {
   const { core, options, startedAt } = at;
   const sentAt = moment(core.by);
@@ -185,7 +185,7 @@ async function send(at: Acquisition, waitSeconds: number, sentAt: Moment): Promi
   }
 }
 
-/** The service remembers the other id as released. @param slot kept even if its period is over by now */
+/** Takes a new request id, because the service remembers the former id as released. @param slot kept even if its period is over by now */
 function askAnew(at: Acquisition, slot?: string): void {
   at.requestId = at.core.by.uuid();
   at.retryWith = slot === undefined ? undefined : { slot };
@@ -194,7 +194,8 @@ function askAnew(at: Acquisition, slot?: string): void {
 
 /**
  * How long to pause before the next try, in milliseconds.
- * @param tookMs how long the failed try took, which asked the service to wait for `waitSeconds`
+ * @param tookMs how long the failed try took
+ * @param waitSeconds how long that try had asked the service to wait
  * @throws the error, if another try cannot help or would come too late
  */
 function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tried): number {

@@ -90,7 +90,7 @@ const MAX_INTERVAL_MS = 20_000;
 /** The reserve: how long before the lease deadline `signal` aborts, in milliseconds, but at most a tenth of the ttl, because no timer is exact. */
 const RESERVE_MS = 1000;
 
-/** What the heartbeats, the end and the release of a lease know of each other. */
+/** What the heartbeats, the end and the release of a lease share. */
 interface Kept {
   core: Core;
   granted: Acquired;
@@ -125,7 +125,7 @@ interface Term {
 /** @param waitedMs how long the request waited before the grant */
 function termOf(by: Surroundings, ttlMs: number, { grant, sentAt, waitedMs = 0 }: Granted): Term {
   const endMs = waitedMs + grant.remainingMs;
-  // Counts from the last extension, so it is in the past if this grant is a repeated one.
+  // When the lease was last extended. If this grant is a repeated one, that was before the request.
   const extendedMs = endMs - ttlMs;
   return {
     grant,

@@ -105,7 +105,7 @@ export const leasedRecords =
 /** The records of a batch that have failed. */
 interface Failures<Message> {
   entries: Set<Entry<Message>>;
-  /** Of the first failure. */
+  /** The error of the first failure. */
   cause: unknown;
   add(error: unknown, entries: Entry<Message>[]): Promise<void>;
   /** True if an earlier record of the message group has failed. The record then fails too, so that the group keeps its order. */

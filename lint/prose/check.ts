@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import tokens from 'js-tokens';
 import { fragmentsIn, HAS_TITLES } from './titles.ts';
 
-/** What we write instead of some words: those of docs/glossary.md, and plain English. */
+/** Words that we avoid, and what we write instead: a term of docs/glossary.md, or plainer English. */
 const WORDS: [wrong: RegExp, right: string][] = [
   [/\banew\b/i, 'again'],
   [/\bin vain\b/i, 'without effect'],
@@ -15,7 +15,7 @@ const WORDS: [wrong: RegExp, right: string][] = [
   [/\bforeign clients?\b|\bclients? of another make\b/i, 'third-party client'],
 ];
 
-/** Generated, this list itself, or lists of measurements and of texts to replace. */
+/** Not checked: generated files, this file with its list, lists of measurements, and lists of texts to replace. */
 const EXEMPT = /^(lint\/prose\/check\.ts|client\/src\/contract\.ts|verification\/mutations\/.*|bench\/results.*)$/;
 
 const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.md', '*.ts'], {

@@ -51,18 +51,18 @@ const UNTIMED = { TimeoutSeconds: 2_000_000 };
 
 export type State = Record<string, Json>;
 
-/** The part of `$$` that belongs to one entry of a state. */
+/** The part of `$$` that is different each time a state is entered. */
 interface Visit {
   Execution: Json;
   State: State;
   Task: { Token: string };
 }
 
-/** What an execution keeps for the states that it has entered. */
+/** What an execution keeps about the states that it has entered. */
 interface Execution {
   run: Interpretation;
   visits: Record<string, Visit>;
-  /** What the library calls for a state that it takes for a task. */
+  /** For each entry, what the library calls if it takes the state for a task. */
   handlers: Record<string, (input: Json) => Promise<Json>>;
   waits: { secondMs: number; ended: AbortSignal };
   limitSecondMs: number;
@@ -168,7 +168,7 @@ const visitOf = ({ context, now = () => new Date() }: Interpretation, name: stri
   },
 });
 
-/** Another state, as a task whose handler does what the library would do otherwise. */
+/** A state that the library would run in another way than AWS, as a task whose handler does the work of the state. */
 const asTask = ({ name, visit }: Entered, parameters: State, fields: Record<string, Json | undefined>): State => ({
   ...{ Type: 'Task', Resource: name, Parameters: { visit, 'input.$': '$', ...parameters } },
   ...definedOf(fields),
@@ -198,7 +198,7 @@ function waitAsTask(entered: Entered, bound: State): State {
   return asTask(entered, until, { InputPath, OutputPath, Next, End });
 }
 
-/** The library passes only the name of the state, which concurrent iterations of a Map share. The parameters name the entry. */
+/** The library tells a handler only the name of the state, which concurrent iterations of a Map share. So the parameters name the entry. */
 function boundTask(entered: Entered, state: State, bound: State): State {
   const { run, visit, name, attempts, limitSecondMs } = entered;
   const { Parameters: parameters, HeartbeatSeconds: heartbeat, TimeoutSeconds: timeout } = state;

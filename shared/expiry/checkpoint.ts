@@ -23,7 +23,7 @@ export interface Segment {
   runs: [fence: number, parts: number][];
 }
 
-/** Of a stored report. A change that functions of this version cannot read needs another number. */
+/** The format of a stored report. Raise this number with a change that functions of the former format would read wrongly. */
 export const FORMAT = 1;
 
 /** A stored report: in CHECKPOINT between its runs, and with its summary afterwards. Instants are epoch milliseconds. */
@@ -86,7 +86,7 @@ export function newSegment(source: Segment['source'], segment: number, of: numbe
   return { source, segment, of, done: false, ...counts, runs: [] };
 }
 
-/** @returns undefined if the text is no report of this format. Then a run begins a new report */
+/** @returns undefined if the text is not a report of this format: the run then begins a new report */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
   try {
     const value = JSON.parse(text) as Partial<Checkpoint>;

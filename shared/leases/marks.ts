@@ -125,7 +125,7 @@ export function renew(
 ): Promise<Written> {
   const { ttlMs, expiresAt = 0 } = record;
   const now = dependencies.clock.now();
-  // Only a heartbeat changes the times of a bound grant, which so show whether its holder knows it.
+  // Only a heartbeat changes the times of a bound grant. So the times show whether the holder knows of the grant.
   const isLonger = !isBound(record) && ttlMs !== undefined && now + ttlMs > expiresAt;
   const set = { ...(isLonger && lastingItem(now, ttlMs)), ...(isRepeated && { answered_at: integer(now) }) };
   return writeVersion(dependencies, { record, ...setting(set, []) }, call);

@@ -181,7 +181,7 @@ async function notify(
     repaired.unanswered++;
     return current;
   }
-  // Somebody knows a grant that has had a heartbeat, or that a later task of the request was answered with.
+  // A heartbeat, or an answer to a later task of the request, shows that somebody knows of the grant.
   const isKnown = current.answeredAt !== undefined || current.heartbeatAt !== current.acquiredAt;
   const mayBeUnnotified = outcome === 'gone' && isBound(current) && !isKnown;
   const noted = mayBeUnnotified ? await noteUnnotified(dependencies, current, call) : current;

@@ -84,10 +84,10 @@ async function claimFull<Rec>(
   }
 }
 
-/** A full grant that this call has not written is the grant of a duplicate call, which the caller gets as the answer. */
+/** If the grant is full and this call has not made it so, a duplicate call has. The caller then gets that grant as its answer. */
 const firstWrite = ({ claimTtlMs }: Grant) => (claimTtlMs === undefined ? 'answer' : 'claim');
 
-/** @throws HoldfastError InvalidRequest if the call asks for other terms than the grant has. Its waiter is then deleted. */
+/** @throws HoldfastError InvalidRequest if the call asks for other terms than the grant has. The waiter of the call is then deleted. */
 async function refuseOtherTerms<Rec>({ dependencies, lock, call }: LockCall<Rec>, record: Rec, ticket?: string) {
   const error = lock.otherTerms?.(record);
   if (error && ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);

@@ -30,7 +30,7 @@ export interface Deliverable<Current> {
   record: Current;
   /** Epoch milliseconds. */
   expiresAt: number;
-  /** What must be left of it when the message is sent. 0 if the grant is bound. */
+  /** How many milliseconds of the grant must be left when the message is sent. 0 if the grant is bound, and so has no ttl. */
   ttlMs: number;
   /** The answer of acquire, without `key`, the durations and `repeated`. */
   output(now: number): object;

@@ -75,7 +75,7 @@ export const acquireInput = () =>
     })),
   );
 
-/** What does not go together in a request: fields, and what is wrong with them. */
+/** Fields of a request that do not go together, each with what is wrong. */
 type Faults = [field: string, message: string][];
 
 interface ParkingFields {
@@ -88,7 +88,7 @@ interface ParkingFields {
   requestId?: string | undefined;
 }
 
-/** The field by which a task or a callback waits without polling. */
+/** The field that lets a task or a callback wait without polling, or false if the request has neither. */
 const parkedBy = ({ taskToken, callbackId }: Pick<ParkingFields, 'taskToken' | 'callbackId'>) =>
   callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
 

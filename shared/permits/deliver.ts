@@ -136,7 +136,7 @@ async function writeVersion(
   const isFull = fullTtlMs !== undefined;
   const ttlMs = fullTtlMs ?? entry.ttlMs;
   const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
-  // Only a heartbeat changes the times of a bound permit, which so show whether its holder knows it.
+  // Only a heartbeat changes the times of a bound permit. So the times show whether the holder knows of the permit.
   const isLonger = isFull || !isBound(entry);
   const written = await updatePool(
     dependencies,

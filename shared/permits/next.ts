@@ -161,7 +161,7 @@ const isShared = (entry: PoolEntry, { ticket, weight }: NewPermit): boolean =>
 
 /**
  * Sends a task the permit that the request has by another ticket, or InvalidRequest if the task expects another end of the permit. Each message
- * gives the permit a new version, which the look keeps for the next row of the request.
+ * gives the permit a new version. The look keeps the record with that version, because the next row may be of the same request.
  */
 async function repeat(
   dependencies: LeaseDependencies,

@@ -113,7 +113,7 @@ async function notify(
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome === 'delivered') repaired.told++;
   const now = entryOf(current, entry.name);
-  // Somebody knows a permit that has had a heartbeat, or that a later task of the request was answered with.
+  // A heartbeat, or an answer to a later task of the request, shows that somebody knows of the permit.
   const isKnown = now?.answeredAt !== undefined || now?.beatAt !== now?.acquiredAt;
   if (outcome === 'gone' && now && isBound(now) && !isKnown)
     await noteUnnotified(dependencies, { key: record.key, entry: now }, call);

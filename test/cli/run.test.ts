@@ -292,7 +292,7 @@ it('the supervisor looks at the clocks at once when it continues', async () => {
   expect(await supervised).toBe(76);
 });
 
-it('the leases of a command that are still there are given back if another of them has expired', async () => {
+it('a command gives back its leases even if one of them has expired', async () => {
   const released: string[] = [];
   const lease = (remainingMs: number) => ({ remainingMs, expiresAt: new Date() });
   const leases = { leases: [lease(0), lease(9000)], release: async () => released.push('all') };

@@ -474,7 +474,7 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it('the doctor finds a writer that does not respect native commits behind an empty page', async () => {
+  it('the doctor reads past an empty page to find commits of another client', async () => {
     const problem = { type: 'urn:holdfast:error:InvalidRequest', code: 'InvalidRequest', detail: 'd', issues: [] };
     const commits = [{ path: 'log/7', commitId: null }];
     const server = await canned((path, query) => {
@@ -489,7 +489,7 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it('the doctor says that credentials are refused, even if the health of the service is open to everybody', async () => {
+  it('the doctor says that credentials are refused, although the health is open to everybody', async () => {
     const server = await canned((path) =>
       path === '/v1/health'
         ? { body: { status: 'ok', version: '9.9.9' } }

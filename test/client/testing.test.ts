@@ -124,7 +124,7 @@ describe('The service in memory', () => {
     },
   );
 
-  it('the service in memory refuses the next heartbeat of a holder that is to stop', async () => {
+  it('the service in memory refuses the next heartbeat of a holder that must stop', async () => {
     const { clock, holdfast } = setting();
     const lease = await holdfast.acquire('nightly', { ttlSeconds: 60 });
     await holdfast.breakLease({ key: 'nightly', fence: lease.fence, wait: true });
@@ -133,7 +133,7 @@ describe('The service in memory', () => {
     expect(lease.lost).toMatchObject({ code: 'LeaseLost', reason: 'broken' });
   });
 
-  it('the service in memory keeps a lease and a run of once of the same key apart', async () => {
+  it('the service in memory keeps a lease and a slot of one key apart', async () => {
     const { clock, holdfast } = setting();
     const lease = await holdfast.acquire('nightly', { ttlSeconds: 10 });
     const run = await holdfast.beginRun('nightly', { ttlSeconds: 10 });

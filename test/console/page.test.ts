@@ -132,7 +132,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.unroute('**/v1/leases?*');
   });
 
-  it('the page shows the holders of a pool, and breaks a permit behind a dialog that names holder and fence', async () => {
+  it('the page asks before it breaks a permit, and names holder and fence', async () => {
     const page = await site.open('#/leases/render', { expectsRefusals: true });
     const permit = (holder: string) => site.world.acquire('render', { holder, limit: 5, ttlSeconds: 600 });
     // Two workers of one name, of which the later one is broken.

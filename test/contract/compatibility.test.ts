@@ -58,7 +58,7 @@ const SUCCESSFUL_ACQUIRE = partOf(withoutErrors(current), ['/v1/leases/acquire']
 const HEARTBEAT = partOf(current, ['/v1/leases/heartbeat']);
 const COMMIT = partOf(current, ['/v1/commits']);
 
-it('a call that only the release has is found unless the changelog names the call', () => {
+it('a call that is gone is reported unless the changelog names the call', () => {
   const released = structuredClone(HEARTBEAT);
   released.paths['/v1/gone'] = { get: released.paths['/v1/leases/heartbeat'].post };
   const unnamedNow = (changelog: string, before: Document) =>

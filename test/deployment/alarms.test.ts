@@ -66,7 +66,7 @@ describe('alarms', () => {
     },
   );
 
-  it('an alarm exists for each function that is throttled, and for each table with its index', () => {
+  it('each function that is throttled has an alarm, and each table with its index', () => {
     const throttles = alarms().filter(({ id }) => id.endsWith('ThrottlesAlarm'));
     const watched = throttles.flatMap(({ id }) => metrics(id));
     const ofFunctions = watched.filter(({ Namespace }) => Namespace === 'AWS/Lambda');

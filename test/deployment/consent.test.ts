@@ -76,7 +76,7 @@ describe('a deployment at a terminal', () => {
       child.on('close', (code) => resolve({ code, output }));
     });
 
-  it('a deployment at a terminal goes on after a yes, also for a new stack without --create', async () => {
+  it('after a yes at the terminal, a deployment creates the stack without --create', async () => {
     const { code, output } = await answerAtTerminal({ text: 'y\n' });
     expect(code, output).toBe(0);
     expect(double.stacks.get('holdfast-prod')?.status).toBe('UPDATE_COMPLETE');

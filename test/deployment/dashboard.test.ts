@@ -60,7 +60,7 @@ interface Directive {
 }
 
 describe('the dashboard', () => {
-  it('the dashboard and the alarms have of Holdfast only metrics that the functions write, with their dimensions', async () => {
+  it('the dashboard and the alarms name only metrics and dimensions that the functions write', async () => {
     vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
     vi.stubEnv('SERVICE_NAME', `holdfast-${STAGE}`);
     vi.stubEnv('LOG_LEVEL', 'INFO');

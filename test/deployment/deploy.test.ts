@@ -364,13 +364,13 @@ describe('a stack of somebody else', () => {
 });
 
 describe('a table or a bucket', () => {
-  it('a table that AWS denies a look at does not count as missing, and the deployment is refused', async () => {
+  it('a deployment is refused if AWS does not let it look at a table', async () => {
     watch(double.aws.dynamodb).faultsOf.DescribeTable = [{ name: 'AccessDeniedException', status: 400 }];
     await expect(run()).rejects.toThrow('cannot check whether there is a table holdfast-prod-');
     expect(double.stacks.size).toBe(0);
   });
 
-  it('a table of waiters needs the index of executions, but not without the events of executions', async () => {
+  it('a table of waiters needs the index of executions, unless execution events are off', async () => {
     const waitersTable = `test-waiters-${randomUUID()}`;
     const dynamodb = testClient();
     await dynamodb.send(

@@ -119,7 +119,7 @@ describe('a drain', () => {
     expect(stack()?.parameters.drained).toBe('false');
   });
 
-  it('a drain is refused on a stack of another tool, and while the stack changes', async () => {
+  it('a drain is refused while the stack changes, or if another tool deployed it', async () => {
     const { parameters = {} } = stack() ?? {};
     Object.assign(stack() ?? {}, { parameters: {} });
     await expect(drained()).rejects.toThrow('another tool deployed the stack. Set drained=true with that tool');

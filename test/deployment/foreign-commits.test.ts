@@ -55,7 +55,7 @@ describe('a deployment of commitProtocol=native', () => {
     expect(double.stacks.get('holdfast-prod')?.parameters.commitProtocol).toBe('dynamo');
   });
 
-  it('a deployment of commitProtocol=native looks for the records in the table of its own, too', async () => {
+  it('a deployment of commitProtocol=native also searches its own table for records of other clients', async () => {
     await run({ stage: 'own-table' });
     commitsTable = await newTable('commits', 'holdfast-own-table-commits');
     onTestFinished(async () => void (await dynamodb.send(new DeleteTableCommand({ TableName: commitsTable }))));

@@ -41,7 +41,7 @@ describe('the tables and the bucket', () => {
     }
   });
 
-  it('the tables and the bucket that parameters name are used in place of new ones', () => {
+  it('the stack uses the tables and the bucket that parameters name', () => {
     for (const type of ['AWS::DynamoDB::Table', 'AWS::S3::Bucket', 'AWS::S3::BucketPolicy'])
       expect(ofType(type, configured)).toEqual([]);
     // The guard compares with the names that the stack would make up.
@@ -123,7 +123,7 @@ describe('durableFunctions', () => {
         .map(({ Resource }) => [name, Object(Resource)['Fn::Sub']]),
     );
 
-  it('a stack without durableFunctions has neither a rule for their ends nor a permission on them', () => {
+  it('a stack without durableFunctions has no rule and no permission for durable functions', () => {
     expect(Object.keys(template.Resources).filter((id) => id.startsWith('Durable'))).toEqual([]);
     expect(JSON.stringify(template)).not.toMatch(/DurableExecution(Callback|EndedRule)|GetDurableExecution/);
   });
@@ -145,7 +145,7 @@ describe('what EventBridge starts', () => {
   const queueArn = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] });
   const timeoutOf = (name: string) => Number(functions.find((one) => one.name === name)?.timeoutSeconds);
 
-  it('the clean-up starts by the event of a report of this deployment, which is off by default', () => {
+  it('the event of this deployment’s report starts the clean-up, and is off by default', () => {
     const rule = propertiesOf('AWS::Events::Rule').find(({ EventPattern }) => EventPattern?.source[0] === EVENT_SOURCE);
     expect(rule).toMatchObject({
       EventPattern: { 'detail-type': [EVENT_TYPE], detail: { service: [`holdfast-${STAGE}`] } },
@@ -156,7 +156,7 @@ describe('what EventBridge starts', () => {
     expect(variables.SERVICE_NAME).toBe(`holdfast-${STAGE}`);
   });
 
-  it('what fails twice in the report and the clean-up is kept, and nothing else is retried by Lambda', () => {
+  it('Lambda retries only the report and the clean-up, and keeps what fails twice', () => {
     const queue = queueArn('FailedEventsQueue');
     const invoked = propertiesOf('AWS::Lambda::EventInvokeConfig').map((one) => [one.FunctionName.Ref, one]);
     // A schedule and a queue bring these the same work again. A late run of the schedule is dropped, so that runs do not pile up.
@@ -174,7 +174,7 @@ describe('what EventBridge starts', () => {
     expect(senders.map(({ name }) => name).toSorted()).toEqual(['clean', 'report']);
   });
 
-  it('the end of an execution comes again later than any call that can grant a lease may take', () => {
+  it('the event of an execution comes again after the longest call that grants leases', () => {
     const { DelaySeconds, VisibilityTimeout } = template.Resources.ExecutionEndedQueue?.Properties ?? {};
     const granting = functionsOf('leases').map(({ timeoutSeconds }) => timeoutSeconds);
     expect(DelaySeconds).toBeGreaterThanOrEqual(Math.max(...granting) + 30);
@@ -191,7 +191,7 @@ describe('what EventBridge starts', () => {
     expect(timeoutOf('repairQueues')).toBeLessThan(60);
   });
 
-  it('the functions that hand leases on may send a message for the repair of a key', () => {
+  it('the functions that hand off leases may send a message to the repair', () => {
     const senders = roles().filter(({ statements }) =>
       statements.some(({ Resource }) => isDeepStrictEqual(Resource, queueArn('RepairQueue'))),
     );

@@ -104,7 +104,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     [arn('others:1'), false],
     [arn('jobs-1.x:1').replace(':execution:', ':express:'), false],
     [arn('jobs-1.x:1').replace('us-east-1', 'eu-west-1'), false],
-    // IAM denies these whatever the deployment may describe. Earlier versions accepted them.
+    // No execution has such an ARN, so IAM denies it whatever the deployment may describe.
     [arn('jobs-1.x'), false],
     [arn('jobs-1.x:'), false],
     [arn('jobs-1.x:1:2'), false],

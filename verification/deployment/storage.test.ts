@@ -57,7 +57,7 @@ describe('named tables and a named bucket', () => {
 });
 
 describe('a deployment with other tables', () => {
-  it('a deployment is refused if a table is of another kind, or if it would split a running stack', async () => {
+  it('a deployment with an unfit table, or that splits a running stack, is refused', async () => {
     const parameters = await tablesOfOthers('others2');
     for (const [parameter, words] of [
       [

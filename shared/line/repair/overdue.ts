@@ -21,7 +21,7 @@ const NOTIFIED_AFTER_MS = 10_000;
 
 /**
  * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that cannot be notified (Step
- * Functions may lack the use of a KMS key, for instance) would keep that grant permanently. A bound grant has no ttl that could end it first.
+ * Functions may lack the use of a KMS key, for instance) would keep that grant permanently.
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
@@ -38,7 +38,7 @@ const AT_ONCE = 5;
 export const isLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
   acquiredAt + NOTIFIED_AFTER_MS <= now;
 
-/** Whether the repair still notifies a task. If not, its grant ends at its expiry. */
+/** Whether the repair still notifies a task. If not, the grant ends at its expiry. A bound grant has no expiry, so its task is always notified. */
 export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
   waiter.bound || waiter.deadline + MAX_PAST_DEADLINE_MS > now;
 
@@ -116,7 +116,7 @@ export async function failAllOverdue(
     const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
     if (isKept || isGranted(waiter)) continue;
     if (call.timeLeftMs() < (met++ < MIN_GOING ? LAST_KEY_MS : spareMs)) break;
-    // A message about the shared grant gives it a new version, so a second message at the same time would be overtaken.
+    // Each message about the shared grant gives the grant a new version. Of two messages at once, one would be overtaken.
     if (waiter.requestId === shared) await end(waiter);
     else ending.push(waiter);
     if (ending.length === AT_ONCE) await endAll();

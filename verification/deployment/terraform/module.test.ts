@@ -94,7 +94,7 @@ describe('the module for Terraform', () => {
     expect((await planned(TEAM)).output).toContain('No changes');
   });
 
-  it('the module for Terraform gives the stack a policy by which no update deletes or replaces a table or the bucket', async () => {
+  it('the stack policy of the Terraform module protects the tables and the bucket', async () => {
     const { values } = JSON.parse((await terraform('show', '-json')).output);
     const resources: { type: string; values: { policy_body: string } }[] =
       values.root_module.child_modules[0].resources;
