@@ -163,18 +163,19 @@ const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>
 /** A task measures its work by the ttl: at its notification all of the ttl must be left, but for half a second. */
 const MAX_SHORTFALL_MS = 500;
 
-/** What was granted. A task may be told of the bound grant of another call of its request, and of one with a ttl, and it counts on what it is told. */
-const ttlMsOf = ({ input, body }: Entry): number =>
-  (body?.bound === true ? BOUND_SECONDS : Number(input.ttlSeconds)) * 1000;
-
+/** A message does not move the times of a bound grant, so one that arrives late tells less than the whole, and its holder counts on no ttl. */
 export function toldWhole(entries: readonly Entry[]): Violation[] {
+  const ttlMs = ({ input }: Entry) => Number(input.ttlSeconds) * 1000;
   const short = entries.filter(
     (one) =>
-      one.call === 'task' && one.outcome === 'ok' && Number(one.body?.remainingMs) < ttlMsOf(one) - MAX_SHORTFALL_MS,
+      one.call === 'task' &&
+      one.outcome === 'ok' &&
+      one.body?.bound !== true &&
+      Number(one.body?.remainingMs) < ttlMs(one) - MAX_SHORTFALL_MS,
   );
   return short.map((task) => ({
     promise: 'a task gets its whole ttl',
-    detail: `${task.actor} was told ${task.body?.remainingMs} ms of ${ttlMsOf(task) / 1000} s`,
+    detail: `${task.actor} was told ${task.body?.remainingMs} ms of ${ttlMs(task) / 1000} s`,
     entries: [task],
   }));
 }
