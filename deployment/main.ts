@@ -13,5 +13,8 @@ const COMMANDS: Record<string, (args: string[]) => Promise<number>> = {
 
 const [name = '', ...args] = process.argv.slice(2);
 const command = COMMANDS[name];
-if (!command) throw new Error(`there is no command '${name}'`);
-process.exitCode = await command(args);
+if (command) process.exitCode = await command(args);
+else {
+  console.error(`there is no command '${name}': ${Object.keys(COMMANDS).join(', ')}`);
+  process.exitCode = 64;
+}

@@ -46,7 +46,7 @@ const CHECKS: Record<string, Check> = {
   'cli-start': { what: 'what holdfast run adds to a start', commands: ['node verification/cli/start.ts'] },
   'cli-kill': {
     what: 'how soon a command ends when holdfast run is killed',
-    commands: ["vitest run test/cli/races.full.test.ts -t 'where it is killed'"],
+    commands: ["vitest run test/cli/races.full.test.ts -t 'if it is killed'"],
     env: { BARS: '1', RACES: 'full' },
   },
   chaos: { what: 'clients that stop over a faulty proxy', commands: ['node verification/client/chaos.ts'] },
