@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 /** What plays random rounds, or has parts that are left out of `npm test`: `npm run test:races` plays all of it. */
 const playsInFull = (file: string) =>
   file.endsWith('.test.ts') &&
-  (file.endsWith(ONLY_IN_FULL) || /support\/time\/rounds\.ts'/.test(readFileSync(file, 'utf8')));
+  (file.endsWith(ONLY_IN_FULL) || /(support\/time\/rounds|line\/suite)\.ts'/.test(readFileSync(file, 'utf8')));
 const ONLY_IN_FULL = '.full.test.ts';
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).map((file) => join('test', file));
 

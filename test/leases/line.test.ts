@@ -1,4 +1,3 @@
 import { testLine } from '../line/suite.ts';
-import { isFull } from '../support/time/rounds.ts';
 
-await testLine('lease', isFull);
+await testLine('lease');

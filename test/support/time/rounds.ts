@@ -47,9 +47,13 @@ export function* counting(): Generator<number> {
   for (let at = first; ; at += isFull ? 1 : 3) yield at;
 }
 
-/** All cases in a full run. Otherwise so many of them, other ones at each run, because the cases differ in little. */
-export function aFew<Case>(count: number, cases: readonly Case[]): Case[] {
-  if (isFull) return [...cases];
+/** A full run that plays a part of the rounds, beside a run of `npm test` with the same seed (.ci/run). */
+export const isPart = isFull && share < 1;
+
+/** All cases or their SHARE in a full run. Otherwise so many of them, other ones at each run, because the cases differ in little. */
+export function aFew<Case>(few: number, cases: readonly Case[]): Case[] {
+  if (isFull && !isPart) return [...cases];
+  const count = isPart ? Math.max(few, Math.ceil(share * cases.length)) : few;
   const random = seededRandom(testSeed());
   const left = [...cases];
   return Array.from({ length: count }, () => left.splice(Math.floor(random() * left.length), 1)).flat();
