@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
+import { OURS } from '../shared/line/kind.ts';
 import {
-  canRise,
-  formedBefore,
   hasNoEntry,
   hasRoom,
+  isFenceBelow,
   isNotRemembered,
   isOf,
   isUnmarked,
@@ -16,7 +16,6 @@ import { FREED } from '../shared/permits/freed.ts';
 import { leaseIdOf, proofOf, requestName } from '../shared/permits/identity.ts';
 import { entryItem } from '../shared/permits/record.ts';
 import { remember } from '../shared/permits/ring.ts';
-import { isStillPool } from '../shared/permits/write.ts';
 
 /** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
@@ -37,24 +36,21 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
       TableName: table,
       Key: { key: { S: key } },
       UpdateExpression:
-        'SET #g0 = :g0, #n0 = if_not_exists(#fence, :first) + :n0, #fence = if_not_exists(#fence, :first) + :n0, #used = if_not_exists(#used, :zero) + :weight, #limit_before = if_not_exists(#last_limit, :limit), #last_limit = :limit, #limit_by = :limit_by, #lease_expiry = :lease_expiry',
+        'SET #g0 = :g0, #n0 = if_not_exists(#fence, :first) + :n0, #fence = if_not_exists(#fence, :first) + :n0, #used = if_not_exists(#used, :zero) + :weight, #lease_version = :ours, #limit_before = if_not_exists(#last_limit, :limit), #last_limit = :limit, #limit_by = :limit_by, #lease_expiry = :lease_expiry',
       ...conditionFields(
         all(
-          isStillPool,
-          all(
-            hasRoom(LIMIT - 1),
-            formedBefore(now - 500),
-            canRise,
-            wasNotFreedAfter(now + 500),
-            isNotRemembered(name),
-            hasNoEntry(name, 0),
-            isUnmarked,
-          ),
+          hasRoom(LIMIT - 1, now - 500),
+          isFenceBelow(now + 1500),
+          wasNotFreedAfter(now + 500),
+          isNotRemembered(name),
+          hasNoEntry(name, 0),
+          isUnmarked,
         ),
         {
           names: {
             '#n0': `f${name}`,
             '#fence': 'fence',
+            '#lease_version': 'lease_version',
             '#limit_before': 'limit_before',
             '#last_limit': 'last_limit',
             '#limit_by': 'limit_by',
@@ -66,6 +62,7 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
             ':first': integer(now),
             ':zero': integer(0),
             ':weight': integer(1),
+            ':ours': { S: OURS },
             ':limit': integer(LIMIT),
             ':limit_by': { S: holder },
             ':lease_expiry': ttlAt(now),
@@ -90,7 +87,7 @@ export async function release(key: string, leaseId: string): Promise<void> {
       TableName: table,
       Key: { key: { S: key } },
       UpdateExpression: `SET #used = #used - #h.w, #turn_ms = :now - #h.a, ${[...FREED.set, ...set].join(', ')}, #lease_expiry = :lease_expiry REMOVE #h, #f`,
-      ...conditionFields(all(isStillPool, isOf(proof)), {
+      ...conditionFields(isOf(proof), {
         names: {
           ...names,
           '#f': `f${name}`,

@@ -12,6 +12,7 @@ import {
   isExpired,
   isFreeFor,
   isHeld,
+  isLease,
   isNotEndingFor,
   isUnmarked,
   wasNotReleasedAfter,
@@ -34,6 +35,7 @@ export async function acquire(key: string): Promise<string> {
       Item: grantItem(grant),
       ...conditionFields(
         all(
+          isLease,
           isUnmarked,
           countsUntil(now, {}),
           any(isFreeFor(grant), all(isExpired(now - 500), isClaimed, isNotEndingFor(grant))),

@@ -2,7 +2,7 @@ import { BatchWriteItemCommand, type DynamoDBClient, type WriteRequest } from '@
 import { integer, text } from '../shared/aws/attributes.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
 import { grantItem } from '../shared/leases/grant.ts';
-import { POOL } from '../shared/line/kind.ts';
+import { OURS } from '../shared/line/kind.ts';
 
 const BATCH = 25;
 const AT_A_TIME = 8;
@@ -47,11 +47,11 @@ export const abandonedLease = (at: number): Item => leaseOfAMinute(at, Date.now(
 /** A lease of a minute, which a clock that is ahead has granted: it lives for a day. */
 export const livingLease = (at: number): Item => leaseOfAMinute(at, Date.now() + 86_400_000);
 
-/** A pool that formed an hour ago and has no holder: the first permit of a key costs one more write than each later one. */
+/** A pool without a holder. */
 export function emptyPool(key: string): Item {
-  const formed = integer(Date.now() - 3_600_000);
+  const fence = integer(Date.now() - 3_600_000);
   const expiry = integer(Math.ceil(Date.now() / 1000) + 400 * 86_400);
-  return { key: text(key), lease_version: text(POOL), lease_expiry: expiry, formed, fence: formed, used: integer(0) };
+  return { key: text(key), lease_version: text(OURS), lease_expiry: expiry, fence, used: integer(0) };
 }
 
 function leaseOfAMinute(at: number, acquiredAt: number): Item {

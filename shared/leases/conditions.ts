@@ -2,7 +2,6 @@ import { integer, text } from '../aws/attributes.ts';
 import { all, any, type Condition, not } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { type Acquisition, isOf } from '../line/acquisition.ts';
-import { POOL } from '../line/kind.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased, type LeaseState } from './rules.ts';
 
@@ -10,7 +9,7 @@ import { isLeased, type LeaseState } from './rules.ts';
 // `data`), so no condition needs aliases.
 
 /** The record is not that of a pool. Without this condition, a late write on a lease could land on a pool. */
-export const isLease: Condition = { expression: 'NOT lease_version = :pool', values: { ':pool': text(POOL) } };
+export const isLease: Condition = { expression: 'attribute_not_exists(used) AND attribute_not_exists(mark)' };
 
 export const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
 export const isFree: Condition = { expression: 'attribute_not_exists(lease_version)' };

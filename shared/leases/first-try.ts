@@ -14,6 +14,7 @@ import {
   isClaimed,
   isExpired,
   isFreeFor,
+  isLease,
   isNotEndingFor,
   isUnmarked,
   wasNotReleasedAfter,
@@ -95,7 +96,7 @@ function put(
   const command = new PutItemCommand({
     TableName: table,
     Item: { ...grantItem(grant), ...counted },
-    ...conditionFields(all(isUnmarked, isCounted, canBeHad, isBelow(grant.fence), isInTime)),
+    ...conditionFields(all(isLease, isUnmarked, isCounted, canBeHad, isBelow(grant.fence), isInTime)),
     ReturnValues: 'ALL_OLD',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

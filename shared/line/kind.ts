@@ -6,9 +6,14 @@ export const KINDS = ['lease', 'pool'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** The `lease_version` of a pool's record. Every other client of the table takes such a record for a held lease. */
-export const POOL = 'pool';
+export const OURS = 'holdfast';
 
-export const isPool = (item: Item): boolean => item.lease_version?.S === POOL;
+/** A record with the weight of permits, or with the mark of a line for permits. */
+export const isPool = (item: Item): boolean => item.used !== undefined || item.mark !== undefined;
+
+/** The record of a lease that Holdfast granted, or for which callers wait. A record of a third-party client has neither attribute. */
+export const isLease = (item: Item): boolean =>
+  !isPool(item) && (item.lease_id !== undefined || item.waiters !== undefined);
 
 /** The kind that a waiter waits for. Only a waiter for a permit has terms. */
 export const kindOf = ({ permit }: { permit?: object | undefined }): Kind => (permit === undefined ? 'lease' : 'pool');

@@ -1,5 +1,9 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import type { Item } from '../aws/dynamodb.ts';
+import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { handOff as handOffLease } from '../leases/hand-off.ts';
 import { type LeaseRecord, parseRecord, unusable } from '../leases/record.ts';
@@ -7,10 +11,17 @@ import { canBeHad, isBound, isLeased } from '../leases/rules.ts';
 import { leaseHeld } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Kind, OtherKind } from '../line/kind.ts';
-import { dissolvePool, formPool } from '../permits/form.ts';
-import { endPermits, MOST_ENDED } from '../permits/grants.ts';
+import { isUnmarked } from '../permits/conditions.ts';
+import { isStillFree } from '../permits/free-lease.ts';
+import { endPermits, latestFence, MOST_ENDED } from '../permits/grants.ts';
 import { handOff as handOffPool } from '../permits/hand-off.ts';
-import { isBound as isBoundPermit, type PoolRecord, parsePool, unusable as unusablePool } from '../permits/record.ts';
+import {
+  isBound as isBoundPermit,
+  MOST_FENCE,
+  type PoolRecord,
+  parsePool,
+  unusable as unusablePool,
+} from '../permits/record.ts';
 import { takeoverAt } from '../permits/room.ts';
 import { poolHeld } from '../permits/views.ts';
 
@@ -19,7 +30,7 @@ interface Changing {
   /** The record that the call met. */
   item: Item;
   to: Kind;
-  /** True if the write of the caller's permit forms the pool. A task and the schedule form an empty pool first. */
+  /** True if the write of the caller's permit replaces the lease. Before a task or the schedule, the record is cleared. */
   withPermit?: boolean;
 }
 
@@ -29,7 +40,7 @@ const MOST_TRIES = 10;
 /**
  * Changes the kind of a key that no caller has (docs/protocols/kinds.md#change). If the call returns, try again: it has changed the kind, has met a record that
  * another call has changed, or has ended the grant of an ended execution.
- * @returns `withPermit`: the record of a free lease, over which the caller's write forms the pool
+ * @returns `withPermit`: the record of a free lease, which the caller's write replaces
  * @throws HoldfastError WrongKind, Throttled, Unavailable, OutcomeUnknown
  */
 export async function changeKind(
@@ -67,33 +78,46 @@ async function lookBeside(dependencies: LeaseDependencies, { key, item, to }: Ch
 /** @throws OtherKind if the key is a pool */
 async function poolFrom(
   dependencies: LeaseDependencies,
-  { withPermit, ...seen }: { item: Item; record: LeaseRecord; withPermit: boolean },
+  { item, record, withPermit }: { item: Item; record: LeaseRecord; withPermit: boolean },
   call: Call,
 ): Promise<Item | undefined> {
-  let { item, record } = seen;
-  const { key } = record;
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
-    if (!canBeHad(record, dependencies)) throw isLease(dependencies, record);
-    if (record.malformed !== undefined) throw unusable(record);
-    if (record.waiters !== undefined || (isLeased(record) && record.claimTtlMs !== undefined)) {
-      const ending = isLeased(record) ? 'expired' : 'free';
-      const handed = await handOffLease(dependencies, { record, ending }, call);
-      // The waiters of the line come first.
-      if (handed.end === 'left') throw isLease(dependencies, handed.record);
-      return undefined;
-    }
-    if (withPermit) return item;
-    try {
-      // If another call has formed the pool, the caller's next try meets that pool.
-      await formPool(dependencies, { key, over: item }, call);
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof OtherKind)) throw error;
-      item = error.item;
-      record = parseRecord(item);
-    }
+  if (!canBeHad(record, dependencies)) throw isLease(dependencies, record);
+  if (record.malformed !== undefined) throw unusable(record);
+  if (record.waiters !== undefined || (isLeased(record) && record.claimTtlMs !== undefined)) {
+    const ending = isLeased(record) ? 'expired' : 'free';
+    const handed = await handOffLease(dependencies, { record, ending }, call);
+    // The waiters of the line come first.
+    if (handed.end === 'left') throw isLease(dependencies, handed.record);
+    return undefined;
   }
+  if (withPermit) return item;
+  // If the record has changed, the caller's next try meets it as it is now.
+  await clear(dependencies, { key: record.key, fence: record.fence, condition: isStillFree(item) }, call);
   return undefined;
+}
+
+interface Clearing {
+  key: string;
+  fence: number | undefined;
+  condition: Condition;
+}
+
+/** Leaves nothing but the fence, so that the next grant, of either kind, has a higher fence than all grants before. */
+async function clear(
+  { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,
+  { key, fence, condition }: Clearing,
+  call: Call,
+): Promise<void> {
+  const command = new PutItemCommand({
+    TableName: table,
+    Item: {
+      key: text(key),
+      lease_expiry: integer(Math.ceil(clock.now() / 1000) + fenceRetentionSeconds),
+      ...(fence !== undefined && { fence: integer(fence) }),
+    },
+    ...conditionFields(condition),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
 /** @throws OtherKind if the key is a lease */
@@ -101,7 +125,7 @@ async function leaseFrom(dependencies: LeaseDependencies, seen: PoolRecord, call
   const { clock, clockSkewMs } = dependencies;
   let record = seen;
   for (let tries = 0; tries < MOST_TRIES; tries++) {
-    if (record.waiters !== undefined) {
+    if (record.mark !== undefined) {
       const handed = await handOffPool(dependencies, { record }, call);
       record = handed.record;
       if (handed.end !== 'empty') throw isPool(dependencies, record);
@@ -115,7 +139,13 @@ async function leaseFrom(dependencies: LeaseDependencies, seen: PoolRecord, call
     }
     if (record.malformed !== undefined) throw unusablePool(record);
     if (record.used !== 0) throw isPool(dependencies, record);
-    await dissolvePool(dependencies, record, call);
+    if (!record.hasUsed) return; // only its mark made it a pool
+    const { key, fence = 0 } = record;
+    const isEmpty = aliased('#used = :zero AND #fence = :fence', { ':zero': integer(0), ':fence': integer(fence) });
+    // The ring goes. A late try of a request that has ended must not get a permit, and its clock may be ahead of this one.
+    const above = latestFence(dependencies, { seen: record, now: clock.now() + clockSkewMs });
+    const clearing = { key, fence: Math.min(above, MOST_FENCE - 1), condition: all(isUnmarked, isEmpty) };
+    await clear(dependencies, clearing, call);
     return;
   }
 }

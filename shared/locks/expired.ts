@@ -9,8 +9,8 @@ import { hasMemory } from '../leases/memory.ts';
 import { isPool } from '../line/kind.ts';
 import { findRun, isRun, mayRemember, ONCE_KINDS } from '../once/expired.ts';
 import { keyOf, rowOf } from '../once/row-key.ts';
+import { hasUsed } from '../permits/conditions.ts';
 import { boundPermits, endAbandoned, expiredPools, findPermits, POOL_KINDS } from '../permits/expired.ts';
-import { isStillPool } from '../permits/write.ts';
 import { HOLDER_KINDS, questionsAbout } from './bound-holders.ts';
 
 const KINDS = [...LEASE_KINDS, ...POOL_KINDS, ...HOLDER_KINDS, ...ONCE_KINDS] as const;
@@ -21,7 +21,7 @@ const deleteRecord = remover<LockKind>({
   key: ['key'],
   // The line decides about a marked record, because a waiter may be behind it.
   deletable: (kind) =>
-    kind === 'emptyPool' ? isStillPool : all(kind.startsWith('abandoned') ? isHeld : isFree, isUnmarked),
+    kind === 'emptyPool' ? hasUsed : all(kind.startsWith('abandoned') ? isHeld : isFree, isUnmarked),
 });
 
 const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.kind === 'abandonedPermit';

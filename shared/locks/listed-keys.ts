@@ -11,7 +11,7 @@ import { hasMemory } from '../leases/memory.ts';
 import { type LeaseRecord, parseRecord } from '../leases/record.ts';
 import { type LeaseView, leaseView } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { isPool, type Kind, POOL } from '../line/kind.ts';
+import { isPool, type Kind } from '../line/kind.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
 import { parsePool } from '../permits/record.ts';
@@ -180,7 +180,7 @@ async function scan(
 const isFiltered = ({ kind, prefix, holder, state }: ListInput): boolean =>
   [kind, prefix, holder, state].some((value) => value !== undefined);
 
-const hasPool: Condition = aliased('#lease_version = :pool', { ':pool': text(POOL) });
+const hasPool: Condition = { expression: 'attribute_exists(used) OR attribute_exists(mark)' };
 
 const mayComeBack = (now: number): Condition => ({
   expression: 'line_until > :now',
@@ -191,10 +191,10 @@ const mayComeBack = (now: number): Condition => ({
 function filter({ kind, prefix, holder, state }: ListInput, now: number) {
   const conditions: Condition[] = [];
   if (kind === 'pool') conditions.push(hasPool);
-  if (kind === 'lease') conditions.push(aliased('NOT #lease_version = :pool', { ':pool': text(POOL) }));
+  if (kind === 'lease') conditions.push(not(hasPool));
   if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
   if (holder !== undefined) conditions.push(any(hasPool, aliased('#holder = :holder', { ':holder': text(holder) })));
-  if (state === 'active') conditions.push(any(isHeld, not(isUnmarked), mayComeBack(now)));
+  if (state === 'active') conditions.push(any(isHeld, not(isUnmarked), hasPool, mayComeBack(now)));
   else if (state !== undefined) conditions.push(any(hasPool, isInState(state, now)));
   const [first, ...others] = conditions;
   if (!first) return {};
@@ -214,22 +214,25 @@ function listed(item: Item, now: number, chosen: Chosen): ListedKey {
   const key = item.key?.S ?? '';
   if (isPool(item)) {
     const record = parsePool(key, item);
-    const { used, lastLimit, entries } = record;
-    const waiting = waitingBy(record, now, record.seq);
+    const { used, lastLimit, entries, mark, arrivals } = record;
+    const waiting = waitingBy({ ...record, arrivals: mark && (arrivals ?? 0) }, now);
     const permit = chosenPermit(record, now, chosen);
     return { ...permit, kind: 'pool', used, limit: lastLimit ?? null, holders: entries.length, waiting };
   }
   const record = parseRecord(item);
-  return { ...leaseView(key, record, now), kind: 'lease', waiting: waitingBy(record, now) };
+  const arrivals = record.waiters && (Number(record.waiters.N) || 0);
+  return { ...leaseView(key, record, now), kind: 'lease', waiting: waitingBy({ ...record, arrivals }, now) };
 }
 
-type Counted = Partial<Pick<LeaseRecord, 'waiters' | 'lineOut' | 'lineUntil'>>;
+interface Counted extends Partial<Pick<LeaseRecord, 'lineOut' | 'lineUntil'>> {
+  /** Undefined without the mark. */
+  arrivals: number | undefined;
+}
 
 /**
  * The number of waiters that a list shows. With the mark, it is at least 1. Without the mark, the callers that were in line when it was removed may come back.
- * @param last the last mark, from which a pool goes on counting
  */
-function waitingBy({ waiters: mark, lineOut = 0, lineUntil = 0 }: Counted, now: number, last = 0): number {
-  if (mark !== undefined) return Math.max(1, (Number(mark.N) || 0) - lineOut);
-  return lineUntil > now ? Math.max(0, last - lineOut) : 0;
+function waitingBy({ arrivals, lineOut = 0, lineUntil = 0 }: Counted, now: number): number {
+  if (arrivals !== undefined) return Math.max(1, arrivals - lineOut);
+  return lineUntil > now ? Math.max(0, -lineOut) : 0;
 }

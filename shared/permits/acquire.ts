@@ -56,8 +56,7 @@ export function acquirePermit(dependencies: LeaseDependencies) {
       attempt: () => tryOnce(dependencies, { ...request, over: input.over }, call),
       look: async (record: PoolRecord) =>
         record.entries.some(isBound) && (await import('./holder-look.ts')).lookBeside(dependencies, record, call),
-      lock: async ({ fence }: PoolRecord) =>
-        (await import('./lock.ts')).permitLock(dependencies, { ...request, seenFence: fence }, call),
+      lock: async () => (await import('./lock.ts')).permitLock(dependencies, request, call),
       held: (record: PoolRecord) => poolHeld(record, { asked: request, now: clock.now(), clockSkewMs }),
     };
     const granted = await tryThenWait(dependencies, asking, call).catch(naming({ requestId }));

@@ -21,7 +21,7 @@ export async function endPermitIfOver(
   const pool = await readPool(dependencies, key, call);
   const entry = entryOf(pool, name.S);
   if (!entry) return 'gone';
-  if (!isBound(entry) || pool.waiters !== undefined) return 'changed';
+  if (!isBound(entry) || pool.mark !== undefined) return 'changed';
   const { execution, id, fence } = entry;
   if (!hasNumbers(identity, { fence })) return 'changed';
   const { freed } = await endPermitsOf(dependencies, { key, execution, only: id }, call);

@@ -8,22 +8,22 @@ import type { BoundHolding, ExpirySource, Found, Margins } from '../expired/sour
 import { whySpared } from '../expired/table.ts';
 import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
 import { NAMELESS } from '../line/calls.ts';
-import { attributesOf, isUnmarked } from './conditions.ts';
+import { attributesOf, hasUsed, isUnmarked } from './conditions.ts';
 import { isBound, isUnnotified, type PoolEntry, parsePool } from './record.ts';
-import { isStillPool, lastWriteOf, ttlAfter } from './write.ts';
+import { lastWriteOf, ttlAfter } from './write.ts';
 
 export const POOL_KINDS = ['abandonedPermit', 'emptyPool'] as const;
 type PoolKind = (typeof POOL_KINDS)[number];
 
-/** The clean-up recognises an empty pool by these. Each write moves `lease_expiry`. */
-const POOL_IDENTITY = ['formed', 'used', 'fence', 'waiters', 'lease_expiry'] as const;
+/** The clean-up recognises an empty pool by these. Each end moves `lease_expiry`. */
+const POOL_IDENTITY = ['used', 'fence', 'mark', 'lease_expiry'] as const;
 
 const isEmpty: Condition = aliased('#used = :zero', { ':zero': integer(0) });
 
 /** Pools with holders, and empty ones past their retention. */
 export const expiredPools = (now: number, { fenceRetentionSeconds }: Margins): Condition =>
   all(
-    isStillPool,
+    hasUsed,
     any(
       not(isEmpty),
       all(isUnmarked, aliased('#lease_expiry < :unused', { ':unused': ttlAfter(now - fenceRetentionSeconds * 1000) })),
@@ -89,7 +89,7 @@ export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
     TableName: table,
     Key: { key: text(key) },
     UpdateExpression: 'SET #used = #used - #h.w REMOVE #h, #f',
-    ...conditionFields(all(isStillPool, isReported(identity), isUnmarked), {
+    ...conditionFields(all(isReported(identity), isUnmarked), {
       names: { ...attributesOf(name.S), '#used': 'used' },
     }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',

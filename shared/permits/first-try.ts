@@ -14,7 +14,7 @@ import type { Written } from './write.ts';
 const MAX_TRIES = 5;
 
 /**
- * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two if the key is not a pool yet, or if the request needs the places of
+ * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two if the key was a lease, or if the request needs the places of
  * expired holders. While the mark is there, gives what is free to the line.
  * @throws OtherKind; HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
@@ -29,7 +29,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
   for (let tries = 1; ; ) {
     const triedAt = clock.now();
     const isFull = ended.length <= MOST_ENDED;
-    const known = seen?.formed;
+    const isSecond = seen !== undefined && over === undefined;
     const latest = latestRelease(dependencies, { seen, now: triedAt });
     const { won, record } = await write(
       dependencies,
@@ -52,7 +52,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
       }
     } else if (own && own.expiresAt > triedAt) return { won: true, record, repeated: true, ended: [] };
     const next = toEnd(record, request, { now: clock.now(), clockSkewMs });
-    if (record.waiters !== undefined) {
+    if (record.mark !== undefined) {
       const outcome: PoolRecord | 'empty' = lineSeenEmpty
         ? record
         : await handOffIfNext(
@@ -74,14 +74,8 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
       continue;
     }
     const isInTime = (record.freedAt ?? 0) <= latest;
-    if (
-      isFull &&
-      isInTime &&
-      ended.length === 0 &&
-      next?.length === 0 &&
-      known !== undefined &&
-      known === record.formed
-    )
+    // With the fence and the release as seen, nothing but an attribute of a wrong type can refuse such a write, unless a lease had the key in between.
+    if (isFull && isInTime && isSecond && ended.length === 0 && next?.length === 0)
       throw unusable(record, `h${request.name}`);
     if (!won) tries++;
     if (!next || tries > MAX_TRIES) return { won: false, record };
@@ -102,14 +96,9 @@ const write = async (
   { request, ended, seen, now }: Trying,
   call: Call,
 ): Promise<Written> => {
-  const { key } = request;
-  const { over } = request;
-  if (over || (seen && seen.formed === undefined)) {
-    const { formPool } = await import('./form.ts');
-    return formPool(dependencies, { key, over, permit: request }, call);
-  }
+  const { key, over } = request;
   return ended.length <= MOST_ENDED
-    ? grantPermits(dependencies, { key, permits: [request], ended, seen, now }, call)
+    ? grantPermits(dependencies, { key, permits: [request], ended, seen, over, now }, call)
     : endPermits(dependencies, { key, ended: ended.slice(0, MOST_ENDED), now }, call);
 };
 

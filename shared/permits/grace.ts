@@ -32,6 +32,6 @@ export async function giveGrace(
   );
   // A try of the SDK may have landed before the one that lost.
   const isGiven = won || entryOf(record, entry.name)?.version === version;
-  if (isGiven && record.waiters !== undefined) await repairAfter(dependencies, { key: key, endsAt: until }, call);
+  if (isGiven && record.mark !== undefined) await repairAfter(dependencies, { key: key, endsAt: until }, call);
   return isGiven;
 }

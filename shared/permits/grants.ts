@@ -1,23 +1,25 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { OURS } from '../line/kind.ts';
 import type { Staying } from '../line/waiters.ts';
 import {
-  canRise,
-  formedBefore,
   hasNoEntry,
   hasRoom,
+  hasRoomAsSeen,
   hasUsed,
+  isFenceBelow,
   isNotRemembered,
-  isSamePool,
   isUnmarked,
   markUnchanged,
   stillStand,
   wasNotFreedAfter,
 } from './conditions.ts';
-import { type Mark, raisedMark, removedMark } from './marks.ts';
-import { entryOf, entryOfNew, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
+import { isStillFree, leftovers } from './free-lease.ts';
+import { keptMark, type Mark, newMark, removedMark } from './marks.ts';
+import { entryOf, entryOfNew, MOST_FENCE, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -34,8 +36,10 @@ interface Grants {
   now: number;
   /** Undefined for a request that was in no line. */
   line?: LineLeft | undefined;
-  /** The record as this call has seen it. Undefined for a first try. */
-  seen: Pick<PoolRecord, 'formed' | 'freedAt'> | undefined;
+  /** The record as a call outside the line has seen it. Undefined for a first try. */
+  seen?: PoolRecord | undefined;
+  /** The record of a free lease that the key was until now. */
+  over?: Item | undefined;
 }
 
 interface GrantsWritten extends Written {
@@ -52,7 +56,7 @@ interface Removal {
 
 interface LineLeft {
   /** The record as it was before the line was read. */
-  seen: Pick<PoolRecord, 'waiters' | 'formed'>;
+  seen: PoolRecord;
   /** Whether others are in line behind the new holders. If not, the mark goes. */
   others: boolean;
   /** The rows that stay in line when the mark is removed. */
@@ -71,16 +75,18 @@ interface LineLeft {
  */
 export async function grantPermits(
   dependencies: LeaseDependencies,
-  { key, permits, ended, now, line, seen }: Grants,
+  { key, permits, ended, now, line, seen, over }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
   const freed = weightOf(ended);
   const weight = permits.reduce((sum, one) => sum + one.weight, 0);
   const except = permits.map(({ name }) => name);
   const fence = 'if_not_exists(#fence, :first)';
+  const room = tightest(permits) + freed;
+  const cut = now - dependencies.clockSkewMs;
   const named = namedLimit(permits);
   const entries = permits.map((permit, nth) => ({ ...entryOfNew(dependencies, { permit, now }), nth }));
-  const mark = markAfter(line, permits.length);
+  const mark = markAfter(line, { granted: permits.length, value: newMark(dependencies) });
   const written = await updatePool(
     dependencies,
     {
@@ -90,14 +96,14 @@ export async function grantPermits(
         ...permits.flatMap((_, nth) => [`#g${nth} = :g${nth}`, `#n${nth} = ${fence} + :n${nth}`]),
         `#fence = ${fence} + :n${permits.length - 1}`,
         '#used = if_not_exists(#used, :zero) + :weight',
+        '#lease_version = :ours',
         ...named.set,
         ...mark.set,
       ],
-      remove: [...removed(ended, except), ...mark.remove],
+      remove: [...removed(ended, except), ...leftovers(over).remove, ...mark.remove],
       condition: all(
-        hasRoom(tightest(permits) + freed),
-        seen ? isSamePool(seen) : formedBefore(now - dependencies.clockSkewMs),
-        canRise,
+        line ? hasRoomAsSeen(line.seen, room) : over ? isStillFree(over) : hasRoom(room, cut),
+        isFenceBelow(line ? MOST_FENCE : latestFence(dependencies, { seen: over ? undefined : seen, over, now })),
         // A grant from the line comes after a read of the line. Only the try of a call outside the line may be older than a release.
         ...(line ? [] : [wasNotFreedAfter(latestRelease(dependencies, { seen, now }))]),
         ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
@@ -111,8 +117,8 @@ export async function grantPermits(
           ...entries.map(({ name, nth }) => ({ [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` })),
         ),
         ...namesOf(ended, except),
-        '#fence': 'fence',
-        '#used': 'used',
+        ...{ '#fence': 'fence', '#used': 'used', '#lease_version': 'lease_version' },
+        ...leftovers(over).names,
         ...named.names,
         ...mark.names,
       },
@@ -121,9 +127,7 @@ export async function grantPermits(
           {},
           ...entries.map(({ item, nth }) => ({ [`:g${nth}`]: item, [`:n${nth}`]: integer(nth + 1) })),
         ),
-        ':first': integer(now),
-        ':zero': integer(0),
-        ':weight': integer(weight - freed),
+        ...{ ':first': integer(now - 1), ':zero': integer(0), ':weight': integer(weight - freed), ':ours': text(OURS) },
         ...named.values,
         ...mark.values,
       },
@@ -138,8 +142,20 @@ export async function grantPermits(
 /** The latest release that a try may meet. If the release is later, the caller may have received LeaseHeld in the meantime. */
 export const latestRelease = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
-  { seen, now }: Pick<Grants, 'now'> & { seen: Pick<PoolRecord, 'freedAt'> | undefined },
+  { seen, now }: Pick<Grants, 'now' | 'seen'>,
 ): number => Math.max(now + clockSkewMs, seen?.freedAt ?? 0);
+
+/** How many grants may come between a look at a record whose fence is ahead of the clock, and the try after the look. */
+const MOST_BESIDE = 1000;
+
+/** Above each fence that a try may meet: fences start at the clock, and are behind the clock from then on, unless an operator lifts them. */
+export const latestFence = (
+  { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
+  { seen, over, now }: Pick<Grants, 'now' | 'seen' | 'over'>,
+): number => {
+  const fence = seen?.fence ?? (over?.fence && Number(over.fence.N));
+  return Math.max(now + clockSkewMs, fence === undefined ? 0 : fence + MOST_BESIDE);
+};
 
 /** What the record remembers of the last limit: who named it, and which limit it replaced. */
 function namedLimit(permits: readonly NewPermit[]): Partial<Mark> & Pick<Mark, 'set'> {
@@ -162,15 +178,10 @@ function tightest(permits: readonly NewPermit[]): number {
   return least;
 }
 
-/** @param granted how many leave the line with this write */
-function markAfter(line: LineLeft | undefined, granted: number): Partial<Mark> & Removal {
+/** @param left how many leave the line with this write */
+function markAfter(line: LineLeft | undefined, left: { granted: number; value: string }): Partial<Mark> & Removal {
   if (!line) return { set: [], remove: [], conditions: [isUnmarked] };
-  if (line.others)
-    return {
-      remove: [],
-      conditions: [],
-      ...raisedMark({ ticket: line.next, first: line.first, isNews: true, out: 1 + granted }),
-    };
+  if (line.others) return { remove: [], conditions: [], ...keptMark(line, left) };
   return { ...removedMark(line.staying), conditions: [markUnchanged(line.seen)] };
 }
 
@@ -179,7 +190,7 @@ interface Ending {
   ended: readonly PoolEntry[];
   now: number;
   /** Removes the mark if no waiter is in line: the record as it was before the line was read, and the rows that stay. */
-  unmark?: { seen: Pick<PoolRecord, 'waiters' | 'formed'>; staying: Staying } | undefined;
+  unmark?: { seen: PoolRecord; staying: Staying } | undefined;
 }
 
 /**
@@ -192,18 +203,21 @@ export function endPermits(
   call: Call,
 ): Promise<Written> {
   const mark = unmark && removedMark(unmark.staying);
-  const record = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
+  // The record of a third-party client, or one with a mark alone, must not get a weight.
+  const isEnding = ended.length > 0;
+  const record = isEnding ? [hasUsed, ...stillStand(ended)] : [];
   const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark.seen)] : [])];
   return updatePool(
     dependencies,
     {
       key,
       now,
-      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(mark?.set ?? [])],
+      set: [...(isEnding ? ['#used = #used - :freed'] : []), ...(mark?.set ?? [])],
       remove: [...removed(ended), ...(mark?.remove ?? [])],
       condition: all(first, ...conditions),
-      names: { ...namesOf(ended), '#used': 'used', ...mark?.names },
-      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)), ...mark?.values },
+      names: { ...namesOf(ended), ...mark?.names },
+      values: { ...(isEnding && { ':freed': integer(weightOf(ended)) }), ...mark?.values },
+      keepsTtl: true,
     },
     call,
   );

@@ -75,7 +75,7 @@ export async function handOff(
     }
     const needed = line.others || line.heads.length > 0 ? ending : ending.filter(({ how }) => how !== 'expired');
     const clears = line.heads.length === 0 && !line.others;
-    if (line.heads.length === 0 && needed.length === 0 && (!clears || current.waiters === undefined))
+    if (line.heads.length === 0 && needed.length === 0 && (!clears || current.mark === undefined))
       return { granted, end: clears ? 'empty' : 'waits', record: current, blocked: line.blocked };
     const written = await write(
       dependencies,
@@ -87,16 +87,11 @@ export async function handOff(
     ending = written.won ? [] : ending.filter(({ entry }) => entryOf(current, entry.name)?.version === entry.version);
     if (!written.won) {
       lost++;
-      // A third-party client or TTL has deleted the record. A waiter, or the schedule, makes the key a pool again.
-      if (current.formed === undefined) return { granted, end: 'waits', record: current };
       if (isLeftToOther({ line, record: current, ending })) return { granted, end: 'waits', record: current };
       continue;
     }
     if (clears) return { granted, end: 'empty', record: current };
-    reading.wrote(
-      current,
-      needed.map(({ entry }) => entry),
-    );
+    reading.wrote(needed.map(({ entry }) => entry));
     granted.push(...line.heads.map(({ waiter }) => waiter.ticket));
     ending = await notifyAll(dependencies, { line, record: current, versions: written.versions, unnotified }, call);
     gone += ending.length;
@@ -167,7 +162,7 @@ async function write(
     return { ...permit, previous: previous[nth], limitBefore };
   });
   const line = { seen: record, others, next, first, staying: stayingOf(inLine) };
-  const granting = { key, permits, ended, now, seen: record, line };
+  const granting = { key, permits, ended, now, line };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
 }

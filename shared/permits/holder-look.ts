@@ -61,10 +61,10 @@ interface Turn {
  * beginning. So no execution is asked about twice before all others were asked about once.
  */
 function turnsOf(
-  { entries, waiters, lookedTo = 0 }: PoolRecord,
+  { entries, mark, lookedTo = 0 }: PoolRecord,
   { withTtl, now }: { withTtl: boolean; now: number },
 ): Turn[] {
-  const isMarked = withTtl && waiters !== undefined;
+  const isMarked = withTtl && mark !== undefined;
   const lowest = new Map<string, number>();
   for (const entry of entries.toSorted((one, other) => one.fence - other.fence))
     if (isWorthAsking(entry, { isBound: isBound(entry), isMarked, now }) && !lowest.has(entry.execution))
@@ -76,11 +76,10 @@ function turnsOf(
 /** @returns the record after the write, or undefined if another call asks, or the key has changed its kind */
 async function note(
   dependencies: LeaseDependencies,
-  { record: { key, formed = 0 }, now, to }: { record: PoolRecord; now: number; to: number },
+  { record: { key }, now, to }: { record: PoolRecord; now: number; to: number },
   call: Call,
 ): Promise<PoolRecord | undefined> {
-  const condition = aliased('#formed = :formed AND (attribute_not_exists(#looked_at) OR #looked_at < :due)', {
-    ':formed': integer(formed),
+  const condition = aliased('attribute_exists(#used) AND (attribute_not_exists(#looked_at) OR #looked_at < :due)', {
     ':due': integer(now - ASK_EVERY_MS),
   });
   const update = {
@@ -90,6 +89,7 @@ async function note(
     names: { '#looked_at': 'looked_at', '#looked_to': 'looked_to' },
     condition,
     values: { ':now': integer(now), ':to': integer(to) },
+    keepsTtl: true,
   };
   const { won, record } = await updatePool(dependencies, update, call);
   return won ? record : undefined;

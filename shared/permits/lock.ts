@@ -14,7 +14,7 @@ import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
 import { isHandedOff } from './freed.ts';
 import { handOff, repairAtRoom } from './hand-off.ts';
-import { correctLineOut, markJoined, raiseMark } from './marks.ts';
+import { correctLineOut, mark, markJoined } from './marks.ts';
 import { poolPatienceMs, poolPauseMs } from './pace.ts';
 import { otherWeight, type PermitRequest } from './permit-request.ts';
 import { locationOf, readPool } from './read.ts';
@@ -24,18 +24,26 @@ import { roomAt } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
 import { updatePool } from './write.ts';
 
-/** A request, and the fence of the last grant that its first try has seen. */
-type Asking = PermitRequest & { seenFence?: number | undefined };
+/** A write of the mark, as the line sees it. */
+const markedBy = (won: boolean, record: PoolRecord): Marked<PoolRecord> => ({
+  won,
+  record,
+  arrivals: record.arrivals ?? Number.NaN,
+  lineOut: record.lineOut,
+});
 
 /** The permits of a pool as a lock, for one request. */
-export const permitLock = (dependencies: LeaseDependencies, request: Asking, call: Call): ParkingLock<PoolRecord> =>
-  new PermitLock(dependencies, request, call);
+export const permitLock = (
+  dependencies: LeaseDependencies,
+  request: PermitRequest,
+  call: Call,
+): ParkingLock<PoolRecord> => new PermitLock(dependencies, request, call);
 
 class PermitLock implements ParkingLock<PoolRecord> {
   readonly asked: Asked;
   readonly where;
   readonly #dependencies: LeaseDependencies;
-  readonly #request: Asking;
+  readonly #request: PermitRequest;
   readonly #call: Call;
   /** How long this call leaves the question about bound holders to the next waiter. */
   #patienceMs: number | undefined;
@@ -43,10 +51,10 @@ class PermitLock implements ParkingLock<PoolRecord> {
   #marked: PoolRecord | undefined;
   /** How many holders this call has seen at a time. */
   #holders: number | undefined;
-  /** The fence that the grant of this call will have if no waiter before it leaves. Undefined if that fence is not known. */
-  #turn: number | undefined;
+  /** The number of arrivals when this call joined, including this call. Undefined if the number is not known. */
+  #arrival: number | undefined;
 
-  constructor(dependencies: LeaseDependencies, request: Asking, call: Call) {
+  constructor(dependencies: LeaseDependencies, request: PermitRequest, call: Call) {
     const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
     const { execution, target, graceMs = 0, bound } = request;
     const terms = { data, execution, target, graceSeconds: graceMs / 1000, bound, permit: { limit, weight } };
@@ -80,19 +88,17 @@ class PermitLock implements ParkingLock<PoolRecord> {
     return this.isMarked(record);
   }
 
-  isMarked({ waiters }: PoolRecord): boolean {
-    return waiters !== undefined;
+  isMarked({ mark }: PoolRecord): boolean {
+    return mark !== undefined;
   }
 
   async mark(ticket: string, how: 'first' | 'again'): Promise<Marked<PoolRecord>> {
-    const { key, name, seenFence } = this.#request;
+    const { key, name } = this.#request;
     const isAgain = how === 'again';
-    const joining = { key, name, ticket, fence: isAgain ? undefined : seenFence, isAgain };
-    const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
-    const { turn, waiters, lineOut } = record;
+    const { won, record } = await markJoined(this.#dependencies, { key, name, ticket, isAgain }, this.#call);
     this.#marked = record;
-    if (won) this.#turn = isAgain ? undefined : turn;
-    return { won, record, arrivals: Number(waiters?.N), lineOut };
+    if (won) this.#arrival = isAgain ? undefined : record.arrivals;
+    return markedBy(won, record);
   }
 
   missingMark(record: PoolRecord): 'lost' | undefined {
@@ -103,7 +109,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const joining = { key, name: this.#request.name, ticket, isBack: true };
     const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
     this.#marked = record;
-    return { won, record, arrivals: Number(record.waiters?.N) };
+    return markedBy(won, record);
   }
 
   isNext({ nextTicket }: PoolRecord, ticket: string): boolean {
@@ -127,7 +133,11 @@ class PermitLock implements ParkingLock<PoolRecord> {
     if (!entry) return { won: false, record };
     if (how === 'answer') return this.#answer(entry);
     const { key, ttlMs } = this.#request;
-    const extending = { key, entry, ...(how === 'claim' && { claim: { ttlMs, paceMs: paceAfter(record) } }) };
+    const extending = {
+      key,
+      entry,
+      ...(how === 'claim' && { claim: { ttlMs, paceMs: paceAfter({ ...record, waiters: record.mark }) } }),
+    };
     const { won, record: current } = await extend(this.#dependencies, extending, this.#call);
     return { won, record: current };
   }
@@ -159,9 +169,9 @@ class PermitLock implements ParkingLock<PoolRecord> {
       const now = clock.now();
       const toRoomMs = this.freeAt(sight.record) - now;
       this.#holders = meanOf(this.#holders, sight.record.entries.length);
-      return poolPauseMs({ ...sight, turn: this.#turn, holders: this.#holders, now, toRoomMs }, ids);
+      return poolPauseMs({ ...sight, arrival: this.#arrival, holders: this.#holders, now, toRoomMs }, ids);
     },
-    patienceMs: (sight) => poolPatienceMs({ ...sight, turn: this.#turn }, this.#dependencies.ids),
+    patienceMs: (sight) => poolPatienceMs({ ...sight, arrival: this.#arrival }, this.#dependencies.ids),
   };
 
   held(record: PoolRecord): HoldfastError {
@@ -186,8 +196,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
     await lookAtPermits(this.#dependencies, { record }, this.#call);
   }
 
-  counted({ waiters, lineOut = 0 }: PoolRecord): { arrivals: number; inLine: number } | undefined {
-    return waiters && { arrivals: Number(waiters.N), inLine: Number(waiters.N) - lineOut };
+  counted({ mark, arrivals = 0, lineOut = 0 }: PoolRecord): { arrivals: number; inLine: number } | undefined {
+    return mark && { arrivals, inLine: arrivals - lineOut };
   }
 
   correct(arrivals: number, inLine: number): Promise<unknown> {
@@ -200,19 +210,19 @@ class PermitLock implements ParkingLock<PoolRecord> {
   }
 
   /** Changes if a permit ends or expires, or if the mark changes: by an arrival or by a grant. */
-  state({ used, waiters, entries }: PoolRecord): string {
+  state({ used, mark, fence, entries }: PoolRecord): string {
     const cut = this.#dependencies.clock.now() - this.#dependencies.clockSkewMs;
     const expired = entries.filter(({ expiresAt }) => expiresAt < cut).length;
-    return JSON.stringify([used, waiters, expired]);
+    return JSON.stringify([used, mark, fence, expired]);
   }
 
   async markTask(ticket: string, over?: PoolRecord): Promise<Marked<PoolRecord> & { isRuined: boolean }> {
     const { key, name } = this.#request;
     const before = over && this.#entry(over);
     const condition = before ? isStill(before) : all(hasNoEntry(name, 0), isNotRemembered(name));
-    const { won, record } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
+    const { won, record } = await mark(this.#dependencies, { key, condition, ticket }, this.#call);
     const isRuined = !won && before === undefined && this.own(record) === undefined;
-    return { won, record, isRuined, arrivals: Number(record.waiters?.N), lineOut: record.lineOut };
+    return { ...markedBy(won, record), isRuined };
   }
 
   async passTo(record: PoolRecord, waiter: WaitingTask): Promise<Written<PoolRecord>> {

@@ -5,7 +5,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { namesOf } from '../line/patience.ts';
 import type { Staying } from '../line/waiters.ts';
-import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
+import { hasNoEntry, isNoLease, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -16,91 +16,107 @@ export interface Mark {
   values: Item;
 }
 
-const NEXT = 'if_not_exists(#seq, :zero) + :one';
+/** The value of a mark. No value comes twice. */
+export const newMark = ({ ids }: Pick<LeaseDependencies, 'ids'>): string => ids.uuid().slice(0, 8);
 
-/** Hints for pace.ts. Nothing but time rests on them. */
-interface Hints {
-  /** The ticket of the next in line. */
-  ticket: string | undefined;
-  /** Those of the first in line, with it, if a hand-off has seen them. */
-  first?: readonly string[] | undefined;
-  isNews: boolean;
-  /** Of an arrival: the last fence that it has seen. As many grants later as there are arrivals, it is its turn. */
-  fence?: number | undefined;
-  /** How many of those that the mark counts have left with this write. The write of no arrival is one of them. */
-  out?: number;
-}
-
-/** The mark takes a new value from a counter that only rises. So a call that saw the line empty removes only the mark that it saw. */
-export const raisedMark = ({ ticket, first, isNews, fence, out = 0 }: Hints): Mark => {
-  const hint = isNews ? '#next = :next' : '#next = if_not_exists(#next, :next)';
-  const names = first === undefined ? [] : [isNews ? '#names = :names' : '#names = if_not_exists(#names, :names)'];
-  const turn = fence === undefined ? [] : ['#turn = if_not_exists(#turn, :fence) + :one'];
-  const left = out === 0 ? [] : ['#out = if_not_exists(#out, :zero) + :out'];
+/** The part of a grant that leaves waiters in line. A mark that a third-party client or TTL has removed is put back. */
+export const keptMark = (
+  { seen, next, first }: { seen: PoolRecord; next: string | undefined; first?: readonly string[] | undefined },
+  { granted, value }: { granted: number; value: string },
+): Mark => {
+  const isLost = seen.mark === undefined;
   return {
-    set: [`#waiters = ${NEXT}`, `#seq = ${NEXT}`, ...(ticket === undefined ? [] : [hint]), ...names, ...turn, ...left],
+    set: [
+      '#out = if_not_exists(#out, :zero) + :out',
+      ...(next === undefined ? [] : ['#next = :next']),
+      ...(first === undefined ? [] : ['#names = :names']),
+      ...(isLost ? ['#mark = if_not_exists(#mark, :mark)'] : []),
+    ],
     names: {
-      ...{ '#waiters': 'waiters', '#seq': 'seq' },
-      ...(ticket !== undefined && { '#next': 'next' }),
+      '#out': 'line_out',
+      ...(next !== undefined && { '#next': 'next' }),
       ...(first !== undefined && { '#names': 'next_tickets' }),
-      ...(fence !== undefined && { '#turn': 'turn' }),
-      ...(out > 0 && { '#out': 'line_out' }),
+      ...(isLost && { '#mark': 'mark' }),
     },
     values: {
-      ...{ ':zero': integer(0), ':one': integer(1) },
-      ...(ticket !== undefined && { ':next': text(ticket) }),
+      ...{ ':zero': integer(0), ':out': integer(granted) },
+      ...(next !== undefined && { ':next': text(next) }),
       ...(first !== undefined && { ':names': text(namesOf(first)) }),
-      ...(fence !== undefined && { ':fence': integer(fence) }),
-      ...(out > 0 && { ':out': integer(out) }),
+      ...(isLost && { ':mark': text(value) }),
     },
   };
 };
 
-/**
- * Removes the mark, and the hints that belong to it. All waiters that the mark has counted have left, except callers that may come back. The write must have
- * the value `:zero`.
- */
-export const removedMark = ({ count, until }: Staying) => ({
-  set: ['#out = if_not_exists(#seq, :zero) - :staying', '#until = :until'],
-  remove: ['#waiters', '#next', '#names', '#turn', '#pace'],
-  names: {
-    ...{ '#waiters': 'waiters', '#next': 'next', '#names': 'next_tickets', '#turn': 'turn', '#pace': 'pace_ms' },
-    ...{ '#seq': 'seq', '#out': 'line_out', '#until': 'line_until' },
-  },
-  values: { ':staying': integer(count), ':until': integer(until) },
-});
+const MARK = ['mark', 'arrivals', 'next', 'next_tickets', 'pace_ms', 'line_out', 'line_until'];
 
-interface Raising {
+/**
+ * Removes the mark, and the hints that belong to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
+ * asks again, it raises both.
+ */
+export const removedMark = ({ count, until }: Staying): Mark & { remove: string[] } => {
+  const kept: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };
+  return {
+    set: Object.keys(kept).map((name) => `#${name} = :${name}`),
+    remove: MARK.filter((name) => !(name in kept)).map((name) => `#${name}`),
+    names: Object.fromEntries(MARK.map((name) => [`#${name}`, name])),
+    values: Object.fromEntries(Object.entries(kept).map(([name, value]) => [`:${name}`, value])),
+  };
+};
+
+interface Marking {
   key: string;
   condition: Condition;
   /** The next in line, if no other is noted. */
   ticket?: string;
   /** The same of a caller, which looks. */
   first?: readonly string[];
-  /** Of an arrival: the last fence that it has seen. */
-  fence?: number | undefined;
   /** Whether the mark has counted all that are in line. */
   isAgain?: boolean;
 }
 
 /**
- * Marks the record: the pool has a line. If the record is gone, the key becomes a pool again.
+ * Marks the record: the key has a line. The value is new, so a call that saw the line empty removes only the mark that it saw. The mark needs no record.
  * @throws OtherKind; HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function raiseMark(
+export function mark(
   dependencies: LeaseDependencies,
-  { key, condition, ticket, first, fence, isAgain = false }: Raising,
+  { key, condition, ticket, first, isAgain = false }: Marking,
   call: Call,
 ): Promise<Written> {
-  const raised = raisedMark({ ticket, first, isNews: false, fence, out: isAgain ? 1 : 0 });
-  for (;;) {
-    const now = dependencies.clock.now();
-    const marked = await updatePool(dependencies, { key, now, ...raised, condition }, call);
-    if (marked.won || marked.record.formed !== undefined) return marked;
-    const { formPool } = await import('./form.ts');
-    const formed = await formPool(dependencies, { key, ticket, isMarked: true }, call);
-    if (formed.won) return formed;
-  }
+  const now = dependencies.clock.now();
+  const counted = [
+    '#mark = :mark',
+    '#arrivals = if_not_exists(#arrivals, :zero) + :one',
+    '#lease_expiry = if_not_exists(#lease_expiry, :retention)',
+  ];
+  return updatePool(
+    dependencies,
+    {
+      key,
+      now,
+      set: [
+        ...counted,
+        ...(ticket === undefined ? [] : ['#next = if_not_exists(#next, :next)']),
+        ...(first === undefined ? [] : ['#names = if_not_exists(#names, :names)']),
+        ...(isAgain ? ['#out = if_not_exists(#out, :zero) + :one'] : []),
+      ],
+      condition: all(isNoLease, condition),
+      names: {
+        ...{ '#mark': 'mark', '#arrivals': 'arrivals', '#lease_expiry': 'lease_expiry' },
+        ...(ticket !== undefined && { '#next': 'next' }),
+        ...(first !== undefined && { '#names': 'next_tickets' }),
+        ...(isAgain && { '#out': 'line_out' }),
+      },
+      values: {
+        ...{ ':mark': text(newMark(dependencies)), ':zero': integer(0), ':one': integer(1) },
+        ':retention': integer(Math.ceil(now / 1000) + dependencies.fenceRetentionSeconds),
+        ...(ticket !== undefined && { ':next': text(ticket) }),
+        ...(first !== undefined && { ':names': text(namesOf(first)) }),
+      },
+      keepsTtl: true,
+    },
+    call,
+  );
 }
 
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the mark has gone since. */
@@ -115,9 +131,10 @@ export const correctLineOut = (
       key,
       now: dependencies.clock.now(),
       set: ['#out = :out'],
-      condition: aliased('#waiters >= :arrivals', { ':arrivals': integer(arrivals) }),
+      condition: aliased('#arrivals >= :arrivals', { ':arrivals': integer(arrivals) }),
       names: { '#out': 'line_out' },
       values: { ':out': integer(arrivals - inLine) },
+      keepsTtl: true,
     },
     call,
   );
@@ -132,8 +149,6 @@ interface Joining {
   key: string;
   name: string;
   ticket: string;
-  /** The last fence that a call has seen which comes to the line. */
-  fence?: number | undefined;
   /** Whether the call asks again, and the mark has counted its place. */
   isAgain?: boolean;
   /** True if the call has its waiter already, and only puts a lost mark back. */
@@ -146,16 +161,16 @@ interface Joining {
  */
 export async function markJoined(
   dependencies: LeaseDependencies,
-  { key, name, ticket, fence, isBack = false, isAgain = isBack }: Joining,
+  { key, name, ticket, isBack = false, isAgain = isBack }: Joining,
   call: Call,
 ): Promise<Written> {
   const also = isBack ? isUnmarked : isNotRemembered(name);
   for (let own = hasNoEntry(name, 0); ; ) {
-    const arrival = { key, condition: all(own, also), ticket, first: [ticket], fence, isAgain };
-    const raised = await raiseMark(dependencies, arrival, call);
-    const entry = entryOf(raised.record, name);
-    const isMarked = isBack && raised.record.waiters !== undefined;
-    if (raised.won || isMarked || !entry || ownOf(raised.record, name, dependencies.clock.now())) return raised;
+    const arrival = { key, condition: all(own, also), ticket, first: [ticket], isAgain };
+    const marked = await mark(dependencies, arrival, call);
+    const entry = entryOf(marked.record, name);
+    const isMarked = isBack && marked.record.mark !== undefined;
+    if (marked.won || isMarked || !entry || ownOf(marked.record, name, dependencies.clock.now())) return marked;
     own = isStill(entry);
   }
 }

@@ -22,7 +22,7 @@ import { readPool } from './read.ts';
 import type { LineReading } from './reading.ts';
 import type { NewPermit } from './record.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
-import { weightOf } from './room.ts';
+import { weightInUse, weightOf } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
 
 /** One write grants up to this many permits: DynamoDB limits an expression to 4 KB. */
@@ -76,7 +76,8 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
   const line: PoolLine = { heads: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false };
   const rows = judging(dependencies, look, call);
   const reachesLimit = expiredRowLimit(dependencies.clock.now(), MAX_EXPIRED_ROWS_IN_HAND_OFF);
-  let used = record.used - weightOf(ending.map(({ entry }) => entry));
+  const at = { now: dependencies.clock.now(), clockSkewMs: dependencies.clockSkewMs };
+  let used = weightInUse(record, at) - weightOf(ending.map(({ entry }) => entry));
   for await (const waiter of reading.rows()) {
     const judgement = await judge(dependencies, { waiter, line: rows }, call);
     if (judgement === 'undecided') line.others = true;

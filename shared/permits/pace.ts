@@ -18,14 +18,11 @@ import {
 import type { Ids } from '../surroundings/ids.ts';
 import type { PoolRecord } from './record.ts';
 
-/** The first arrival notes a fence that it saw a few requests before. A place that is further behind is that of another line. */
-const MAX_BEHIND = 16;
-
 interface Sight {
-  record: Pick<PoolRecord, 'key' | 'fence' | 'entries' | 'nextTicket' | 'nextTickets' | 'turnMs' | 'paceMs'>;
+  record: Pick<PoolRecord, 'key' | 'entries' | 'nextTicket' | 'nextTickets' | 'lineOut' | 'turnMs' | 'paceMs'>;
   ticket: string;
-  /** The fence that its grant will have if no waiter before it leaves. Undefined if that fence is not known. */
-  turn: number | undefined;
+  /** How many had joined by the time that this call had, with it. Undefined if that is not known. */
+  arrival: number | undefined;
   now: number;
   /** How many holders there usually are. Fewer are on record while room waits for the next grants. */
   holders?: number | undefined;
@@ -88,7 +85,7 @@ function untilFirstEnd(sight: Sight, turnMs: number): number {
 }
 
 /** How long a call that is not the next one leaves room to those before it, which may all have exited. */
-export function poolPatienceMs(sight: Pick<Sight, 'record' | 'ticket' | 'turn' | 'requestMs'>, ids: Ids): number {
+export function poolPatienceMs(sight: Pick<Sight, 'record' | 'ticket' | 'arrival' | 'requestMs'>, ids: Ids): number {
   if (sight.record.nextTicket === sight.ticket) return 2 * poolBetweenMs(sight);
   return patienceMs(positionOf(sight) ?? Number.POSITIVE_INFINITY, ids);
 }
@@ -101,13 +98,12 @@ const namesIn = ({ nextTicket, nextTickets }: Pick<PoolRecord, 'nextTicket' | 'n
 export const namesCaller = (hints: Pick<PoolRecord, 'nextTicket' | 'nextTickets'>): boolean =>
   namesIn(hints) !== undefined;
 
-function positionOf({ record, ticket, turn }: Pick<Sight, 'record' | 'ticket' | 'turn'>): number | undefined {
-  const { fence } = record;
+function positionOf({ record, ticket, arrival }: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number | undefined {
   const { named, position } = placeIn(namesIn(record), ticket);
   if (position !== undefined) return position;
-  if (turn === undefined || fence === undefined || turn < fence - MAX_BEHIND) return undefined;
+  if (arrival === undefined) return undefined;
   const isKnown = record.nextTicket !== undefined && isApart(ticket, record.nextTicket);
-  return isKnown || named <= 1 ? Math.max(named + 1, turn - fence) : named + 1;
+  return isKnown || named <= 1 ? Math.max(named + 1, arrival - (record.lineOut ?? 0)) : named + 1;
 }
 
 /** How long the holder in the middle has held its permit. Half of its hold time is over, because holders come at all times. */

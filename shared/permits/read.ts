@@ -22,7 +22,7 @@ export function lookUpPool(dependencies: LeaseDependencies) {
     const now = dependencies.clock.now();
     const view = poolView(record, now);
     // Without the mark no call waits, unless another client dropped the mark, which the schedule puts back. But callers that have left may come back.
-    if (record.waiters === undefined && !(Number(record.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
+    if (record.mark === undefined && !(Number(record.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../line/listed-waiters.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
     const asked = { key: key, granted, limit: waiters ? limit : 0 };

@@ -17,8 +17,8 @@ const MAX_AGE_MS = 250;
 export class LineReading {
   readonly #source: AsyncGenerator<Waiter>;
   readonly #readAt: number;
-  /** The record as it was before the query, or as a write of this call has left it. */
-  #mark: AttributeValue | undefined;
+  /** As it was before the query. */
+  readonly #mark: AttributeValue | undefined;
   readonly #fence: number | undefined;
   #rows: Waiter[] = [];
   readonly #granted = new Set<string>();
@@ -29,7 +29,7 @@ export class LineReading {
   constructor(dependencies: LeaseDependencies, record: PoolRecord, call: Call) {
     this.#source = readWaiters(dependencies, { key: record.key, kind: 'pool', firstPage: FIRST_PAGE }, call);
     this.#readAt = dependencies.clock.now();
-    this.#mark = record.waiters;
+    this.#mark = record.mark;
     this.#fence = record.fence;
   }
 
@@ -81,14 +81,13 @@ export class LineReading {
   }
 
   /** True if no waiter has joined since: no value of the mark comes twice. */
-  isFullFor({ waiters }: Pick<PoolRecord, 'waiters'>): boolean {
-    return waiters?.N === this.#mark?.N;
+  isFullFor({ mark }: Pick<PoolRecord, 'mark'>): boolean {
+    return mark?.S === this.#mark?.S;
   }
 
-  /** This call has raised the mark. If the write shows the next value, no other call has raised the mark in between. */
-  wrote({ waiters }: Pick<PoolRecord, 'waiters'>, ended: readonly PoolEntry[]): void {
+  /** This call has ended permits, of which some may have been granted since. */
+  wrote(ended: readonly PoolEntry[]): void {
     this.#ended += ended.filter((entry) => this.#isLater(entry)).length;
-    if (this.#mark !== undefined && Number(waiters?.N) === Number(this.#mark.N) + 1) this.#mark = waiters;
   }
 
   #isLater({ fence }: PoolEntry): boolean {

@@ -4,7 +4,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ENDINGS, type Ended } from '../line/ended.ts';
-import { isPool, OtherKind } from '../line/kind.ts';
+import { isLease, OtherKind } from '../line/kind.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import { RING } from './identity.ts';
 
@@ -60,13 +60,21 @@ export const isBound = (entry: PoolEntry): entry is BoundEntry => entry.executio
 export const isUnnotified = (entry: PoolEntry): entry is BoundEntry =>
   isBound(entry) && entry.unnotifiedVersion === entry.version;
 
+/** The lease of a third-party client, such as the Rust crate, on a record without permits. */
+export interface ThirdParty {
+  version: AttributeValue;
+  /** The first millisecond after its lease. The crate compares whole seconds. Infinite if the record does not say. */
+  endsAt: number;
+}
+
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
   key: string;
-  /** The fence with which the key became a pool: no two pools of a key have the same one. Undefined if the key has no record. */
-  formed: number | undefined;
   /** The weight of all entries. */
   used: number;
+  /** False if there is no record, only a mark, or the lease of a third-party client. */
+  hasUsed: boolean;
+  thirdParty: ThirdParty | undefined;
   /** That of the last grant. */
   fence: number | undefined;
   entries: PoolEntry[];
@@ -76,14 +84,14 @@ export interface PoolRecord {
   lastLimit: number | undefined;
   limitBy: string | undefined;
   limitBefore: number | undefined;
-  /** The mark, as it was read. It is there while a caller or a task is in line, and no value of it comes twice. */
-  waiters: AttributeValue | undefined;
+  /** The mark, as it was read. It is there while a caller or a task is in line, and each arrival gives it a new value. */
+  mark: AttributeValue | undefined;
+  /** A hint: how many came to the line since the mark was last removed. */
+  arrivals: number | undefined;
   /** The ticket of the next in line, as it was last noted. */
   nextTicket: string | undefined;
   /** The names of the first in line, as they were last noted. */
   nextTickets: string | undefined;
-  /** The fence that the grant of the last arrival will have if no waiter before it leaves, as it was last noted. */
-  turn: number | undefined;
   /** Hints: how long the last holder that released its permit had it, and how long holders have theirs in general. */
   turnMs: number | undefined;
   paceMs: number | undefined;
@@ -94,10 +102,8 @@ export interface PoolRecord {
   /** When a call last asked about the executions of holders, and the lowest fence of the last execution that it asked about. */
   lookedAt: number | undefined;
   lookedTo: number | undefined;
-  /** A hint: how many of those that the mark counts have left the line. */
+  /** A hint: how many of the arrivals have left the line. Below zero without the mark: so many callers may come back. */
   lineOut: number | undefined;
-  /** The last mark. */
-  seq: number | undefined;
   /** A hint: until when the callers that were in line when the mark was removed may come back. */
   lineUntil: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
@@ -113,12 +119,13 @@ const ENTRY = /^h([\w-]{16})$/;
  * @throws OtherKind for the record of a lease
  */
 export function parsePool(key: string, found: Item | undefined, unanswered = false): PoolRecord {
-  if (found && !isPool(found)) throw new OtherKind(found, unanswered);
+  if (found && isLease(found)) throw new OtherKind(found, unanswered);
   const item = found ?? {};
   return {
     key,
-    formed: found && (number(item, 'formed') ?? 0),
     used: number(item, 'used') ?? 0,
+    hasUsed: item.used !== undefined,
+    thirdParty: thirdPartyOf(item),
     fence: number(item, 'fence'),
     entries: Object.entries(item).flatMap(([attribute, value]) => {
       const name = ENTRY.exec(attribute)?.[1];
@@ -131,10 +138,10 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     lastLimit: number(item, 'last_limit'),
     limitBy: item.limit_by?.S,
     limitBefore: number(item, 'limit_before'),
-    waiters: item.waiters,
+    mark: item.mark,
+    arrivals: number(item, 'arrivals'),
     nextTicket: item.next?.S,
     nextTickets: item.next_tickets?.S,
-    turn: number(item, 'turn'),
     turnMs: turnOf(item),
     paceMs: number(item, 'pace_ms'),
     freedAt: number(item, 'freed_at'),
@@ -143,10 +150,15 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     lookedAt: number(item, 'looked_at'),
     lookedTo: number(item, 'looked_to'),
     lineOut: number(item, 'line_out'),
-    seq: number(item, 'seq'),
     lineUntil: number(item, 'line_until'),
     malformed: found && malformed(found),
   };
+}
+
+function thirdPartyOf(item: Item): ThirdParty | undefined {
+  if (item.used !== undefined || item.lease_version === undefined) return undefined;
+  const endsAt = (number(item, 'lease_expiry') ?? Number.POSITIVE_INFINITY) * 1000 + 1000;
+  return { version: item.lease_version, endsAt: isInstant(endsAt) ? endsAt : Number.POSITIVE_INFINITY };
 }
 
 /** Clocks differ, so that a turn may seem to have ended before its begin. */
@@ -192,14 +204,14 @@ const endedItem = ({ holder, fence, ended, at }: Ended): AttributeValue => ({
   M: { h: text(holder), f: integer(fence), e: text(ended), a: integer(at) },
 });
 
-/** The attributes that the condition of a grant compares, or its update adds to. Every pool has `formed`. */
+/** The attributes that the condition of a grant compares, or its update adds to. */
 const malformed = (item: Item): string | undefined =>
   (
     [
-      ...['formed', 'used'].map((name) => [name, Number.POSITIVE_INFINITY] as const),
-      ...['fence', 'seq', 'turn', 'line_out'].map((name) => [name, MOST_FENCE] as const),
+      ['used', Number.POSITIVE_INFINITY],
+      ...['fence', 'arrivals', 'line_out'].map((name) => [name, MOST_FENCE] as const),
     ] as const
-  ).find(([name, most]) => (item[name] ? !(Number(item[name].N) < most) : name === 'formed'))?.[0];
+  ).find(([name, most]) => item[name] && !(Number(item[name].N) < most))?.[0];
 
 /** Above it, two fences could read as one number. Clocks are some thousand times lower. */
 export const MOST_FENCE = Number.MAX_SAFE_INTEGER - 1000;

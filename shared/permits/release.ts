@@ -39,7 +39,7 @@ export async function handOffToLine(
   { record, ticket }: { record: PoolRecord; ticket?: string | undefined },
   call: Call,
 ): Promise<void> {
-  if (record.waiters === undefined && ticket === undefined) return;
+  if (record.mark === undefined && ticket === undefined) return;
   const { handOffAfter } = await import('./hand-off.ts');
   await handOffAfter(dependencies, record, call);
 }

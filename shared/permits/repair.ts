@@ -14,7 +14,7 @@ import { grantPermits } from './grants.ts';
 import { handOff } from './hand-off.ts';
 import { dueKeyOf } from './holder-look.ts';
 import { requestName } from './identity.ts';
-import { raiseMark } from './marks.ts';
+import { mark } from './marks.ts';
 import { failOverdue, permitOf } from './next.ts';
 import { readPool } from './read.ts';
 import { entryOf, isBound, isUnnotified, type PoolEntry, type PoolRecord } from './record.ts';
@@ -45,8 +45,8 @@ export async function repairPoolLine(
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs, strangers }, call);
   const waiting = { ...line, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
-  if (record.waiters === undefined && (await isAnyWaiting(dependencies, waiting, call)))
-    record = (await raiseMark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).record;
+  if (record.mark === undefined && (await isAnyWaiting(dependencies, waiting, call)))
+    record = (await mark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).record;
   // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
   if (await notifyLate(dependencies, { record, repaired }, call)) record = await readPool(dependencies, key, call);
   record = await passOn(dependencies, { record, repaired }, call);
@@ -145,7 +145,7 @@ async function passOn(dependencies: LeaseDependencies, { record, repaired }: Rep
     if (!waiter) continue;
     const permit = { ...permitOf(waiter), previous: entry.previous };
     const line = { seen: current, others: true, next: undefined, staying: stayingOf([]) };
-    const granting = { key, permits: [permit], ended: [entry], now: dependencies.clock.now(), seen: current, line };
+    const granting = { key, permits: [permit], ended: [entry], now: dependencies.clock.now(), line };
     const { landed, record: after } = await grantPermits(dependencies, granting, call);
     current = after;
     const own = entryOf(after, permit.name);

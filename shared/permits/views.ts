@@ -7,7 +7,7 @@ import { isInstant } from '../surroundings/clock.ts';
 import { leaseIdOf } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
 import { byEnd, ending, isBound, type PoolEntry, type PoolRecord } from './record.ts';
-import { type Asked, roomAt } from './room.ts';
+import { type Asked, roomAt, weightInUse } from './room.ts';
 
 const modeOf = (weight: number): Mode => (weight < EXCLUSIVE_WEIGHT ? 'shared' : 'exclusive');
 
@@ -159,6 +159,10 @@ interface Held {
   clockSkewMs: number;
 }
 
+/** When the lease of a third-party client ends. Null if there is none, or its record does not say. */
+const thirdPartyEnd = ({ thirdParty }: PoolRecord): string | null =>
+  thirdParty && Number.isFinite(thirdParty.endsAt) ? instant(thirdParty.endsAt) : null;
+
 /** `holder`, `fence` and `expiresAt` are those of the permit that ends first, or of an expired permit if all have expired. */
 export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held): HoldfastError {
   const holders = record.entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD);
@@ -166,15 +170,17 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
   const room = roomAt(record, asked, clockSkewMs);
   const roomInMs = Number.isFinite(room) ? Math.max(1, room - now) : 1000;
   const most = asked.limit === null ? 'the call needs the key alone' : `the limit is ${asked.limit}`;
-  const isInLine = record.waiters !== undefined && room <= now;
+  const isInLine = record.mark !== undefined && room <= now;
   const why = isInLine ? 'other waiters are in line' : 'there is no room';
-  const detail = `${why}: the holders weigh ${record.used}, and ${most}`;
+  // A third-party client has the key alone.
+  const used = weightInUse(record, { now, clockSkewMs });
+  const detail = `${why}: the holders weigh ${used}, and ${most}`;
   return new HoldfastError('LeaseHeld', detail, {
     key: record.key,
     holder: first?.holder ?? null,
     fence: first?.fence ?? null,
-    expiresAt: first?.expiresAt ?? null,
-    used: record.used,
+    expiresAt: first?.expiresAt ?? thirdPartyEnd(record),
+    used,
     limit: asked.limit,
     holders: holders.map(holderView),
     // Others took the room in between, and it may be free again.

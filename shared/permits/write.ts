@@ -1,25 +1,21 @@
 import { type AttributeValue, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
+import { type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { POOL } from '../line/kind.ts';
 import { type PoolRecord, parsePool } from './record.ts';
 
 /** An execution lasts a year at most, so TTL never deletes a record with a live holder. */
 const TTL_SECONDS = 400 * 86_400;
 
-/** The TTL attribute of a pool's record, in epoch seconds. Each write moves it. */
+/** The TTL attribute of a pool's record, in epoch seconds. Each grant, extension and release moves it. */
 export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + TTL_SECONDS);
 
 /** The time of the last write on a pool, in epoch milliseconds, rounded up. @param ttlMs its TTL attribute as a time */
 export const lastWriteOf = (ttlMs: number): number => ttlMs - TTL_SECONDS * 1000;
-
-/** The record is a pool. Without this condition, a late write on a pool could land on a lease. */
-export const isStillPool: Condition = aliased('#lease_version = :pool', { ':pool': text(POOL) });
 
 /** `record` is the record as it is now: after the write, or as it kept the write from happening. */
 export interface Written {
@@ -38,6 +34,8 @@ interface Update {
   condition: Condition;
   names?: Record<string, string>;
   values?: Item;
+  /** True if the write leaves the TTL attribute alone: on the record of a third-party client, it is the expiry of that client's lease. */
+  keepsTtl?: boolean;
 }
 
 /**
@@ -46,19 +44,22 @@ interface Update {
  */
 export async function updatePool(
   dependencies: LeaseDependencies,
-  { key, now, set, remove = [], condition, names = {}, values = {} }: Update,
+  { key, now, set, remove = [], condition, names = {}, values = {}, keepsTtl = false }: Update,
   call: Call,
 ): Promise<Written> {
   const { dynamodb, table } = dependencies;
-  const removed = remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : '';
+  const assigned = keepsTtl ? set : [...set, '#lease_expiry = :lease_expiry'];
+  const clauses = { SET: assigned, REMOVE: remove };
+  const ttl = keepsTtl
+    ? {}
+    : { names: { '#lease_expiry': 'lease_expiry' }, values: { ':lease_expiry': ttlAfter(now) } };
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
-    UpdateExpression: `SET ${[...set, '#lease_expiry = :lease_expiry'].join(', ')}${removed}`,
-    ...conditionFields(all(isStillPool, condition), {
-      names: { ...names, '#lease_expiry': 'lease_expiry' },
-      values: { ...values, ':lease_expiry': ttlAfter(now) },
-    }),
+    UpdateExpression: Object.entries(clauses)
+      .flatMap(([clause, parts]) => (parts.length > 0 ? [`${clause} ${parts.join(', ')}`] : []))
+      .join(' '),
+    ...conditionFields(condition, { names: { ...names, ...ttl.names }, values: { ...values, ...ttl.values } }),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

@@ -161,7 +161,7 @@ describe('the clean-up spares a permit', () => {
     for (let time = 0; time < 2; time++) expect((await cleanNow()).spared.by).toEqual({ changed: 1 });
     expect(await line.rawItem('wanted')).toEqual(before);
     await line.cancel('wanted', parked.ticket ?? '');
-    expect(await line.rawItem('wanted')).not.toHaveProperty('waiters');
+    expect(await line.rawItem('wanted')).not.toHaveProperty('mark');
     expect((await cleanNow()).deleted.by).toEqual({ abandonedPermit: 1 });
     expect(await line.read('wanted')).toMatchObject({ used: 1 });
   });
@@ -331,13 +331,12 @@ describe('an empty pool', () => {
     const changes: Record<string, (key: string) => Promise<unknown>> = {
       'in use': (key) => acquire({ key, limit: 2 }),
       'used again': async (key) => release(await acquire({ key, limit: 2 })),
-      'with a line': (key) => setRaw(key, 'waiters', N(7)),
-      'formed again': (key) => setRaw(key, 'formed', N(clock.now())),
+      'with a line': (key) => setRaw(key, 'mark', S('m')),
       'with another fence': (key) => setRaw(key, 'fence', N(1)),
       'written since': (key) => setRaw(key, 'lease_expiry', N(clock.now())),
       'with a use of another client': (key) => setRaw(key, 'used', N(1)),
       'a lease': async (key) => {
-        const { formed: _, used: __, ...rest } = (await rawItem(key)) ?? {};
+        const { used: _, ...rest } = (await rawItem(key)) ?? {};
         await expiry.putLease({ ...rest, lease_version: S('version') });
       },
     };
@@ -356,7 +355,7 @@ describe('an empty pool', () => {
   it('an empty pool with a mark, or of which another client wrote entries that are not in use, is not reported', async () => {
     const { acquire, empty, setRaw, clock, expiry } = await emptied();
     await empty('marked');
-    await setRaw('marked', 'waiters', N(1));
+    await setRaw('marked', 'mark', S('m'));
     await acquire({ key: 'odd', holder: 'dead', limit: 2 });
     await setRaw('odd', 'used', N(0));
     for (const hours of [3, HOURS_KEPT]) {
@@ -400,7 +399,6 @@ describe('a record that another client wrote', () => {
       sound: await dead('sound'),
       large: await dead('large'),
       text: await dead('text'),
-      none: await dead('none'),
     };
     await setRaw('sound', 'r3', N(1));
     await setRaw('sound', 'h0123456789abcdef', S('no map'));
@@ -408,19 +406,17 @@ describe('a record that another client wrote', () => {
     await setRaw('sound', 'history', { L: [S('x')] });
     await putRaw({ ...(await rawItem('large')), ballast: S('x'.repeat(400 * 1024 - 800)) });
     await setRaw('text', 'used', S('1'));
-    const { used: _, ...unused } = (await rawItem('none')) ?? {};
-    await putRaw(unused);
-    await putRaw({ key: S('unlike'), used: S('x'), waiters: S('x'), fence: { L: [] } });
+    await putRaw({ key: S('unlike'), used: S('x'), mark: S('x'), fence: { L: [] } });
     clock.advance(2 * HOUR);
     await expiry.putLease(lease('beside', clock.now() - 2 * HOUR));
     const { expired, complete } = await expiry.report();
-    expect([complete, expired.abandonedPermit.count, expired.abandonedLease.count]).toEqual([true, 4, 1]);
+    expect([complete, expired.abandonedPermit.count, expired.abandonedLease.count]).toEqual([true, 3, 1]);
     const rows = await expiry.rows({ kind: 'abandonedPermit' });
     const unrecognised = rows.filter(({ identity }) => identity === null).map(({ key }) => key.key);
-    expect(unrecognised.toSorted()).toEqual(['none', 'text']);
+    expect(unrecognised.toSorted()).toEqual(['text']);
     expect(await cleanNow()).toMatchObject({
       deleted: { by: { abandonedPermit: 2, abandonedLease: 1 } },
-      spared: { by: { unrecognisable: 2 } },
+      spared: { by: { unrecognisable: 1 } },
       stoppedBy: null,
     });
     for (const key of ['sound', 'large']) expect(await read(key)).toMatchObject({ used: 0, holders: [] });

@@ -23,22 +23,20 @@ export async function racesOfCallbacks(lineWorld: LineWorld) {
     durableFunctions: async () => lambda,
     executions: { ...ANY_EXECUTION, durableFunctions: '*' },
   });
-  const { acquire, release, repair, see, rows, newKey, timeline, dependencies, heartbeat } = world;
+  const { acquire, release, repair, see, rows, newKey, terms, timeline, dependencies, heartbeat } = world;
   now = () => timeline.now();
   stepped(dependencies.dynamodb);
   stepped(lambda.client);
   afterAll(() => double.stop());
   const input = acquireInput();
   const inLine = acquireOrPark(dependencies);
-  const { limit } = (await acquire({ key: newKey(), holder: 'probe' })) as Grant & { limit?: number };
-  const ofLock = limit === undefined ? {} : { limit };
 
   const newCallback = (key: string, holder: string) => {
     const execution = callbacks.begin().arn;
     const callback = callbacks.create(execution);
     const submit = async () => {
       timeline.advance(1);
-      const asked = { key, holder, execution, ttlSeconds: 60, callbackId: callback.id, ...ofLock };
+      const asked = { key, holder, execution, ttlSeconds: 60, callbackId: callback.id, ...terms };
       return inLine(input.parse(asked), call());
     };
     return { callback, submit };

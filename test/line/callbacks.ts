@@ -22,12 +22,10 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     quotas: { waitersPerKey: 30, waitersPerNamespace: 1000 },
   });
   const { acquire, release, repair, repairAll, see, rows, isMarked, newKey, timeline, dependencies } = world;
-  const { executionEnded, heartbeat, cancel } = world;
+  const { executionEnded, heartbeat, cancel, terms } = world;
   now = () => timeline.now();
   const input = acquireInput();
   const inLine = acquireOrPark(dependencies);
-  const terms = (await acquire({ key: newKey(), holder: 'probe' })) as Grant & { limit?: number };
-  const ofLock = terms.limit === undefined ? {} : { limit: 1 };
 
   interface Submission {
     callback: Callback;
@@ -36,7 +34,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
   /** What the submitter of a callback does, a millisecond after all before. */
   const submit = async ({ callback, ...asked }: Submission): Promise<Parked> => {
     timeline.advance(1);
-    const request = { holder: 'durable', ttlSeconds: 60, callbackId: callback.id, ...ofLock, ...asked };
+    const request = { holder: 'durable', ttlSeconds: 60, callbackId: callback.id, ...terms, ...asked };
     return (await inLine(input.parse(request), call())) as Parked;
   };
   /** A durable execution of its own, with a callback that waits for the key. */

@@ -181,8 +181,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       const stepFunctions = async () => {
         throw new HoldfastError('Unavailable', 'this process has no client of Step Functions');
       };
-      const terms = key.startsWith('a permit') ? { limit: 1 } : {};
-      const input = acquireInput().parse({ key, holder: 'there', ...terms, ...more });
+      const input = acquireInput().parse({ key, holder: 'there', ...world.terms, ...more });
       return acquireKey({ ...world.dependencies, stepFunctions })(input, call());
     };
 

@@ -75,6 +75,8 @@ interface World extends Pick<Lines, Shared> {
   triesByUpdate: 'none'[];
   /** The writes of a repair before it notifies a task: the mark of a lease. */
   repairsByUpdate: 'none'[];
+  /** What a call asks for, besides a key. */
+  terms: object;
   /** A key of its own each time. */
   newKey(): string;
   acquire(input: object, as?: Caller): Promise<Grant>;
@@ -146,13 +148,13 @@ const refusal = (timeline: Timeline, steady: World['steady']) => async (key: str
 
 type Item = Awaited<ReturnType<Lines['rawItem']>>;
 
-/** What a record counts: the mark, which is a counter, and those who have left. */
-const counts = (record: Item): Counts => ({
-  waiters: Number(record?.waiters?.N),
+/** What a record counts: the arrivals, and those who have left. @param counter the mark of a lease, which is a counter, or the arrivals of a pool */
+const counts = (record: Item, counter: 'waiters' | 'arrivals'): Counts => ({
+  waiters: Number(record?.[counter]?.N),
   out: Number(record?.line_out?.N ?? 0),
 });
-const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
-  ...(waiters !== undefined && { waiters: { N: String(waiters) } }),
+const attributesOf = ({ waiters, out }: Partial<Counts>, counter: 'waiters' | 'arrivals') => ({
+  ...(waiters !== undefined && { [counter]: { N: String(waiters) } }),
   ...(out !== undefined && { line_out: { N: String(out) } }),
 });
 
@@ -201,6 +203,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
   return {
     ...world,
     timeline,
+    terms: {},
     triesByPut: ['none'],
     triesByUpdate: [],
     repairsByUpdate: ['none'],
@@ -224,8 +227,8 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
       const { waiters: _, next_ticket: __, ...unmarked } = (await rawItem(key)) ?? {};
       return putRaw(unmarked);
     },
-    countsOf: async (key) => counts(await rawItem(key)),
-    setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
+    countsOf: async (key) => counts(await rawItem(key), 'waiters'),
+    setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some, 'waiters') }),
     callerRow: (key, name, more = {}) => world.callerRow(key, name, { ...times(timeline), ...more }),
     repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
@@ -233,6 +236,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
   };
 };
 
+const TERMS = { limit: 1 };
 const ONE = { weight: { N: '1' }, limit: { N: '1' } };
 
 /** With a limit of 1, unless a call asks for other terms. */
@@ -241,15 +245,16 @@ export const permitLine: LineWorld = async (overrides = {}) => {
   const world = await poolLineWorld({ clock: timeline, ...overrides });
   const { dependencies, rawItem, putRaw, callerRow } = world;
   resetting(world as unknown as Lines);
-  const acquire: World['acquire'] = (input, as) => world.acquire({ limit: 1, ...input }, as);
-  const park: World['park'] = (input, task) => world.park({ limit: 1, ...input }, task);
+  const acquire: World['acquire'] = (input, as) => world.acquire({ ...TERMS, ...input }, as);
+  const park: World['park'] = (input, task) => world.park({ ...TERMS, ...input }, task);
   const steady: World['steady'] = (key, more = {}, chance = 0) => {
     const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
-    return acquirePermit(sure)(inputOfAcquire.parse({ key, limit: 1, ...STEADY, ...more }), call());
+    return acquirePermit(sure)(inputOfAcquire.parse({ key, ...TERMS, ...STEADY, ...more }), call());
   };
   return {
     ...world,
     timeline,
+    terms: TERMS,
     triesByPut: [],
     triesByUpdate: ['none'],
     repairsByUpdate: [],
@@ -271,12 +276,9 @@ export const permitLine: LineWorld = async (overrides = {}) => {
       return seen(pool.holders[0], pool);
     },
     rows: world.rows,
-    isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
-    countsOf: async (key) => counts(await rawItem(key)),
-    setCounts: async (key, some) => {
-      const seq = some.waiters === undefined ? {} : { seq: { N: String(some.waiters) } };
-      return putRaw({ ...(await rawItem(key)), ...attributesOf(some), ...seq });
-    },
+    isMarked: async (key) => (await rawItem(key))?.mark !== undefined,
+    countsOf: async (key) => counts(await rawItem(key), 'arrivals'),
+    setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some, 'arrivals') }),
     callerRow: (key, name, more = {}) => callerRow(key, name, { ...ONE, ...times(timeline), ...more }),
     repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,

@@ -150,27 +150,25 @@ describe('a key that no caller holds', () => {
     const before = Number((await rawItem(name))?.fence?.N ?? 0);
     const permit = await acquire({ key: name, limit: 2 });
     expect(permit.fence).toBeGreaterThan(before);
-    expect((await rawItem(name))?.lease_version).toEqual({ S: 'pool' });
+    expect((await rawItem(name))?.lease_version).toEqual({ S: 'holdfast' });
     await release(permit);
     const lease = await acquire({ key: name });
     expect(lease.fence).toBeGreaterThan(permit.fence);
-    expect(
-      Object.keys((await rawItem(name)) ?? {}).filter((part) => /^([hf].{16}|formed|used|r\d)$/.test(part)),
-    ).toEqual([]);
+    expect(Object.keys((await rawItem(name)) ?? {}).filter((part) => /^([hf].{16}|used|r\d)$/.test(part))).toEqual([]);
     await release(lease);
     expect((await acquire({ key: name, limit: 2 })).fence).toBeGreaterThan(lease.fence);
   });
 
   it('a free key changes its kind also after the mark of a line in which no waiter is left', async () => {
-    for (const [key, own, other] of [
-      ['marked lease', {}, { limit: 1 }],
-      ['marked pool', { limit: 1 }, {}],
+    for (const [key, own, other, mark, value] of [
+      ['marked lease', {}, { limit: 1 }, 'waiters', { N: '1' }],
+      ['marked pool', { limit: 1 }, {}, 'mark', { S: 'm' }],
     ] as const) {
       await acquire({ key, ttlSeconds: 2, ...own });
-      await setRaw(key, 'waiters', { N: '1' });
+      await setRaw(key, mark, value);
       clock.advance(2501);
       await acquire({ key, holder: 'other', ...other });
-      expect(await rawItem(key)).not.toHaveProperty('waiters');
+      expect(await rawItem(key)).not.toHaveProperty(mark);
     }
   });
 
@@ -278,7 +276,7 @@ describe('the calls of operators and callers name no kind', () => {
     await acquire({ key, holder: 'b', limit: 2 });
     expect(await broken({ key, fence, wait: true }, call())).toMatchObject({ broken: true, ended: false });
     expect(await broken({ key, fence }, call())).toMatchObject({ broken: true, holder: 'a', ended: true });
-    expect(await rawItem(key)).toMatchObject({ lease_version: { S: 'pool' }, used: { N: '1' } });
+    expect(await rawItem(key)).toMatchObject({ lease_version: { S: 'holdfast' }, used: { N: '1' } });
     expect((await failure(broken({ key, fence: 7 }, call()))).code).toBe('NotFound');
   });
 
@@ -398,20 +396,20 @@ describe('the names of keys', () => {
     expect(line.filter(({ ticket }) => ticket?.S?.startsWith(EXECUTION_ROW))).toHaveLength(1);
   });
 
-  it('a record that a third-party client writes is never a pool', async () => {
+  it('a permit waits for the lease of a third-party client as for an exclusive holder', async () => {
     await dynamodb.send(
       new PutItemCommand({
         TableName: dependencies.table,
         Item: { key: { S: 'crate' }, lease_version: { S: 'da91f8eb' }, lease_expiry: { N: '9999999999' } },
       }),
     );
-    expect((await failure(acquire({ key: 'crate', limit: 1 }))).code).toBe('WrongKind');
+    const refused = { holder: null, fence: null, used: 1_000_000, holders: [] };
+    expect(await failure(acquire({ key: 'crate', limit: 1 }))).toMatchObject({ code: 'LeaseHeld', context: refused });
   });
 
   it.each([
-    ['formed', 'is missing', { fence: { N: '5' }, used: { N: '0' } }],
-    ['fence', 'is a text', { formed: { N: '5' }, fence: { S: '5' }, used: { N: '0' } }],
-    ['used', 'is a text', { formed: { N: '5' }, fence: { N: '5' }, used: { S: '0' } }],
+    ['fence', 'is a text', { fence: { S: '5' }, used: { N: '0' } }],
+    ['used', 'is a text', { fence: { N: '5' }, used: { S: '0' } }],
   ])(
     'a pool of a third-party client whose %s %s is refused to calls of both kinds by that name',
     async (name, _, parts) => {
@@ -419,7 +417,7 @@ describe('the names of keys', () => {
       await dynamodb.send(
         new PutItemCommand({
           TableName: dependencies.table,
-          Item: { key: { S: key }, lease_version: { S: 'pool' }, ...parts },
+          Item: { key: { S: key }, lease_version: { S: 'holdfast' }, ...parts },
         }),
       );
       for (const asked of [{}, { limit: 2 }]) {
@@ -433,7 +431,7 @@ describe('the names of keys', () => {
     await dynamodb.send(
       new PutItemCommand({
         TableName: dependencies.table,
-        Item: { key: { S: 'no fence' }, lease_version: { S: 'pool' }, formed: { N: '5' }, used: { N: '0' } },
+        Item: { key: { S: 'no fence' }, lease_version: { S: 'holdfast' }, used: { N: '0' } },
       }),
     );
     expect((await failure(acquire({ key: 'no fence' }))).code).toBe('Unavailable');

@@ -80,11 +80,11 @@ describe('a write of the line that is lost', () => {
     });
     await release(y);
     expect([states(), late?.task.state, queries()]).toEqual([['succeeded', 'waiting', 'waiting'], 'waiting', 1]);
-    expect(await rawItem('arrival')).toHaveProperty('waiters');
+    expect(await rawItem('arrival')).toHaveProperty('mark');
     await release(x);
     for (const task of tasks) await release(grantOf(task));
     expect(late?.task.state).toBe('succeeded');
-    expect(await rawItem('arrival')).not.toHaveProperty('waiters');
+    expect(await rawItem('arrival')).not.toHaveProperty('mark');
     expect(await rows('arrival')).toEqual([]);
   });
 
@@ -101,7 +101,7 @@ describe('a write of the line that is lost', () => {
     expect(await read('twice')).toMatchObject({ used: 2, waiting: 1 });
     for (const task of tasks) await release(grantOf(task));
     expect(steps.grants).toHaveLength(new Set(steps.grants).size);
-    expect(await rawItem('twice')).not.toHaveProperty('waiters');
+    expect(await rawItem('twice')).not.toHaveProperty('mark');
   });
 
   it('a lost write of the line reads the line again if a permit that was granted in between has ended, and its request is no longer remembered', async () => {
@@ -116,7 +116,7 @@ describe('a write of the line that is lost', () => {
     await release(y);
     expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
     expect(steps.grants.filter((token) => token === task.token)).toHaveLength(1);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await rawItem(key)).not.toHaveProperty('mark');
   });
 
   it('a lost write of the line reads the line again also if the last holder from before the query holds, and so many others have ended', async () => {
@@ -161,7 +161,7 @@ describe('a write of the line that is lost', () => {
 
   it('a write of the line that is lost to a caller that passed a removed mark grants no more than the limit has left', async () => {
     const key = 'past the mark';
-    const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
+    const writer = await acquire({ key, holder: 'writer', limit: 2, weight: 2 });
     const tasks = await parkAll(key, ['b', 'c', 'd'], { limit: 2 });
     beforeUpdate(2, async () => {
       await world.removeMark(key);
@@ -271,7 +271,7 @@ describe('a write of the line that is lost', () => {
     beforeUpdate(2, () => dyingAfter(2, () => park({ key, holder: 'late', limit: 1 }, task)));
     await release(first);
     expect(task.state).toBe('succeeded');
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await rawItem(key)).not.toHaveProperty('mark');
   });
 
   it('a lost write of the line, while a held permit is released, notifies the task of another token, and not the task that had the permit', async () => {
@@ -344,7 +344,7 @@ describe('a write of the line that is won', () => {
     await release(writer);
     expect(tasks.map(({ state }) => state)).toEqual(Array(12).fill('succeeded'));
     expect([queries(), sent('UpdateItem')]).toEqual([1, 4]); // five, five and two
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await rawItem(key)).not.toHaveProperty('mark');
   });
 });
 
@@ -426,10 +426,10 @@ describe('a call that gives room to the line', () => {
     const y = await acquire({ key, holder: 'y', limit: 2 });
     await dyingAfter(3, () => acquire({ key, holder: 'b', limit: 2, waitSeconds: 1 })); // it notes its turn
     clock.advance(6000);
-    expect(await rawItem(key)).toMatchObject({ waiters: {}, next: {}, turn: {} });
+    expect(await rawItem(key)).toMatchObject({ mark: {}, next: {}, arrivals: {} });
     await release(y);
     const item = await rawItem(key);
-    for (const name of ['waiters', 'next', 'turn']) expect(item).not.toHaveProperty(name);
+    for (const name of ['mark', 'next', 'arrivals']) expect(item).not.toHaveProperty(name);
     expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
   });
 

@@ -141,7 +141,7 @@ it('the mark of a pool never has a value twice, though the line is empty in betw
       () => turn(key, name, 10, { limit: 1 }),
       async () => {
         await sleep(500);
-        seen.push((await rawItem(key))?.waiters?.N);
+        seen.push((await rawItem(key))?.mark?.S);
         await release(first);
       },
     );

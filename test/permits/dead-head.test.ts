@@ -89,7 +89,7 @@ describe('the next task of a pool, if its permit does not fit', () => {
     clock.advance(60_000);
     await repair();
     expect([asked().length, await rows(key)]).toEqual([3, []]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await rawItem(key)).not.toHaveProperty('mark');
     expect(await acquire({ key, holder: 'plain', ...shared })).toMatchObject({ holder: 'plain' });
   });
 });

@@ -27,7 +27,7 @@ async function fill(key: string, count: number, more: object = {}) {
   const [template] = await rows(key);
   const names = Array.from({ length: count - 1 }, (_, index) => `${template?.ticket?.S}-${index}`);
   await putTickets(names.map((name) => ({ ...template, ticket: { S: name } })));
-  await putRaw({ ...(await rawItem(key)), waiters: { N: `${count}` }, seq: { N: `${count}` }, ...more } as never);
+  await putRaw({ ...(await rawItem(key)), mark: { S: 'm' }, arrivals: { N: `${count}` }, ...more } as never);
   requests.sent.length = 0;
   return first;
 }
@@ -39,12 +39,12 @@ describe('the line of a pool', () => {
     const [second, third] = [await park({ key, holder: 'b', limit: 1 }), await park({ key, holder: 'c', limit: 1 })];
     timeline.advance(30_000); // the deadline of the first in line has passed
     await release(first);
-    // The mark counts the hand-off too. One of the three has exited, and the hand-off does not count that waiter as left.
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '2' } });
+    // One of the three has exited, and the hand-off does not count that waiter as left.
+    expect(await rawItem(key)).toMatchObject({ arrivals: { N: '3' }, line_out: { N: '1' } });
     await release({ key, leaseId: String(second.task.output?.leaseId) });
     await release({ key, leaseId: String(third.task.output?.leaseId) });
-    const { waiters, seq, line_out: out } = (await rawItem(key)) ?? {};
-    expect([waiters, out]).toEqual([undefined, seq]);
+    const { mark, line_out: out } = (await rawItem(key)) ?? {};
+    expect([mark, out]).toEqual([undefined, undefined]);
   });
 
   it('the line of a pool does not count a call again if the call asks again or puts a lost mark back', async () => {
@@ -54,9 +54,9 @@ describe('the line of a pool', () => {
     const [held] = await timeline.play(() => failure(acquire(asked)));
     const { ticket } = held.context.retryWith as { ticket: string };
     await timeline.play(() => failure(acquire({ ...asked, ticket })));
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '1' } });
+    expect(await rawItem(key)).toMatchObject({ arrivals: { N: '3' }, line_out: { N: '1' } });
     await removeMark(key);
     await timeline.play(() => failure(acquire({ ...asked, ticket })));
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '2' } });
+    expect(await rawItem(key)).toMatchObject({ arrivals: { N: '1' }, line_out: { N: '-1' } }); // two are in line
   });
 });

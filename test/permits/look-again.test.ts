@@ -42,7 +42,7 @@ describe('the mark of a pool stays for a task that comes', () => {
     beforeTheGrant(() => park({ ...terms, holder: 'late', weight: 2 })); // it does not fit, and looks no further
     await release(y);
     expect(task.state).toBe('succeeded');
-    expect(await rawItem(key)).toHaveProperty('waiters');
+    expect(await rawItem(key)).toHaveProperty('mark');
   });
 
   it('the mark of a pool stays for a task that joins between the look at the line and the first of two writes that grant', async () => {
@@ -55,7 +55,7 @@ describe('the mark of a pool stays for a task that comes', () => {
     beforeTheGrant(() => park({ ...terms, holder: 'late', weight: 10 }));
     await release(y);
     expect(parked.map(({ task }) => task.state)).toEqual(Array(6).fill('succeeded'));
-    expect(await rawItem(key)).toHaveProperty('waiters');
+    expect(await rawItem(key)).toHaveProperty('mark');
   });
 });
 

@@ -49,7 +49,7 @@ describe('acquire with a task token', () => {
     for (const one of [y, b, c]) if (one) await release(one);
     expect(states()).toEqual(Array(4).fill('succeeded'));
     expect(await rows(key)).toEqual([]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await rawItem(key)).not.toHaveProperty('mark');
   });
 
   it('acquire with a task token keeps all others out while the first does not fit, and a writer before later readers', async () => {

@@ -90,9 +90,9 @@ describe('rows of permits that stand', () => {
     const parked = kind === 'a task' ? await untold(first, { limit: 2 }) : await release(first);
     expect(parked).toBeDefined();
     const { ticket } = await park({ key, holder: 'heavy', limit: 2, weight: 2 });
-    expect(await rawItem(key)).toHaveProperty('waiters');
+    expect(await rawItem(key)).toHaveProperty('mark');
     await cancel(key, ticket);
-    expect([(await rows(key)).length, (await rawItem(key))?.waiters]).toEqual([1, undefined]);
+    expect([(await rows(key)).length, (await rawItem(key))?.mark]).toEqual([1, undefined]);
     expect(await acquire({ key, holder: 'new', limit: 2 })).toMatchObject({ used: 2 });
   });
 });
@@ -107,7 +107,7 @@ describe('a request with two waiters', () => {
     for (const holder of holders) await release(holder);
     expect(await acquire({ key, holder: 'plain', limit: 2 })).toMatchObject({ used: 2, repeated: false });
     await world.repairLine(key);
-    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
+    expect([await rows(key), (await rawItem(key))?.mark]).toEqual([[], undefined]);
     expect(await read(key)).toMatchObject({ used: 2 });
   });
 
@@ -128,7 +128,7 @@ describe('a request with two waiters', () => {
     await dieInLine(key, asked);
     await park({ key, ...asked });
     await release(first);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await rawItem(key)).not.toHaveProperty('mark');
   });
 
   it('a request with two calls in line keeps no later caller out', async () => {

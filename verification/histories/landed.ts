@@ -9,7 +9,6 @@ export type Landed = { sent: number; moment: number; ms: number; key: string } &
 
 /** A pool's record after a write. */
 export type PoolState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & {
-  formed?: number | undefined;
   isMarked: boolean;
 };
 
@@ -105,7 +104,7 @@ export function effectsOnPool(
     return [{ key, what: 'pool', state: NO_POOL }];
   const after = command === 'UpdateItem' && input.ReturnValues === 'ALL_NEW' ? answer().Attributes : item;
   if (!after || !isPool(after)) return [];
-  const { formed, used, entries, ring, waiters } = parsePool(key, after);
+  const { used, entries, ring, mark } = parsePool(key, after);
   const ids = new Set(
     Object.entries(values).flatMap(([alias, { M }]) => (alias.startsWith(':g') && M?.i?.S ? [M.i.S] : [])),
   );
@@ -115,7 +114,7 @@ export function effectsOnPool(
   return [
     ...grants.map(({ ticket, name: request, fence }) => ({ key, what: 'grant' as const, ticket, request, fence })),
     ...(next === undefined ? [] : [{ key, what: 'mark' as const, ticket: next }]),
-    { key, what: 'pool', state: { formed, used, entries, ring, isMarked: waiters !== undefined } },
+    { key, what: 'pool', state: { used, entries, ring, isMarked: mark !== undefined } },
   ];
 }
 

@@ -206,7 +206,13 @@ describe('a checker of what is free finds', () => {
   });
 
   const entryOf = (who: string, expiresMs: number) => ({
-    ...{ name: nameOf(entry('acquire', { holder: who, requestId: who }, [0])), id: who, version: 'v', holder: who },
+    ...{
+      name: nameOf(entry('acquire', { holder: who, requestId: who }, [0])),
+      path: 'h',
+      id: who,
+      version: 'v',
+      holder: who,
+    },
     ...{ ttlMs: 9000, weight: 1, fence: 1, expiresAt: BEGIN + expiresMs, acquiredAt: BEGIN, beatAt: BEGIN },
   });
   const pool = (ms: number, ...entries: ReturnType<typeof entryOf>[]): Effect => ({

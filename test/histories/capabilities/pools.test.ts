@@ -106,7 +106,15 @@ describe('a repeat of a request', () => {
 
 /** The entry of a holder that came in at a millisecond, with that as its fence. */
 const standing = (who: string, fence: number, more: Partial<PoolEntry> = {}): PoolEntry => ({
-  ...{ name: nameOf(who), id: `${who}-${fence}`, version: 'v', holder: who, ttlMs: 5000, weight: 1, fence },
+  ...{
+    name: nameOf(who),
+    id: `${who}-${fence}`,
+    version: 'v',
+    holder: who,
+    ttlMs: 5000,
+    weight: 1,
+    fence,
+  },
   ...{ expiresAt: BEGIN + fence + 5000, acquiredAt: BEGIN + fence, beatAt: BEGIN + fence },
   ...more,
 });
@@ -334,12 +342,11 @@ describe('what a request does to a pool is read from the request and its answer'
   });
   const item = {
     key: { S: KEY },
-    lease_version: { S: 'pool' },
-    formed: { N: '5' },
+    lease_version: { S: 'holdfast' },
     used: { N: '7' },
     [`h${name}`]: map({ k: { S: 'ticket' } }),
     [`f${name}`]: { N: '9' },
-    waiters: { N: '3' },
+    mark: { S: 'm' },
   };
   const TableName = 'faults-leases-1';
   const Key = { key: { S: KEY } };
@@ -352,21 +359,21 @@ describe('what a request does to a pool is read from the request and its answer'
     expect(found).toMatchObject([
       { key: KEY, what: 'grant', ticket: 'ticket', request: name, fence: 9 },
       { key: KEY, what: 'mark', ticket: 'ticket 2' },
-      { key: KEY, what: 'pool', state: { formed: 5, used: 7, isMarked: true, entries: [{ name, weight: 7 }] } },
+      { key: KEY, what: 'pool', state: { used: 7, isMarked: true, entries: [{ name, weight: 7 }] } },
     ]);
   });
 
   it('another write, and one on another table or on a lease', () => {
     expect(effects({ ExpressionAttributeValues: {} }).map(({ what }) => what)).toEqual(['pool']);
     expect(effects({ TableName: 'faults-waiters-1' })).toEqual([]);
-    expect(effects({}, { ...item, lease_version: { S: 'version' } })).toEqual([]);
+    expect(effects({}, { key: item.key, lease_id: { S: 'id' }, lease_version: { S: 'version' } })).toEqual([]);
   });
 
   it('a write with which a key becomes a pool, and one with which it is a pool no more', () => {
     const put = (Item: object) => effectsOnPool('PutItem', { TableName, Item: { ...Key, ...Item } }, () => ({}));
     expect(put(item)).toMatchObject([
       { key: KEY, what: 'grant', request: name, fence: 9 },
-      { key: KEY, what: 'pool', state: { formed: 5, used: 7 } },
+      { key: KEY, what: 'pool', state: { used: 7 } },
     ]);
     const none = [{ key: KEY, what: 'pool', state: { used: 0, entries: [], ring: [], isMarked: false } }];
     expect(put({ fence: { N: '9' } })).toEqual(none);

@@ -255,9 +255,8 @@ export const commitRow = (pk: string, ttl: AttributeValue, t = 7): Item => ({
 /** The record of an empty pool as this service writes it. @param last the time of the last write */
 export const emptyPool = (key: string, last: number, more: Item = {}): Item => ({
   key: S(key),
-  lease_version: S('pool'),
+  lease_version: S('holdfast'),
   lease_expiry: N(Math.ceil(last / 1000) + 400 * 86_400),
-  formed: N(last - 60_000),
   fence: N(last - 60_000),
   used: N(0),
   r0: S('secret-request'),

@@ -83,7 +83,7 @@ export async function poolLineWorld(overrides: Overrides = {}) {
         new UpdateItemCommand({
           TableName: dependencies.table,
           Key: { key: { S: key } },
-          UpdateExpression: 'REMOVE waiters',
+          UpdateExpression: 'REMOVE mark, arrivals',
         }),
       ),
     /** The rows of executions that may hold permits of the key. */

@@ -61,9 +61,9 @@ export async function poolWorld(overrides: Partial<LeaseDependencies> = {}) {
 
 /** What tells a pool's record from that of a lease. */
 const POOL_ITEM: Item = {
-  lease_version: { S: 'pool' },
+  lease_version: { S: 'holdfast' },
   lease_expiry: { N: '4102444800' },
-  formed: { N: '0' },
+  used: { N: '0' },
 };
 
 /** Records of pools, behind the product's back. */
@@ -73,7 +73,7 @@ export function rawPools(dynamodb: DynamoDBClient, table: string) {
     rawItem: async (key: string): Promise<Item | undefined> =>
       (await dynamodb.send(new GetItemCommand({ ...keyOf(key), ConsistentRead: true }))).Item,
     putRaw: (item: Item) => dynamodb.send(new PutItemCommand({ TableName: table, Item: { ...POOL_ITEM, ...item } })),
-    /** An empty pool, formed long before the clock of the test: a permit of it costs one write. */
+    /** An empty pool. */
     form: (key: string) =>
       dynamodb.send(
         new PutItemCommand({

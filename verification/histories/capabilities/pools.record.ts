@@ -87,7 +87,7 @@ const REMEMBERED = 8;
 export function neverTooManyPermits(history: readonly Entry[], key: string): Violation[] {
   let ended: { one: PoolEntry; entry: Entry }[] = [];
   for (const write of writesOn(history, key)) {
-    if (write.after.formed !== write.before.formed) ended = []; // a pool that formed later remembers none of them
+    if (write.before === NO_POOL) ended = []; // a key that was a lease in the meantime remembers none of them
     for (const one of granted(write)) {
       const last = ended.slice(-REMEMBERED).find(({ one: { name } }) => name === one.name);
       if (last)

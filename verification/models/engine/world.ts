@@ -162,8 +162,8 @@ export abstract class World {
   onRefused(_error: Refused, _self: Self): void {}
 
   /** Whether TTL may delete the record: a free lease, or a pool. */
-  #mayVanish({ lease_version, formed, lease_expiry }: Item): boolean {
-    return (lease_version === undefined || formed !== undefined) && lease_expiry < this.time;
+  #mayVanish({ lease_version, used, lease_expiry }: Item): boolean {
+    return (lease_version === undefined || used !== undefined) && lease_expiry < this.time;
   }
 
   protected onForeign(): void {

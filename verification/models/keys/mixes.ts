@@ -171,7 +171,7 @@ export const MIXES: Record<string, Mix> = {
     }),
   'all in one moment': () =>
     scenario({
-      record: { ...deadPool(0), formed: 1000, fence: 1000 },
+      record: { ...deadPool(0), fence: 1000 },
       leases: { callers: one('a', { hold: 0, rounds: 2 }) },
       permits: { callers: ['p', 'q'].map((name) => named(name, { limit: 2, hold: 0 })) },
       faults: 1,
@@ -182,7 +182,7 @@ export const MIXES: Record<string, Mix> = {
     scenario({
       offset: (party) => (party === 1 ? 2 : 0),
       config: { skew: 2 },
-      record: { ...deadPool(0), formed: 990, fence: 990 },
+      record: { ...deadPool(0), fence: 990 },
       leases: { callers: one('a', { hold: 0 }) },
       permits: { callers: ['p', 'q'].map((name) => named(name, { limit: 2, hold: 0 })) },
       faults: 1,
@@ -301,57 +301,65 @@ export const MIXES: Record<string, Mix> = {
 
 /** Rules that can be switched off. */
 export const MUTANTS: Record<string, Mutant> = {
-  kindUnnamed: { what: 'a grant of permits does not ask for a pool', mixes: ['plain callers and permits'] },
+  kindUnnamed: { what: 'a grant of permits does not ask that there is no lease', mixes: ['plain callers and permits'] },
+  leaseOfAnyKind: {
+    what: 'a grant of a lease does not ask that there are no permits, and no mark for them',
+    mixes: ['plain callers and permits', 'callers and tasks of both kinds'],
+  },
   lateTry: {
-    what: 'a try lands in a pool that formed after the try was composed',
-    mixes: ['late duplicates'],
+    what: 'a try of an ended request lands after the key was a lease',
+    mixes: ['late duplicates', 'late tries by clocks two apart'],
   },
-  cutNow: {
-    what: 'a try lands in a pool that formed before it by a clock that is behind',
-    mixes: ['late tries by clocks two apart'],
+  clearKeepsFence: {
+    what: 'permits become a lease, and the fence stays within reach of late tries',
+    mixes: ['late duplicates', 'all in one moment', 'late tries by clocks two apart'],
   },
-  lookUnformed: {
-    what: 'a permit is taken after a look at an earlier pool',
-    mixes: ['late duplicates'],
+  fenceUnseen: {
+    what: 'the line grants permits after a look from before the key was a lease',
+    mixes: ['a late hand-off'],
   },
-  lineUnformed: { what: 'the line of an earlier pool grants permits', mixes: ['a late hand-off'] },
-  clearUnformed: {
-    what: 'the mark is removed after a look at an earlier pool',
+  markCounts: {
+    what: 'the mark is the count of arrivals, which begins again with each line',
     mixes: ['a late clear'],
   },
-  formedByClock: { what: 'a pool is known by the clock and not by a fence', mixes: ['all in one moment'] },
+  thirdPartyUnseen: {
+    what: 'a permit is granted whatever a third-party client has become',
+    mixes: ['permits in line, and records that go'],
+  },
   markOfAnyKind: {
     what: 'a call that joins marks a record of the other kind',
     mixes: ['callers and tasks of both kinds', 'callers of both kinds wait'],
   },
-  formUnseen: { what: 'a lease becomes a pool whatever has become of it', mixes: ['plain callers and permits'] },
-  freeWithoutFence: { what: 'a free lease becomes a pool whatever its fence', mixes: ['late duplicates'] },
-  formMarked: {
-    what: 'a lease with a mark becomes a pool',
+  replacesUnseen: {
+    what: 'a permit replaces a lease whatever has become of it',
+    mixes: ['plain callers and permits'],
+  },
+  freeWithoutFence: {
+    what: 'a permit replaces a free lease whatever its fence',
+    survives: 'the highest fence that a try may meet stands in for it',
+    mixes: ['late duplicates'],
+  },
+  replacesMarked: {
+    what: 'a permit replaces a lease with a mark',
     survives: 'a waiter that joined looks once more, and leaves the line: it costs the position',
     mixes: ['callers of both kinds wait'],
   },
-  dissolveUsed: {
-    what: 'a pool becomes a lease whatever is in use',
+  clearUsed: {
+    what: 'permits become a lease whatever is in use',
     survives: 'the fence as seen stands in for it',
     mixes: ['plain callers and permits'],
   },
-  dissolveFence: {
-    what: 'a pool becomes a lease whatever its fence',
+  clearFence: {
+    what: 'permits become a lease whatever the fence',
     survives: 'nothing in use stands in for it',
     mixes: ['plain callers and permits'],
   },
-  dissolveNeither: {
-    what: 'a pool becomes a lease whatever is in use, and whatever its fence',
+  clearNeither: {
+    what: 'permits become a lease whatever is in use, and whatever the fence',
     mixes: ['plain callers and permits'],
   },
-  dissolveUnformed: {
-    what: 'another pool than the one that was seen becomes a lease',
-    survives: 'the fence as seen stands in for it',
-    mixes: ['late duplicates'],
-  },
-  dissolveMarked: {
-    what: 'a pool with a mark becomes a lease',
+  clearMarked: {
+    what: 'permits with a mark become a lease',
     survives: 'a waiter that joined looks once more, and leaves the line: it costs the position',
     mixes: ['callers of both kinds wait'],
   },

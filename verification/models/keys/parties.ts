@@ -4,7 +4,7 @@ import type { Config, Item, Steps } from '../engine/types.ts';
 import type { Scenario } from '../engine/world.ts';
 import * as leases from '../leases/parties.ts';
 import { breakLease } from '../leases/writes.ts';
-import { isPool } from '../line/kinds.ts';
+import { isPool, OURS } from '../line/kinds.ts';
 import { advance } from '../permits/line.ts';
 import * as permits from '../permits/parties.ts';
 import { giveBack, holdersOf } from '../permits/writes.ts';
@@ -37,7 +37,7 @@ function* operator(world: KeyWorld, after: number, config: Config): Steps<void> 
   world.stopped.add(holder.i);
   const proof = { key: 'k', name: holder.name, leaseId: holder.i };
   const broken = yield* write(giveBack(proof, fence, yield NOW, config));
-  if (broken.won && broken.standing.waiters !== undefined) yield* advance('k', broken.standing, config);
+  if (broken.won && broken.standing.mark !== undefined) yield* advance('k', broken.standing, config);
 }
 
 /** expired.md#clean: an empty pool without a write for the retention. */
@@ -46,8 +46,8 @@ function* cleaner(after: number, config: Config): Steps<void> {
   const record: Item = yield { op: 'get', key: 'k' };
   const now: number = yield NOW;
   if (!isPool(record) || record.used !== 0 || record.lease_expiry > now + config.retention) return;
-  const condition = 'formed = :formed AND fence = :fence AND used = :zero AND attribute_not_exists(waiters)';
-  const values = { ':formed': record.formed, ':fence': record.fence, ':zero': 0 };
+  const condition = 'fence = :fence AND used = :zero AND attribute_not_exists(mark)';
+  const values = { ':fence': record.fence, ':zero': 0 };
   yield { op: 'delete', key: 'k', condition, values };
 }
 
@@ -85,8 +85,8 @@ export function scenario({
 /** A pool of which every holder has exited. */
 export const deadPool = (holders: number): Item => ({
   key: 'k',
-  lease_version: 'pool',
-  ...{ formed: 900, fence: 900 + holders, used: holders, lease_expiry: 2000 },
+  lease_version: OURS,
+  ...{ fence: 900 + holders, used: holders, lease_expiry: 2000 },
   ...Object.fromEntries(
     Array.from({ length: holders }, (_, n) => [
       [`h:dead${n}`, { i: `d${n}`, v: `v${n}`, h: `dead${n}`, e: 950, b: 940, t: 10, w: 1, a: 940 }],

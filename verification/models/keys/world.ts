@@ -19,7 +19,7 @@ import { acquire as acquirePermit } from '../permits/calls.ts';
 import type { Answer } from '../permits/common.ts';
 import { release as releasePermit } from '../permits/ends.ts';
 import { withPermits } from '../permits/world.ts';
-import { type Asked, EXCLUSIVE_WEIGHT, holdersOf } from '../permits/writes.ts';
+import { type Asked, EXCLUSIVE_WEIGHT, holdersOf, isThirdParty } from '../permits/writes.ts';
 import { repairKey } from './repair.ts';
 
 type Kind = 'lease' | 'pool';
@@ -43,7 +43,8 @@ export class KeyWorld extends withPermits(LeaseWorld) {
     if (!record) return;
     const late = this.time - 2 * this.config.skew - 2;
     if (isPool(record)) {
-      if (holdersOf(record).some(({ e }) => e >= late)) this.#heldAt.pool = this.seq;
+      const isForeign = isThirdParty(record) && endsAt(record, this.config) >= late;
+      if (isForeign || holdersOf(record).some(({ e }) => e >= late)) this.#heldAt.pool = this.seq;
     } else if (record.lease_version !== undefined && endsAt(record, this.config) >= late) this.#heldAt.lease = this.seq;
   }
 

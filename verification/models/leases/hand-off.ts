@@ -132,7 +132,7 @@ export function* handOff(
       }
       const written = yield* passOn(key, { from, how, line, own }, config);
       if (!written.won) {
-        if (written.standing.lease_version !== from.lease_version)
+        if (isPool(written.standing) || written.standing.lease_version !== from.lease_version)
           return { moved, end: 'overtaken', standing: written.standing };
         from = written.standing;
         continue;

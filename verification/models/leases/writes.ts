@@ -3,6 +3,8 @@ import type { Condition, Config, Item, Op, Request } from '../engine/types.ts';
 
 // Every conditional write of docs/protocols/leases.md and queue.md. `config.bugs` switches one rule off.
 
+/** The record is not that of a pool. */
+const IS_LEASE = 'attribute_not_exists(used) AND attribute_not_exists(mark)';
 const IS_HELD = 'attribute_exists(lease_version)';
 const IS_STILL_HELD = 'lease_version = :seen';
 const IS_FREE = 'attribute_not_exists(lease_version)';
@@ -31,11 +33,13 @@ const secondsOf = (ms: number, { second }: Config) => Math.ceil(ms / second);
 
 /** G(rec): the grant stands as it was read, or nobody has had the key since it was read free. */
 export function unchanged(record: Item, config?: Config): Condition {
-  if (isLeased(record)) return { condition: IS_STILL_HELD, values: { ':seen': record.lease_version } };
-  if (config?.bugs?.freeWithoutFence) return { condition: IS_FREE, values: {} };
+  const kind = config?.bugs?.leaseOfAnyKind ? undefined : IS_LEASE;
+  if (isLeased(record)) return { condition: all(kind, IS_STILL_HELD), values: { ':seen': record.lease_version } };
+  const free = all(kind, IS_FREE);
+  if (config?.bugs?.freeWithoutFence) return { condition: free, values: {} };
   return record.fence === undefined
-    ? { condition: all(IS_FREE, 'attribute_not_exists(fence)'), values: {} }
-    : { condition: all(IS_FREE, 'fence = :free'), values: { ':free': record.fence } };
+    ? { condition: all(free, 'attribute_not_exists(fence)'), values: {} }
+    : { condition: all(free, 'fence = :free'), values: { ':free': record.fence } };
 }
 /** A free record has no version, so a mark that began again there is known by its `next_ticket`. */
 export function queueUnchanged(record: Item, config?: Config): Condition {
@@ -116,6 +120,7 @@ export function acquire(grant: Grant, config: Config): Op {
     key: grant.key,
     item: grantItem(grant, config),
     condition: all(
+      config.bugs?.leaseOfAnyKind ? undefined : IS_LEASE,
       config.bugs?.barging ? undefined : IS_UNMARKED,
       `(${all(IS_FREE, 'NOT (request_id = :request AND holder = :holder)')}) OR (${expired})`,
       FENCE_RISES,
@@ -181,7 +186,7 @@ export const breakLease = (key: string, fence: number, now: number, config: Conf
     key,
     {
       condition: all(config.bugs?.breakOfAnyKind ? undefined : IS_LEASE, 'fence = :fence', IS_HELD, IS_UNMARKED),
-      values: { ':pool': 'pool', ':fence': fence },
+      values: { ':fence': fence },
       broken: true,
     },
     now,
@@ -290,12 +295,10 @@ export const mark = (key: string, guard: Condition, ticket: string | undefined, 
   condition: guard.condition,
   values: { ...guard.values, ':zero': 0, ':one': 1, ...(ticket !== undefined && { ':ticket': ticket }) },
 });
-/** A pool has a version too, and is no lease. */
-const IS_LEASE = 'NOT (lease_version = :pool)';
 const ofLease = (config: Config) => (config.bugs?.markOfAnyKind ? undefined : IS_LEASE);
 export const heldByAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
   condition: all(ofLease(config), IS_HELD, 'NOT (request_id = :request AND holder = :holder)'),
-  values: { ':pool': 'pool', ':request': requestId, ':holder': holder },
+  values: { ':request': requestId, ':holder': holder },
 });
 /** Of a call: also a record that is free again after a grant. */
 export const ofAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
@@ -304,7 +307,7 @@ export const ofAnother = ({ requestId, holder }: Asker, config: Config): Conditi
     `${IS_HELD} OR attribute_exists(fence)`,
     'NOT (request_id = :request AND holder = :holder)',
   ),
-  values: { ':pool': 'pool', ':request': requestId, ':holder': holder },
+  values: { ':request': requestId, ':holder': holder },
 });
 export const markAgain = (record: Item, ticket: string | undefined, config: Config): Op =>
   mark(record.key, both(unchanged(record), { condition: IS_UNMARKED, values: {} }), ticket, config);

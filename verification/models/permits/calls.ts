@@ -1,7 +1,7 @@
 import { lost, NOW, sleep, type Written, write } from '../engine/common.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import { changeKind } from '../keys/change.ts';
-import { isPool } from '../line/kinds.ts';
+import { isLease } from '../line/kinds.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { advance } from './line.ts';
 import { claim, waitInLine } from './queue.ts';
@@ -15,24 +15,20 @@ const held = () => new Refused('LeaseHeld');
 export function* acquire(asked: w.Asked, config: Config): Steps<Answer> {
   let ended: w.Holder[] = [];
   let lineSeenEmpty = false;
-  let formed: number | undefined;
-  let isAbsent = false;
+  let seen: Item | undefined;
+  let over: Item | undefined;
   for (let tries = 1; ; tries++) {
     const now: number = yield NOW;
     const fresh = { ...asked, leaseId: config.uuid(), version: config.uuid() };
-    const { won, standing }: Written = yield* write(
-      isAbsent ? w.formWith(fresh, now, config) : w.grant([fresh], { ended, now, formed }, config),
-    );
-    if (!won && !isPool(standing)) {
+    const { won, standing }: Written = yield* write(w.grant([fresh], { ended, now, seen, over }, config));
+    [seen, over] = [standing, undefined];
+    if (!won && isLease(standing)) {
       if (tries === MOST_TRIES) throw held();
-      isAbsent = standing.lease_expiry === undefined && standing.fence === undefined;
-      if (!isAbsent) yield* changeKind(asked.key, standing, config);
-      formed = undefined;
+      over = yield* changeKind(asked.key, standing, config, { withPermit: true });
+      seen = undefined;
       ended = [];
       continue;
     }
-    isAbsent = false;
-    formed = standing.formed;
     const own = w.holderOf(standing, asked.name);
     if (won) return answerOf(standing, asked, yield NOW, false);
     if (own?.s !== undefined) throw lost('broken');
@@ -42,7 +38,7 @@ export function* acquire(asked: w.Asked, config: Config): Steps<Answer> {
     } else if (own && own.e > now) return answerOf(standing, asked, yield NOW, own.i !== fresh.leaseId);
     const how = own ? undefined : w.ending(standing, asked.name);
     if (how) throw lost(how);
-    if (standing.waiters !== undefined && !config.bugs?.barging) {
+    if (standing.mark !== undefined && !config.bugs?.barging) {
       if (lineSeenEmpty || !toEnd(standing, asked, yield NOW, config)) throw held();
       if ((yield* advance(asked.key, standing, config)).end !== 'empty') throw held();
       lineSeenEmpty = true;
@@ -90,7 +86,7 @@ function* makeRoom(record: Item, asked: w.Asked, config: Config): Steps<w.Holder
     const ended = toEnd(standing, asked, now, config);
     if (!ended || ended.length <= w.MOST_ENDED) return ended;
     if (config.bugs?.evictOnce) return undefined;
-    ({ standing } = yield* write(w.end(asked.key, { ended: ended.slice(0, w.MOST_ENDED), now }, config)));
+    ({ standing } = yield* write(w.end(asked.key, { ended: ended.slice(0, w.MOST_ENDED) }, config)));
   }
   return undefined;
 }

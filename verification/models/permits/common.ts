@@ -25,7 +25,12 @@ export function answerOf(
   return { proof, fence, remaining: Math.max(0, entry.e - now), repeated, waited: 0 };
 }
 
-const usedOf = (record: Item): number => record.used ?? 0;
+/** A third-party client has the key alone. */
+export function weightInUse(record: Item, now: number, config: Config): number {
+  if (!w.isThirdParty(record)) return record.used ?? 0;
+  const until = (record.lease_expiry + 1) * config.second + (config.bugs?.noSkew ? 0 : config.skew);
+  return until > now && !config.bugs?.thirdPartyUnseen ? w.EXCLUSIVE_WEIGHT : 0;
+}
 
 /** The expired holders that have to go. @returns undefined where there is no room without them either */
 export function toEnd(record: Item, { name, room }: w.Asked, now: number, config: Config): w.Holder[] | undefined {
@@ -35,6 +40,7 @@ export function toEnd(record: Item, { name, room }: w.Asked, now: number, config
   if (own.length === 0 && w.entryOf(record, name)) return undefined; // its margin is not over
   const others = expired.filter((one) => one.name !== name).sort((one, other) => one.e - other.e);
   const ended = own;
-  for (const one of others) if (usedOf(record) - w.weightOf(ended) > room) ended.push(one);
-  return usedOf(record) - w.weightOf(ended) > room ? undefined : ended;
+  const used = weightInUse(record, now, config);
+  for (const one of others) if (used - w.weightOf(ended) > room) ended.push(one);
+  return used - w.weightOf(ended) > room ? undefined : ended;
 }

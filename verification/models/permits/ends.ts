@@ -1,7 +1,7 @@
 import { NOW, write } from '../engine/common.ts';
 import { deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Op, Steps } from '../engine/types.ts';
-import { isPool } from '../line/kinds.ts';
+import { isLease } from '../line/kinds.ts';
 import { advance } from './line.ts';
 import * as w from './writes.ts';
 
@@ -16,7 +16,7 @@ export function* release(proof: w.Proof, config: Config): Steps<boolean> {
 
 /** Each call that ends a permit gives its room to the line. A failure after that does not concern the holder. */
 function* giveToLine(key: string, standing: Item, config: Config): Steps<void> {
-  if (standing.waiters === undefined || !isPool(standing) || config.bugs?.releaseIgnoresMark) return;
+  if (standing.mark === undefined || isLease(standing) || config.bugs?.releaseIgnoresMark) return;
   yield* advance(key, standing, config);
 }
 

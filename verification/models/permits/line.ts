@@ -1,7 +1,8 @@
 import { NOW, repairLater, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Op, Steps } from '../engine/types.ts';
-import { isPool, wantsPermit } from '../line/kinds.ts';
+import { isLease, wantsPermit } from '../line/kinds.ts';
+import { weightInUse } from './common.ts';
 import * as w from './writes.ts';
 
 /** One write grants this many permits. */
@@ -14,7 +15,7 @@ interface Going extends w.Holder {
 
 export interface Advanced {
   granted: string[];
-  /** `gone`: the pool is another one, or none. */
+  /** `gone`: the key is a lease. */
   end: 'empty' | 'waits' | 'gone';
   standing: Item;
 }
@@ -27,17 +28,17 @@ interface Line {
   taskWaits: boolean;
 }
 
-/** The rows of a line by one query, the oldest first, and what the record was before it, or as a write of this call has left it. */
+/** The rows of a line by one query, the oldest first, and what the record was before it. */
 interface Reading {
   rows: Item[];
   readAt: number;
-  mark: number | undefined;
+  mark: string | undefined;
   fence: number | undefined;
   /** How many permits this call itself has ended that were granted since. */
   ended: number;
 }
 
-function* read(key: string, { waiters: mark, fence }: Item): Steps<Reading> {
+function* read(key: string, { mark, fence }: Item): Steps<Reading> {
   return { rows: yield { op: 'query', key }, readAt: yield NOW, mark, fence, ended: 0 };
 }
 
@@ -54,26 +55,23 @@ function isTrueOf(reading: Reading, record: Item, now: number, config: Config): 
 }
 
 /** Whether nobody has come since. */
-const isWholeFor = ({ mark }: Reading, { waiters }: Item, { bugs }: Config): boolean =>
-  waiters === mark || bugs?.staleLook === true;
+const isWholeFor = (reading: Reading, { mark }: Item, { bugs }: Config): boolean =>
+  mark === reading.mark || bugs?.staleLook === true;
 
-/** A write of this call has raised the mark. */
-function wrote(reading: Reading, { waiters }: Item, ended: readonly w.Holder[], config: Config): void {
-  if (!config.bugs?.endedUncounted) reading.ended += ended.filter((holder) => isLater(reading, holder)).length;
-  const isNext = reading.mark !== undefined && waiters === reading.mark + 1;
-  if (isNext || config.bugs?.markTrusted) reading.mark = waiters;
+/** A write of this call has ended permits. */
+function wrote(reading: Reading, ended: readonly w.Holder[], { bugs }: Config): void {
+  if (!bugs?.endedUncounted) reading.ended += ended.filter((holder) => isLater(reading, holder)).length;
 }
 
 /** pools.md#hand-off */
 export function* advance(key: string, record: Item, config: Config): Steps<Advanced> {
   const granted: string[] = [];
-  if (!isPool(record)) return { granted, end: 'gone', standing: record };
+  if (isLease(record)) return { granted, end: 'gone', standing: record };
   let standing = record;
   let going: Going[] = [];
   let reading = yield* read(key, record);
   for (;;) {
     if (!isTrueOf(reading, standing, yield NOW, config)) reading = yield* read(key, standing);
-    const seen: number | undefined = standing.waiters;
     going = withExpired(standing, going, (yield NOW) - (config.bugs?.noSkew ? 0 : config.skew));
     const line = yield* look(key, { record: standing, going, granted, reading }, config);
     if (!isWholeFor(reading, standing, config)) {
@@ -85,24 +83,24 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
     }
     const needed = line.others || line.heads.length > 0 ? going : going.filter(({ how }) => how !== 'expired');
     const clears = line.heads.length === 0 && !line.others;
-    if (line.heads.length === 0 && needed.length === 0 && (!clears || seen === undefined))
+    if (line.heads.length === 0 && needed.length === 0 && (!clears || standing.mark === undefined))
       return { granted, end: clears ? 'empty' : 'waits', standing };
     const now: number = yield NOW;
     const permits = line.heads.map((row) => permitOf(row, config));
     const op =
       permits.length > 0
-        ? w.grant(permits, { ended: needed, line: { seen, others: line.others }, now, formed: record.formed }, config)
-        : w.end(key, { ended: needed, ...(clears && { unmark: { seen, formed: record.formed } }), now }, config);
+        ? w.grant(permits, { ended: needed, line: { seen: standing, others: line.others }, now }, config)
+        : w.end(key, { ended: needed, unmark: clears ? standing : undefined }, config);
     const written = yield* write(op);
     standing = written.standing;
-    if (!isPool(standing) || standing.formed !== record.formed) return { granted, end: 'gone', standing };
+    if (isLease(standing)) return { granted, end: 'gone', standing };
     // A try of the SDK's own may have landed before the one that lost.
     const isOurs = permits.some(({ name, leaseId }) => w.entryOf(standing, name)?.i === leaseId);
     const won = written.won || (isOurs && !config.bugs?.ownUnseen);
     going = won ? [] : going.filter(({ name, v }) => w.entryOf(standing, name)?.v === v);
     if (!won) continue;
     if (clears) return { granted, end: 'empty', standing };
-    wrote(reading, standing, needed, config);
+    wrote(reading, needed, config);
     granted.push(...line.heads.map(({ ticket }) => ticket));
     if (line.taskWaits && line.heads.some(isCall)) yield repairLater(key, config);
     going = yield* tellAll(key, line.heads, standing, config);
@@ -136,7 +134,7 @@ interface Look {
 
 function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<Line> {
   const line: Line = { heads: [], others: false, isFull: false, taskWaits: false };
-  let used = (seen.record.used ?? 0) - w.weightOf(seen.going);
+  let used = weightInUse(seen.record, yield NOW, config) - w.weightOf(seen.going);
   for (const row of reading.rows.filter(wantsPermit)) {
     const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen, config);
     if (place === 'undecided') line.others = true;

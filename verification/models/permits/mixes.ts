@@ -487,13 +487,21 @@ export const MUTANTS: Record<string, Mutant> = {
   fenceRestarts: { what: 'fences begin at 0 where the record has gone', mixes: ['a record that vanishes'] },
   barging: { what: 'a call that does not wait takes no notice of the line' },
   headPassed: { what: 'one that fits passes the first that does not' },
-  markRestarts: {
-    what: 'the mark counts from 1 again after it went',
+  markCounts: {
+    what: 'the mark is the count of arrivals, which begins again after the mark went',
     mixes: ['a line that is seen empty in between'],
+  },
+  markStays: {
+    what: 'an arrival leaves the value of a mark that is there',
+    mixes: ['a line that is seen empty in between', 'tasks in line'],
   },
   markUnguarded: { what: 'the mark is removed whatever its value' },
   staleLook: { what: 'the mark is removed after a look at the line from before its value' },
-  markTrusted: { what: 'a call takes its look for whole after any write of its own' },
+  fenceUnseen: {
+    what: 'the line grants permits after a look from before the last grant',
+    survives: 'the entry and the memory of a request stand in for it, until the key changes its kind (keys)',
+    mixes: ['callers in line', 'tasks in line', 'callers and tasks', 'two release at once'],
+  },
   rowsTrusted: {
     what: 'the rows of a look are judged again though permits were granted since that do not stand any more',
     survives: 'in the age of a look no eight others give theirs back, so the record remembers those that did',

@@ -3,7 +3,7 @@ import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import { changeKind, leaveLine } from '../keys/change.ts';
 import * as line from '../line/claim.ts';
-import { form, isPool, wantsPermit } from '../line/kinds.ts';
+import { isLease, wantsPermit } from '../line/kinds.ts';
 import type { Lock } from '../line/lock.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { endUnnotified, giveUp } from './ends.ts';
@@ -29,7 +29,7 @@ interface Waiting {
   isGone: boolean;
 }
 
-/** @returns undefined where the record is no pool, so that the call has left the line. @throws Refused LeaseHeld with the ticket, LeaseLost */
+/** @returns undefined where the record is a lease, so that the call has left the line. @throws Refused LeaseHeld with the ticket, LeaseLost */
 export function* waitInLine(
   asked: w.Asked,
   { arrivedAt, until, before }: { arrivedAt: number; until: number; before: string | undefined },
@@ -40,7 +40,7 @@ export function* waitInLine(
   for (;;) {
     const own = yield* ownGrant(waiting, config);
     if (own) return { ...own, waited: own.waited - arrivedAt };
-    if (!isPool(waiting.record)) {
+    if (isLease(waiting.record)) {
       yield* leaveLine({ key: asked.key, ticket: waiting.ticket }, config);
       return undefined;
     }
@@ -74,9 +74,9 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
     if (!won) ticket = undefined;
   }
   const raise = function* () {
-    return yield* raiseMark(key, name, config);
+    return yield* write(w.mark(key, name, yield NOW, config));
   };
-  let early: Item | undefined;
+  let early: Written | undefined;
   if (ticket === undefined) {
     const item: Item = { ...rowOf(asked, now, until, config), keep_until: until + config.keep };
     ticket = item.ticket as string;
@@ -84,7 +84,7 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
     yield { op: 'putRow', key, item };
   }
   self.row = ticket;
-  const { won, standing } = early ?? (yield* raise());
+  const { won, standing }: Written = early ?? (yield* raise());
   if (won) self.joined?.();
   const waiting = {
     asked,
@@ -101,20 +101,9 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
   return waiting;
 }
 
-/** pools.md#join: if the record is gone, the key becomes a pool again. */
-function* raiseMark(key: string, name: string | undefined, config: Config): Steps<Written> {
-  for (;;) {
-    const marked = yield* write(w.mark(key, name, yield NOW, config));
-    if (marked.won || marked.standing.lease_expiry !== undefined) return marked;
-    const formed = yield* write(form({ key }, { now: yield NOW, isMarked: true }, config));
-    if (formed.won) return formed;
-  }
-}
-
 /** A call that ends in line passes on what is free. */
 function* handOn(asked: w.Asked, record: Item, config: Config): Steps<void> {
-  const isFree =
-    isPool(record) && record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
+  const isFree = !isLease(record) && record.mark !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
   if (isFree && !config.bugs?.lostSilently) yield* advance(asked.key, record, config);
 }
 
@@ -170,13 +159,13 @@ export function* claim(
 function* markOrAdvance(waiting: Waiting, now: number, config: Config): Steps<boolean> {
   const { asked, record } = waiting;
   const { key, name } = asked;
-  if (record.waiters === undefined) {
+  if (record.mark === undefined) {
     if (config.bugs?.unmarkedUnseen) return false;
     // The line was seen empty, so perhaps its own place is gone.
     yield* checkRow(waiting, config);
     if (waiting.isGone || w.entryOf(waiting.record, name)) return true;
-    if (waiting.record.waiters !== undefined) return false;
-    waiting.record = (yield* raiseMark(key, undefined, config)).standing;
+    if (waiting.record.mark !== undefined) return false;
+    waiting.record = (yield* write(w.mark(key, undefined, yield NOW, config))).standing;
     return true;
   }
   if (!toEnd(record, asked, now, config)) {
@@ -218,7 +207,7 @@ function* leave(waiting: Waiting, config: Config): Steps<Answer> {
   const { asked, ticket } = waiting;
   yield* checkRow(waiting, config);
   const { record } = waiting;
-  if (isPool(record) && record.waiters !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
+  if (!isLease(record) && record.mark !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
     waiting.record = (yield* advance(asked.key, record, config)).standing;
   const own = yield* ownGrant(waiting, config);
   if (own) return own;
@@ -236,19 +225,20 @@ export function* park(
   const now: number = yield NOW;
   const row: Item = { ...rowOf(asked, now, now + parkMs, config), token };
   const raise = function* (beside?: w.Holder) {
-    return yield* beside ? write(w.markBeside(beside, key, yield NOW, config)) : raiseMark(key, name, config);
+    const now: number = yield NOW;
+    return yield* write(beside ? w.markBeside(beside, key, now, config) : w.mark(key, name, now, config));
   };
-  let early: Item | undefined;
+  let early: Written | undefined;
   if (config.bugs?.markFirst) early = yield* raise();
   yield { op: 'putRow', key, item: row };
   self.row = row.ticket;
   let beside: w.Holder | undefined;
   for (;;) {
-    const { won, standing } = early ?? (yield* raise(beside));
+    const { won, standing }: Written = early ?? (yield* raise(beside));
     early = undefined;
     const own = w.holderOf(standing, name);
     if (own?.k === row.ticket) return;
-    if (!won && !isPool(standing)) {
+    if (!won && isLease(standing)) {
       yield* leaveLine({ key, ticket: row.ticket }, config);
       yield* changeKind(key, standing, config);
       return yield* park(asked, { token, parkMs }, config, self);
@@ -288,7 +278,7 @@ export function* cancel(key: string, ticket: string, config: Config): Steps<bool
     };
     const { record, entry } = yield* standing();
     if (!won || (entry && entry.c === undefined)) return false;
-    if (record.waiters !== undefined) yield* advance(key, record, config);
+    if (record.mark !== undefined) yield* advance(key, record, config);
     return true;
   }
   if ((yield* standing()).entry) return false;
@@ -297,7 +287,7 @@ export function* cancel(key: string, ticket: string, config: Config): Steps<bool
   yield deleteRow(key, ticket);
   const { record } = yield* standing();
   if (delivery !== 'delivered') return false;
-  if (record.waiters !== undefined) yield* advance(key, record, config);
+  if (record.mark !== undefined) yield* advance(key, record, config);
   return true;
 }
 
@@ -313,7 +303,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   if (rows.length === 0) return;
   let record: Item = { key, ...((yield { op: 'get', key }) as Item) };
   const isGranted = (row: Item) => w.entryOf(record, row.name)?.k === row.ticket;
-  if (!isPool(record)) return;
+  if (isLease(record)) return;
   let waiting = 0;
   for (const row of rows) {
     const now: number = yield NOW;
@@ -326,7 +316,8 @@ export function* repairPool(key: string, config: Config): Steps<void> {
     else if (isCall(row)) yield deleteOverdue(row, config);
     else yield* endTask(key, row, 'LeaseHeld');
   }
-  if (record.waiters === undefined && waiting > 0) record = (yield* raiseMark(key, undefined, config)).standing;
+  if (record.mark === undefined && waiting > 0)
+    record = (yield* write(w.mark(key, undefined, yield NOW, config))).standing;
   record = (yield* advance(key, record, config)).standing;
   if (config.bugs?.lateUntold) return;
   for (const row of (yield { op: 'query', key }) as Item[]) {

@@ -1,7 +1,7 @@
 import { Broken, type Config, type Item, type Op, type Party, type Steps, type Task } from '../engine/types.ts';
 import { World } from '../engine/world.ts';
 import { repairKey } from '../keys/repair.ts';
-import { isPool, wantsPermit } from '../line/kinds.ts';
+import { isPool, OURS, wantsPermit } from '../line/kinds.ts';
 import { acquire } from './calls.ts';
 import type { Answer } from './common.ts';
 import { type Asked, EXCLUSIVE_WEIGHT, ending, holdersOf, weightOf } from './writes.ts';
@@ -53,9 +53,13 @@ export function withPermits<B extends Base>(Worlds: B) {
     protected override onWrite(before: Item | undefined, party: Party): void {
       super.onWrite(before, party);
       const record = this.item ?? {};
-      if (before && before.formed !== record.formed) this.isRingLost = true;
+      const isSamePool = before?.used !== undefined && record.used !== undefined;
+      if (before?.used !== undefined && !isSamePool) this.isRingLost = true;
       const holders = holdersOf(record);
-      if (isPool(record) !== (record.formed !== undefined)) throw new Broken('a record of both kinds');
+      const isOfLease = record.lease_id !== undefined || record.waiters !== undefined;
+      if (isPool(record) && isOfLease) throw new Broken('a record of both kinds');
+      if (holders.length > 0 && record.lease_version !== OURS)
+        throw new Broken('permits, and third-party clients find the key free');
       if ((record.used ?? 0) !== weightOf(holders))
         throw new Broken(`${record.used} are said to be in use, and ${weightOf(holders)} are`);
       for (const { name, i, fence, e, h, k, c } of holders.sort((one, other) => one.fence - other.fence)) {
@@ -77,7 +81,7 @@ export function withPermits<B extends Base>(Worlds: B) {
         this.granted.push({ leaseId: i, fence, holder: h, requestId: name, held, ticket: k, task });
       }
       // Others came after it. A change of kind keeps no ring, and no late try gets into the next pool.
-      if (before?.formed === record.formed)
+      if (isSamePool)
         for (const name of this.released)
           if (ending(before ?? {}, name) && !ending(record, name)) this.released.delete(name);
     }

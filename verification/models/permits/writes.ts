@@ -1,5 +1,5 @@
 import type { Config, Item, Op } from '../engine/types.ts';
-import { FAR, form } from '../line/kinds.ts';
+import { FAR, IS_NO_LEASE, isStillFree, latestFence, leftovers, OURS } from '../line/kinds.ts';
 
 // Every conditional write of docs/protocols/pools.md. `config.bugs` switches one rule off.
 
@@ -76,8 +76,8 @@ export interface Grant extends Asked {
 
 /** What becomes of the mark. Absent where the request was in no line. */
 interface LineLeft {
-  /** The mark before the line was read. */
-  seen: number | undefined;
+  /** The record before the line was read. */
+  seen: Item;
   others: boolean;
 }
 
@@ -85,35 +85,79 @@ interface Granting {
   ended: readonly Holder[];
   line?: LineLeft | undefined;
   now: number;
-  /** Of the pool that was seen. Undefined for a try before any look. */
-  formed: number | undefined;
+  /** As a call outside the line has seen the record. Undefined for a try before any look. */
+  seen?: Item | undefined;
+  /** The lease that no caller has, and which the permit replaces. */
+  over?: Item | undefined;
 }
 
-/** The try was composed in the time of this pool, and of no earlier one of the key. */
-function formedBefore({ formed, line, now }: Granting, { bugs, skew }: Config): Pick<Marking, 'conditions' | 'values'> {
-  if (bugs?.kindUnnamed) return { conditions: [], values: {} };
-  const isKindEnough = formed === undefined ? bugs?.lateTry : line ? bugs?.lineUnformed : bugs?.lookUnformed;
-  const kind = { conditions: ['lease_version = :pool'], values: { ':pool': 'pool' } };
-  if (isKindEnough) return kind;
-  return formed === undefined
-    ? { conditions: ['formed < :cut'], values: { ':cut': now - (bugs?.noSkew || bugs?.cutNow ? 0 : skew) } }
-    : { conditions: ['formed = :formed'], values: { ':formed': formed } };
+type Guard = Pick<Marking, 'conditions' | 'values'>;
+const NO_GUARD: Guard = { conditions: [], values: {} };
+
+export const isThirdParty = ({ used, lease_version }: Item): boolean =>
+  used === undefined && lease_version !== undefined;
+
+const unused = ({ bugs }: Config): string =>
+  bugs?.kindUnnamed ? 'attribute_not_exists(used)' : `attribute_not_exists(used) AND ${IS_NO_LEASE}`;
+const IS_UNVERSIONED = 'attribute_not_exists(lease_version)';
+
+/** There is room, or only a mark, or a third-party client whose lease is over. */
+function hasRoom(room: number, now: number, config: Config): Guard {
+  const bugs = config.bugs ?? {};
+  const cut = now - (bugs.noSkew ? 0 : config.skew);
+  const over = bugs.thirdPartyUnseen ? '' : ` AND (${IS_UNVERSIONED} OR lease_expiry < :cutSeconds)`;
+  return {
+    conditions: [`used <= :room OR (${unused(config)}${over})`],
+    values: { ':room': room, ':cutSeconds': Math.floor(cut / config.second) },
+  };
 }
 
-/** pools.md#acquire, #take-over where `ended` is not empty, and #advance with what is left of the line. */
+/** There is room, and no grant has come since the record was seen. */
+function hasRoomAsSeen(seen: Item, room: number, config: Config): Guard {
+  const bugs = config.bugs ?? {};
+  const { fence, used, lease_version: theirs } = seen;
+  const same = fence === undefined ? 'attribute_not_exists(fence)' : 'fence = :seenFence';
+  const theirsAsSeen = theirs === undefined ? IS_UNVERSIONED : 'lease_version = :theirs';
+  return {
+    conditions: [
+      ...(bugs.fenceUnseen ? [] : [same]),
+      ...(used !== undefined ? ['used <= :room'] : [unused(config), ...(bugs.thirdPartyUnseen ? [] : [theirsAsSeen])]),
+    ],
+    values: {
+      ...(used !== undefined ? { ':room': room } : { ':theirs': theirs }),
+      ':seenFence': fence,
+    },
+  };
+}
+
+function roomFor(room: number, { line, over, now }: Granting, config: Config): Guard {
+  if (line) return hasRoomAsSeen(line.seen, room, config);
+  if (!over) return hasRoom(room, now, config);
+  const { condition, values } = isStillFree(over, config);
+  return { conditions: condition ? [condition] : [], values };
+}
+
+/** The fence of a key that has been a lease in the meantime is higher. The line names the fence that it saw. */
+function isFenceBelow({ line, over, seen, now }: Granting, config: Config): Guard {
+  if (line || config.bugs?.lateTry) return NO_GUARD;
+  const most = latestFence((over ?? seen)?.fence, now, config);
+  return { conditions: ['attribute_not_exists(fence) OR fence < :most'], values: { ':most': most } };
+}
+
+/** pools.md#acquire, #take-over where `ended` is not empty, and #hand-off with what is left of the line. */
 export function grant(permits: readonly Grant[], granting: Granting, config: Config): Op {
-  const { ended, line, now } = granting;
+  const { ended, line, over, now } = granting;
   const bugs = config.bugs ?? {};
   const freed = weightOf(ended);
   const weight = permits.reduce((sum, one) => sum + one.weight, 0);
   const longest = Math.max(...permits.map(({ ttl }) => ttl));
   const names: Record<string, string> = {};
-  const values: Item = { ':zero': 0, ':weight': weight - freed, ':ttl': ttlAt(now, config, longest) };
-  values[':first'] = bugs.fenceRestarts ? 0 : now;
+  const values: Item = { ':zero': 0, ':weight': weight - freed, ':ttl': ttlAt(now, config, longest), ':ours': OURS };
+  values[':first'] = bugs.fenceRestarts ? 0 : now - 1;
   const fence = 'if_not_exists(fence, :first)';
   const sets: string[] = [];
-  const kind = formedBefore(granting, config);
-  const conditions: string[] = [...kind.conditions];
+  const below = isFenceBelow(granting, config);
+  const conditions: string[] = [...below.conditions];
   for (const [n, { name, leaseId, version, holder, ttl, weight: w, ticket, claimTtl }] of permits.entries()) {
     Object.assign(names, { [`#g${n}`]: `h:${name}`, [`#n${n}`]: `f:${name}` });
     const entry: Item = { i: leaseId, v: version, h: holder, e: now + ttl, b: now, t: ttl, w, a: now };
@@ -130,34 +174,27 @@ export function grant(permits: readonly Grant[], granting: Granting, config: Con
   sets.push(
     `fence = ${fence} + :n${permits.length - 1}`,
     'used = if_not_exists(used, :zero) + :weight',
+    'lease_version = :ours',
     'lease_expiry = :ttl',
   );
+  let room = NO_GUARD;
   if (bugs.limitEquality) {
     conditions.push('attribute_not_exists(used) OR used <> :limit');
     values[':limit'] = permits[0]?.limit;
-  } else if (!bugs.countIgnored) {
-    conditions.push('attribute_not_exists(used) OR used <= :room');
-    values[':room'] = tightest(permits) + freed;
-  }
+  } else if (!bugs.countIgnored) room = roomFor(tightest(permits) + freed, granting, config);
   const gone = removal(ended, permits);
   if (!bugs.evictUnguarded) {
     conditions.push(...gone.conditions);
     Object.assign(values, gone.values);
   }
   const mark = markAfter(line, config);
+  const guard = [...conditions, ...room.conditions, ...mark.conditions];
   return update(permits[0]?.key ?? '', {
-    update: `SET ${[...sets, ...mark.set].join(', ')}${removing([...gone.removed, ...mark.remove])}`,
-    condition:
-      [...conditions, ...mark.conditions].length > 0 ? conjoined([...conditions, ...mark.conditions]) : undefined,
+    update: `SET ${[...sets, ...mark.set].join(', ')}${removing([...gone.removed, ...mark.remove, ...leftovers(over ?? {})])}`,
+    condition: guard.length > 0 ? conjoined(guard) : undefined,
     names: { ...names, ...gone.names },
-    values: { ...values, ...kind.values, ...mark.values },
+    values: { ...values, ...below.values, ...room.values, ...mark.values },
   });
-}
-
-/** kinds.md#change, with the first permit of a key that has no record */
-export function formWith({ key, name, leaseId, version, holder, ttl, weight }: Grant, now: number, config: Config): Op {
-  const entry: Item = { i: leaseId, v: version, h: holder, e: now + ttl, b: now, t: ttl, w: weight, a: now };
-  return form({ key }, { now, first: { name, entry } }, config);
 }
 
 /** Each comes in after those before it. */
@@ -170,12 +207,6 @@ function tightest(permits: readonly Grant[]): number {
   return least;
 }
 
-/** The mark before the line was read, which is empty, and the pool that it was on. */
-interface LineSeen {
-  seen: number | undefined;
-  formed: number;
-}
-
 interface Marking {
   set: string[];
   remove: string[];
@@ -183,23 +214,34 @@ interface Marking {
   values: Item;
 }
 
-/** No value of the mark comes twice. */
-function raised({ bugs }: Config): Marking {
-  const next = `if_not_exists(${bugs?.markRestarts ? 'waiters' : 'seq'}, :zero) + :one`;
-  return { set: [`waiters = ${next}`, `seq = ${next}`], remove: [], conditions: [], values: { ':zero': 0, ':one': 1 } };
+/** The value is new with each arrival, beside their count. */
+function marking({ bugs, uuid }: Config): Pick<Marking, 'set' | 'values'> {
+  const count = 'if_not_exists(arrivals, :zero) + :one';
+  const value = bugs?.markCounts ? count : bugs?.markStays ? 'if_not_exists(mark, :mark)' : ':mark';
+  return { set: [`mark = ${value}`, `arrivals = ${count}`], values: { ':mark': uuid(), ':zero': 0, ':one': 1 } };
 }
+
+/** A mark that a third-party client or TTL has removed is put back. */
+function keptMark({ mark }: Item, { uuid }: Config): Marking {
+  const none = { set: [], remove: [], conditions: [], values: {} };
+  return mark === undefined
+    ? { ...none, set: ['mark = if_not_exists(mark, :mark)'], values: { ':mark': uuid() } }
+    : none;
+}
+
+const MARK = ['mark', 'arrivals'];
 
 function markAfter(line: LineLeft | undefined, config: Config): Marking {
   const none = { set: [], remove: [], conditions: [], values: {} };
-  if (!line) return config.bugs?.barging ? none : { ...none, conditions: ['attribute_not_exists(waiters)'] };
-  return line.others ? raised(config) : { ...none, remove: ['waiters'], ...unchanged(line.seen, config) };
+  if (!line) return config.bugs?.barging ? none : { ...none, conditions: ['attribute_not_exists(mark)'] };
+  return line.others ? keptMark(line.seen, config) : { ...none, remove: MARK, ...markUnchanged(line.seen, config) };
 }
 
-function unchanged(seen: number | undefined, { bugs }: Config): Pick<Marking, 'conditions' | 'values'> {
-  if (bugs?.markUnguarded) return { conditions: [], values: {} };
-  return seen === undefined
-    ? { conditions: ['attribute_not_exists(waiters)'], values: {} }
-    : { conditions: ['waiters = :waiters'], values: { ':waiters': seen } };
+function markUnchanged({ mark }: Item, { bugs }: Config): Guard {
+  if (bugs?.markUnguarded) return NO_GUARD;
+  return mark === undefined
+    ? { conditions: ['attribute_not_exists(mark)'], values: {} }
+    : { conditions: ['mark = :seenMark'], values: { ':seenMark': mark } };
 }
 
 const removing = (names: readonly string[]): string => (names.length > 0 ? ` REMOVE ${names.join(', ')}` : '');
@@ -221,32 +263,27 @@ function removal(ended: readonly Holder[], except: readonly { name: string }[] =
 }
 
 /**
- * pools.md#take-over, where more have expired than one write can end, and #advance where nobody comes in.
+ * pools.md#take-over, where more have expired than one write can end, and #hand-off where nobody comes in.
+ * @param unmark the record before the line was read, which is empty
  */
 export function end(
   key: string,
-  { ended, unmark, now }: { ended: readonly Holder[]; unmark?: LineSeen; now: number },
+  { ended, unmark }: { ended: readonly Holder[]; unmark?: Item | undefined },
   config: Config,
 ): Op {
   const { names, values, conditions, removed } = removal(ended);
-  const mark = unmark && unchanged(unmark.seen, config);
-  const all = [...(config.bugs?.endUnguarded ? ['lease_version = :pool'] : conditions), ...(mark?.conditions ?? [])];
-  if (unmark && !config.bugs?.clearUnformed) {
-    all.push('formed = :formed');
-    values[':formed'] = unmark.formed;
-  }
+  const mark = unmark && markUnchanged(unmark, config);
+  const isEnding = ended.length > 0;
+  const all = [
+    ...(isEnding ? ['attribute_exists(used)', ...(config.bugs?.endUnguarded ? [] : conditions)] : []),
+    ...(mark?.conditions ?? []),
+  ];
+  const set = isEnding ? 'SET used = used - :freed' : '';
   return update(key, {
-    update: `SET used = if_not_exists(used, :zero) - :freed, lease_expiry = :ttl${removing([...removed, ...(unmark ? ['waiters'] : [])])}`,
+    update: `${set}${removing([...removed, ...(unmark ? MARK : [])])}`,
     condition: all.length > 0 ? conjoined(all) : undefined,
     names,
-    values: {
-      ...values,
-      ...mark?.values,
-      ':pool': 'pool',
-      ':zero': 0,
-      ':freed': weightOf(ended),
-      ':ttl': ttlAt(now, config),
-    },
+    values: { ...values, ...mark?.values, ':freed': weightOf(ended) },
   });
 }
 
@@ -258,26 +295,27 @@ const isNewTo = (name: string) => ({
 
 /** pools.md#join: the ticket first, then this. A call that puts back a mark that is missing gives no name. */
 export function mark(key: string, name: string | undefined, now: number, config: Config): Op {
-  const { set, values } = raised(config);
-  const own = name === undefined ? { condition: 'attribute_not_exists(waiters)' } : isNewTo(name);
-  const kind = config.bugs?.markOfAnyKind ? [] : ['lease_version = :pool'];
-  const guard = { ...own, condition: conjoined([...kind, own.condition]) };
-  const given = 'values' in guard ? guard.values : {};
-  return update(key, {
-    update: `SET ${[...set, 'lease_expiry = :ttl'].join(', ')}`,
-    ...guard,
-    values: { ...values, ...given, ':pool': 'pool', ':ttl': ttlAt(now, config) },
-  });
+  return marked(key, name === undefined ? { condition: 'attribute_not_exists(mark)' } : isNewTo(name), now, config);
 }
 
 /** The mark of a task whose own permit is over, and still there. */
-export function markBeside({ name, v }: Holder, key: string, now: number, config: Config): Op {
-  const { set, values } = raised(config);
+export const markBeside = ({ name, v }: Holder, key: string, now: number, config: Config): Op =>
+  marked(key, { condition: '#h.v = :seen', names: { '#h': `h:${name}` }, values: { ':seen': v } }, now, config);
+
+/** It needs no record, and leaves the expiry of a third-party client alone. */
+function marked(
+  key: string,
+  guard: { condition: string; names?: Record<string, string>; values?: Item },
+  now: number,
+  config: Config,
+): Op {
+  const { set, values } = marking(config);
+  const kind = config.bugs?.markOfAnyKind ? [] : [IS_NO_LEASE];
   return update(key, {
-    update: `SET ${[...set, 'lease_expiry = :ttl'].join(', ')}`,
-    condition: '#h.v = :seen',
-    names: { '#h': `h:${name}` },
-    values: { ...values, ':seen': v, ':ttl': ttlAt(now, config) },
+    update: `SET ${[...set, 'lease_expiry = if_not_exists(lease_expiry, :retention)'].join(', ')}`,
+    ...guard,
+    condition: conjoined([...kind, guard.condition]),
+    values: { ...values, ...guard.values, ':retention': now + config.retention },
   });
 }
 
