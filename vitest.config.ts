@@ -1,12 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { seededRandom, testSeed } from './test/support/chance/seed.ts';
 
 /** What plays random rounds, or has parts that are left out of `npm test`: `npm run test:races` plays all of it. */
 const playsInFull = (file: string) =>
   file.endsWith('.test.ts') &&
   (file.endsWith(ONLY_IN_FULL) || /(support\/time\/rounds|line\/suite)\.ts'/.test(readFileSync(file, 'utf8')));
 const ONLY_IN_FULL = '.full.test.ts';
+
+/**
+ * Of a full run that plays a part of the rounds (SHARE, in .ci/run): half of the files without rounds, which the seed chooses. `npm test` has just
+ * played what most of them have.
+ */
+function inPart(all: string[]): string[] {
+  const random = seededRandom(testSeed());
+  return all.filter((file) => random() < 0.5 || /\brounds\(|line\/suite/.test(readFileSync(file, 'utf8')));
+}
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).map((file) => join('test', file));
 
 /** About what `npm run release` writes, which takes a minute of computing: `npm run test:release` plays them. */
@@ -26,13 +36,10 @@ const usual = [
 ];
 
 function suites() {
-  if (process.env.RACES === 'full')
-    return [
-      suite(
-        'races',
-        files.filter((file) => playsInFull(file) && !file.endsWith(OF_RELEASE)),
-      ),
-    ];
+  if (process.env.RACES === 'full') {
+    const inFull = files.filter((file) => playsInFull(file) && !file.endsWith(OF_RELEASE)).sort();
+    return [suite('races', Number(process.env.SHARE ?? 1) < 1 ? inPart(inFull) : inFull)];
+  }
   return process.env.RELEASE === 'full' ? [suite('release', [`test/**/*${OF_RELEASE}`])] : usual;
 }
 
