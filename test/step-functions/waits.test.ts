@@ -15,6 +15,8 @@ beforeEach(() => {
   vi.useFakeTimers({ now: ENTERED_AT });
 });
 afterEach(() => {
+  // First, because a spy puts back what it found: the timers of the test.
+  vi.restoreAllMocks();
   vi.useRealTimers();
 });
 
