@@ -20,7 +20,8 @@ export async function bundlePage(options: MinifyOptions = {}): Promise<PageFiles
     transform: { target: 'es2023' },
     logLevel: 'warn',
     plugins: [withoutHtm, withoutClasses],
-    ...{ write: false, output: { format: 'esm', codeSplitting: false } },
+    write: false,
+    output: { format: 'esm', codeSplitting: false },
   });
   const { code } = await minify('page.js', compileTemplates(output[0].code), { module: true, ...options });
   return { script: code, style: await style(), inputs: [...inputsOf(output).keys()] };

@@ -293,6 +293,6 @@ async function release(kept: Kept, timeoutMs: number): Promise<boolean> {
       beating.then(resolve);
       return core.by.after(halfMs, resolve);
     });
-  const leftMs = Math.max(halfMs, timeoutMs - since(core.by, startedAt));
-  return once ? once.end({ key, leaseId }, leftMs) : giveBack(core, { key, leaseId }, leftMs);
+  const restMs = Math.max(halfMs, timeoutMs - since(core.by, startedAt));
+  return once ? once.end({ key, leaseId }, restMs) : giveBack(core, { key, leaseId }, restMs);
 }

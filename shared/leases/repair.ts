@@ -3,7 +3,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { endUnnotified } from '../line/notify.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { successorOf } from '../line/repair/unnotified-grant.ts';
+import { mayBeUnnotified, successorOf } from '../line/repair/unnotified-grant.ts';
 import {
   deleteWaiter,
   getWaiter,
@@ -181,10 +181,10 @@ async function notify(
     repaired.unanswered++;
     return current;
   }
-  // A heartbeat, or an answer to a later task of the request, shows that somebody knows of the grant.
-  const isKnown = current.answeredAt !== undefined || current.heartbeatAt !== current.acquiredAt;
-  const mayBeUnnotified = outcome === 'gone' && isBound(current) && !isKnown;
-  const noted = mayBeUnnotified ? await noteUnnotified(dependencies, current, call) : current;
+  const noted =
+    outcome === 'gone' && isBound(current) && mayBeUnnotified(current)
+      ? await noteUnnotified(dependencies, current, call)
+      : current;
   await deleteWaiter(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;
   // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the lease.

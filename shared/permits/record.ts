@@ -102,7 +102,7 @@ export interface PoolRecord {
   /** When a call last asked about the executions of holders, and the lowest fence of the last execution that it asked about. */
   lookedAt: number | undefined;
   lookedTo: number | undefined;
-  /** A hint: how many of the arrivals have left the line. Below zero without the mark: so many callers may come back. */
+  /** A hint: how many of the arrivals have left the line. Without the mark, minus the number of callers that may come back. */
   lineOut: number | undefined;
   /** A hint: until when the callers that were in line when the mark was removed may come back. */
   lineUntil: number | undefined;

@@ -4,7 +4,7 @@ import { endUnnotified } from '../line/notify.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { successorOf } from '../line/repair/unnotified-grant.ts';
+import { mayBeUnnotified, successorOf } from '../line/repair/unnotified-grant.ts';
 import { deleteWaiter, isTask, readWaiters, stayingOf, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { isStill, isUnmarked } from './conditions.ts';
@@ -113,9 +113,7 @@ async function notify(
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome === 'delivered') repaired.told++;
   const now = entryOf(current, entry.name);
-  // A heartbeat, or an answer to a later task of the request, shows that somebody knows of the permit.
-  const isKnown = now?.answeredAt !== undefined || now?.beatAt !== now?.acquiredAt;
-  if (outcome === 'gone' && now && isBound(now) && !isKnown)
+  if (outcome === 'gone' && now && isBound(now) && mayBeUnnotified({ ...now, heartbeatAt: now.beatAt }))
     await noteUnnotified(dependencies, { key: record.key, entry: now }, call);
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the permit.

@@ -328,7 +328,7 @@ it('a signal that would open the debugger of Node ends a verb that does not pass
 });
 
 it('a debugger that Node has opened before the command could listen is closed, and the signal counts', async () => {
-  // As early as a signal can be, and Node has answered it before any line of the command runs.
+  // No signal can come earlier: Node answers this one before the command has run a line.
   const early = join(cli.folder, 'early.cjs');
   await writeFile(
     early,

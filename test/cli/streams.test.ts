@@ -167,7 +167,7 @@ describe('credentials that no request can have', () => {
 
 const REFUSED = 'holdfast: the connection failed: connect ECONNREFUSED 127.0.0.1:1 (http://127.0.0.1:1) [Unreachable]';
 
-describe('where nobody listens', () => {
+describe('if nobody listens', () => {
   it.each([['status'], ['run', 'k', '--', 'true']])(
     'the command %s says once that it retries',
     async (verb, ...args) => {

@@ -366,15 +366,17 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     const note = (step: string) => async () => void steps.push(`${name} ${step} ${await lambda.holds('nightly')}`);
     return { before: note('before'), after: note('after'), onError: note('onError') };
   };
+  /** The lease, with a middleware before it and another behind it. */
+  const between = (lambda: FakeLambda, steps: unknown[]) =>
+    middy()
+      .use(noting(lambda, 'outer', steps))
+      .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly' }))
+      .use(noting(lambda, 'inner', steps));
 
   it('middyLease acquires after the middlewares before it, and releases after those behind it', async () => {
     const lambda = new FakeLambda();
     const steps: unknown[] = [];
-    const handler = middy()
-      .use(noting(lambda, 'outer', steps))
-      .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly' }))
-      .use(noting(lambda, 'inner', steps))
-      .handler(async () => 'done');
+    const handler = between(lambda, steps).handler(async () => 'done');
     expect(await lambda.invoke(handler as never, {})).toEqual({ value: 'done' });
     expect(steps).toEqual(['outer before false', 'inner before true', 'inner after true', 'outer after false']);
   });
@@ -382,13 +384,9 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
   it('middyLease releases after onError of the middlewares behind it, and the error goes on', async () => {
     const lambda = new FakeLambda();
     const steps: unknown[] = [];
-    const handler = middy()
-      .use(noting(lambda, 'outer', steps))
-      .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly' }))
-      .use(noting(lambda, 'inner', steps))
-      .handler(async () => {
-        throw new Error('mine');
-      });
+    const handler = between(lambda, steps).handler(async () => {
+      throw new Error('mine');
+    });
     expect(await lambda.invoke(handler as never, {})).toMatchObject({ error: { message: 'mine' } });
     expect(steps).toEqual(['outer before false', 'inner before true', 'inner onError true', 'outer onError false']);
   });

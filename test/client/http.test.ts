@@ -1,4 +1,3 @@
-import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SignatureV4 } from '@smithy/signature-v4';
 import fc from 'fast-check';
@@ -7,6 +6,7 @@ import { Holdfast } from '../../client/src/index.ts';
 import { queryOf } from '../../client/src/query.ts';
 import { signed } from '../../client/src/sigv4.ts';
 import { type Listening, listen } from '../../local/listen.ts';
+import { Sha256 } from '../../shared/aws/sha256.ts';
 import { testSeed } from '../support/chance/seed.ts';
 import { anyText } from '../support/chance/text.ts';
 import { rounds } from '../support/time/rounds.ts';
@@ -123,18 +123,6 @@ it('the client takes a problem of another service for no problem of Holdfast', a
   answer = says(500, '{"type":"about:blank","code":"LeaseHeld","detail":"x"}');
   expect(await read()).toMatchObject({ code: 'Unreachable', status: 500 });
 });
-
-class Sha256 {
-  #hash;
-  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', secret as never);
-  }
-  update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.#hash.update(data as never);
-  }
-  digest = async () => new Uint8Array(this.#hash.digest());
-  reset(): void {}
-}
 
 const text = anyText({ minLength: 1, maxLength: 12 });
 const segment = text.filter((value) => !/^\.{1,2}$/.test(value));

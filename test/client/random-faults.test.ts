@@ -75,7 +75,7 @@ it('no lease is held past its true end, whatever happens to clocks, answers and 
         if (!beat) continue;
         by.block(one.toWrite);
         pass();
-        // The service extends an expired lease too, as long as nobody took it.
+        // The service also extends an expired lease that nobody has taken.
         const answer = grant(beat.payload);
         by.block(one.toAnswer);
         if (one.lost) beat.fail('Unreachable');
@@ -140,7 +140,7 @@ class OneLease {
     }
   }
 
-  /** Ends the wait or the grant of a request that has arrived, and knows nothing of one that has not. */
+  /** Ends the wait or the grant of a request. @returns false if the request has not arrived yet */
   withdraw(id: string): boolean {
     const known = this.#waiting.has(id) || this.holder === id;
     if (known) this.#withdrawn.add(id);

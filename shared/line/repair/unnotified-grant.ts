@@ -5,6 +5,19 @@ import type { Kind } from '../kind.ts';
 import { canNotify } from '../message.ts';
 import { isOverdue, isTask, readWaiters, type WaitingTask } from '../waiters.ts';
 
+interface Times {
+  acquiredAt?: number | undefined;
+  heartbeatAt?: number | undefined;
+  answeredAt?: number | undefined;
+}
+
+/**
+ * Whether perhaps nobody was notified of a bound grant whose task is gone. Its holder knows of a grant that has had a heartbeat, or that a later task of
+ * the request has received. Messages do not move the times of a bound grant.
+ */
+export const mayBeUnnotified = ({ acquiredAt, heartbeatAt, answeredAt }: Times): boolean =>
+  answeredAt === undefined && heartbeatAt === acquiredAt;
+
 /**
  * The next task in line that may receive a bound grant whose own task is gone (docs/protocols/bound.md#a-grant-that-reached-no-task): a bound task of the same
  * execution. All other waiters wait for the end of the execution.
