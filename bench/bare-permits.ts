@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
-import { OURS } from '../shared/line/kind.ts';
 import {
-  hasNoEntry,
+  hasNoSharedEntry,
   hasRoom,
   isFenceBelow,
   isNotRemembered,
@@ -13,7 +12,7 @@ import {
   wasNotFreedAfter,
 } from '../shared/permits/conditions.ts';
 import { FREED } from '../shared/permits/freed.ts';
-import { leaseIdOf, proofOf, requestName } from '../shared/permits/identity.ts';
+import { leaseIdOf, OURS, proofOf, requestName } from '../shared/permits/identity.ts';
 import { entryItem } from '../shared/permits/record.ts';
 import { remember } from '../shared/permits/ring.ts';
 
@@ -36,30 +35,34 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
       TableName: table,
       Key: { key: { S: key } },
       UpdateExpression:
-        'SET #g0 = :g0, #n0 = if_not_exists(#fence, :first) + :n0, #fence = if_not_exists(#fence, :first) + :n0, #used = if_not_exists(#used, :zero) + :weight, #lease_version = :ours, #limit_before = if_not_exists(#last_limit, :limit), #last_limit = :limit, #limit_by = :limit_by, #lease_expiry = :lease_expiry',
+        'SET lease_version = :ours, #g0 = :g0, #n0 = if_not_exists(fence, :first) + :n0, fence = if_not_exists(fence, :first) + :n0, used = if_not_exists(used, :zero) + :weight, limit_before = if_not_exists(last_limit, :limit), last_limit = :limit, limit_by = :limit_by, lease_expiry = :lease_expiry REMOVE execution, h',
       ...conditionFields(
         all(
+          isUnmarked,
           hasRoom(LIMIT - 1, now - 500),
           isFenceBelow(now + 1500),
           wasNotFreedAfter(now + 500),
           isNotRemembered(name),
-          hasNoEntry(name, 0),
-          isUnmarked,
+          hasNoSharedEntry(name),
         ),
         {
           names: {
             '#n0': `f${name}`,
-            '#fence': 'fence',
-            '#lease_version': 'lease_version',
-            '#limit_before': 'limit_before',
-            '#last_limit': 'last_limit',
-            '#limit_by': 'limit_by',
-            '#lease_expiry': 'lease_expiry',
           },
           values: {
-            ':g0': entryItem({ id, version, holder, expiresAt: now + ttlMs, ttlMs, acquiredAt: now, weight: 1 }),
+            ':g0': entryItem({
+              name,
+              path: `h${name}`,
+              id,
+              version,
+              holder,
+              expiresAt: now + ttlMs,
+              ttlMs,
+              acquiredAt: now,
+              weight: 1,
+            }),
             ':n0': integer(1),
-            ':first': integer(now),
+            ':first': integer(now - 1),
             ':zero': integer(0),
             ':weight': integer(1),
             ':ours': { S: OURS },
@@ -73,28 +76,23 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
   );
-  return leaseIdOf({ name, id });
+  return leaseIdOf({ name, path: `h${name}`, id });
 }
 
 export async function release(key: string, leaseId: string): Promise<void> {
   const proof = proofOf(leaseId);
   if (!proof) throw new Error(`${leaseId} is no lease id of a permit`);
   const { name } = proof;
-  const { set, names, values } = remember(name);
+  const { set, values } = remember(name);
   const now = Date.now();
   await client.send(
     new UpdateItemCommand({
       TableName: table,
       Key: { key: { S: key } },
-      UpdateExpression: `SET #used = #used - #h.w, #turn_ms = :now - #h.a, ${[...FREED.set, ...set].join(', ')}, #lease_expiry = :lease_expiry REMOVE #h, #f`,
+      UpdateExpression: `SET used = used - #h.w, turn_ms = :now - #h.a, ${[...FREED.set, ...set].join(', ')}, lease_expiry = :lease_expiry REMOVE #h, #f`,
       ...conditionFields(isOf(proof), {
         names: {
-          ...names,
           '#f': `f${name}`,
-          '#used': 'used',
-          '#turn_ms': 'turn_ms',
-          ...FREED.names,
-          '#lease_expiry': 'lease_expiry',
         },
         values: { ...values, ':now': integer(now), ':lease_expiry': ttlAt(now) },
       }),

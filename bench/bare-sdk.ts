@@ -1,66 +1,74 @@
 import { randomUUID } from 'node:crypto';
-import { DynamoDBClient, PutItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../shared/aws/attributes.ts';
-import { all, any, conditionFields } from '../shared/aws/condition.ts';
+import { all, conditionFields } from '../shared/aws/condition.ts';
+import { endAlone, secondsOf } from '../shared/permits/alone.ts';
 import {
   beatBefore,
-  countsUntil,
-  hasLeaseId,
+  entryAt,
   hasNoEndMark,
-  isBelow,
-  isClaimed,
-  isExpired,
-  isFreeFor,
-  isHeld,
-  isLease,
-  isNotEndingFor,
+  isFenceBelow,
+  isNotRemembered,
+  isOf,
+  isToBeHadAlone,
   isUnmarked,
-  wasNotReleasedAfter,
-} from '../shared/leases/conditions.ts';
-import { grantItem } from '../shared/leases/grant.ts';
+  wasNotFreedAfter,
+} from '../shared/permits/conditions.ts';
+import { ALONE, leaseIdOf, OURS, type Proof, proofOf, requestName } from '../shared/permits/identity.ts';
+import { EXCLUSIVE_WEIGHT } from '../shared/permits/modes.ts';
+import { entryItem } from '../shared/permits/record.ts';
 
 /** What one would write without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
 const table = process.env.LEASES_TABLE;
+const holder = 'bench';
+const ttlMs = 60_000;
 
 /** @returns the lease id */
 export async function acquire(key: string): Promise<string> {
-  const now = Date.now();
-  const [leaseId, requestId] = [randomUUID(), randomUUID()];
-  const holder = 'bench';
-  const grant = { key, leaseId, version: randomUUID(), ttlSeconds: 60, holder, requestId, fence: now, acquiredAt: now };
-  await client.send(
-    new PutItemCommand({
-      TableName: table,
-      Item: grantItem(grant),
-      ...conditionFields(
-        all(
-          isLease,
-          isUnmarked,
-          countsUntil(now, {}),
-          any(isFreeFor(grant), all(isExpired(now - 500), isClaimed, isNotEndingFor(grant))),
-          isBelow(now),
-          wasNotReleasedAfter(now + 500),
-        ),
-      ),
-      ReturnValues: 'ALL_OLD',
-      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-    }),
-  );
-  return leaseId;
-}
-
-export async function release(key: string, leaseId: string): Promise<void> {
-  const now = Date.now();
+  const acquiredAt = Date.now();
+  const proof = { name: requestName({ holder, requestId: randomUUID() }), path: ALONE, id: randomUUID() };
+  const [expiresAt, weight] = [acquiredAt + ttlMs, EXCLUSIVE_WEIGHT];
   await client.send(
     new UpdateItemCommand({
       TableName: table,
       Key: { key: text(key) },
       UpdateExpression:
-        'SET released_at = :now, lease_expiry = :retention REMOVE lease_version, expires_at, execution, target, grace_ms, ended_execution, heartbeat_at',
-      ...conditionFields(all(hasLeaseId(leaseId), isHeld, isUnmarked), {
-        values: { ':now': integer(now), ':retention': integer(Math.ceil(now / 1000) + 3600) },
-      }),
+        'SET lease_version = :ours, #g0 = :g0, fence = :fence, used = :used, lease_expiry = :lease_expiry REMOVE execution',
+      ...conditionFields(
+        all(
+          isUnmarked,
+          isToBeHadAlone(acquiredAt - 500),
+          isFenceBelow(acquiredAt),
+          wasNotFreedAfter(acquiredAt + 500),
+          isNotRemembered(proof.name),
+        ),
+        {
+          names: { '#g0': ALONE },
+          values: {
+            ':g0': entryItem({ ...proof, version: randomUUID(), holder, expiresAt, ttlMs, acquiredAt, weight }),
+            ...{ ':ours': text(OURS), ':fence': integer(acquiredAt), ':used': integer(weight) },
+            ':lease_expiry': secondsOf(expiresAt),
+          },
+        },
+      ),
+      ReturnValues: 'ALL_OLD',
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    }),
+  );
+  return leaseIdOf(proof);
+}
+
+export async function release(key: string, leaseId: string): Promise<void> {
+  const proof = proven(leaseId);
+  const now = Date.now();
+  const end = endAlone({ fenceRetentionSeconds: 3600 }, { key, entry: proof, how: 'released', now });
+  await client.send(
+    new UpdateItemCommand({
+      TableName: table,
+      Key: { key: text(key) },
+      UpdateExpression: `SET used = used - #h.w, ${end.set.join(', ')} REMOVE ${end.remove.join(', ')}`,
+      ...conditionFields(all(isOf(proof), isUnmarked), { names: end.names, values: end.values }),
       ReturnValues: 'NONE',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
@@ -72,10 +80,10 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
   const update = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
-    UpdateExpression:
-      'SET lease_version = :version, heartbeat_at = :now, expires_at = :now + ttl_ms, lease_expiry = :seconds + ttl_seconds',
-    ...conditionFields(all(hasLeaseId(leaseId), isHeld, hasNoEndMark, beatBefore(now)), {
-      values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': integer(Math.ceil(now / 1000)) },
+    UpdateExpression: 'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = :seconds + #h.u',
+    ...conditionFields(all(isOf(proven(leaseId)), hasNoEndMark(ALONE), beatBefore(ALONE, now)), {
+      names: entryAt(ALONE),
+      values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsOf(now) },
     }),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
@@ -83,4 +91,10 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
   await client.send(update).catch((error: Error) => {
     if (error.name !== 'ConditionalCheckFailedException') throw error; // two beats in one millisecond
   });
+}
+
+function proven(leaseId: string): Proof {
+  const proof = proofOf(leaseId);
+  if (!proof) throw new Error(`${leaseId} is no lease id of an exclusive grant`);
+  return proof;
 }

@@ -1,7 +1,7 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { preparedFunction } from './functions.ts';
 import { type Contestant, keysOf, playPairs, type Samples } from './pairs.ts';
-import { emptyPool, seed } from './seed.ts';
+import { freeKey, seed } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 /** A call never runs the compiled code of another one's SDK: functions do not share theirs either. */
@@ -13,7 +13,7 @@ export interface Bundles {
 export interface OverheadTask {
   /** What acquire is asked for beside a lease. */
   terms: { limit?: number };
-  /** Of bare-sdk.ts and leases.domain.ts, or of what does the same for permits. */
+  /** Of bare-sdk.ts, or of what does the same for permits, and of locks.domain.ts. */
   bareSdk: Bundles;
   domain: Bundles;
   repetitions: number;
@@ -29,7 +29,7 @@ export type OverheadResult = Record<Name, Samples>[];
 
 const task = await receiveTask<OverheadTask>();
 type Bare = typeof import('./bare-sdk.ts');
-type Domain = typeof import('./leases.domain.ts');
+type Domain = typeof import('./locks.domain.ts');
 const bare: Pick<Bare, 'acquire' | 'release'> = {
   acquire: ((await import(task.bareSdk.acquire)) as Bare).acquire,
   release: ((await import(task.bareSdk.release)) as Bare).release,
@@ -70,6 +70,6 @@ for (let repetition = 1; repetition <= task.repetitions; repetition++) {
 sendResult(result);
 
 async function formPools(keys: string[]): Promise<void> {
-  const item = (at: number) => emptyPool(keys[at] ?? '');
+  const item = (at: number) => freeKey(keys[at] ?? '');
   await seed(new DynamoDBClient({}), { table: process.env.LEASES_TABLE ?? '', count: keys.length, item });
 }

@@ -42,7 +42,7 @@ interface Compared {
   cores?: number;
 }
 
-const LEASES: Compared = { bareSdk: 'bare-sdk.ts', domain: 'leases.domain.ts', terms: {} };
+const LEASES: Compared = { bareSdk: 'bare-sdk.ts', domain: 'locks.domain.ts', terms: {} };
 
 export async function compare(options: Options, { bareSdk, domain, terms, cores }: Compared): Promise<OverheadResult> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));

@@ -18,7 +18,7 @@ const cost: Measurement = {
   method:
     'the bare SDK, the domain functions and API Gateway events into dist/, each sending the same two UpdateItems for a permit of eight that nobody else holds; each call in a bundle of its own; one process, one emulator, blocks of ten pairs in random order; ratios are of the medians. Requests and units are those that the emulator reports, of holders with names of ten letters and without data',
   run: async (options) => {
-    const compared = { bareSdk: 'bare-permits.ts', domain: 'permits.domain.ts', terms: { limit: LIMIT } };
+    const compared = { bareSdk: 'bare-permits.ts', domain: 'locks.domain.ts', terms: { limit: LIMIT } };
     return [
       ...overheadFigures(await compare(options, compared), { middle: median, most: MOST_TO_BARE }),
       ...(await unitsFigures(options)),

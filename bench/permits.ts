@@ -7,7 +7,7 @@ import { CONTENTION_BARS, inWholeTurns } from './line.ts';
 import type { Bar, Figure, Measurement, Options } from './measurement.ts';
 import { countParked } from './parked.ts';
 import { PARKED_PERMITS, PERMIT_ENTRIES, PERMIT_LIMITS, permitFigure } from './permits.entries.ts';
-import { emptyPool, seed } from './seed.ts';
+import { freeKey, seed } from './seed.ts';
 
 const CONTENDERS = 64;
 const HOLD_MS = 5;
@@ -15,14 +15,14 @@ const TTL_SECONDS = 10;
 /** How long a crowd that comes at once may take, and how long callers come back. */
 const [AT_ONCE_MS, COME_BACK_MS] = [8000, 10_000];
 
-/** Requests for a grant: of callers in line by the limit of the pool, and of parked tasks. One permit: what a lease takes. */
+/** Requests for a grant: of callers in line by the limit of the key, and of parked tasks. One permit: what a lease takes. */
 const MOST_REQUESTS: Record<number, number> = { 1: 11, 8: 8, 64: 2.1 };
 const MOST_PARKED = 12;
 
 const permits: Measurement = {
   name: 'permits',
   title: `Permits: ${CONTENDERS} callers for ${PERMIT_LIMITS.slice(0, -1).join(', ')} and ${PERMIT_LIMITS.at(-1)} of them, next to other ways of counting`,
-  method: `all callers of one algorithm in a process of its own, on one emulator, with one client of the SDK, and a pool that has been used before; each holds its permit for five milliseconds; once as a crowd that comes at once, each for one permit, until all had one or eight seconds were over, and once as callers that come back for ten seconds, counted from when each has had one; all of it by what stands between them and the emulator and counts. The sample of AWS is the state machine of its blog post, as one request for each of its requests: it tries again after 1, 2, 4 ... 32 seconds, reads, and begins again after three; in the other row it has the pauses that Holdfast has outside the line. Consul waits by a blocking query, which DynamoDB does not have, so it looks after the same pauses. ${PARKED_PERMITS.limit} permits for ${CONTENDERS} parked tasks are measured as for parked leases`,
+  method: `all callers of one algorithm in a process of its own, on one emulator, with one client of the SDK, and a key that had shared holders before; each holds its permit for five milliseconds; once as a crowd that comes at once, each for one permit, until all had one or eight seconds were over, and once as callers that come back for ten seconds, counted from when each has had one; all of it by what stands between them and the emulator and counts. The sample of AWS is the state machine of its blog post, as one request for each of its requests: it tries again after 1, 2, 4 ... 32 seconds, reads, and begins again after three; in the other row it has the pauses that Holdfast has outside the line. Consul waits by a blocking query, which DynamoDB does not have, so it looks after the same pauses. ${PARKED_PERMITS.limit} permits for ${CONTENDERS} parked tasks are measured as for parked leases`,
   run: (options) => withArena(options, (arena) => permitFigures(arena, options), PERMIT_ENTRIES),
 };
 
@@ -77,12 +77,12 @@ async function contending(
   ];
 }
 
-/** A pool that has been used before: the first permit of a key, and those of the half second after, cost a write more. */
+/** A key that had shared holders before, which have left. */
 async function seedPool(endpoint: string, key: string): Promise<void> {
   const { environment } = await readService('bench');
   const { AWS_REGION: region, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = CREDENTIALS;
   const dynamodb = new DynamoDBClient({ endpoint, region, credentials: { accessKeyId, secretAccessKey } });
-  await seed(dynamodb, { table: environment.LEASES_TABLE ?? '', count: 1, item: () => emptyPool(key) });
+  await seed(dynamodb, { table: environment.LEASES_TABLE ?? '', count: 1, item: () => freeKey(key) });
   dynamodb.destroy();
 }
 

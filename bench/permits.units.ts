@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { startCounter } from './counter.ts';
-import { emptyPool, seed } from './seed.ts';
+import { freeKey, seed } from './seed.ts';
 import { receiveTask, sendResult } from './worker.ts';
 
 export interface UnitsTask {
@@ -21,17 +21,17 @@ interface Units {
   acquire: number;
   heartbeat: number;
   release: number;
-  /** An acquire that is refused, as the pool is full. */
+  /** An acquire that is refused, as the key is full. */
   refusal: number;
 }
 
 const task = await receiveTask<UnitsTask>();
 const counter = await startCounter(task.dynamodbEndpoint);
 process.env.AWS_ENDPOINT_URL_DYNAMODB = counter.endpoint;
-const { acquire, heartbeat, release } = await import('./permits.domain.ts');
+const { acquire, heartbeat, release } = await import('./locks.domain.ts');
 
 const KEY = 'units';
-await seed(new DynamoDBClient({}), { table: process.env.LEASES_TABLE ?? '', count: 1, item: () => emptyPool(KEY) });
+await seed(new DynamoDBClient({}), { table: process.env.LEASES_TABLE ?? '', count: 1, item: () => freeKey(KEY) });
 const ENOUGH = 200;
 
 function take(nth: number, limit = ENOUGH) {

@@ -1,8 +1,10 @@
 import { BatchWriteItemCommand, type DynamoDBClient, type WriteRequest } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../shared/aws/attributes.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { grantItem } from '../shared/leases/grant.ts';
-import { OURS } from '../shared/line/kind.ts';
+import { secondsOf } from '../shared/permits/alone.ts';
+import { ALONE, OURS, requestName } from '../shared/permits/identity.ts';
+import { EXCLUSIVE_WEIGHT } from '../shared/permits/modes.ts';
+import { entryItem } from '../shared/permits/record.ts';
 
 const BATCH = 25;
 const AT_A_TIME = 8;
@@ -47,15 +49,21 @@ export const abandonedLease = (at: number): Item => leaseOfAMinute(at, Date.now(
 /** A lease of a minute, which a clock that is ahead has granted: it lives for a day. */
 export const livingLease = (at: number): Item => leaseOfAMinute(at, Date.now() + 86_400_000);
 
-/** A pool without a holder. */
-export function emptyPool(key: string): Item {
+/** The record of a key whose shared holders have left. */
+export function freeKey(key: string): Item {
   const fence = integer(Date.now() - 3_600_000);
   const expiry = integer(Math.ceil(Date.now() / 1000) + 400 * 86_400);
   return { key: text(key), lease_version: text(OURS), lease_expiry: expiry, fence, used: integer(0) };
 }
 
 function leaseOfAMinute(at: number, acquiredAt: number): Item {
-  const ids = { leaseId: `lease-${at}`, version: `version-${at}`, requestId: `request-${at}` };
-  const grant = { ...ids, key: seededKey(at), holder: 'seed', ttlSeconds: 60, fence: acquiredAt, acquiredAt };
-  return grantItem({ ...grant, principal: undefined, data: undefined, execution: undefined, target: undefined });
+  const holder = 'seed';
+  const [ttlMs, expiresAt] = [60_000, acquiredAt + 60_000];
+  const [name, weight] = [requestName({ holder, requestId: `request-${at}` }), EXCLUSIVE_WEIGHT];
+  const [id, version] = [`lease-${at}`, `version-${at}`];
+  return {
+    ...{ key: text(seededKey(at)), lease_version: text(OURS), lease_expiry: secondsOf(expiresAt) },
+    ...{ fence: integer(acquiredAt), used: integer(weight) },
+    [ALONE]: entryItem({ name, path: ALONE, id, version, holder, expiresAt, ttlMs, acquiredAt, weight }),
+  };
 }

@@ -1,9 +1,8 @@
 import * as z from 'zod/mini';
 import { ERRORS, type ErrorCode } from '../shared/errors.ts';
 import { fence } from './answers/commits.ts';
-import { lease } from './answers/leases.ts';
+import { shortHolder, summary } from './answers/leases.ts';
 import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
-import { holder } from './answers/pools.ts';
 import { MEANING, orNull } from './meanings.ts';
 import { always, answers, count, described, instant, list, nullable, oneOf, text, texts } from './schema.ts';
 
@@ -34,8 +33,8 @@ const issue = z.strictObject({
 answers.add(issue, { id: 'Issue', description: 'One fault of a request.' });
 
 const actual = () =>
-  described(z.nullable(z.union([lease, pointer, status, ledgerConfig, seenRecord, retraction])), {
-    description: 'What the record is now: the lease of a key, or the value of an alias. Null if there is none.',
+  described(z.nullable(z.union([summary, pointer, status, ledgerConfig, seenRecord, retraction])), {
+    description: 'What the record is now: the key with a holder, or the value of an alias. Null if there is none.',
   });
 
 /** Every error with its fields: the one place where they are written. Code, status and title are in shared/errors.ts. */
@@ -63,7 +62,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseHeld: {
     retry: 'yes',
-    when: 'Another caller holds the lease or works for the slot, the holders of the pool leave no room, or other waiters are in line.',
+    when: 'Another caller holds the key or works for the slot, the holders leave no room, or other waiters are in line.',
     fields: {
       key: key(),
       holder: nullable(text(orNull(MEANING.holder))),
@@ -81,27 +80,15 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
           'The fields to add to the same call. After a wait in line, send the call within five seconds to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot.',
         ),
       ),
-      used: z.exactOptional(count(MEANING.used)),
-      limit: z.exactOptional(nullable(count('The limit of the pool that this call names. Null for `exclusive`.'))),
-      holders: z.exactOptional(
-        list(holder, 'The holders of the pool whose permits expire first, up to ten, and expired permits last.'),
+      used: count(MEANING.used),
+      limit: nullable(
+        count(
+          'The limit that this call names. If it names none, the limit that the last grant named. Null if neither names one.',
+        ),
       ),
-    },
-  },
-  WrongKind: {
-    retry: 'yes',
-    when: 'Other callers use the key as a pool, and the call names neither `limit` nor `mode`; or other callers use the key as a lease, and the call names `limit` or `mode`. `detail` says what to pass.',
-    fields: {
-      key: key(),
-      kind: oneOf(['lease', 'pool'], 'The kind of the key.'),
-      holder: nullable(text('The holder whose grant expires first. Null if the record does not say.')),
-      fence: nullable(count(MEANING.fence)),
-      expiresAt: nullable(instant(MEANING.expiresAt)),
-      retryAfterMs: retryAfterMs(),
-      used: z.exactOptional(count(MEANING.used)),
-      limit: z.exactOptional(nullable(count(MEANING.limit))),
-      holders: z.exactOptional(
-        list(holder, 'The holders of the pool whose permits expire first, up to ten, and expired permits last.'),
+      holders: list(
+        shortHolder,
+        'The holders whose grants expire first, up to ten, and expired holders last. `holder`, `fence` and `expiresAt` are those of the first.',
       ),
     },
   },

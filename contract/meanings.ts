@@ -17,10 +17,11 @@ export const MEANING = {
   ending:
     'True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry.',
   data: 'What the holder shows to every reader of the key.',
-  mode: 'How a permit is held: together with other holders (`shared`), or alone (`exclusive`).',
-  weight: 'How much of the limit the permit takes. 1,000,000 for `exclusive`.',
-  used: 'The total weight of all holders of the pool, with expired holders whose room no caller has needed.',
-  limit: 'The limit that the last grant of the pool named. Null if no grant has named a limit.',
+  mode: 'How the key is held: together with other holders (`shared`), or alone (`exclusive`).',
+  weight: 'How much of the limit the grant takes. 1 for `exclusive`.',
+  used: 'The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.',
+  limit:
+    'The limit that the last grant of the key named. Null if that grant was exclusive, or no grant has named a limit.',
   waiting:
     'The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. A lower bound if 200 or more callers have given up within the last minute.',
   alias: 'The alias, as `name:branch`.',

@@ -6,7 +6,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { isPool } from '../shared/line/kind.ts';
+import { ALONE } from '../shared/permits/identity.ts';
 
 /** How far a fence that a function granted may be ahead of AWS's clock, in milliseconds. */
 const MARGIN_MS = 60_000;
@@ -19,7 +19,7 @@ const KEPT_SECONDS = {
 };
 
 /**
- * Lifts every fence of a restored table of leases, also of its pools, above those that were granted after the point in time of
+ * Lifts every fence of a restored table of leases above those that were granted after the point in time of
  * the restore. Fences follow the clock, so a minute from now is above them all. A fence that is higher stays. A lifted fence is ahead of
  * the clock: if TTL deleted its record before the clock has passed the fence, the next grant would have a lower fence.
  * @param now epoch milliseconds by AWS's clock, which the functions' clocks agree with
@@ -63,11 +63,14 @@ async function lift(
   return false;
 }
 
+/** By an exclusive holder, or by a third-party client. */
+const isHeldAlone = (item: Item): boolean =>
+  item[ALONE]?.M?.i !== undefined || (item.lease_version !== undefined && item.used === undefined);
+
 /** Sets the fence, and puts the TTL off if DynamoDB may otherwise delete the record too early. */
 function updateOf(standing: Item, to: number) {
   const seen = standing.lease_expiry;
-  const isHeldLease = standing.lease_version !== undefined && !isPool(standing);
-  const kept = Math.ceil(to / 1000) + (isHeldLease ? KEPT_SECONDS.held : KEPT_SECONDS.other);
+  const kept = Math.ceil(to / 1000) + (isHeldAlone(standing) ? KEPT_SECONDS.held : KEPT_SECONDS.other);
   // A record without a time never vanishes.
   const isEarly = seen?.N !== undefined && Number(seen.N) < kept;
   return {

@@ -1,9 +1,6 @@
 import { type DynamoDBClient, paginateScan } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { parseRecord } from '../shared/leases/record.ts';
-import { isBound as isBoundLease, stateOf } from '../shared/leases/rules.ts';
-import { isPool } from '../shared/line/kind.ts';
-import { isBound as isBoundPermit, parsePool } from '../shared/permits/record.ts';
+import { isBound, parsePool } from '../shared/permits/record.ts';
 import { isInstant } from '../shared/surroundings/clock.ts';
 
 /** A restore takes longer than this, so a restored table that callers do not use yet has no such write. In milliseconds. */
@@ -51,10 +48,10 @@ export async function heldIn(dynamodb: DynamoDBClient, table: string, now: numbe
   for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ConsistentRead: true }))
     for (const item of Items) {
       const key = item.key?.S ?? '';
-      const { held, bound, writes } = isPool(item) ? ofPool(item, now) : ofLease(item, now);
+      const { held, bound, writes } = useOfKey(item, now);
       found.held += held;
       if (held > 0) found.keys.push(key);
-      for (const { holder = '', fence = 0, execution = '', acquiredAt = 0 } of bound)
+      for (const { holder, fence, execution, acquiredAt } of bound)
         found.bound.push({ key, holder, fence, execution, acquiredAt });
       found.lastWrite = Math.max(found.lastWrite, ...writes.filter(isInstant));
     }
@@ -63,25 +60,14 @@ export async function heldIn(dynamodb: DynamoDBClient, table: string, now: numbe
   return found;
 }
 
-function ofLease(item: Item, now: number) {
-  const record = parseRecord(item);
-  const { expiresAt = 0, ttlMs = 0, releasedAt, brokenAt } = record;
-  const isHeld = stateOf(record, now) === 'held';
-  const bound = isHeld && isBoundLease(record) ? [record] : [];
-  return {
-    held: Number(isHeld) - bound.length,
-    bound,
-    writes: [expiresAt - ttlMs, releasedAt ?? 0, brokenAt ?? 0],
-  };
-}
-
-function ofPool(item: Item, now: number) {
-  const { entries } = parsePool('', item);
+function useOfKey(item: Item, now: number) {
+  const { entries, thirdParty, freedAt = 0 } = parsePool('', item);
   const held = entries.filter(({ expiresAt }) => expiresAt > now);
-  const bound = held.filter(isBoundPermit);
+  const bound = held.filter(isBound);
+  const others = thirdParty !== undefined && thirdParty.endsAt > now ? 1 : 0;
   return {
-    held: held.length - bound.length,
+    held: held.length - bound.length + others,
     bound,
-    writes: entries.map(({ expiresAt, ttlMs }) => expiresAt - ttlMs),
+    writes: [freedAt, ...entries.map(({ beatAt }) => beatAt)],
   };
 }

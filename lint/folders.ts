@@ -32,6 +32,7 @@ const ALIKE = [
         'next',
         'pace',
         'previous',
+        'quick-release',
         'views',
       ],
     ],

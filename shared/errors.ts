@@ -6,7 +6,6 @@ export const ERRORS = {
   Forbidden: { status: 403, title: 'The caller may not do this' },
   NotFound: { status: 404, title: 'There is no such record' },
   LeaseHeld: { status: 409, title: 'Another caller holds the lease' },
-  WrongKind: { status: 409, title: 'The key is used as the other kind' },
   CommitInProgress: { status: 409, title: 'Another writer is committing to the path' },
   Conflict: { status: 409, title: 'The record is not in the expected state' },
   AlreadyExists: { status: 409, title: 'The alias exists already' },

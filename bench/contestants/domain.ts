@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import * as domain from '../leases.domain.ts';
+import * as domain from '../locks.domain.ts';
 import { untilAcquired } from './holdfast.ts';
 import { serve } from './scenarios.ts';
 

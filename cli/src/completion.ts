@@ -25,7 +25,7 @@ export async function candidates(words: readonly string[], verbs: Verbs): Promis
   const [before = '', word = ''] = [rest.at(-2), rest.at(-1)];
   const option = before.startsWith('--') ? options[before.slice(2)] : undefined;
   if (option?.choices) return option.choices.map((choice) => [choice, '']);
-  if (option?.isPool) return pools(verb, rest.slice(0, -2), word);
+  if (option?.takesLimit) return limits(verb, rest.slice(0, -2), word);
   if (word.startsWith('-')) return Object.entries(options).map(([one, { help }]) => [`--${one}`, help]);
   return verb.takesKey && !option?.value ? keys(verb, rest.slice(0, -1), word) : [];
 }
@@ -45,17 +45,15 @@ async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candid
   return found(verb, { typed, prefix, most: 0 }, words);
 }
 
-/** Candidates for the value of an option: pools whose keys begin with a prefix, each with the limit of the last grant. */
-function pools(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
+/** Candidates for the value of an option: keys that begin with a prefix, each with the limit of its holders. */
+function limits(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
   // `run` refuses a key twice, and a value that looks like an option.
   const isTyped = (key: string) =>
     key.startsWith('-') || typed.some((word) => word === key || word.startsWith(`${key}=`));
   return found(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), most: 1 }, (service, filter) =>
     service.rows('readLeases', filter, ({ leases }) =>
       leases.flatMap((row): Candidate[] =>
-        row.kind === 'pool' && row.limit !== null && !isTyped(row.key)
-          ? [[`${row.key}=${row.limit}`, helpOf(row)]]
-          : [],
+        row.limit !== null && !isTyped(row.key) ? [[`${row.key}=${row.limit}`, helpOf(row)]] : [],
       ),
     ),
   );

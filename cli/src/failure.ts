@@ -32,7 +32,6 @@ export class NoEndpoint extends Failure {
 /** The exit codes of errors, besides those that may pass and those by which the service refuses what it was asked for. */
 const EXIT_CODES: Partial<Record<ErrorCode, number>> = {
   InvalidRequest: EXIT.misuse,
-  WrongKind: EXIT.misuse,
   PayloadTooLarge: EXIT.misuse,
   Forbidden: EXIT.forbidden,
   LeaseHeld: EXIT.held,

@@ -22,7 +22,7 @@ interface ServiceOptions {
 
 type Pages<O extends Operation> = Extract<AnswerOf<O>, { nextCursor: string | null }>;
 
-export type ReadKey = components['schemas']['LeaseWithQueue'] | components['schemas']['Pool'];
+export type Key = components['schemas']['Key'];
 type ReadOnce = components['schemas']['OnceKey'];
 
 /**
@@ -63,9 +63,9 @@ export class Service {
     return insist(this.#core, operation, request, { ...this.#limits, ...options });
   }
 
-  /** Reads a lease or a pool, and counts its waiters. */
+  /** Reads who holds a key, and counts the waiters. */
   readKey(key: string, request: Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'> = {}, options?: CallOptions) {
-    return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
+    return this.call('readLeases', { key, ...request }, options) as Promise<Key>;
   }
 
   /** Reads a key of `once`: who works, and which slot is done. */

@@ -8,7 +8,7 @@ export interface Option {
   /** Whether it may be given more than once. */
   multiple?: true;
   /** True if the value is `KEY=LIMIT`. The completion then asks the service. */
-  isPool?: true;
+  takesLimit?: true;
 }
 
 export type Options = Record<string, Option>;

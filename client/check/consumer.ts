@@ -7,11 +7,11 @@ export async function nightly(endpoint: string, token: () => Promise<string>): P
     const lease: Lease = await holdfast.acquire('nightly', { ttlSeconds: 5 });
     const released: boolean = await lease.release();
     const fence: number = await holdfast.withLease('nightly', (held) => held.fence);
-    await holdfast.withLease('pool', { limit: 5, weight: 2, mode: 'shared' }, () => {});
+    await holdfast.withLease('render', { limit: 5, weight: 2, mode: 'shared' }, () => {});
     // @ts-expect-error A permit of the mode exclusive has no limit.
-    await holdfast.withLease('pool', { limit: 5, mode: 'exclusive' }, () => {});
+    await holdfast.withLease('render', { limit: 5, mode: 'exclusive' }, () => {});
     // @ts-expect-error A leader has no limit of its wait.
-    await holdfast.lead('pool', { waitMs: 5, onElected: () => {} });
+    await holdfast.lead('render', { waitMs: 5, onElected: () => {} });
     for await (const { key, holder } of holdfast.leases({ state: 'held' })) console.log(key, holder, fence, released);
     const { outcome } = await holdfast.publish({ op: 'publishCommit', alias: 'books', address: 'a', t: 1 });
     return outcome;

@@ -37,7 +37,7 @@ export interface LockOptions extends LeaseOptions {
   waitUntil?: ((rest: Promise<unknown>) => void) | undefined;
 }
 
-/** The options of a permit. A permit of the mode `exclusive` takes the whole pool, so the options have neither `limit` nor `weight`. */
+/** The options of a permit. The mode `exclusive` takes the key alone, so the options have neither `limit` nor `weight`. */
 export type PermitOptions =
   | {
       /** Asks for a permit: `shared`, together with other holders up to the `limit`. The default limit is 200. */
@@ -71,8 +71,7 @@ type Answered = Exclude<AnswerOf<'onceBegin'>, { leaseId: string }>;
 
 /**
  * Acquires a lease, and waits for the lease for up to `waitMs`.
- * @throws HoldfastError LeaseHeld at the end of the wait; WrongKind at once, because a wait for the other kind has no end; the errors of every call;
- * the reason of the signal
+ * @throws HoldfastError LeaseHeld at the end of the wait; the errors of every call; the reason of the signal
  */
 export const acquire = (
   core: Core,

@@ -192,7 +192,7 @@ export interface paths {
         };
         /**
          * Read a key, or list keys
-         * @description With `key`, reads the lease or the pool of that key, with its line. Without `key`, lists keys page by page. Without `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort` and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.
+         * @description With `key`, reads that key with its holders and its line. Without `key`, lists keys page by page. Without `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort` and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/leases`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Acquire a lease or a permit
-         * @description Grants the lease of the key, or with `limit` or `mode` a permit of the key. If the key is held, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, a task of Step Functions or a durable function waits in place of the call.
+         * @description Grants the key to the caller alone, or with `limit` or `mode` `shared` together with other holders. If there is no room, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, a task of Step Functions or a durable function waits in place of the call.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -282,7 +282,7 @@ export interface paths {
         put?: never;
         /**
          * Extend a lease or a permit
-         * @description A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other caller has taken the key or the room.
+         * @description A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other caller has taken its place.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/heartbeat`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -539,7 +539,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A lease or a permit that the caller has acquired. */
+        /** @description A lease or a permit that the caller has acquired. A permit, which others share, also has `mode`, `limit`, `weight` and `used`. */
         AcquiredGrant: {
             /**
              * Format: date-time
@@ -571,7 +571,7 @@ export interface components {
             leaseId: string;
             /**
              * Format: int64
-             * @description The limit that this permit names. Null for `exclusive`.
+             * @description The limit that this request names. Null for `exclusive`.
              */
             limit?: number | null;
             /** @description Both limits, if the grant before named another limit. */
@@ -583,16 +583,16 @@ export interface components {
                 from: number;
                 /**
                  * Format: int64
-                 * @description The limit of this permit.
+                 * @description The limit of this grant.
                  */
                 to: number;
             };
             /**
-             * @description How a permit is held: together with other holders (`shared`), or alone (`exclusive`).
+             * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`).
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
-            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
@@ -603,7 +603,7 @@ export interface components {
             repeated: boolean;
             /**
              * Format: int64
-             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
+             * @description The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.
              */
             used?: number;
             /** @description A UUID that is new after each heartbeat, and a secret. */
@@ -615,17 +615,17 @@ export interface components {
             waitedMs: number;
             /**
              * Format: int64
-             * @description How much of the limit the permit takes. 1,000,000 for `exclusive`.
+             * @description How much of the limit the grant takes. 1 for `exclusive`.
              */
             weight?: number;
         };
-        /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant. */
+        /** @description Acquires a key for the caller alone (a lease), or with `limit` or `mode` `shared` together with other holders (a permit). With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant. */
         AcquireRequest: {
             /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`, and `taskToken` or `callbackId`. Not with `ttlSeconds`. */
             bound?: boolean;
             /** @description The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs its own `execution`, and the parameter `durableFunctions`. */
             callbackId?: string;
-            /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
+            /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or with `limit` or `mode` `shared` up to 256 bytes. */
             data?: unknown;
             /** @description The ARN of the execution, of a Standard workflow or of a durable function, that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`, as do those of durable functions that the parameter `durableFunctions` does not name. */
             execution?: string;
@@ -640,10 +640,10 @@ export interface components {
             holder: string;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description Asks for a permit, which is granted if all holders, with this permit, weigh at most `limit`. Without it, 200 in the mode `shared`. Not with `mode` `exclusive`. */
+            /** @description How much all holders may weigh, with this one: the call asks for a permit. Without it, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`. */
             limit?: number;
             /**
-             * @description Asks for a permit. How a permit is held: together with other holders (`shared`), or alone (`exclusive`). With `limit` alone, `shared`.
+             * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`). With `limit`, `shared`. Without both, `exclusive`.
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
@@ -774,7 +774,7 @@ export interface components {
              * @description The kind of the record.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /**
              * @description Why the record was spared.
              * @enum {string}
@@ -791,7 +791,7 @@ export interface components {
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
-            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
+            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
              * @description If true, also deletes records that the TTL of DynamoDB can never delete.
              * @default false
@@ -989,8 +989,8 @@ export interface components {
         };
         /** @description The record is not in the expected state. */
         Conflict: components["schemas"]["Problem"] & {
-            /** @description What the record is now: the lease of a key, or the value of an alias. Null if there is none. */
-            actual: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
+            /** @description What the record is now: the key with a holder, or the value of an alias. Null if there is none. */
+            actual: components["schemas"]["KeySummary"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
@@ -1037,11 +1037,6 @@ export interface components {
                  * @description The number of records, by kind.
                  */
                 commit?: number;
-                /**
-                 * Format: int64
-                 * @description The number of records, by kind.
-                 */
-                emptyPool?: number;
                 /**
                  * Format: int64
                  * @description The number of records, by kind.
@@ -1123,7 +1118,7 @@ export interface components {
              * @description The kind of the record.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /** @description True if the TTL of DynamoDB can never delete the row. */
             neverDeletable: boolean;
             /** @description Why the record is reported, for people. */
@@ -1140,7 +1135,6 @@ export interface components {
             abandonedPermit: components["schemas"]["ExpiredTally"];
             abandonedRun: components["schemas"]["ExpiredTally"];
             commit: components["schemas"]["ExpiredTally"];
-            emptyPool: components["schemas"]["ExpiredTally"];
             endedRun: components["schemas"]["ExpiredTally"];
             firstSight: components["schemas"]["ExpiredTally"];
             holderEnded: components["schemas"]["ExpiredTally"];
@@ -1234,6 +1228,68 @@ export interface components {
             status: 403;
             /** @enum {string} */
             type: "urn:holdfast:error:Forbidden";
+        };
+        /** @description A holder of a key, as every reader sees it. */
+        FullHolder: {
+            /**
+             * Format: date-time
+             * @description When the lease or the permit was granted. Null if the record does not say.
+             */
+            acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
+            /**
+             * Format: date-time
+             * @description When an operator broke the grant. Null if no operator did, or the record does not say.
+             */
+            brokenAt: string | null;
+            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
+            brokenBy: string | null;
+            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            data: unknown;
+            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            ending: boolean;
+            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            execution: string | null;
+            /**
+             * Format: date-time
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if the record does not say.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Null for a third-party client.
+             */
+            fence: number | null;
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null for a third-party client. */
+            holder: string | null;
+            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
+            inGrace: boolean;
+            /**
+             * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`).
+             * @enum {string}
+             */
+            mode: "shared" | "exclusive";
+            /**
+             * Format: int64
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
+             */
+            remainingMs: number | null;
+            /**
+             * @description Whether the grant has expired. A heartbeat revives an expired grant, until another caller takes its place.
+             * @enum {string}
+             */
+            state: "held" | "expired";
+            /**
+             * Format: double
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
+             */
+            ttlSeconds: number | null;
+            /**
+             * Format: int64
+             * @description How much of the limit the grant takes. 1 for `exclusive`.
+             */
+            weight: number;
         };
         /** @description An answer of API Gateway itself. */
         GatewayRefusal: {
@@ -1352,6 +1408,31 @@ export interface components {
             /** @description The namespace. */
             namespace: string;
         };
+        /** @description A holder of a key, in short. */
+        Holder: {
+            /**
+             * Format: date-time
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if the record does not say.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Null for a third-party client.
+             */
+            fence: number | null;
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null for a third-party client. */
+            holder: string | null;
+            /**
+             * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`).
+             * @enum {string}
+             */
+            mode: "shared" | "exclusive";
+            /**
+             * Format: int64
+             * @description How much of the limit the grant takes. 1 for `exclusive`.
+             */
+            weight: number;
+        };
         /** @description A page of commits in flight. A page may be empty and still have a cursor. */
         InFlightPage: {
             /** @description The commits, in no particular order. */
@@ -1394,25 +1475,18 @@ export interface components {
             /** @description The field as a dotted path into the request, or the part of the HTTP request. */
             path: string;
         };
-        /** @description A page of keys. A page may be empty and still have a cursor. */
-        KeyPage: {
-            /** @description The keys, in the order of `sort`. Without `sort`, in no particular order. */
-            leases: components["schemas"]["ListedKey"][];
-            /** @description The `cursor` of the next page. Null on the last page. */
-            nextCursor: string | null;
-        };
-        /** @description A lease, as every reader sees it. */
-        Lease: {
+        /** @description A key with all its holders and its line. From `state` to `data`, the fields are those of one holder, as in `KeySummary`. */
+        Key: {
             /**
              * Format: date-time
-             * @description When the lease or the permit was granted.
+             * @description When the lease or the permit was granted. Null if the record does not say.
              */
             acquiredAt: string | null;
             /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
             bound: boolean;
             /**
              * Format: date-time
-             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
+             * @description When an operator broke the grant. Null if no operator did, or the record does not say.
              */
             brokenAt: string | null;
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
@@ -1430,10 +1504,96 @@ export interface components {
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
+            /** @description False if no caller has used the key, or no caller has since the retention of its record ended. */
+            hasRecord: boolean;
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
+            holder: string | null;
+            /** @description The holders, in the order of their grants. Empty if no caller holds the key. */
+            holders: components["schemas"]["FullHolder"][];
+            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
+            inGrace: boolean;
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * Format: int64
+             * @description The limit that the last grant of the key named. Null if that grant was exclusive, or no grant has named a limit.
+             */
+            limit: number | null;
+            /** @description The holder whose grant named that limit. Null if the record does not say. */
+            limitBy: string | null;
+            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            previous: components["schemas"]["PreviousHolder"] | null;
+            /**
+             * Format: int64
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
+             */
+            remainingMs: number | null;
+            /**
+             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @enum {string}
+             */
+            state: "held" | "expired" | "released" | "free";
+            /**
+             * Format: double
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
+             */
+            ttlSeconds: number | null;
+            /**
+             * Format: int64
+             * @description The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.
+             */
+            used: number;
+            /** @description The oldest of those in line, if the request has `waiters`. */
+            waiters?: components["schemas"]["Waiter"][];
+            /**
+             * Format: int64
+             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. A lower bound if 200 or more callers have given up within the last minute.
+             */
+            waiting: number;
+        };
+        /** @description A page of keys. A page may be empty and still have a cursor. */
+        KeyPage: {
+            /** @description The keys, in the order of `sort`. Without `sort`, in no particular order. */
+            leases: components["schemas"]["ListedKey"][];
+            /** @description The `cursor` of the next page. Null on the last page. */
+            nextCursor: string | null;
+        };
+        /** @description A key, by one of its holders: the exclusive holder, or the shared holder whose grant expires first. */
+        KeySummary: {
+            /**
+             * Format: date-time
+             * @description When the lease or the permit was granted. Null if the record does not say.
+             */
+            acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
+            /**
+             * Format: date-time
+             * @description When an operator broke the grant. Null if no operator did, or the record does not say.
+             */
+            brokenAt: string | null;
+            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
+            brokenBy: string | null;
+            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            data: unknown;
+            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            ending: boolean;
+            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            execution: string | null;
+            /**
+             * Format: date-time
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
+             */
+            fence: number | null;
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
             /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
@@ -1441,17 +1601,17 @@ export interface components {
             key: string;
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
              */
             remainingMs: number | null;
             /**
-             * @description Whether a caller holds the key. `free`: the key has no record of a release.
+             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
             /**
              * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
              */
             ttlSeconds: number | null;
         };
@@ -1471,15 +1631,15 @@ export interface components {
             fence: number | null;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. */
             holder: string | null;
-            /** @description The holders of the pool whose permits expire first, up to ten, and expired permits last. */
-            holders?: components["schemas"]["PermitHolder"][];
+            /** @description The holders whose grants expire first, up to ten, and expired holders last. `holder`, `fence` and `expiresAt` are those of the first. */
+            holders: components["schemas"]["Holder"][];
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
              * Format: int64
-             * @description The limit of the pool that this call names. Null for `exclusive`.
+             * @description The limit that this call names. If it names none, the limit that the last grant named. Null if neither names one.
              */
-            limit?: number | null;
+            limit: number | null;
             /**
              * Format: int64
              * @description After a wait in line: the position of the call, from 1. Counted as `waiting`.
@@ -1500,9 +1660,9 @@ export interface components {
             type: "urn:holdfast:error:LeaseHeld";
             /**
              * Format: int64
-             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
+             * @description The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.
              */
-            used?: number;
+            used: number;
             /**
              * Format: int64
              * @description After a wait in line: the number of other waiters, counted up to 100. A lower bound if 200 or more callers have given up within the last minute.
@@ -1532,76 +1692,6 @@ export interface components {
             status: 412;
             /** @enum {string} */
             type: "urn:holdfast:error:LeaseLost";
-        };
-        /** @description A lease with its line. A key without a record has this form too. */
-        LeaseWithQueue: {
-            /**
-             * Format: date-time
-             * @description When the lease or the permit was granted.
-             */
-            acquiredAt: string | null;
-            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
-            bound: boolean;
-            /**
-             * Format: date-time
-             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
-             */
-            brokenAt: string | null;
-            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
-            brokenBy: string | null;
-            /** @description What the holder shows to every reader of the key. Null if there is none. */
-            data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
-            ending: boolean;
-            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
-            execution: string | null;
-            /**
-             * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
-             */
-            expiresAt: string | null;
-            /**
-             * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
-             */
-            fence: number | null;
-            /** @description False if no caller has used the key, or no caller has since the retention of its record ended. */
-            hasRecord: boolean;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
-            holder: string | null;
-            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
-            inGrace: boolean;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
-            key: string;
-            /**
-             * @description The kind of the key.
-             * @constant
-             */
-            kind: "lease";
-            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
-            previous: components["schemas"]["PreviousHolder"] | null;
-            /**
-             * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
-             */
-            remainingMs: number | null;
-            /**
-             * @description Whether a caller holds the key. `free`: the key has no record of a release.
-             * @enum {string}
-             */
-            state: "held" | "expired" | "released" | "free";
-            /**
-             * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
-             */
-            ttlSeconds: number | null;
-            /** @description The oldest of those in line, if the request has `waiters`. */
-            waiters?: components["schemas"]["Waiter"][];
-            /**
-             * Format: int64
-             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. A lower bound if 200 or more callers have given up within the last minute.
-             */
-            waiting: number;
         };
         /** @description The record of a ledger. */
         Ledger: {
@@ -1654,18 +1744,18 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A key in a list. The row of a pool has, from `holder` to `data`, the permit that expires first, or with `sort` `held` the oldest permit. */
+        /** @description A key in a list, by one of its holders as in `KeySummary`. With `sort` `held`, by the oldest. */
         ListedKey: {
             /**
              * Format: date-time
-             * @description When the lease or the permit was granted.
+             * @description When the lease or the permit was granted. Null if the record does not say.
              */
             acquiredAt: string | null;
             /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
             bound: boolean;
             /**
              * Format: date-time
-             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
+             * @description When an operator broke the grant. Null if no operator did, or the record does not say.
              */
             brokenAt: string | null;
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
@@ -1683,50 +1773,45 @@ export interface components {
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
             /**
              * Format: int64
-             * @description The number of holders of the pool.
+             * @description The number of holders.
              */
-            holders?: number;
+            holders: number;
             /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
-             * @description The kind of the key.
-             * @enum {string}
+             * Format: int64
+             * @description The limit that the last grant of the key named. Null if that grant was exclusive, or no grant has named a limit.
              */
-            kind: "lease" | "pool";
+            limit: number | null;
             /**
              * Format: int64
-             * @description The limit that the last grant of the pool named. Null if no grant has named a limit.
-             */
-            limit?: number | null;
-            /**
-             * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
              */
             remainingMs: number | null;
             /**
-             * @description Whether a caller holds the key. `free`: the key has no record of a release.
+             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
             /**
              * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
              */
             ttlSeconds: number | null;
             /**
              * Format: int64
-             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
+             * @description The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.
              */
-            used?: number;
+            used: number;
             /**
              * Format: int64
              * @description An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.
@@ -1938,7 +2023,7 @@ export interface components {
         OnceKey: {
             /**
              * Format: date-time
-             * @description When the lease or the permit was granted.
+             * @description When the lease or the permit was granted. Null if the record does not say.
              */
             acquiredAt: string | null;
             /** @description What the holder shows to every reader of the key. Null if there is none. */
@@ -1956,10 +2041,10 @@ export interface components {
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
@@ -1970,7 +2055,7 @@ export interface components {
             kind: "once";
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
              */
             remainingMs: number | null;
             /** @description The stored result, in the read of one key. Null if no slot is done. */
@@ -1978,13 +2063,13 @@ export interface components {
             /** @description The slot of the last grant. Null if the key has no record. */
             slot: string | null;
             /**
-             * @description Whether a caller holds the key. `free`: the key has no record of a release.
+             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
             /**
              * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
              */
             ttlSeconds: number | null;
         };
@@ -2062,7 +2147,7 @@ export interface components {
              * @constant
              */
             outcome: "run";
-            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
@@ -2109,8 +2194,8 @@ export interface components {
         };
         /** @description The outcome of the write is unknown. */
         OutcomeUnknown: components["schemas"]["Problem"] & {
-            /** @description What the record is now: the lease of a key, or the value of an alias. Null if there is none. */
-            actual?: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
+            /** @description What the record is now: the key with a holder, or the value of an alias. Null if there is none. */
+            actual?: components["schemas"]["KeySummary"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
@@ -2192,93 +2277,6 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:PayloadTooLarge";
         };
-        /** @description A permit, as every reader sees it. */
-        Permit: {
-            /**
-             * Format: date-time
-             * @description When the lease or the permit was granted.
-             */
-            acquiredAt: string;
-            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
-            bound: boolean;
-            /**
-             * Format: date-time
-             * @description When the operator broke the permit. Null if `ending` is false.
-             */
-            brokenAt: string | null;
-            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
-            brokenBy: string | null;
-            /** @description What the holder shows to every reader of the key. Null if there is none. */
-            data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
-            ending: boolean;
-            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
-            execution: string | null;
-            /**
-             * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it.
-             */
-            expiresAt: string;
-            /**
-             * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key.
-             */
-            fence: number;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
-            holder: string;
-            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
-            inGrace: boolean;
-            /**
-             * @description How a permit is held: together with other holders (`shared`), or alone (`exclusive`).
-             * @enum {string}
-             */
-            mode: "shared" | "exclusive";
-            /**
-             * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
-             */
-            remainingMs: number;
-            /**
-             * @description Whether the permit has expired. A heartbeat revives an expired permit, until another caller needs its room.
-             * @enum {string}
-             */
-            state: "held" | "expired";
-            /**
-             * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds.
-             */
-            ttlSeconds: number;
-            /**
-             * Format: int64
-             * @description How much of the limit the permit takes. 1,000,000 for `exclusive`.
-             */
-            weight: number;
-        };
-        /** @description A holder of a pool. */
-        PermitHolder: {
-            /**
-             * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it.
-             */
-            expiresAt: string;
-            /**
-             * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key.
-             */
-            fence: number;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
-            holder: string;
-            /**
-             * @description How a permit is held: together with other holders (`shared`), or alone (`exclusive`).
-             * @enum {string}
-             */
-            mode: "shared" | "exclusive";
-            /**
-             * Format: int64
-             * @description How much of the limit the permit takes. 1,000,000 for `exclusive`.
-             */
-            weight: number;
-        };
         /** @description The head of the commits or of the index of an alias. */
         Pointer: {
             /** @description Where the commit or the index is. Null before the first publish. */
@@ -2288,37 +2286,6 @@ export interface components {
              * @description The watermark: a whole number that only a repair lowers.
              */
             t: number;
-        };
-        /** @description A pool with its line. */
-        Pool: {
-            /** @description The permits, in the order of their grants. */
-            holders: components["schemas"]["Permit"][];
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
-            key: string;
-            /**
-             * @description The kind of the key.
-             * @constant
-             */
-            kind: "pool";
-            /**
-             * Format: int64
-             * @description The limit that the last grant of the pool named. Null if no grant has named a limit.
-             */
-            limit: number | null;
-            /** @description The holder whose grant named that limit. Null if the record does not say. */
-            limitBy: string | null;
-            /**
-             * Format: int64
-             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
-             */
-            used: number;
-            /** @description The oldest of those in line, if the request has `waiters`. */
-            waiters?: components["schemas"]["Waiter"][];
-            /**
-             * Format: int64
-             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. A lower bound if 200 or more callers have given up within the last minute.
-             */
-            waiting: number;
         };
         /** @description The object is not in the expected state. */
         PreconditionFailed: components["schemas"]["Problem"] & {
@@ -2341,7 +2308,7 @@ export interface components {
              */
             code: "PreconditionFailed";
         };
-        /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+        /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
         PreviousHolder: {
             /**
              * Format: date-time
@@ -2369,7 +2336,7 @@ export interface components {
              * @description The code, for programs.
              * @enum {string}
              */
-            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "WrongKind" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
+            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
             /** @description The reason, for people. */
             detail: string;
             /**
@@ -3247,57 +3214,6 @@ export interface components {
             /** @description The id of a waiter in the line. Tickets sort by arrival. With the ticket of `retryWith`, Holdfast does not read the whole line. Leave it out if a response to another call of the request was lost, because that call may have its own position. */
             ticket?: string;
         };
-        /** @description The key is used as the other kind. */
-        WrongKind: components["schemas"]["Problem"] & {
-            /** @enum {string} */
-            code: "WrongKind";
-            /**
-             * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it.
-             */
-            expiresAt: string | null;
-            /**
-             * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key.
-             */
-            fence: number | null;
-            /** @description The holder whose grant expires first. Null if the record does not say. */
-            holder: string | null;
-            /** @description The holders of the pool whose permits expire first, up to ten, and expired permits last. */
-            holders?: components["schemas"]["PermitHolder"][];
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
-            key: string;
-            /**
-             * @description The kind of the key.
-             * @enum {string}
-             */
-            kind: "lease" | "pool";
-            /**
-             * Format: int64
-             * @description The limit that the last grant of the pool named. Null if no grant has named a limit.
-             */
-            limit?: number | null;
-            /**
-             * Format: int64
-             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
-             */
-            retryAfterMs: number;
-            /** @enum {integer} */
-            status: 409;
-            /** @enum {string} */
-            type: "urn:holdfast:error:WrongKind";
-            /**
-             * Format: int64
-             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
-             */
-            used?: number;
-        } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            code: "WrongKind";
-        };
     };
     responses: {
         /** @description The caller may not do this. The caller has no permission for this route. */
@@ -3671,7 +3587,7 @@ export interface operations {
                  * @description Only records of this kind.
                  * @example abandonedLease
                  */
-                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
                 /** @description The number of rows to list. Without it, 100. */
                 limit?: number;
                 /** @description The id of the report. Without it, the last complete report. */
@@ -3887,22 +3803,20 @@ export interface operations {
             query?: {
                 /** @description The `nextCursor` of the page before. Not with `key`. */
                 cursor?: string;
-                /** @description Only keys of this holder. The row of a pool shows a permit of this holder. Not with `key`. */
+                /** @description Only keys of this holder, each by its grant to this holder. Not with `key`. */
                 holder?: string;
                 /**
                  * @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. Without a key, the answer is a page of keys.
                  * @example nightly-report
                  */
                 key?: string;
-                /** @description Only keys of this kind. Not with `key`. */
-                kind?: "lease" | "pool";
                 /** @description The number of rows to list. Without it, 100. With `key`, the number of waiters to list, and only with `waiters`. */
                 limit?: number;
                 /** @description Only keys that begin with this text. Not with `key`. */
                 prefix?: string;
                 /** @description The order: by `key`, by the first expiry (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`. */
                 sort?: "key" | "expiry" | "held" | "waiting";
-                /** @description Only keys in this state. A pool is held if at least one permit has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`. */
+                /** @description Only keys in this state. A key is held if at least one holder has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`. */
                 state?: "held" | "expired" | "released" | "free" | "active";
                 /**
                  * @description True to list the tasks and calls in line, the oldest first. Needs `key`.
@@ -3916,7 +3830,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The lease, the pool, or the page. */
+            /** @description The key, or the page. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3925,7 +3839,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LeaseWithQueue"] | components["schemas"]["KeyPage"] | components["schemas"]["Pool"];
+                    "application/json": components["schemas"]["Key"] | components["schemas"]["KeyPage"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3977,7 +3891,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Another caller holds the lease. The key is used as the other kind. */
+            /** @description Another caller holds the lease. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -3986,7 +3900,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["LeaseHeld"] | components["schemas"]["WrongKind"];
+                    "application/problem+json": components["schemas"]["LeaseHeld"];
                 };
             };
             /** @description The lease is no longer yours. */

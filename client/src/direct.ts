@@ -37,7 +37,7 @@ export interface DirectOptions {
    * lost answer costs two seconds.
    */
   client: DynamoDBClient;
-  /** The table of leases and pools, and the table of waiters. */
+  /** The table of leases and permits, and the table of waiters. */
   leasesTable: string;
   waitersTable: string;
   /** The values of the deployment. The defaults are 500 and 3600. */

@@ -76,7 +76,7 @@ type Problem = ConstructorParameters<typeof HoldfastError>[0];
  *
  * The body runs again in each replay, as all code outside steps does. Put effects into steps.
  * @param ctx the context of `withDurableExecution`, or of a branch of `ctx.parallel`
- * @throws what the body throws; HoldfastError LeaseHeld after `parkSeconds`, QueueFull, WrongKind, and the other errors of `acquire`; Unreachable if
+ * @throws what the body throws; HoldfastError LeaseHeld after `parkSeconds`, QueueFull, and the other errors of `acquire`; Unreachable if
  * the callback has no answer four minutes after `parkSeconds`
  * @example
  * export const handler = withDurableExecution(async (event, ctx) =>

@@ -146,7 +146,7 @@ const tooLate = (key: string, leftMs: number): HoldfastError =>
   new HoldfastError({
     code: 'LeaseHeld',
     detail: `${leftMs} ms are too little time for ${key}`,
-    ...{ key, holder: null, fence: null, expiresAt: null, retryAfterMs: 0 },
+    ...{ key, holder: null, fence: null, expiresAt: null, limit: null, retryAfterMs: 0, used: 0, holders: [] },
   });
 
 /** @throws TypeError for the context of a durable function, because no heartbeats are sent while the function is suspended */

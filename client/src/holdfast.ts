@@ -17,7 +17,6 @@ import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from '
 
 type Schemas = components['schemas'];
 type StageRequest = RequestOf<'stageUpload'>;
-type ReadKey = Schemas['LeaseWithQueue'] | Schemas['Pool'];
 type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 
 /**
@@ -47,8 +46,7 @@ export class Holdfast {
 
   /**
    * Acquires a lease, and extends the lease by heartbeats until the release or a loss.
-   * @throws HoldfastError LeaseHeld if another caller holds the key until the end of the wait; WrongKind, at once, if other callers use the key as
-   * the other kind; the errors of every call
+   * @throws HoldfastError LeaseHeld if other callers hold the key until the end of the wait; the errors of every call
    * @example
    * await using lease = await holdfast.acquire('nightly', { ttlSeconds: 60, waitMs: 10_000 });
    */
@@ -217,16 +215,17 @@ export class Holdfast {
   }
 
   /**
-   * Reads a key: a lease, or a pool with its holders (`kind`). The answer has the number of waiters in line, and with `waiters` their list.
+   * Reads a key with its holders. The fields beside them are those of one holder: the exclusive one, or the one that ends first. The answer has the
+   * number of waiters in line, and with `waiters` their list.
    * @example
-   * const { kind, waiting } = await holdfast.readLease('nightly', { waiters: true });
+   * const { state, holders, waiting } = await holdfast.readLease('nightly', { waiters: true });
    */
-  readLease(key: string, request: ReadOne = {}, options?: CallOptions): Promise<ReadKey> {
-    return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
+  readLease(key: string, request: ReadOne = {}, options?: CallOptions): Promise<Schemas['Key']> {
+    return this.call('readLeases', { key, ...request }, options) as Promise<Schemas['Key']>;
   }
 
   /**
-   * Lists the keys that match the filter, leases and pools, page by page. With `sort`, each page costs a read of the whole table.
+   * Lists the keys that match the filter, page by page. With `sort`, each page costs a read of the whole table.
    * @example
    * for await (const { key, holder } of holdfast.leases({ prefix: 'jobs/', state: 'held' })) console.log(key, holder);
    */

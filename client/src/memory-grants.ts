@@ -6,18 +6,14 @@ type Schemas = components['schemas'];
 export type AcquireRequest = RequestOf<'acquire'>;
 export type Acquired = Schemas['AcquiredGrant'];
 
-/** The weight of an exclusive permit. No limit allows another permit at the same time. */
-export const EXCLUSIVE_WEIGHT = 1_000_000;
-
-/** The limit of a request that names a mode and no limit. */
-export const MOST_PERMITS = 200;
+/** The limit of a shared request that names none. */
+const MOST_PERMITS = 200;
 
 export interface Grant {
   request: AcquireRequest;
   leaseId: string;
   version: string;
   fence: number;
-  weight: number;
   acquiredAt: number;
   endsAt: number;
   previous: Acquired['previous'];
@@ -36,8 +32,16 @@ export interface Waiter {
 
 export const instant = (ms: number): string => new Date(ms).toISOString();
 
-export const kindOf = ({ limit, mode }: AcquireRequest): 'lease' | 'pool' =>
-  limit === undefined && mode === undefined ? 'lease' : 'pool';
+/** Whether a request is for the key alone. */
+export const isExclusive = ({ limit, mode }: AcquireRequest): boolean =>
+  mode === 'exclusive' || (limit === undefined && mode === undefined);
+
+/** An exclusive holder counts as one. */
+export const weightOf = ({ request: { weight = 1 } }: Pick<Grant, 'request'>): number => weight;
+
+/** Null for an exclusive request. */
+export const limitOf = (request: AcquireRequest): number | null =>
+  isExclusive(request) ? null : (request.limit ?? MOST_PERMITS);
 
 export const waiterView = ({ request, ticket, since }: Waiter): Schemas['Waiter'] => ({
   kind: 'caller',
@@ -47,6 +51,3 @@ export const waiterView = ({ request, ticket, since }: Waiter): Schemas['Waiter'
   parkedAt: instant(since),
   deadline: instant(since + (request.waitSeconds ?? 0) * 1000),
 });
-
-export const weightOf = ({ mode, weight = 1 }: AcquireRequest): number =>
-  mode === 'exclusive' ? EXCLUSIVE_WEIGHT : weight;

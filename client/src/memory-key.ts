@@ -4,11 +4,10 @@ import { HoldfastError } from './index.ts';
 import {
   type Acquired,
   type AcquireRequest,
-  EXCLUSIVE_WEIGHT,
   type Grant,
   instant,
-  kindOf,
-  MOST_PERMITS,
+  isExclusive,
+  limitOf,
   type Waiter,
   waiterView,
   weightOf,
@@ -24,7 +23,6 @@ export const YEAR_SECONDS = 365 * 86_400;
 /** One key of the service in memory: its grants and its line. Exported for `MemoryService` alone. */
 export class MemoryKey {
   readonly key: string;
-  kind: 'lease' | 'pool' = 'lease';
   readonly #by: Surroundings;
   readonly #idPrefix: string;
   #grants: Grant[] = [];
@@ -32,11 +30,11 @@ export class MemoryKey {
   #fence = 0;
   #tickets = 0;
   #previous: Acquired['previous'] = null;
-  /** The last grant that named a limit. */
+  /** The last grant, and the last one that named a limit. */
+  #last: Grant | undefined;
   #limited: Grant | undefined;
   /** How each grant ended, by its lease id and by its request id. */
   readonly #ended = new Map<string, 'released' | LossReason>();
-  #lastEnded: string | undefined;
   #cancelTimer = () => {};
 
   /** @param idPrefix begins each lease id */
@@ -46,14 +44,13 @@ export class MemoryKey {
     this.#idPrefix = idPrefix;
   }
 
-  /** @throws HoldfastError LeaseHeld, WrongKind, LeaseLost */
+  /** @throws HoldfastError LeaseHeld, LeaseLost */
   acquire(request: AcquireRequest): Acquired {
     const { requestId = this.#by.uuid(), holder } = request;
     const own = this.#grants.find((one) => one.request.requestId === requestId && one.request.holder === holder);
     if (own && !own.ending && own.endsAt > this.#now) return this.#answer(own, { repeated: true, waitedMs: 0 });
     const ended = this.#ended.get(requestId);
     if (ended || own?.ending) throw this.#lost(ended ?? 'broken');
-    if (kindOf(request) !== this.kind) this.#changeKind(request);
     if (this.#line.length > 0 || !this.#hasRoom(request)) throw this.#held(request);
     return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
   }
@@ -83,7 +80,7 @@ export class MemoryKey {
 
   heartbeat(leaseId: string, ttlSeconds?: number): AnswerOf<'heartbeat'> {
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
-    if (!grant || grant.ending) throw this.#lost(grant ? 'broken' : this.#reasonOf(leaseId));
+    if (!grant || grant.ending) throw this.#lost(grant ? 'broken' : (this.#ended.get(leaseId) ?? 'unknown'));
     grant.request.ttlSeconds = ttlSeconds ?? grant.request.ttlSeconds ?? 60;
     grant.version = this.#by.uuid();
     grant.endsAt = this.#now + grant.request.ttlSeconds * 1000;
@@ -101,7 +98,7 @@ export class MemoryKey {
     const { key } = this;
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
     if (grant) this.#end(grant, grant.ending ? 'broken' : 'released');
-    const reason = this.#reasonOf(leaseId);
+    const reason = this.#ended.get(leaseId) ?? 'unknown';
     if (grant || reason === 'released') return { key, released: true };
     return { key, released: false, reason: reason === 'taken' || reason === 'broken' ? reason : 'unknown' };
   }
@@ -119,12 +116,12 @@ export class MemoryKey {
     return { key, requestId, cancelled: true };
   }
 
-  /** @throws HoldfastError NotFound if no grant has this fence; Conflict if the lease has another fence */
+  /** @throws HoldfastError NotFound if no grant has this fence; Conflict if an exclusive holder has another fence */
   break({ fence, wait = false }: RequestOf<'breakLease'>): AnswerOf<'breakLease'> {
     const { key } = this;
     const grant = this.#grants.find((one) => one.fence === fence);
-    if (!grant && this.kind === 'lease' && this.#grants.length > 0) {
-      const { kind, holders, used, limit, waiting, ...actual } = this.row();
+    if (!grant && this.#grants.length > 0 && this.#lastExclusive) {
+      const { holders, used, limit, waiting, ...actual } = this.row();
       throw this.#problem('Conflict', 409, `the lease of ${key} has another fence`, { actual });
     }
     if (!grant) throw this.#problem('NotFound', 404, `no grant of ${key} has the fence ${fence}`, {});
@@ -139,8 +136,7 @@ export class MemoryKey {
   lose(reason: 'taken' | 'broken' | 'unknown'): void {
     for (const grant of this.#grants) this.#note(grant, reason);
     this.#grants = [];
-    const permit = this.kind === 'pool' && { mode: 'exclusive' as const };
-    if (reason === 'taken') this.#grant({ key: this.key, holder: 'another', ttlSeconds: YEAR_SECONDS, ...permit });
+    if (reason === 'taken') this.#grant({ key: this.key, holder: 'another', ttlSeconds: YEAR_SECONDS });
     this.#serve();
   }
 
@@ -150,78 +146,71 @@ export class MemoryKey {
   }
 
   /** The response of `readLeases` for the key. @param withWaiters whether the line is in the response */
-  view(withWaiters = false): Schemas['LeaseWithQueue'] | Schemas['Pool'] {
-    const { key, hasRecord } = this;
-    const waiting = this.#line.length;
+  view(withWaiters = false): Schemas['Key'] {
+    const { hasRecord } = this;
+    const holders = this.#grants.map((grant) => this.#viewOf(grant));
+    const limitBy = (this.#limit !== null && this.#limited?.request.holder) || null;
     const waiters = withWaiters && { waiters: this.#line.map(waiterView) };
-    if (this.kind === 'lease') {
-      const { kind, holders, used, limit, ...lease } = this.row();
-      return { ...lease, kind: 'lease', waiting, hasRecord, previous: null, ...waiters };
-    }
-    const holders = this.#grants.map((grant) => ({ ...this.#viewOf(grant), ...this.#holderOf(grant) }));
-    const { limit } = this.#limited?.request ?? {};
-    const limitBy = this.#limited?.request.holder ?? null;
-    return { key, kind: 'pool', holders, used: this.#used, limit: limit ?? null, limitBy, waiting, ...waiters };
+    return { ...this.row(), holders, limitBy, previous: null, hasRecord, ...waiters };
   }
 
-  /** The key's row in a list. @param holder of a pool, the holder whose permit the row shows */
+  /** The key's row in a list. @param holder the holder whose grant the row shows */
   row(holder?: string): Schemas['ListedKey'] {
-    const { key, kind } = this;
-    const grant = this.#grants
-      .filter(({ request }) => holder === undefined || request.holder === holder)
-      .sort((left, right) => left.endsAt - right.endsAt)[0];
-    const common = { key, kind, waiting: this.#line.length };
-    const pool = kind === 'pool' && {
-      holders: this.#grants.length,
-      used: this.#used,
-      limit: this.#limited?.request.limit ?? null,
-    };
-    if (grant) return { ...this.#viewOf(grant), ...common, ...pool };
-    const { holder: before = null, fence = null } = (kind === 'lease' && this.#previous) || {};
-    const never = { acquiredAt: null, expiresAt: null, remainingMs: null, ttlSeconds: null };
-    const empty = { ...never, execution: null, data: null, brokenAt: null, brokenBy: null };
+    const { key } = this;
+    const use = { holders: this.#grants.length, used: this.#used, limit: this.#limit };
+    const common = { key, waiting: this.#line.length, ...use };
+    const own = this.#grants.filter(({ request }) => holder === undefined || request.holder === holder);
+    const [grant] = own.sort((left, right) => this.#isOver(left) - this.#isOver(right) || left.endsAt - right.endsAt);
+    if (grant) {
+      const { mode, weight, ...shown } = this.#viewOf(grant);
+      return { ...shown, ...common };
+    }
+    const last = this.#lastExclusive;
     return {
-      ...empty,
       ...common,
-      ...pool,
-      holder: before,
-      fence,
-      state: fence === null ? 'free' : 'released',
-      ending: false,
-      bound: false,
-      inGrace: false,
+      state: last ? 'released' : 'free',
+      holder: last?.request.holder ?? null,
+      fence: last?.fence ?? null,
+      ...{ acquiredAt: null, expiresAt: null, remainingMs: null, ttlSeconds: null, execution: null },
+      ...{ bound: false, inGrace: false, ending: false, brokenAt: null, brokenBy: null, data: null },
     };
-  }
-
-  /** How a grant ended, as far as the record of the service says: after the next grant, a release is forgotten. */
-  #reasonOf(leaseId: string): 'released' | LossReason {
-    const before = this.kind === 'lease' && this.hasRecord ? 'taken' : 'unknown';
-    const reason = this.#ended.get(leaseId) ?? before;
-    const isLast = this.#lastEnded === leaseId && this.#grants.length === 0;
-    return reason === 'released' && this.kind === 'lease' && !isLast ? 'taken' : reason;
   }
 
   get #now(): number {
     return this.#by.wall();
   }
 
+  #isOver({ endsAt }: Grant): number {
+    return Number(endsAt <= this.#now);
+  }
+
+  /** The last grant, if it was exclusive. */
+  get #lastExclusive(): Grant | undefined {
+    return this.#last && isExclusive(this.#last.request) ? this.#last : undefined;
+  }
+
   get #live(): Grant[] {
-    return this.#grants.filter(({ endsAt }) => endsAt > this.#now);
+    return this.#grants.filter((grant) => !this.#isOver(grant));
   }
 
   get #used(): number {
-    return this.#grants.reduce((sum, { weight }) => sum + weight, 0);
+    return sumOf(this.#grants);
+  }
+
+  /** The limit that the last grants have named. Null if the last grant was exclusive. */
+  get #limit(): number | null {
+    return this.#lastExclusive ? null : (this.#limited?.request.limit ?? null);
   }
 
   #hasRoom(request: AcquireRequest): boolean {
     const live = this.#live;
-    if (this.kind === 'lease' || request.mode === 'exclusive') return live.length === 0;
-    const used = live.reduce((sum, { weight }) => sum + weight, 0);
-    return used + weightOf(request) <= (request.limit ?? MOST_PERMITS);
+    const limit = limitOf(request);
+    if (limit === null || this.#lastExclusive) return live.length === 0;
+    return sumOf(live) + (request.weight ?? 1) <= limit;
   }
 
   #grant(request: AcquireRequest): Grant {
-    for (const grant of this.#grants) if (grant.endsAt <= this.#now) this.#note(grant, 'taken');
+    for (const grant of this.#grants) if (this.#isOver(grant)) this.#note(grant, 'taken');
     this.#grants = this.#grants.filter(({ leaseId }) => !this.#ended.has(leaseId));
     const { limit, ttlSeconds = 60 } = request;
     const before = this.#limited?.request.limit;
@@ -230,14 +219,17 @@ export class MemoryKey {
       leaseId: this.#idPrefix + this.#by.uuid(),
       version: this.#by.uuid(),
       fence: ++this.#fence,
-      weight: weightOf(request),
       acquiredAt: this.#now,
       endsAt: this.#now + ttlSeconds * 1000,
       previous: this.#previous,
       limitChanged: limit && before && limit !== before ? { from: before, to: limit } : undefined,
       ending: false,
     };
+    const last = this.#lastExclusive;
+    // The service remembers the end of an exclusive grant until the next grant.
+    if (last && this.#ended.get(last.leaseId) === 'released') this.#ended.set(last.leaseId, 'taken');
     if (limit !== undefined) this.#limited = grant;
+    this.#last = grant;
     this.#grants.push(grant);
     return grant;
   }
@@ -245,7 +237,6 @@ export class MemoryKey {
   /** Notes how a grant ended, for its holder and for the next one. */
   #note({ request, leaseId, fence }: Grant, reason: 'released' | LossReason): void {
     this.#ended.set(leaseId, reason);
-    this.#lastEnded = leaseId;
     if (request.requestId !== undefined) this.#ended.set(request.requestId, reason);
     const ended = reason === 'released' || reason === 'broken' ? reason : 'expired';
     this.#previous = { holder: request.holder, fence, ended, at: instant(this.#now) };
@@ -268,36 +259,24 @@ export class MemoryKey {
 
   #arm(): void {
     this.#cancelTimer();
-    const ends = this.#grants.map(({ endsAt }) => endsAt).filter((endsAt) => endsAt > this.#now);
+    const ends = this.#live.map(({ endsAt }) => endsAt);
     if (this.#line.length === 0 || ends.length === 0) return;
     this.#cancelTimer = this.#by.after(Math.min(...ends) - this.#now, () => this.#serve(), true);
   }
 
-  /** @throws HoldfastError WrongKind if the key has a grant or a waiter */
-  #changeKind(request: AcquireRequest): void {
-    const { key, kind } = this;
-    if (this.#live.length > 0 || this.#line.length > 0) {
-      const pool = kind === 'pool' && { limit: this.#limited?.request.limit ?? null };
-      throw this.#problem('WrongKind', 409, `${key} is used as a ${kind}`, { ...this.#refusalOf(), ...pool, kind });
-    }
-    for (const grant of this.#grants) this.#note(grant, 'taken');
-    this.#grants = [];
-    this.kind = kindOf(request);
-  }
-
   #held(request: AcquireRequest, ticket?: string): HoldfastError {
-    const fields = this.#refusalOf();
-    const limit = request.mode === 'exclusive' ? null : (request.limit ?? MOST_PERMITS);
+    const fields = this.refusal();
+    const limit = limitOf(request) ?? fields.limit;
     const place = this.#line.findIndex((one) => one.ticket === ticket) + 1;
     return this.#problem('LeaseHeld', 409, `${this.key} is held by ${fields.holder ?? 'another caller'}`, {
       ...fields,
-      ...(this.kind === 'pool' && { limit }),
+      limit,
       ...(place > 0 && { place, waiting: this.#line.length - 1, retryWith: { ticket } }),
     });
   }
 
-  /** The fields of a refusal: the grant that ends first, and for a pool its use and its holders. */
-  #refusalOf() {
+  /** The fields of a refusal: the grant that ends first, and all holders. */
+  refusal() {
     const live = this.#live.sort((one, other) => one.endsAt - other.endsAt);
     const [first] = live;
     return {
@@ -305,7 +284,9 @@ export class MemoryKey {
       fence: first?.fence ?? null,
       expiresAt: first ? instant(first.endsAt) : null,
       retryAfterMs: first ? first.endsAt - this.#now : 1000,
-      ...(this.kind === 'pool' && { used: this.#used, holders: live.slice(0, 10).map((one) => this.#holderOf(one)) }),
+      used: this.#used,
+      limit: this.#limit,
+      holders: live.slice(0, 10).map((one) => this.#holderOf(one)),
     };
   }
 
@@ -319,9 +300,10 @@ export class MemoryKey {
     return new HoldfastError(Object.assign({ key: this.key }, fields, problem));
   }
 
-  #holderOf({ request, fence, weight, endsAt }: Grant): Schemas['PermitHolder'] {
-    const mode = weight === EXCLUSIVE_WEIGHT ? 'exclusive' : 'shared';
-    return { holder: request.holder, fence, mode, weight, expiresAt: instant(endsAt) };
+  #holderOf(grant: Grant): Schemas['Holder'] {
+    const { request, fence, endsAt } = grant;
+    const mode = isExclusive(request) ? 'exclusive' : 'shared';
+    return { holder: request.holder, fence, mode, weight: weightOf(grant), expiresAt: instant(endsAt) };
   }
 
   #timesOf({ acquiredAt, endsAt }: Grant) {
@@ -334,16 +316,14 @@ export class MemoryKey {
 
   /** The fields of a grant that every reader may see. */
   #viewOf(grant: Grant) {
-    const { request, fence, ending } = grant;
-    const { holder, ttlSeconds = 60, data = null } = request;
-    const state = grant.endsAt > this.#now ? ('held' as const) : ('expired' as const);
+    const { request, ending } = grant;
+    const { ttlSeconds = 60, data = null } = request;
     return {
+      ...this.#holderOf(grant),
       ...this.#timesOf(grant),
-      holder,
-      fence,
+      state: this.#isOver(grant) ? ('expired' as const) : ('held' as const),
       ttlSeconds,
       data,
-      state,
       ending,
       brokenAt: null,
       brokenBy: null,
@@ -368,16 +348,13 @@ export class MemoryKey {
   }
 
   #answer(grant: Grant, how: { repeated: boolean; waitedMs: number }): Acquired {
-    const { previous, limitChanged, weight, request } = grant;
-    const { mode } = this.#holderOf(grant);
-    const limit = mode === 'exclusive' ? null : (request.limit ?? MOST_PERMITS);
-    const permit = this.kind === 'pool' && {
-      mode,
-      limit,
-      weight,
-      used: this.#used,
-      ...(limitChanged && { limitChanged }),
-    };
+    const { previous, limitChanged, request } = grant;
+    const { mode, weight } = this.#holderOf(grant);
+    const isPermit = request.limit !== undefined || request.mode !== undefined;
+    const terms = { mode, limit: limitOf(request), weight, used: this.#used };
+    const permit = isPermit && { ...terms, ...(limitChanged && { limitChanged }) };
     return { ...this.#bare(grant), ...how, previous, ...permit };
   }
 }
+
+const sumOf = (grants: Grant[]): number => grants.reduce((sum, grant) => sum + weightOf(grant), 0);

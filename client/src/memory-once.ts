@@ -127,16 +127,16 @@ export class MemoryOnce {
     const { key } = this;
     if (!this.#last) throw this.#problem('NotFound', 404, `no caller has begun a slot of ${key}`);
     if (this.#last.fence !== fence) throw this.#conflict('has another fence');
-    const { state, holder, expiresAt, remainingMs: retryAfterMs } = this.lock.row();
+    const { state } = this.lock.row();
     if (state === 'held' || state === 'expired')
-      throw this.#problem('LeaseHeld', 409, `a caller works for ${key}`, { holder, fence, expiresAt, retryAfterMs });
+      throw this.#problem('LeaseHeld', 409, `a caller works for ${key}`, this.lock.refusal());
     const slot = this.#done?.slot ?? null;
     this.#done = undefined;
     return { key, forgotten: true, fence, slot };
   }
 
   view(): Schemas['OnceKey'] {
-    const { kind, holders, used, limit, waiting, inGrace, bound, brokenAt, brokenBy, ...lease } = this.lock.row();
+    const { holders, used, limit, waiting, inGrace, bound, brokenAt, brokenBy, ...lease } = this.lock.row();
     const done = this.#remembered;
     return {
       ...lease,
@@ -158,7 +158,7 @@ export class MemoryOnce {
   }
 
   #conflict(why: string, fields: object = {}): HoldfastError {
-    const { kind, holders, used, limit, waiting, ...actual } = this.lock.row();
+    const { holders, used, limit, waiting, ...actual } = this.lock.row();
     return this.#problem('Conflict', 409, `${this.key} ${why}`, { ...fields, actual });
   }
 

@@ -53,7 +53,7 @@ export class MemoryService {
   /**
    * Grants a key to another holder.
    * @returns a function that releases the grant
-   * @throws HoldfastError LeaseHeld or WrongKind if the key cannot be granted now
+   * @throws HoldfastError LeaseHeld if the key cannot be granted now
    * @example
    * const release = service.hold('nightly', { holder: 'other' });
    */
@@ -113,20 +113,13 @@ export class MemoryService {
     },
   };
 
-  #page({
-    prefix = '',
-    holder,
-    state,
-    kind,
-    limit = 100,
-    cursor = '',
-  }: RequestOf<'readLeases'>): AnswerOf<'readLeases'> {
+  #page({ prefix = '', holder, state, limit = 100, cursor = '' }: RequestOf<'readLeases'>): AnswerOf<'readLeases'> {
     const rows = [...this.#keys.values()]
       .filter(({ key }) => key.startsWith(prefix) && key > cursor)
       .sort((left, right) => (left.key < right.key ? -1 : 1))
       .filter((one) => one.hasRecord)
       .map((one) => one.row(holder))
-      .filter((row) => (holder ?? row.holder) === row.holder && (kind ?? row.kind) === row.kind)
+      .filter((row) => (holder ?? row.holder) === row.holder)
       .filter((row) =>
         state === 'active' ? row.waiting > 0 || /held|expired/.test(row.state) : (state ?? row.state) === row.state,
       );

@@ -4,11 +4,11 @@ import { Page } from './context.ts';
 import { Confirm } from './dialog.ts';
 import { html } from './html.ts';
 import { At, Cut } from './parts.ts';
-import { call, type LeaseWithQueue, Problem, type Waiter } from './service.ts';
+import { call, type Key, Problem, type Waiter } from './service.ts';
 import { clockTime, counted, duration } from './words.ts';
 
 type Held = Pick<
-  LeaseWithQueue,
+  Key,
   'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting' | 'bound' | 'execution' | 'remainingMs' | 'ending'
 >;
 
@@ -47,7 +47,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const next = waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first ${gets}` : 'The key is free';
   return html`<${Confirm} title=${`Break this ${noun}?`} act=${isNow ? 'Break it now' : 'End it when the holder stops'} onAct=${act} onClose=${onClose}>
     <dl class="facts">
-      <dt>${isPermit ? 'Pool' : 'Lease'}</dt><dd class="mono"><${Cut} text=${key} /></dd>
+      <dt>Key</dt><dd class="mono"><${Cut} text=${key} /></dd>
       <dt>Holder</dt><dd class="mono">${who}</dd>
       <dt>Fence</dt><dd class="mono">${fence}</dd>
       ${acquiredAt && html`<dt>Held since</dt><dd><${At} instant=${acquiredAt} /></dd>`}

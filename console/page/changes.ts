@@ -1,5 +1,5 @@
 import type { InFlight, ListedKey, NameRecord } from './service.ts';
-import { usedText } from './words.ts';
+import { isShared, usedText } from './words.ts';
 
 /** Something that this page saw change between two looks. */
 export interface Change {
@@ -34,16 +34,15 @@ export const keyChanges: Compare<ListedKey> = (before, after) => {
 };
 
 function firstSight(now: ListedKey): string | undefined {
-  if (now.kind === 'pool') return inUse(now);
+  if (isShared(now)) return inUse(now);
   return now.state === 'held' ? `${someone(now.holder)} took it` : undefined;
 }
 
 const inUse = (now: ListedKey): string => `${usedText(now)} in use`;
 
-/** Which permit of a pool ends first changes with each heartbeat, so a pool changes by what is in use. */
+/** Which of several permits ends first changes with each heartbeat, so such a key changes by what is in use. */
 function keyChange(then: ListedKey, now: ListedKey): string | undefined {
-  if (now.kind !== then.kind) return now.kind === 'pool' ? `it is a pool now, ${inUse(now)}` : 'it is a lease now';
-  if (now.kind === 'lease') return leaseChange(then, now);
+  if (!isShared(now) && !isShared(then)) return leaseChange(then, now);
   return now.used === then.used && now.holders === then.holders ? undefined : `${inUse(now)}, before ${usedText(then)}`;
 }
 

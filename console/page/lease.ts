@@ -20,7 +20,7 @@ import {
 import { Permits } from './permits.ts';
 import { type Polled, usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
-import { call, type LeaseWithQueue, type Pool, type Waiter } from './service.ts';
+import { call, type Key, type Waiter } from './service.ts';
 import { clockTime, counted, duration } from './words.ts';
 
 const EVERY_MS = 2000;
@@ -28,8 +28,6 @@ const MOST_WAITERS = 100;
 
 /** In characters. A longer key may not fit into the two lines of the heading. */
 const LONG_KEY = 60;
-
-type Read = LeaseWithQueue | Pool;
 
 interface DetailProps {
   leaseKey: string;
@@ -42,15 +40,17 @@ interface DetailProps {
 export function LeaseDetail({ leaseKey, route, list }: DetailProps) {
   const ask = useMemo(
     () => (signal: AbortSignal) =>
-      call('readLeases', { key: leaseKey, waiters: true, limit: MOST_WAITERS }, signal) as Promise<Read>,
+      call('readLeases', { key: leaseKey, waiters: true, limit: MOST_WAITERS }, signal) as Promise<Key>,
     [leaseKey],
   );
   const polled = usePolled(ask, {
     everyMs: EVERY_MS,
-    fingerprint: (read) => {
-      const grants = read.kind === 'pool' ? read.holders : [read];
-      const parts = grants.flatMap(({ state, ending, fence, expiresAt }) => [state, ending, fence, expiresAt]);
-      return [read.kind, read.waiting, ...parts].join();
+    fingerprint: ({ waiting, ...read }) => {
+      const grants = [read, ...read.holders];
+      return [
+        waiting,
+        ...grants.flatMap(({ state, ending, fence, expiresAt }) => [state, ending, fence, expiresAt]),
+      ].join();
     },
   });
   const changed = () => {
@@ -69,10 +69,10 @@ export function LeaseDetail({ leaseKey, route, list }: DetailProps) {
       <a class="button close" href=${linkTo({ ...route, key: undefined })} data-close aria-label="Close this key">Close</a>
     </header>
     ${leaseKey.length > LONG_KEY && html`<details><summary>The whole key</summary><p class="mono">${leaseKey}</p></details>`}
-    <${Loaded} polled=${polled} isSaid=${isListOut}>${(read: Read, at: number) => html`
+    <${Loaded} polled=${polled} isSaid=${isListOut}>${(read: Key, at: number) => html`
       ${
-        read.kind === 'pool'
-          ? html`<${Permits} pool=${read} at=${at} onChange=${changed} />`
+        read.holders.some(({ mode }) => mode === 'shared')
+          ? html`<${Permits} read=${read} at=${at} onChange=${changed} />`
           : html`<${Facts} lease=${read} at=${at} onChange=${changed} />`
       }
       <${Queue} of=${read} at=${at} onChange=${changed} />
@@ -82,14 +82,14 @@ export function LeaseDetail({ leaseKey, route, list }: DetailProps) {
 }
 
 interface PartProps {
-  lease: LeaseWithQueue;
+  lease: Key;
   at: number;
   onChange(): void;
 }
 
 function Facts({ lease, at, onChange }: PartProps) {
   const context = useContext(Page);
-  const [breaking, setBreaking] = useState<LeaseWithQueue>();
+  const [breaking, setBreaking] = useState<Key>();
   const { state, ending, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
   if (!lease.hasRecord) return html`<${NoRecord} />`;
   const refusal = refusalOf(context, 'breakLease');
@@ -98,7 +98,7 @@ function Facts({ lease, at, onChange }: PartProps) {
   return html`
     <div class="standing"><${State} of=${lease} /><${TimeLeft} lease=${lease} at=${at} /></div>
     <dl class="facts">
-      <dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder === null ? None('no name') : html`<${Who} holder=${holder} />`}</dd>
+      ${state !== 'free' && html`<dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder === null ? None('no name') : html`<${Who} holder=${holder} />`}</dd>`}
       <dt>Fence</dt><dd class="mono">${fence ?? None('none')}</dd>
       ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} names />, <${Since} instant=${acquiredAt} /></dd>`}
       ${expiresAt && !isBound && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} names /></dd>`}
@@ -132,7 +132,7 @@ const NoRecord = () => html`
 const ENDED = { released: 'released', expired: 'expired', executionEnded: 'its execution ended' };
 
 /** The holder before a grant in line, and how its grant ended. */
-function Before({ of: { holder, ended, at, by } }: { of: NonNullable<LeaseWithQueue['previous']> }) {
+function Before({ of: { holder, ended, at, by } }: { of: NonNullable<Key['previous']> }) {
   const how =
     ended === 'broken'
       ? html`broken <${BrokenBy} at=${at} by=${by} />`
@@ -140,7 +140,7 @@ function Before({ of: { holder, ended, at, by } }: { of: NonNullable<LeaseWithQu
   return html`<span class="mono"><${Who} holder=${holder} /></span>, ${how}`;
 }
 
-function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartProps, 'lease'> & { of: Read }) {
+function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartProps, 'lease'> & { of: Key }) {
   const context = useContext(Page);
   const [cancelling, setCancelling] = useState<Waiter>();
   const refusal = refusalOf(context, 'cancelWaiter');

@@ -8,7 +8,7 @@ import { Cut, Loaded, None, Since, State, TimeLeft, Trouble, Who } from './parts
 import { usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
 import { call, type ListedKey, type Listing, list } from './service.ts';
-import { compareTexts, nameOf, stateText, usedText } from './words.ts';
+import { compareTexts, isShared, nameOf, stateText, usedText } from './words.ts';
 
 const EVERY_MS = 2000;
 
@@ -21,14 +21,8 @@ const FILTERS: Record<string, { label: string; has(row: ListedKey): boolean }> =
   all: { label: 'All', has: () => true },
 };
 
-const KINDS: typeof FILTERS = {
-  all: { label: 'All kinds', has: () => true },
-  lease: { label: 'Leases', has: ({ kind }) => kind === 'lease' },
-  pool: { label: 'Pools', has: ({ kind }) => kind === 'pool' },
-};
-
-const texts = ({ key, kind, holder, execution, data }: ListedKey) => [
-  ...[key, kind, holder, execution],
+const texts = ({ key, holder, execution, data }: ListedKey) => [
+  ...[key, holder, execution],
   data === null ? null : JSON.stringify(data),
 ];
 
@@ -53,12 +47,8 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
       html`<a class="mono" data-row href=${linkTo({ ...route, key })} aria-current=${route.key === key ? 'true' : undefined}><${Cut} text=${key} /></a>`,
     order: { by: 'key', compare: byKey },
   },
-  {
-    head: 'Kind',
-    cell: (row) => (row.kind === 'pool' ? `pool, ${usedText(row)} in use` : html`<span class="usual">lease</span>`),
-    order: { by: 'kind', compare: by(({ kind }) => kind) },
-  },
   { head: 'State', cell: (row) => html`<${State} of=${row} />`, order: { by: 'state', compare: by(stateText) } },
+  { head: 'In use', cell: (row) => isShared(row) && usedText(row) },
   {
     head: 'In line',
     cell: ({ waiting }) => waiting > 0 && html`<span class="state waiting">up to ${waiting}</span>`,
@@ -72,7 +62,7 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   {
     head: 'Holder',
     class: 'mono',
-    cell: ({ holder, holders = 1 }) => [
+    cell: ({ holder, holders }) => [
       holder === null ? None('no name') : html`<${Who} holder=${holder} />`,
       holders > 1 && html` <span class="more">and ${holders - 1} more</span>`,
     ],
@@ -85,7 +75,7 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   },
 ];
 
-/** Who holds what, and beside it the lease or the pool that is open. */
+/** Who holds what, and beside it the key that is open. */
 export function LeasesView({ route }: { route: Route }) {
   const { history } = useContext(Page);
   const { key } = route;
@@ -102,8 +92,8 @@ export function LeasesView({ route }: { route: Route }) {
   const empty = isActive ? 'No key is held, and no caller is in line.' : 'No key is in this state.';
   return html`<${Trouble} polled=${polled} />
   <div class="split ${key === undefined ? '' : 'open'}">
-    <section class="list" aria-label="Leases and pools">
-      <${Loaded} polled=${polled} isSaid>${({ rows, more }: Listing<ListedKey>, at: number) => html`<${List} class="leases" noun="key" filters=${FILTERS} kinds=${KINDS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, at)} />`}<//>
+    <section class="list" aria-label="Keys">
+      <${Loaded} polled=${polled} isSaid>${({ rows, more }: Listing<ListedKey>, at: number) => html`<${List} class="leases" noun="key" filters=${FILTERS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, at)} />`}<//>
     </section>
     ${key !== undefined && html`<${LeaseDetail} key=${key} leaseKey=${key} route=${route} list=${polled} />`}
   </div>`;

@@ -49,8 +49,6 @@ interface ListProps<Row> extends Table<Row> {
   texts(row: Row): (string | null)[];
   /** What the list can be cut down to, by name; the first one is where it begins. */
   filters?: Filters<Row>;
-  /** A second set of filters, by kind. */
-  kinds?: Filters<Row>;
   /** The order in which the list begins: by the first column with an order, if there is none. */
   compare?(left: Row, right: Row): number;
   /** What is said where nothing is there. */
@@ -63,8 +61,7 @@ const ALL = { all: { label: 'All', has: () => true } };
 export function List<Row>(props: ListProps<Row>) {
   const { route, noun, rows, more, texts, columns, empty, idOf } = props;
   const filters: Filters<Row> = props.filters ?? ALL;
-  const kinds: Filters<Row> = props.kinds ?? ALL;
-  const [show, kind] = [chosenOf(filters, route.show), chosenOf(kinds, route.kind)];
+  const show = chosenOf(filters, route.show);
   const sorted = sortedBy(columns, route.sort, props.compare === undefined);
   const found = useMemo(() => {
     const wanted = route.query.toLowerCase();
@@ -73,13 +70,11 @@ export function List<Row>(props: ListProps<Row>) {
       .filter((row) => texts(row).some((text) => text?.toLowerCase().includes(wanted)))
       .toSorted(sorted ? compareBy(sorted) : (props.compare ?? byId));
   }, [rows, route.query, route.sort]);
-  const shown = found.filter((row) => filters[show]?.has(row) && kinds[kind]?.has(row));
-  const choice = { route, rows: found };
+  const shown = found.filter((row) => filters[show]?.has(row));
   return html`
     <div class="tools">
       <${SearchBox} route=${route} noun=${noun} />
-      ${filters !== ALL && html`<${Choices} ...${choice} label="Show" field="show" filters=${filters} chosen=${show} and=${kinds[kind]?.has} />`}
-      ${kinds !== ALL && html`<${Choices} ...${choice} label="Kind" field="kind" filters=${kinds} chosen=${kind} and=${filters[show]?.has} />`}
+      ${filters !== ALL && html`<${Choices} ...${{ route, filters }} rows=${found} chosen=${show} />`}
     </div>
     ${more && html`<p class="notice">There are more than ${counted(rows.length, noun)}. Only these are shown and searched.</p>`}
     <p class="unseen" role="status">${counted(shown.length, noun)} shown</p>
@@ -111,20 +106,15 @@ const chosenOf = (filters: object, name: string): string =>
 
 interface ChoicesProps<Row> {
   route: Route;
-  label: string;
-  /** The field of the route that has the choice. */
-  field: 'show' | 'kind';
   filters: Filters<Row>;
   chosen: string;
   rows: Row[];
-  /** The filter of the other set: each choice counts what it would show. */
-  and(row: Row): boolean;
 }
 
-function Choices<Row>({ route, label, field, filters, chosen, rows, and }: ChoicesProps<Row>) {
-  return html`<nav class="filters" aria-label=${label}>${Object.entries(filters).map(
+function Choices<Row>({ route, filters, chosen, rows }: ChoicesProps<Row>) {
+  return html`<nav class="filters" aria-label="Show">${Object.entries(filters).map(
     ([name, { label, has }]) =>
-      html`<a href=${linkTo({ ...route, [field]: name })} aria-current=${name === chosen ? 'true' : undefined}>${label} <span class="count">${rows.filter((row) => has(row) && and(row)).length}</span></a>`,
+      html`<a href=${linkTo({ ...route, show: name })} aria-current=${name === chosen ? 'true' : undefined}>${label} <span class="count">${rows.filter(has).length}</span></a>`,
   )}</nav>`;
 }
 

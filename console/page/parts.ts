@@ -4,7 +4,7 @@ import { useTicking } from './clock.ts';
 import { Page } from './context.ts';
 import { html } from './html.ts';
 import type { Polled } from './polling.ts';
-import { type LeaseWithQueue, type Problem, permissionFor } from './service.ts';
+import { type Key, type Problem, permissionFor } from './service.ts';
 import { clockTime, consoleLink, duration, nameOf, stateText } from './words.ts';
 
 /** What is left of a time, as a bar that drains and in words. */
@@ -41,7 +41,7 @@ export function TimeLeft({
   lease,
   at,
 }: {
-  lease: Pick<LeaseWithQueue, 'state' | 'bound' | 'remainingMs' | 'ttlSeconds'>;
+  lease: Pick<Key, 'state' | 'bound' | 'remainingMs' | 'ttlSeconds'>;
   at: number;
 }) {
   const { state, bound, remainingMs, ttlSeconds } = lease;

@@ -2,29 +2,28 @@ import { useContext, useState } from 'preact/hooks';
 import { BreakDialog } from './acts.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
-import { At, BrokenBy, None, Nothing, Since, State, TimeLeft, Who } from './parts.ts';
-import type { Pool } from './service.ts';
+import { At, BrokenBy, None, Since, State, TimeLeft, Who } from './parts.ts';
+import type { Key } from './service.ts';
 import { usedText } from './words.ts';
 
 interface PermitsProps {
-  pool: Pool;
+  read: Key;
   at: number;
   /** Called after something was changed here. */
   onChange(): void;
 }
 
-/** How much of a pool is in use, and its holders, each with a button that breaks the permit. */
-export function Permits({ pool, at, onChange }: PermitsProps) {
+/** How much of a key is in use, and its holders, each with a button that breaks the permit. */
+export function Permits({ read, at, onChange }: PermitsProps) {
   const context = useContext(Page);
-  const [breaking, setBreaking] = useState<Pool['holders'][number]>();
-  const { key, holders, limitBy, waiting } = pool;
+  const [breaking, setBreaking] = useState<Key['holders'][number]>();
+  const { key, holders, limitBy, waiting } = read;
   const refusal = refusalOf(context, 'breakLease');
   const now = holders.find(({ fence }) => fence === breaking?.fence);
   return html`
-    <div class="standing"><span class="state pool">pool</span><span>${usedText(pool)} in use.</span></div>
+    <div class="standing"><${State} of=${{ ...read, ending: false }} /><span>${usedText(read)} in use.</span></div>
     <dl class="facts"><dt>Limit named by</dt><dd class="mono">${limitBy === null ? None('no name') : html`<${Who} holder=${limitBy} />`}</dd></dl>
     <h3>Permits</h3>
-    ${holders.length === 0 && html`<${Nothing}>No caller holds a permit.<//>`}
     <ol class="permits">${holders.map((permit) => {
       const { holder, mode, weight, fence, acquiredAt, ending, brokenAt, brokenBy } = permit;
       return html`<li key=${fence}>
@@ -38,7 +37,7 @@ export function Permits({ pool, at, onChange }: PermitsProps) {
         <button type="button" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>
       </li>`;
     })}</ol>
-    ${refusal && holders.length > 0 && html`<p class="why">${refusal}</p>`}
+    ${refusal && html`<p class="why">${refusal}</p>`}
     ${
       breaking &&
       html`<${BreakDialog} noun="permit" held=${{ ...breaking, ...now, key, waiting }} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {

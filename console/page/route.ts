@@ -7,13 +7,11 @@ export type View = (typeof VIEWS)[number];
 /** Where in the page the reader is. It is in the fragment of the address, so that it can be linked to. */
 export interface Route {
   view: View;
-  /** The lease or the pool that is open beside the list. */
+  /** The key that is open beside the list. */
   key: string | undefined;
   query: string;
-  /** Which rows to show, as each view understands it. */
+  /** Which rows to show, and by what they are sorted, as each view understands it. */
   show: string;
-  /** Which kind of rows to show, and by what they are sorted, as each view understands it. */
-  kind: string;
   sort: string;
 }
 
@@ -24,10 +22,8 @@ function parseRoute(fragment: string): Route {
   const view = VIEWS.find((one) => one === name) ?? 'leases';
   const fields = new URLSearchParams(search);
   const key = view === 'leases' && rest.length > 0 ? decoded(rest.join('/')) : '';
-  const [query = '', show = '', kind = '', sort = ''] = ['q', 'show', 'kind', 'sort'].map(
-    (name) => fields.get(name) ?? '',
-  );
-  return { view, key: key || undefined, query, show, kind, sort };
+  const [query = '', show = '', sort = ''] = ['q', 'show', 'sort'].map((name) => fields.get(name) ?? '');
+  return { view, key: key || undefined, query, show, sort };
 }
 
 /** A link that was cut in the middle of an escape is read as it stands. */

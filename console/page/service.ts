@@ -4,9 +4,8 @@ import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../cl
 
 type Schemas = components['schemas'];
 export type ListedKey = Schemas['ListedKey'];
-export type LeaseWithQueue = Schemas['LeaseWithQueue'];
+export type Key = Schemas['Key'];
 export type Waiter = Schemas['Waiter'];
-export type Pool = Schemas['Pool'];
 export type InFlight = Schemas['PathInFlight'];
 export type NameRecord = Schemas['NameserviceRecord'];
 export type ReportPage = Schemas['ReportPage'];

@@ -54,14 +54,13 @@ const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
 /** The name of a holder: of an execution without what all ARNs of a deployment share, `machine:run-42`. */
 export const nameOf = (holder: string): string => EXECUTION.exec(holder)?.[1] ?? holder;
 
-/** The weight of a permit that has the pool alone. */
-const EXCLUSIVE_WEIGHT = 1_000_000;
+/** Whether several callers may hold the key of a row at once. An exclusive holder has the key alone. */
+export const isShared = ({ limit, holders }: { limit: number | null; holders: number }): boolean =>
+  limit !== null || holders > 1;
 
-/** How much of a pool is in use: `3 of 5`. */
-export const usedText = ({ used = 0, limit }: { used?: number; limit?: number | null }): string => {
-  if (used >= EXCLUSIVE_WEIGHT) return 'all';
-  return limit ? `${used} of ${limit}` : String(used);
-};
+/** How much of a limit is in use: `3 of 5`. */
+export const usedText = ({ used, limit }: { used: number; limit: number | null }): string =>
+  limit === null ? String(used) : `${used} of ${limit}`;
 
 /** Compares two texts for a sorted list. One that is missing comes last. */
 export function compareTexts(left: string | null | undefined, right: string | null | undefined): number {

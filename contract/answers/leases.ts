@@ -1,23 +1,44 @@
 import * as z from 'zod/mini';
 import type { Json } from '../../shared/aws/attributes.ts';
-import type { WaitedForView } from '../../shared/leases/read.ts';
-import { LEASE_STATES } from '../../shared/leases/rules.ts';
-import type { LeaseView } from '../../shared/leases/views.ts';
 import type { Acquired, Broken, LeaseGrant, Parked, Previous, Released } from '../../shared/line/calls.ts';
 import { ENDINGS } from '../../shared/line/ended.ts';
-import { KINDS } from '../../shared/line/kind.ts';
-import type { Cancelled } from '../../shared/line/withdrawal.ts';
-import type { KeyPage, ListedKey } from '../../shared/locks/listed-keys.ts';
+import type { Cancelled } from '../../shared/locks/cancel.ts';
+import type { KeyPage } from '../../shared/locks/listed-keys.ts';
 import type { Withdrawn } from '../../shared/locks/withdraw.ts';
+import { MODES } from '../../shared/permits/modes.ts';
+import {
+  type FullHolderView,
+  type HolderView,
+  KEY_STATES,
+  type KeySummary,
+  type KeyView,
+  type ListedKey,
+} from '../../shared/permits/views.ts';
 import { MEANING, orNull } from '../meanings.ts';
-import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
-import { limitChanged, mode, used, weight } from './pools.ts';
+import {
+  always,
+  component,
+  count,
+  described,
+  flag,
+  instant,
+  json,
+  list,
+  nullable,
+  number,
+  oneOf,
+  text,
+} from '../schema.ts';
 import { waiter } from './waiters.ts';
 
 const key = () => text(MEANING.key);
 const ticket = () => text(MEANING.ticket);
 const holder = () => text(MEANING.holder);
 const requestId = () => text(MEANING.requestId);
+const mode = () => oneOf(MODES, MEANING.mode);
+const weight = () => count(MEANING.weight);
+const used = () => count(MEANING.used);
+const limit = () => nullable(count(MEANING.limit));
 const nextCursor = () => nullable(text(MEANING.nextCursor));
 
 export const grantFields = () => ({
@@ -43,7 +64,7 @@ export const grant = component<LeaseGrant>()(
 
 export const previous = component<Previous>()(
   'PreviousHolder',
-  'The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost.',
+  'The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost.',
   z.strictObject({
     holder: holder(),
     fence: count(MEANING.fence),
@@ -60,9 +81,18 @@ export const previous = component<Previous>()(
   }),
 );
 
+/** Of a shared grant whose limit differs from that of the grant before. */
+const limitChanged = described(
+  z.strictObject({
+    from: count('The limit that the grant before named.'),
+    to: count('The limit of this grant.'),
+  }),
+  { description: 'Both limits, if the grant before named another limit.' },
+);
+
 export const acquired = component<Acquired>()(
   'AcquiredGrant',
-  'A lease or a permit that the caller has acquired.',
+  'A lease or a permit that the caller has acquired. A permit, which others share, also has `mode`, `limit`, `weight` and `used`.',
   z.strictObject({
     ...grantFields(),
     waitedMs: count(
@@ -71,10 +101,10 @@ export const acquired = component<Acquired>()(
     repeated: flag('True if the request had its grant already: the call is a retry, or a response was lost.'),
     previous: nullable(previous),
     mode: z.exactOptional(mode()),
-    limit: z.exactOptional(nullable(count('The limit that this permit names. Null for `exclusive`.'))),
+    limit: z.exactOptional(nullable(count('The limit that this request names. Null for `exclusive`.'))),
     weight: z.exactOptional(weight()),
     used: z.exactOptional(used()),
-    limitChanged: z.exactOptional(limitChanged()),
+    limitChanged: z.exactOptional(limitChanged),
   }),
 );
 
@@ -167,61 +197,94 @@ const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
 );
 export const withdrawn = z.union([wasWithdrawn, wasNotWithdrawn]);
 
-export const leaseFields = () => ({
-  key: key(),
-  state: oneOf(LEASE_STATES, 'Whether a caller holds the key. `free`: the key has no record of a release.'),
-  holder: nullable(text(`${orNull(MEANING.holder)} After a release, the last holder.`)),
-  fence: nullable(count(`${MEANING.fence} Of the last grant.`)),
-  acquiredAt: nullable(instant(MEANING.acquiredAt)),
-  expiresAt: nullable(instant(`${MEANING.expiresAt} Null if no caller holds the key.`)),
-  remainingMs: nullable(count(MEANING.remainingMs)),
-  ttlSeconds: nullable(number(`${MEANING.ttlSeconds} Null if no caller holds the key.`)),
+const BROKEN_BY =
+  'The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator.';
+
+/** What a reader may see of a grant. The record of a third-party client does not say most of it. */
+const termFields = () => ({
+  acquiredAt: nullable(instant(orNull(MEANING.acquiredAt))),
+  remainingMs: nullable(count(orNull(MEANING.remainingMs))),
+  ttlSeconds: nullable(number(orNull(MEANING.ttlSeconds))),
   execution: nullable(text(MEANING.execution)),
   bound: flag(MEANING.bound),
   inGrace: flag(MEANING.inGrace),
   ending: flag(MEANING.ending),
-  brokenAt: nullable(
-    instant(
-      'When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.',
-    ),
-  ),
-  brokenBy: nullable(
-    text(
-      'The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator.',
-    ),
-  ),
+  brokenAt: nullable(instant('When an operator broke the grant. Null if no operator did, or the record does not say.')),
+  brokenBy: nullable(text(BROKEN_BY)),
   data: json<Json>(`${MEANING.data} Null if there is none.`),
 });
 
-export const lease = component<LeaseView>()(
-  'Lease',
-  'A lease, as every reader sees it.',
-  z.strictObject(leaseFields()),
+const holderFields = () => ({
+  holder: nullable(text(`${MEANING.holder} Null for a third-party client.`)),
+  fence: nullable(count(`${MEANING.fence} Null for a third-party client.`)),
+  mode: mode(),
+  weight: weight(),
+  expiresAt: nullable(instant(orNull(MEANING.expiresAt))),
+});
+
+/** What LeaseHeld tells of each holder. */
+export const shortHolder = component<HolderView>()(
+  'Holder',
+  'A holder of a key, in short.',
+  z.strictObject(holderFields()),
+);
+
+const fullHolder = component<FullHolderView>()(
+  'FullHolder',
+  'A holder of a key, as every reader sees it.',
+  z.strictObject({
+    ...holderFields(),
+    ...termFields(),
+    state: oneOf(
+      ['held', 'expired'],
+      'Whether the grant has expired. A heartbeat revives an expired grant, until another caller takes its place.',
+    ),
+  }),
+);
+
+export const summaryFields = () => ({
+  key: key(),
+  state: oneOf(
+    KEY_STATES,
+    'Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.',
+  ),
+  holder: nullable(text(`${orNull(MEANING.holder)} After a release, the last exclusive holder.`)),
+  fence: nullable(count(`${MEANING.fence} Without a holder, of the last grant.`)),
+  expiresAt: nullable(instant(`${MEANING.expiresAt} Null if no caller holds the key.`)),
+  ...termFields(),
+});
+
+export const summary = component<KeySummary>()(
+  'KeySummary',
+  'A key, by one of its holders: the exclusive holder, or the shared holder whose grant expires first.',
+  z.strictObject(summaryFields()),
 );
 
 const listedKey = component<ListedKey>()(
   'ListedKey',
-  'A key in a list. The row of a pool has, from `holder` to `data`, the permit that expires first, or with `sort` `held` the oldest permit.',
+  'A key in a list, by one of its holders as in `KeySummary`. With `sort` `held`, by the oldest.',
   z.strictObject({
-    ...leaseFields(),
-    kind: oneOf(KINDS, 'The kind of the key.'),
+    ...summaryFields(),
+    used: used(),
+    limit: limit(),
+    holders: count('The number of holders.'),
     waiting: count(
       'An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.',
     ),
-    used: z.exactOptional(used()),
-    limit: z.exactOptional(nullable(count(MEANING.limit))),
-    holders: z.exactOptional(count('The number of holders of the pool.')),
   }),
 );
 
-export const leaseWithQueue = component<WaitedForView>()(
-  'LeaseWithQueue',
-  'A lease with its line. A key without a record has this form too.',
+export const oneKey = component<KeyView>()(
+  'Key',
+  'A key with all its holders and its line. From `state` to `data`, the fields are those of one holder, as in `KeySummary`.',
   z.strictObject({
-    ...leaseFields(),
-    kind: always('lease', 'The kind of the key.'),
-    hasRecord: flag('False if no caller has used the key, or no caller has since the retention of its record ended.'),
+    ...summaryFields(),
+    holders: list(fullHolder, 'The holders, in the order of their grants. Empty if no caller holds the key.'),
+    used: used(),
+    limit: limit(),
+    limitBy: nullable(text(orNull('The holder whose grant named that limit.'))),
     previous: nullable(previous),
+    hasRecord: flag('False if no caller has used the key, or no caller has since the retention of its record ended.'),
     waiting: count(MEANING.waiting),
     waiters: z.exactOptional(list(waiter, 'The oldest of those in line, if the request has `waiters`.')),
   }),

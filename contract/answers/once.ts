@@ -6,7 +6,7 @@ import type { Forgotten } from '../../shared/once/forget.ts';
 import type { DoneView, OncePage, OnceView } from '../../shared/once/read.ts';
 import { MEANING, orNull } from '../meanings.ts';
 import { always, component, count, flag, instant, json, list, nullable, oneOf, text } from '../schema.ts';
-import { grantFields, leaseFields, previous } from './leases.ts';
+import { grantFields, previous, summaryFields } from './leases.ts';
 
 const key = () => text('The key of the call.');
 const slot = () => text('The slot of the call.');
@@ -110,13 +110,13 @@ const done = component<DoneView>()(
   }),
 );
 
-const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...ofLease } = leaseFields();
+const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...ofGrant } = summaryFields();
 
 export const onceKey = component<OnceView>()(
   'OnceKey',
   'A key of `once`: who works or worked last, and which slot is done.',
   z.strictObject({
-    ...ofLease,
+    ...ofGrant,
     kind: always('once', 'The kind of the key.'),
     slot: nullable(text('The slot of the last grant. Null if the key has no record.')),
     done: nullable(done),

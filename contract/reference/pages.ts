@@ -19,7 +19,7 @@ const PAGES: Record<string, Page> = {
   leases: {
     title: 'Leases and permits',
     about:
-      'The calls of a program that needs a key. A call with `limit` or `mode` asks for a permit of a [pool](../pools.md), all other calls ask for a lease. [Calling from other languages](../callers.md#what-your-program-does) says what your program does with the answers.',
+      'The calls of a program that needs a key. A call with `limit` or `mode` asks for a [permit](../permits.md), all other calls ask for a lease. [Calling from other languages](../callers.md#what-your-program-does) says what your program does with the answers.',
     calls: ['acquire', 'heartbeat', 'release', 'withdraw'],
   },
   keys: {

@@ -19,7 +19,7 @@ const arn = (description: string) => ({ description, ...bytes(320) });
 export const acquireRequest = request(acquireInput(), {
   id: 'AcquireRequest',
   description:
-    'Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant.',
+    'Acquires a key for the caller alone (a lease), or with `limit` or `mode` `shared` together with other holders (a permit). With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant.',
   fields: {
     key: key(),
     holder: holder(),
@@ -42,7 +42,9 @@ export const acquireRequest = request(acquireInput(), {
       description: `${MEANING.requestId} A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with \`LeaseLost\`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition.`,
       ...bytes(256),
     },
-    data: json(`${MEANING.data} Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes.`),
+    data: json(
+      `${MEANING.data} Up to 4 KiB and 32 levels deep, or with \`limit\` or \`mode\` \`shared\` up to 256 bytes.`,
+    ),
     execution: arn(
       'The ARN of the execution, of a Standard workflow or of a durable function, that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`, as do those of durable functions that the parameter `durableFunctions` does not name.',
     ),
@@ -73,14 +75,14 @@ export const acquireRequest = request(acquireInput(), {
     },
     limit: {
       description:
-        'Asks for a permit, which is granted if all holders, with this permit, weigh at most `limit`. Without it, 200 in the mode `shared`. Not with `mode` `exclusive`.',
+        'How much all holders may weigh, with this one: the call asks for a permit. Without it, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`.',
     },
     weight: {
       description:
         'How much of the limit the permit takes, at most `limit`. Without it, 1. Needs `limit` or `mode` `shared`.',
     },
     mode: {
-      description: `Asks for a permit. ${MEANING.mode} With \`limit\` alone, \`shared\`.`,
+      description: `${MEANING.mode} With \`limit\`, \`shared\`. Without both, \`exclusive\`.`,
     },
   },
   rules: {
@@ -169,14 +171,13 @@ export const readLeasesRequest = request(readInput(), {
     key: { ...key(), description: `${MEANING.key} Without a key, the answer is a page of keys.` },
     prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(1024) },
     holder: {
-      description: 'Only keys of this holder. The row of a pool shows a permit of this holder. Not with `key`.',
+      description: 'Only keys of this holder, each by its grant to this holder. Not with `key`.',
       ...bytes(256),
     },
     state: {
       description:
-        'Only keys in this state. A pool is held if at least one permit has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`.',
+        'Only keys in this state. A key is held if at least one holder has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`.',
     },
-    kind: { description: 'Only keys of this kind. Not with `key`.' },
     sort: {
       description:
         'The order: by `key`, by the first expiry (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`.',

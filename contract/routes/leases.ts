@@ -1,11 +1,10 @@
 import * as z from 'zod/mini';
-import type { acquireOrParkLease } from '../../shared/leases/acquire.ts';
-import type { breakLeaseByFence } from '../../shared/leases/break.ts';
-import type { extendLease } from '../../shared/leases/heartbeat.ts';
-import type { releaseLease } from '../../shared/leases/release.ts';
 import type { lookUp } from '../../shared/locks/read.ts';
-import { acquired, broken, grant, keyPage, leaseWithQueue, parked, released } from '../answers/leases.ts';
-import { pool } from '../answers/pools.ts';
+import type { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
+import type { breakPermitByFence } from '../../shared/permits/break.ts';
+import type { extendPermit } from '../../shared/permits/heartbeat.ts';
+import type { releasePermit } from '../../shared/permits/release.ts';
+import { acquired, broken, grant, keyPage, oneKey, parked, released } from '../answers/leases.ts';
 import { examplesOf } from '../examples.ts';
 import {
   acquireRequest,
@@ -18,14 +17,14 @@ import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
 export const LEASE_ROUTES = [
-  route<AnswerOf<typeof acquireOrParkLease>>({
+  route<AnswerOf<typeof acquireOrParkPermit>>({
     function: 'acquire',
     method: 'POST',
     path: '/v1/leases/acquire',
     tag: 'Leases',
     summary: 'Acquire a lease or a permit',
     description:
-      'Grants the lease of the key, or with `limit` or `mode` a permit of the key. If the key is held, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, a task of Step Functions or a durable function waits in place of the call.',
+      'Grants the key to the caller alone, or with `limit` or `mode` `shared` together with other holders. If there is no room, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, a task of Step Functions or a durable function waits in place of the call.',
     request: acquireRequest,
     success: {
       201: {
@@ -37,7 +36,7 @@ export const LEASE_ROUTES = [
         answer: acquired,
       },
     },
-    errors: ['LeaseHeld', 'WrongKind', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
+    errors: ['LeaseHeld', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
     when: {
       LeaseHeld:
         'Another caller holds the lease, the holders of the pool leave no room, or other waiters are in line. The call has waited for `waitSeconds`, or for `maxWaitSeconds` of the deployment. A parked task or callback fails with this code after `parkSeconds`.',
@@ -46,14 +45,14 @@ export const LEASE_ROUTES = [
     },
     examples: examplesOf('acquire'),
   }),
-  route<AnswerOf<typeof extendLease>>({
+  route<AnswerOf<typeof extendPermit>>({
     function: 'heartbeat',
     method: 'POST',
     path: '/v1/leases/heartbeat',
     tag: 'Leases',
     summary: 'Extend a lease or a permit',
     description:
-      'A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other caller has taken the key or the room.',
+      'A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other caller has taken its place.',
     request: heartbeatRequest,
     success: { 200: { description: 'The caller still holds the lease or the permit.', answer: grant } },
     errors: ['LeaseLost', 'OutcomeUnknown'],
@@ -63,7 +62,7 @@ export const LEASE_ROUTES = [
     },
     examples: examplesOf('heartbeat'),
   }),
-  route<AnswerOf<typeof releaseLease>>({
+  route<AnswerOf<typeof releasePermit>>({
     function: 'release',
     method: 'POST',
     path: '/v1/leases/release',
@@ -76,7 +75,7 @@ export const LEASE_ROUTES = [
     errors: ['OutcomeUnknown'],
     examples: examplesOf('release'),
   }),
-  route<AnswerOf<typeof breakLeaseByFence>>({
+  route<AnswerOf<typeof breakPermitByFence>>({
     function: 'breakLease',
     method: 'POST',
     path: '/v1/leases/break',
@@ -88,8 +87,8 @@ export const LEASE_ROUTES = [
     success: { 200: { description: 'The grant has ended, or is ending.', answer: broken } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     when: {
-      NotFound: 'No caller holds the key.',
-      Conflict: 'The grant of the key has another fence. `actual` is the lease that the key has now.',
+      NotFound: 'No caller holds the key, or no shared grant has the fence.',
+      Conflict: 'The exclusive holder of the key has another fence. `actual` is what the key is now.',
     },
     scope: 'breakScope',
     examples: examplesOf('breakLease'),
@@ -101,10 +100,10 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Read a key, or list keys',
     description:
-      'With `key`, reads the lease or the pool of that key, with its line. Without `key`, lists keys page by page. Without `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort` and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.',
+      'With `key`, reads that key with its holders and its line. Without `key`, lists keys page by page. Without `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort` and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.',
     request: readLeasesRequest,
     success: {
-      200: { description: 'The lease, the pool, or the page.', answer: z.union([leaseWithQueue, keyPage, pool]) },
+      200: { description: 'The key, or the page.', answer: z.union([oneKey, keyPage]) },
     },
     errors: [],
     examples: examplesOf('readLeases'),

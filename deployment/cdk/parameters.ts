@@ -36,7 +36,7 @@ export interface HoldfastParameters {
   readonly namespaces?: string;
   /** The names of the state machines that exclusive may start, at most eight with commas between them. * and ? are wildcards. Empty: none. */
   readonly exclusiveTargets?: string;
-  /** An existing table of leases and pools to use. Empty: holdfast-<stage>-leases is created. */
+  /** An existing table of leases and permits to use. Empty: holdfast-<stage>-leases is created. */
   readonly leasesTable?: string;
   /** An existing table of waiters to use. Empty: holdfast-<stage>-waiters is created. */
   readonly waitersTable?: string;

@@ -3,7 +3,7 @@ import { type Group, SWITCH, TABLE } from './kinds.ts';
 export const STORAGE: Group = {
   leasesTable: {
     default: '',
-    description: 'An existing table of leases and pools to use. Empty: holdfast-<stage>-leases is created.',
+    description: 'An existing table of leases and permits to use. Empty: holdfast-<stage>-leases is created.',
     ...TABLE,
     guarded: true,
   },

@@ -36,10 +36,13 @@ export function conditionFields(condition: Condition, more: Pick<Condition, 'nam
   const values = merged(condition.values, more.values);
   return {
     ConditionExpression: condition.expression,
-    ...(names && { ExpressionAttributeNames: names }),
-    ...(values && { ExpressionAttributeValues: values }),
+    ...(hasAny(names) && { ExpressionAttributeNames: names }),
+    ...(hasAny(values) && { ExpressionAttributeValues: values }),
   };
 }
+
+/** DynamoDB refuses empty ones. */
+const hasAny = (placeholders: object = {}): boolean => Object.keys(placeholders).length > 0;
 
 function joined(operator: string, conditions: [Condition, ...Condition[]]): Condition {
   const [first, ...others] = conditions;

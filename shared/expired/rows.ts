@@ -1,3 +1,4 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../aws/dynamodb.ts';
 import { STAGING_FOLDER } from '../folders.ts';
 import { isWithin } from '../namespace.ts';
@@ -39,11 +40,17 @@ type ScalarValue = { S: string } | { N: string };
 /** No client of these tables writes longer values into these attributes. */
 const MAX_VALUE = 1024;
 
-/** The named attributes of an item, or null if one of them cannot be compared or reported. */
+/** An attribute, or with a dot the part of a map. */
+const valueAt = (item: Item, path: string): AttributeValue | undefined => {
+  const [name = '', part] = path.split('.');
+  return part === undefined ? item[name] : item[name]?.M?.[part];
+};
+
+/** The named attributes of an item, or parts of them, or null if one of them cannot be compared or reported. */
 export function identityOf(item: Item, attributes: readonly string[]): Identity | null {
   const identity: Identity = {};
   for (const name of attributes) {
-    const value = item[name];
+    const value = valueAt(item, name);
     if (value === undefined) identity[name] = null;
     else if (value.N !== undefined) identity[name] = { N: value.N };
     else if (value.S !== undefined && value.S.length <= MAX_VALUE) identity[name] = { S: value.S };

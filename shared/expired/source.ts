@@ -60,7 +60,7 @@ interface AnsweredGrant {
   answeredAt?: number | undefined;
 }
 
-/** A lease or a permit that lasts as long as its execution. Whether the execution has ended, only AWS can say. */
+/** A grant that lasts as long as its execution. Whether the execution has ended, only AWS can say. */
 export interface BoundHolding extends Pick<ExpiredRow, 'key' | 'holder'> {
   execution: string;
   grant: AnsweredGrant;

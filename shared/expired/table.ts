@@ -119,11 +119,11 @@ export function whySpared(standing: { isThere: boolean; unanswered: boolean }): 
 
 /** Each attribute of the identity has its reported value, or is still absent. */
 function isSame(identity: Identity): Condition {
-  const [first, ...others] = Object.entries(identity).map(([name, value]) =>
-    value === null
-      ? aliased(`attribute_not_exists(#${name})`)
-      : aliased(`#${name} = :${name}`, { [`:${name}`]: value }),
-  );
+  const [first, ...others] = Object.entries(identity).map(([name, value]) => {
+    if (value === null) return aliased(`attribute_not_exists(#${name})`);
+    const placeholder = `:${name.replace('.', '_')}`;
+    return aliased(`#${name} = ${placeholder}`, { [placeholder]: value });
+  });
   if (!first) throw new TypeError('an identity names at least one attribute');
   return all(first, ...others);
 }

@@ -1,6 +1,6 @@
 /** Every kind of expired record. The sources (sources.ts) find them. */
 export const KINDS = [
-  ...(['abandonedLease', 'releasedLease', 'abandonedPermit', 'emptyPool'] as const),
+  ...(['abandonedLease', 'releasedLease', 'abandonedPermit'] as const),
   ...(['holderEnded', 'holderUnknown'] as const),
   ...(['abandonedRun', 'endedRun'] as const),
   ...(['commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),

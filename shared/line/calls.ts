@@ -1,5 +1,4 @@
 import type { Json } from '../aws/attributes.ts';
-import type { Item } from '../aws/dynamodb.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { Ended, Ending } from './ended.ts';
 
@@ -29,8 +28,6 @@ export interface AcquireInput {
   limit?: number | undefined;
   weight?: number | undefined;
   mode?: Mode | undefined;
-  /** The record of a free lease that the permit turns into a pool (locks/acquire.ts). No caller sends this field. */
-  over?: Item | undefined;
 }
 
 export interface HeartbeatInput {

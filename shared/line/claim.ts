@@ -1,5 +1,7 @@
+import type { Granted } from '../permits/permit-request.ts';
+import type { PoolRecord } from '../permits/record.ts';
 import type { Ended } from './ended.ts';
-import type { Grant, Granted, LockCall } from './lock.ts';
+import type { Grant, LockCall } from './lock.ts';
 import { deleteWaiter, withdrawn } from './waiters.ts';
 import { deleteUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
 
@@ -9,9 +11,9 @@ const MAX_RENEWALS = 4;
 /** Duplicate calls may change the grant before this call does. Each duplicate usually changes the grant once. */
 const MAX_CONFLICTS = 20;
 
-interface Claiming<Rec> {
+interface Claiming {
   /** The record that shows the grant of the request, as last seen. */
-  record: Rec;
+  record: PoolRecord;
   /** The waiter of this call, if it has one. */
   ticket?: string;
   /** True if this call has just written the grant, as a full grant. */
@@ -26,7 +28,7 @@ interface Claiming<Rec> {
  * @returns undefined if the request no longer has such a grant
  * @throws HoldfastError LeaseLost (`cancelled`), InvalidRequest (other terms), Throttled, Unavailable, OutcomeUnknown
  */
-export async function claim<Rec>(at: LockCall<Rec>, claiming: Claiming<Rec>): Promise<Granted<Rec> | undefined> {
+export async function claim(at: LockCall, claiming: Claiming): Promise<Granted | undefined> {
   const { dependencies, lock, call } = at;
   const { ticket } = claiming;
   const { key } = lock.asked;
@@ -54,14 +56,14 @@ export async function claim<Rec>(at: LockCall<Rec>, claiming: Claiming<Rec>): Pr
     [record, grant] = [renewed.record, own];
   }
   if (grant.expiresAt <= dependencies.clock.now()) return undefined;
-  if (!full.repeated) lock.received?.(grant);
+  if (!full.repeated) lock.received(grant);
   return { record, repeated: full.repeated, previous: full.previous };
 }
 
-async function claimFull<Rec>(
-  at: LockCall<Rec>,
-  { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CONFLICTS }: Claiming<Rec>,
-): Promise<(Granted<Rec> & { grant: Grant }) | undefined> {
+async function claimFull(
+  at: LockCall,
+  { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CONFLICTS }: Claiming,
+): Promise<(Granted & { grant: Grant }) | undefined> {
   const { dependencies, lock } = at;
   const { clock } = dependencies;
   let [current, isOurs] = [record, wasOurs];
@@ -88,8 +90,8 @@ async function claimFull<Rec>(
 const firstWrite = ({ claimTtlMs }: Grant) => (claimTtlMs === undefined ? 'answer' : 'claim');
 
 /** @throws HoldfastError InvalidRequest if the call asks for other terms than the grant has. The waiter of the call is then deleted. */
-async function refuseOtherTerms<Rec>({ dependencies, lock, call }: LockCall<Rec>, record: Rec, ticket?: string) {
-  const error = lock.otherTerms?.(record);
+async function refuseOtherTerms({ dependencies, lock, call }: LockCall, record: PoolRecord, ticket?: string) {
+  const error = lock.otherTerms(record);
   if (error && ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
   if (error) throw error;
 }

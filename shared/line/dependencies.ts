@@ -38,7 +38,5 @@ export interface LeaseDependencies {
 
 export interface RepairMessage {
   key: string;
-  /** The fence of the grant at whose end the message looks again. If another grant is on record at that moment, the message does nothing. */
-  fence?: number | undefined;
   delaySeconds: number;
 }

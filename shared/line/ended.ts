@@ -6,7 +6,7 @@ import { isInstant } from '../surroundings/clock.ts';
 export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded'] as const;
 export type Ending = (typeof ENDINGS)[number];
 
-/** How a grant ended that its holder had received (docs/protocols/leases.md#previous). `at` is in epoch milliseconds. */
+/** How a grant ended that its holder had received (docs/protocols/locks.md#previous). `at` is in epoch milliseconds. */
 export interface Ended {
   holder: string;
   fence: number;
@@ -24,8 +24,6 @@ export const endedItem = ({ holder, fence, ended, at, by }: Ended): Item => ({
   prev_at: integer(at),
   ...(by !== undefined && { prev_by: text(by) }),
 });
-
-export const ENDED_ATTRIBUTES = ['prev_holder', 'prev_fence', 'prev_ended', 'prev_at', 'prev_by'] as const;
 
 export function parseEnded(item: Item): Ended | undefined {
   const holder = item.prev_holder?.S;

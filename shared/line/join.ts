@@ -1,12 +1,12 @@
 import type { Call } from '../aws/call.ts';
+import type { PoolRecord } from '../permits/record.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { OtherKind } from './kind.ts';
 import { type Arrived, isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import type { LockCall } from './lock.ts';
 import { deleteWaiter, newTicket, putWaiter, queueFull, type WaitingCall, withdrawn } from './waiters.ts';
-import { deleteUnlessWithdrawn, KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
+import { KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
 
 /**
  * Removes a call that has just joined from a line that is too long.
@@ -53,21 +53,6 @@ async function takePosition(
   return { ticket: name, again: false, isCounted: false };
 }
 
-/**
- * A call in line has met a record of the other kind. A line has waiters for one kind, so the call leaves, and begins again unless it was withdrawn.
- * @returns a handler that throws the error, or LeaseLost (`cancelled`)
- */
-export const leaving =
-  <Rec>({ dependencies, lock, call }: LockCall<Rec>, ticket: string) =>
-  async (error: unknown): Promise<never> => {
-    if (!(error instanceof OtherKind)) throw error;
-    const name = { key: lock.asked.key, ticket };
-    const { cancelled } = await deleteUnlessWithdrawn(dependencies, name, call);
-    if (!cancelled) throw error;
-    await deleteWaiter(dependencies, name, call);
-    throw withdrawn(name.key);
-  };
-
 /** A call that joins the line of a lock. */
 export interface Joining {
   /** The waiter of an earlier call of the request, if the caller asks again. */
@@ -76,22 +61,21 @@ export interface Joining {
   deadline: number;
 }
 
-export interface Joined<Rec> {
+export interface Joined {
   ticket: string;
   /** The record after the mark was raised, or the record that did not allow the mark. */
-  record: Rec;
+  record: PoolRecord;
 }
 
 /**
  * Adds a call to the line: the waiter first, then the mark (docs/protocols/queue.md#join).
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function join<Rec>({ dependencies, lock, call }: LockCall<Rec>, joining: Joining): Promise<Joined<Rec>> {
+export async function join({ dependencies, lock, call }: LockCall, joining: Joining): Promise<Joined> {
   const { key } = lock.asked;
   const { ticket, again, isCounted } = await takePosition(dependencies, { ...joining, asked: lock.asked }, call);
-  const marking = lock.mark(ticket, isCounted ? 'again' : 'first');
-  const { won, record, arrivals, lineOut } = await marking.catch(leaving({ dependencies, lock, call }, ticket));
-  const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
+  const { won, record, arrivals, lineOut } = await lock.mark(ticket, isCounted ? 'again' : 'first');
+  const correct = async (inLine: number) => lock.correct(arrivals, inLine);
   // A call that asks again keeps its position, even in a line that is too long.
   if (won && !again) await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
   return { ticket, record };

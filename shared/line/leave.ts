@@ -1,7 +1,9 @@
 import { HoldfastError } from '../errors.ts';
+import type { Granted } from '../permits/permit-request.ts';
+import type { PoolRecord } from '../permits/record.ts';
 import { claim, isAlive, isGrant } from './claim.ts';
 import { readPosition } from './listed-waiters.ts';
-import type { Granted, LockCall } from './lock.ts';
+import type { LockCall } from './lock.ts';
 import { deleteWaiter, getWaiter, isTask, withdrawn } from './waiters.ts';
 import { deleteOwnUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
 
@@ -11,11 +13,11 @@ import { deleteOwnUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
  * @returns a grant that the request received at the last moment
  * @throws HoldfastError LeaseHeld, with the position if the call has a waiter; LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Granted<Rec>> {
+export async function leave(at: LockCall, ticket: string): Promise<Granted> {
   const { dependencies, lock, call } = at;
   const { key, requestId } = lock.asked;
   const row = await getWaiter(dependencies, { key, ticket }, call);
-  let record: Rec = await lock.read();
+  let record: PoolRecord = await lock.read();
   for (let hasHandedOff = false; ; hasHandedOff = true) {
     if (isAlive(lock.own(record), dependencies.clock.now())) {
       const claimed = await claim(at, { record, ticket });
@@ -26,7 +28,7 @@ export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Gra
       return refuse(at, { record, ticket, reason: 'cancelled' });
     const how = lock.own(record);
     if (typeof how === 'string') return refuseEnded(at, { record, ticket, reason: how });
-    if (hasHandedOff || !lock.mayServe(record)) break;
+    if (hasHandedOff || !lock.isMarked(record)) break;
     // A call that leaves while the lock is free must hand off, or the waiters behind it would not be served. The record after the hand-off may
     // show a grant to another waiter of the request, or a grant to this waiter by a call whose clock is behind.
     record = (await lock.handOff(record)).record;
@@ -36,15 +38,15 @@ export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Gra
   const position = { key, granted: lock.granted(record), ticket };
   const { isWhole, ...place } = await readPosition(dependencies, position, call);
   // A withdrawn waiter, or one whose call has exited, leaves the line without a write on the record. Lists would go on counting it.
-  const counted = lock.counted?.(record);
+  const counted = lock.counted(record);
   const inLine = place.waiting + 1;
-  if (isWhole && counted && counted.inLine !== inLine) await lock.correct?.(counted.arrivals, inLine);
+  if (isWhole && counted && counted.inLine !== inLine) await lock.correct(counted.arrivals, inLine);
   throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
 }
 
 /** A call in line that can no longer receive a grant. */
-interface Refusing<Rec, Reason> {
-  record: Rec;
+interface Refusing<Reason> {
+  record: PoolRecord;
   ticket: string;
   reason: Reason;
 }
@@ -53,9 +55,9 @@ interface Refusing<Rec, Reason> {
  * Refuses a call whose request had a grant that has ended, as the record shows.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export async function refuseEnded<Rec>(
-  at: LockCall<Rec>,
-  { record, ticket, reason }: Refusing<Rec, 'broken' | 'released'>,
+export async function refuseEnded(
+  at: LockCall,
+  { record, ticket, reason }: Refusing<'broken' | 'released'>,
 ): Promise<never> {
   const { dependencies, lock, call } = at;
   // A withdrawal flags the waiter before it ends the grant, so this call sees the flag too.
@@ -67,13 +69,13 @@ export async function refuseEnded<Rec>(
  * Refuses a call in line. Deletes the waiter first, or the hand-off would grant the lock to this waiter.
  * @throws HoldfastError as `refuseEnded`
  */
-export async function refuse<Rec>(
-  { dependencies, lock, call }: LockCall<Rec>,
-  { record, ticket, reason }: Refusing<Rec, 'broken' | 'cancelled' | 'released'>,
+export async function refuse(
+  { dependencies, lock, call }: LockCall,
+  { record, ticket, reason }: Refusing<'broken' | 'cancelled' | 'released'>,
 ): Promise<never> {
   const { key } = lock.asked;
   await deleteWaiter(dependencies, { key, ticket }, call);
-  if (lock.mayServe(record)) await lock.handOff(record);
+  if (lock.isMarked(record)) await lock.handOff(record);
   throw reason === 'cancelled' ? withdrawn(key) : lock.lost(reason);
 }
 
@@ -81,9 +83,9 @@ export async function refuse<Rec>(
  * Ends the wait of a call that asked again and received its grant at once. Refuses the call if its request was withdrawn.
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
-export async function leaveAfterGrant<Rec>(
-  { dependencies, lock, call }: LockCall<Rec>,
-  { granted, ticket }: { granted: Granted<Rec>; ticket: string },
+export async function leaveAfterGrant(
+  { dependencies, lock, call }: LockCall,
+  { granted, ticket }: { granted: Granted; ticket: string },
 ): Promise<void> {
   const { cancelled } = await deleteOwnUnlessWithdrawn(dependencies, { ticket, asker: lock.asked }, call);
   if (!cancelled) return;

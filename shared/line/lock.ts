@@ -1,10 +1,33 @@
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
 import type { HoldfastError } from '../errors.ts';
+import { otherTerms, setting } from '../permits/bound.ts';
+import { hasNoEntry, isNotRemembered, isStill } from '../permits/conditions.ts';
+import { extend, notifyPermit, passToTask } from '../permits/deliver.ts';
+import { isHandedOff } from '../permits/freed.ts';
+import { handOff } from '../permits/hand-off.ts';
+import { ALONE } from '../permits/identity.ts';
+import { correctLineOut, mark, markJoined } from '../permits/marks.ts';
+import { poolPatienceMs, poolPauseMs } from '../permits/pace.ts';
+import { otherWeight, type PermitRequest } from '../permits/permit-request.ts';
+import { readPool } from '../permits/read.ts';
+import { ending, entryOf, isAloneIn, isBound, type PoolEntry, type PoolRecord } from '../permits/record.ts';
+import { endGrant, handOffToLine } from '../permits/release.ts';
+import { roomAt } from '../permits/room.ts';
+import { permitLost, poolHeld } from '../permits/views.ts';
+import { repairAtRoom } from '../permits/watch.ts';
+import { updatePool } from '../permits/write.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import type { Ended } from './ended.ts';
-import type { Location } from './look.ts';
-import type { Notified } from './notify.ts';
+import { isDue, LOOK_PATIENCE_MS } from './executions/bound-grant.ts';
+import { measureHandOff, type Notified } from './notify.ts';
+import { meanOf, paceAfter } from './patience.ts';
+import { repairLater } from './repair/later.ts';
 import type { WaitingCall, WaitingTask } from './waiters.ts';
+
+// A plain acquire that needs this loads it from here: a chunk of its own would make each bundle larger.
+export { raiseFence } from '../permits/deliver.ts';
 
 /** The fields of a waiter's row that describe the request. `key` is the key of the line. */
 export type Asked = Omit<
@@ -26,37 +49,28 @@ export interface Grant {
   previous?: Ended | undefined;
 }
 
-/** A grant, and the record that shows it. */
-export interface Granted<Rec> {
-  record: Rec;
-  /** True if an earlier try of the request received the grant. */
-  repeated: boolean;
-  /** The holder before. */
-  previous?: Ended | undefined;
-}
-
 /** The outcome of a write on a grant. `record` is the current record, whether the write was won or lost. */
-export interface Written<Rec> {
+export interface Written {
   won: boolean;
-  record: Rec;
+  record: PoolRecord;
 }
 
 /** The outcome of a write that raises the mark. */
-export interface Marked<Rec> extends Written<Rec> {
+export interface Marked extends Written {
   /** The number of waiters that have joined so far, by the mark. `lineOut`: how many of these waiters have left, if the record has that hint. */
   arrivals: number;
   lineOut?: number | undefined;
 }
 
-export interface HandedOff<Rec> {
+export interface HandedOff {
   /** The waiters that received grants. */
   served: readonly string[];
   /**
    * `served`: a waiter has received a grant. `empty`: no waiter is left, and the mark is gone. `waits`: the next waiter cannot be served yet.
-   * `left`: this call has stopped early, and waiters are left. `overtaken`: another call has changed the record, and this call has served no waiter.
+   * `left`: this call has stopped early, and waiters are left.
    */
-  end: 'served' | 'empty' | 'waits' | 'left' | 'overtaken';
-  record: Rec;
+  end: 'served' | 'empty' | 'waits' | 'left';
+  record: PoolRecord;
   /** The served tasks that may not have been notified. */
   unnotified?: ReadonlySet<string>;
   /** The version of a full grant that this call has written for itself. */
@@ -64,108 +78,280 @@ export interface HandedOff<Rec> {
 }
 
 /** What a call in line sees when it looks. */
-export interface Sight<Rec> {
-  record: Rec;
+export interface Sight {
+  record: PoolRecord;
   ticket: string;
   /** How long requests of this call take. Undefined before the first measured request. */
   requestMs: number | undefined;
 }
 
-/**
- * A lease, or the permits of a pool, for one call of one request. The line itself reads no attribute of the record. Each
- * method that sends a request throws Throttled, Unavailable or OutcomeUnknown.
- */
-export interface Lock<Rec> {
+/** A write of the mark, as the line sees it. */
+const markedBy = (won: boolean, record: PoolRecord): Marked => ({
+  won,
+  record,
+  arrivals: record.arrivals ?? Number.NaN,
+  lineOut: record.lineOut,
+});
+
+/** A key for one call of one request that waits, or whose grant came from the line. Each method that sends a request throws Throttled, Unavailable or OutcomeUnknown. */
+export class Lock {
   readonly asked: Asked;
-  /** The location for the cheap, eventually consistent read. */
-  readonly where: Location<Rec>;
+  readonly #dependencies: LeaseDependencies;
+  readonly #request: PermitRequest;
+  readonly #call: Call;
+  /** How long this call leaves the question about bound holders to the next waiter. */
+  #patienceMs: number | undefined;
+  /** The record as the mark of this call has left it. */
+  #marked: PoolRecord | undefined;
+  /** How many holders this call has seen at a time. */
+  #holders: number | undefined;
+  /** The number of arrivals when this call joined, including this call. Undefined if the number is not known. */
+  #arrival: number | undefined;
+
+  constructor(dependencies: LeaseDependencies, request: PermitRequest, call: Call) {
+    const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
+    const { execution, target, graceMs = 0, bound } = request;
+    const permit = isAloneIn(request) ? undefined : { limit, weight };
+    const terms = { data, execution, target, graceSeconds: graceMs / 1000, bound, permit };
+    this.asked = { key: key, holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
+    this.#dependencies = dependencies;
+    this.#request = request;
+    this.#call = call;
+  }
+
   /** A consistent read. */
-  read(): Promise<Rec>;
+  read(): Promise<PoolRecord> {
+    return readPool(this.#dependencies, this.#request.key, this.#call);
+  }
+
   /** The grant of the request, even if it has expired, or how the grant ended. A grant that an operator broke and that is ending counts as `broken`. */
-  own(record: Rec): Grant | 'released' | 'broken' | undefined;
-  /** When the request could receive a grant, if its waiter were next. In the past if the request could receive a grant now, infinite if the time is not known. */
-  freeAt(record: Rec): number;
-  /** True if a hand-off could serve another waiter now. */
-  mayServe(record: Rec): boolean;
-  isMarked(record: Rec): boolean;
+  own(record: PoolRecord): Grant | 'released' | 'broken' | undefined {
+    const entry = this.#entry(record);
+    if (!entry || entry.isEnding) return ending(record, this.#request.name);
+    const { version, ticket, claimTtlMs, ttlMs, expiresAt, previous } = entry;
+    return { version, ticket, claimTtlMs, ttlMs, expiresAt, previous };
+  }
+
+  #entry(record: PoolRecord): PoolEntry | undefined {
+    return entryOf(record, this.#request.name);
+  }
+
+  /** When the request could receive a grant, if its waiter were next. In the past if it could now, infinite if the time is not known. */
+  freeAt(record: PoolRecord): number {
+    return roomAt(record, this.#request, this.#dependencies.clockSkewMs);
+  }
+
+  isMarked({ mark }: PoolRecord): boolean {
+    return mark !== undefined;
+  }
+
   /** Raises the mark for a waiter, unless the request has or had a grant. @param how `again`: the mark has already counted the waiter */
-  mark(ticket: string, how: 'first' | 'again'): Promise<Marked<Rec>>;
-  /** Which mark this call must write. `first`: there was no record when the call joined. `lost`: a third-party client or TTL has removed the mark. */
-  missingMark(record: Rec): 'first' | 'lost' | undefined;
-  /** Writes the missing mark. */
-  markBack(record: Rec, ticket: string): Promise<Marked<Rec>>;
+  async mark(ticket: string, how: 'first' | 'again'): Promise<Marked> {
+    const { key, name } = this.#request;
+    const isAgain = how === 'again';
+    const { won, record } = await markJoined(this.#dependencies, { key, name, ticket, isAgain }, this.#call);
+    this.#marked = record;
+    if (won) this.#arrival = isAgain ? undefined : record.arrivals;
+    return markedBy(won, record);
+  }
+
+  /** Puts back a mark that a third-party client or TTL has removed. */
+  async markBack({ key }: PoolRecord, ticket: string): Promise<Marked> {
+    const joining = { key, name: this.#request.name, ticket, isBack: true };
+    const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
+    this.#marked = record;
+    return markedBy(won, record);
+  }
+
   /** True if the waiter may hand off at once. All other waiters hand off after their patience. */
-  isNext(record: Rec, ticket: string): boolean;
-  /** True if another call has made the room and hands off by itself, so that the next waiter leaves the lock to that call for its patience. */
-  isLeftToRelease?(record: Rec): boolean;
-  /** Serves the next waiters. @param alive the waiter of the call that hands off. A lease grants this waiter a full grant at once */
-  handOff(record: Rec, alive?: string): Promise<HandedOff<Rec>>;
+  isNext({ nextTicket }: PoolRecord, ticket: string): boolean {
+    return nextTicket === ticket;
+  }
+
+  /** The release that has made room hands off by itself, if this call had raised its mark before. An expiry makes room without a call. */
+  isLeftToRelease(record: PoolRecord): boolean {
+    const isFreed = record !== this.#marked && this.freeAt(record) === Number.NEGATIVE_INFINITY;
+    return isFreed && isHandedOff(record, this.#dependencies.clock.now());
+  }
+
+  /** Serves the next waiters. @param own the waiter of the call that hands off */
+  async handOff(record: PoolRecord, own?: string): Promise<HandedOff> {
+    const unnotified = new Set<string>();
+    // The call is alive, so its exclusive grant is a full one at once.
+    const alive = isAloneIn(this.#request) ? own : undefined;
+    const handed = await handOff(this.#dependencies, { record, unnotified, own: alive }, this.#call);
+    const { end, granted, record: current, ownVersion } = handed;
+    return { end: granted.length > 0 ? 'served' : end, served: granted, unnotified, record: current, ownVersion };
+  }
+
   /**
    * Writes a new version of the request's grant, if the grant still has the version that was seen. `claim`: makes the grant a full grant. `answer`: keeps
    * the expiry; the new version prevents a hand-off by another call. `renew`: starts the whole ttl again.
    */
-  write(record: Rec, how: 'claim' | 'answer' | 'renew'): Promise<Written<Rec>>;
-  /** Ends the grant of the request unused, and serves the next waiter. */
-  giveUp(record: Rec): Promise<void>;
-  readonly pace: Pace<Rec>;
-  /** The error LeaseHeld. */
-  held(record: Rec): HoldfastError;
-  /** The error LeaseLost. */
-  lost(reason: 'released' | 'broken' | 'unknown'): HoldfastError;
-  /** The waiters that have their grants already. Lists and positions leave them out. */
-  granted(record: Rec): ReadonlySet<string | undefined>;
+  async write(record: PoolRecord, how: 'claim' | 'answer' | 'renew'): Promise<Written> {
+    const entry = this.#entry(record);
+    if (!entry) return { won: false, record };
+    if (how === 'answer') return this.#answer(entry);
+    const { key, ttlMs } = this.#request;
+    const extending = {
+      key,
+      entry,
+      ...(how === 'claim' && { claim: { ttlMs, paceMs: paceAfter(record) } }),
+    };
+    const { won, record: current } = await extend(this.#dependencies, extending, this.#call);
+    return { won, record: current };
+  }
 
-  /** The error for a request whose grant has other terms than this call asks for. */
-  otherTerms?(record: Rec): HoldfastError | undefined;
-  /** True if the waiter hands off without another look, because the grant that it saw last has expired since. */
-  skipsLook?(record: Rec, ticket: string): boolean;
-  /** The state on which the outcome of a hand-off depends. If a hand-off served no waiter, another hand-off serves no waiter either while the state is the same. */
-  state?(record: Rec): string;
-  /** By the hints of the record: how many have arrived, and how many of them are still in line. Undefined without the mark. */
-  counted?(record: Rec): { arrivals: number; inLine: number } | undefined;
-  /** Corrects the hint of how many waiters have left. */
-  correct?(arrivals: number, inLine: number): Promise<unknown>;
+  /** Does not extend the permit. The new version keeps each call that saw an earlier version from handing the permit off. */
+  async #answer(entry: PoolEntry): Promise<Written> {
+    const { clock, ids } = this.#dependencies;
+    const [now, version] = [clock.now(), ids.uuid()];
+    const parts = setting({ v: text(version), r: integer(now) });
+    const update = { key: this.#request.key, ...parts, condition: isStill(entry) };
+    const { won, record } = await updatePool(this.#dependencies, update, this.#call);
+    // An earlier try of the SDK may have won before the try that lost.
+    return { won: won || this.#entry(record)?.version === version, record };
+  }
+
+  /** Ends the grant of the request unused, and serves the next waiter. */
+  async giveUp(record: PoolRecord): Promise<void> {
+    const entry = this.#entry(record);
+    if (!entry) return;
+    const giving = { key: this.#request.key, proof: entry };
+    const { record: current, isHandedOff } = await endGrant(this.#dependencies, giving, this.#call);
+    // The hand-off also follows a lost write: an earlier try whose response was lost may have ended the permit.
+    if (!isHandedOff) await handOffToLine(this.#dependencies, { record: current }, this.#call);
+  }
+
+  /** How long the call sleeps before it looks again, in milliseconds. No promise depends on it, only time. */
+  pauseMs(sight: Sight): number {
+    const { clock, ids } = this.#dependencies;
+    const now = clock.now();
+    const toRoomMs = this.freeAt(sight.record) - now;
+    this.#holders = meanOf(this.#holders, sight.record.entries.length);
+    const { weight } = this.#request;
+    return poolPauseMs({ ...sight, arrival: this.#arrival, holders: this.#holders, weight, now, toRoomMs }, ids);
+  }
+
+  /** How long a waiter that is not next leaves a free key to the waiters before it, in milliseconds. */
+  patienceMs(sight: Sight): number {
+    return poolPatienceMs({ ...sight, arrival: this.#arrival }, this.#dependencies.ids);
+  }
+
+  held(record: PoolRecord): HoldfastError {
+    const { clock, clockSkewMs } = this.#dependencies;
+    return poolHeld(record, { asked: this.#request, now: clock.now(), clockSkewMs });
+  }
+
+  lost(reason: 'released' | 'broken' | 'unknown'): HoldfastError {
+    return permitLost(this.#request.key, reason);
+  }
+
+  /** The waiters that have their grants already. Lists and positions leave them out. */
+  granted({ entries }: PoolRecord): ReadonlySet<string | undefined> {
+    return new Set(entries.map(({ ticket }) => ticket));
+  }
+
+  /** The next waiter hands off the expired grant of an exclusive holder without another look, because the write requires the fence that the waiter saw last. */
+  skipsLook(record: PoolRecord, ticket: string): boolean {
+    const [holder] = record.entries;
+    if (!this.isNext(record, ticket) || holder?.path !== ALONE || this.#entry(record)) return false;
+    return this.freeAt(record) <= this.#dependencies.clock.now();
+  }
+
   /**
    * Asks about the executions of bound holders, unless a call has asked in the last 30 seconds. A wait does not wait for the answer.
    * @param isNext false for a call that leaves the question to the next waiter for up to 15 seconds
    */
-  lookAtHolders?(record: Rec, isNext: boolean): Promise<void>;
-  /** Measures that the holder has received a grant from the line. */
-  received?(grant: Grant): void;
-}
+  async lookAtHolders(record: PoolRecord, isNext: boolean): Promise<void> {
+    if (!record.entries.some(isBound)) return;
+    const { clock, ids } = this.#dependencies;
+    this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
+    if (!isDue(record, clock.now() - (isNext ? 0 : this.#patienceMs))) return;
+    const { lookAtPermits } = await import('../permits/holder-look.ts');
+    await lookAtPermits(this.#dependencies, { record }, this.#call);
+  }
 
-/** A call, and the lock that the call asks for. */
-export interface LockCall<Rec> {
-  dependencies: LeaseDependencies;
-  lock: Lock<Rec>;
-  call: Call;
-}
+  /** By the hints of the record: how many have arrived, and how many of them are still in line. Undefined without the mark. */
+  counted({ mark, arrivals = 0, lineOut = 0 }: PoolRecord): { arrivals: number; inLine: number } | undefined {
+    return mark && { arrivals, inLine: arrivals - lineOut };
+  }
 
-/** When a call in line looks. No promise depends on the pace, only time. All durations are milliseconds. */
-export interface Pace<Rec> {
-  /** How long the call sleeps before it looks again. */
-  pauseMs(sight: Sight<Rec>): number;
-  /** How long a waiter that is not next leaves a free lock to the waiters before it. */
-  patienceMs(sight: Sight<Rec>): number;
-}
+  /** Corrects the hint of how many waiters have left. */
+  correct(arrivals: number, inLine: number): Promise<unknown> {
+    return correctLineOut(this.#dependencies, { key: this.#request.key, arrivals, inLine }, this.#call);
+  }
 
-/** A lock with the methods for a task that parks. */
-export interface ParkingLock<Rec> extends Lock<Rec> {
+  /** The error for a request whose grant has other terms than this call asks for. */
+  otherTerms(record: PoolRecord): HoldfastError | undefined {
+    const own = this.#entry(record);
+    return own && (otherWeight(this.#request, own) ?? otherTerms(own, this.#request));
+  }
+
+  received(grant: Grant): void {
+    measureHandOff(grant, this.#dependencies.clock.now(), this.#call);
+  }
+
+  /** Changes if a permit ends or expires, or if the mark changes: by an arrival or by a grant. */
+  state({ used, mark, fence, entries }: PoolRecord): string {
+    const cut = this.#dependencies.clock.now() - this.#dependencies.clockSkewMs;
+    const expired = entries.filter(({ expiresAt }) => expiresAt < cut).length;
+    return JSON.stringify([used, mark, fence, expired]);
+  }
+
   /**
    * Raises the mark for a task, unless its request has or had a grant.
    * @param over the current record, if it shows an expired grant of the request: such a grant does not prevent the mark
    * @returns `isRuined`: a third-party client has overwritten the grant, so the mark can never be raised
    */
-  markTask(ticket: string, over?: Rec): Promise<Marked<Rec> & { isRuined?: boolean }>;
-  /**
-   * Passes the current grant of the request to the task, with its whole ttl from now on. A grant that no call has claimed becomes a full grant by the
-   * terms of the task. Every other grant keeps its own terms, and is never shortened.
-   */
-  passTo(record: Rec, task: WaitingTask): Promise<Written<Rec>>;
+  async markTask(ticket: string, over?: PoolRecord): Promise<Marked & { isRuined: boolean }> {
+    const { key, name } = this.#request;
+    const before = over && this.#entry(over);
+    const condition = before ? isStill(before) : all(hasNoEntry(name), isNotRemembered(name));
+    const { won, record } = await mark(this.#dependencies, { key, condition, ticket }, this.#call);
+    const isRuined = !won && before === undefined && this.own(record) === undefined;
+    return { ...markedBy(won, record), isRuined };
+  }
+
+  /** Passes the current grant of the request to the task, as `passToTask` does. */
+  async passTo(record: PoolRecord, waiter: WaitingTask): Promise<Written> {
+    const entry = this.#entry(record);
+    if (!entry) return { won: false, record };
+    const { key } = this.#request;
+    const { won, record: current } = await passToTask(this.#dependencies, { key, entry, waiter }, this.#call);
+    return { won, record: current };
+  }
+
   /** Notifies the task of the grant that this call has just passed to it. @param message `repeated`: true if the request had the grant before */
-  notify(record: Rec, message: { task: WaitingTask; repeated: boolean }): Promise<Notified<Rec>>;
+  async notify(
+    record: PoolRecord,
+    { task: waiter, repeated }: { task: WaitingTask; repeated: boolean },
+  ): Promise<Notified<PoolRecord>> {
+    const entry = this.#entry(record);
+    if (!entry) return { outcome: 'overtaken', record };
+    return notifyPermit(this.#dependencies, { waiter, record, entry, repeated, isOurs: true }, this.#call);
+  }
+
   /** Ends a grant that this call has passed to a task that is gone, and serves the next waiter. No other call or task has had that grant. */
-  undelivered(record: Rec): Promise<void>;
+  async undelivered(record: PoolRecord): Promise<void> {
+    const entry = this.#entry(record);
+    const ending = entry ? [{ entry, how: 'undelivered' } as const] : [];
+    await handOff(this.#dependencies, { record, ending }, this.#call);
+  }
+
   /** Sends the message that looks again, if this waiter needs the message. */
-  watch(record: Rec, ticket: string): Promise<void>;
+  async watch(record: PoolRecord, ticket: string): Promise<void> {
+    // A caller that has not claimed its permit may have exited.
+    if (record.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
+      return repairLater(this.#dependencies, this.asked.key, this.#call);
+    if (!this.isNext(record, ticket)) return; // the next waiter sends the message for all waiters
+    await repairAtRoom(this.#dependencies, { record, asked: this.#request }, this.#call);
+  }
+}
+
+/** A call, and the key that the call asks for. */
+export interface LockCall {
+  dependencies: LeaseDependencies;
+  lock: Lock;
+  call: Call;
 }

@@ -153,17 +153,9 @@ interface Unnotified {
   error: HoldfastError;
 }
 
-/** Sends that message to the task, if this process can. @returns as `endUnnotified`. @throws as `endUnnotified` */
-export const tellBroken = async (
-  dependencies: LeaseDependencies,
-  broken: { waiter: WaitingTask; error: HoldfastError },
-  call: Call,
-): Promise<Delivery> =>
-  (await canNotify(dependencies, broken.waiter)) ? failTask(dependencies, broken, call) : 'unanswered';
-
 /**
  * Ends the task of a grant that an operator breaks, if its ticket is still there: that task may not have been notified
- * (docs/protocols/leases.md#break). The operator's call does not fail if the task cannot be notified.
+ * (docs/protocols/locks.md#break). The operator's call does not fail if the task cannot be notified.
  * @returns `delivered`: the task took this message. Then no holder works under the grant, so the grant can end at once. `gone`: it was notified before,
  * or has ended. `unanswered`: its ticket stays, and the next call or the schedule sends again. Undefined if the grant has no task to notify
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable by DynamoDB
@@ -175,5 +167,6 @@ export async function endUnnotified(
 ): Promise<Delivery | undefined> {
   const row = await getWaiter(dependencies, ticket, call);
   if (!row || !isTask(row)) return undefined;
-  return tellBroken(dependencies, { waiter: row, error }, call);
+  if (!(await canNotify(dependencies, row))) return 'unanswered';
+  return failTask(dependencies, { waiter: row, error }, call);
 }

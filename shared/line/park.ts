@@ -1,45 +1,45 @@
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
+import type { PoolRecord } from '../permits/record.ts';
 import type { Parked } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { OtherKind } from './kind.ts';
 import { isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
-import type { Marked, ParkingLock } from './lock.ts';
+import type { Lock, Marked } from './lock.ts';
 import { failTask, NOTIFY_MS, notifyFailed } from './notify.ts';
 import {
-  type Parked as ByMessage,
   deleteWaiter,
   getWaiter,
   newTicket,
+  type ParkedBy,
   putWaiter,
   queueFull,
   type WaitingTask,
 } from './waiters.ts';
 
-interface Parking<Rec> {
-  lock: ParkingLock<Rec>;
-  parked: ByMessage;
+interface Parking {
+  lock: Lock;
+  parked: ParkedBy;
   parkSeconds: number;
 }
 
 /**
- * Parks a task or a callback for a lease or a permit (docs/protocols/tasks.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be
+ * Parks a task or a callback for a lease or a permit (docs/protocols/tasks.md#park). Writes its row first, even if the task could be
  * granted at once: if this call is interrupted, the schedule finds the row and goes on.
  * @throws HoldfastError InvalidRequest (the request has a permit of another weight), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function park<Rec>(dependencies: LeaseDependencies, parking: Parking<Rec>, call: Call): Promise<Parked> {
+export async function park(dependencies: LeaseDependencies, parking: Parking, call: Call): Promise<Parked> {
   const { requestId } = parking.lock.asked;
   const parked = await putInLine(dependencies, parking, call).catch(naming({ requestId }));
   if (parked.parked) call.measure?.('Parked', 1);
   return parked;
 }
 
-async function putInLine<Rec>(
+async function putInLine(
   dependencies: LeaseDependencies,
-  { lock, parked, parkSeconds }: Parking<Rec>,
+  { lock, parked, parkSeconds }: Parking,
   call: Call,
 ): Promise<Parked> {
   const { asked } = lock;
@@ -55,11 +55,7 @@ async function putInLine<Rec>(
   if (answered) return { ...answerOf(answered), parked: false };
   const waiter = newWaiter();
   await putWaiter(dependencies, waiter, call);
-  const outcome = await enter(dependencies, { lock, waiter }, call).catch(async (error) => {
-    // The state machine receives the error of this call, so no message is sent to the task. If its row stays, the schedule ends it.
-    if (error instanceof OtherKind) await deleteWaiter(dependencies, waiter, call).catch(ifFailed);
-    throw error;
-  });
+  const outcome = await enter(dependencies, { lock, waiter }, call);
   return { ...answerOf(waiter), parked: outcome === 'waits' };
 }
 
@@ -88,24 +84,16 @@ async function answeredInFullNamespace(
   }
 }
 
-function ifFailed(error: unknown): void {
-  if (!(error instanceof HoldfastError)) throw error;
-}
-
 /** `waits`: the task waits, or may wait. `notified`: the task no longer waits, or another call is about to notify the task. */
 type Outcome = 'waits' | 'notified';
 
-interface Entering<Rec> {
-  lock: ParkingLock<Rec>;
+interface Entering {
+  lock: Lock;
   waiter: WaitingTask;
 }
 
-async function enter<Rec>(
-  dependencies: LeaseDependencies,
-  { lock, waiter }: Entering<Rec>,
-  call: Call,
-): Promise<Outcome> {
-  for (let over: Rec | undefined; ; ) {
+async function enter(dependencies: LeaseDependencies, { lock, waiter }: Entering, call: Call): Promise<Outcome> {
+  for (let over: PoolRecord | undefined; ; ) {
     const { won, record, isRuined, ...counts } = await lock.markTask(waiter.ticket, over);
     const arrival = { lock, waiter, record };
     if (lock.granted(record).has(waiter.ticket)) return 'notified'; // the call that granted it notifies the task
@@ -124,25 +112,24 @@ async function enter<Rec>(
 }
 
 /** A task in line, and the current record after a write of its call. */
-interface Arrival<Rec> extends Entering<Rec> {
-  record: Rec;
+interface Arrival extends Entering {
+  record: PoolRecord;
 }
 
 /** The record is marked, or the lock is free. So the call that ends a grant finds the row, or this call serves the line. */
-async function arrive<Rec>(
+async function arrive(
   dependencies: LeaseDependencies,
-  { lock, waiter, record, arrivals, lineOut }: Arrival<Rec> & Pick<Marked<Rec>, 'arrivals' | 'lineOut'>,
+  { lock, waiter, record, arrivals, lineOut }: Arrival & Pick<Marked, 'arrivals' | 'lineOut'>,
   call: Call,
 ): Promise<Outcome | 'again'> {
   if (lock.freeAt(record) <= dependencies.clock.now()) {
     const { served, unnotified, end, record: after } = await lock.handOff(record);
-    if (end === 'overtaken') return 'again';
     if (unnotified?.has(waiter.ticket)) return 'waits';
     if (served.includes(waiter.ticket) || lock.granted(after).has(waiter.ticket)) return 'notified';
     // A hand-off that stopped at too many expired rows has not seen the ticket.
     return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'notified' : 'waits';
   }
-  const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
+  const correct = async (inLine: number) => lock.correct(arrivals, inLine);
   if (await isLineFull(dependencies, { key: waiter.key, arrivals, lineOut, correct }, call))
     return refuseFull(dependencies, { lock, waiter }, call);
   await lock.watch(record, waiter.ticket);
@@ -153,9 +140,9 @@ async function arrive<Rec>(
  * Refuses a task whose request had a grant that has ended. If the message is unanswered, the ticket stays, and the next call that reads the ticket
  * refuses the task.
  */
-async function refuse<Rec>(
+async function refuse(
   dependencies: LeaseDependencies,
-  { lock, waiter, why }: Entering<Rec> & { why: 'released' | 'broken' | 'unknown' },
+  { lock, waiter, why }: Entering & { why: 'released' | 'broken' | 'unknown' },
   call: Call,
 ): Promise<Outcome> {
   const delivery = await failTask(dependencies, { waiter, error: lock.lost(why) }, call);
@@ -167,11 +154,7 @@ async function refuse<Rec>(
  * after this call has refused the task.
  * @throws HoldfastError QueueFull
  */
-async function refuseFull<Rec>(
-  dependencies: LeaseDependencies,
-  { lock, waiter }: Entering<Rec>,
-  call: Call,
-): Promise<Outcome> {
+async function refuseFull(dependencies: LeaseDependencies, { lock, waiter }: Entering, call: Call): Promise<Outcome> {
   const full = queueFull(waiter.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
   const delivery = await notifyFailed(dependencies, { waiter, error: full }, call);
   if (delivery === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
@@ -185,12 +168,12 @@ async function refuseFull<Rec>(
  * ticket if the call exits early, or if its message is unanswered.
  * @param repeated true if another call or task may have had the grant. Then the grant stays if the task is gone
  */
-async function takeGrant<Rec>(
+async function takeGrant(
   dependencies: LeaseDependencies,
-  { lock, waiter, record, repeated }: Arrival<Rec> & { repeated: boolean },
+  { lock, waiter, record, repeated }: Arrival & { repeated: boolean },
   call: Call,
 ): Promise<Outcome | 'again'> {
-  const refused = lock.otherTerms?.(record);
+  const refused = lock.otherTerms(record);
   if (refused) {
     await deleteWaiter(dependencies, waiter, call);
     throw refused;

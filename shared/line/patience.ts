@@ -10,9 +10,6 @@ export const OTHERS_MS = [150, 250] as const;
 /** How much earlier a number of turns may end by chance, per square root of that number. */
 export const CHANCE = 0.4;
 
-/** This many waiters at the front look more often: all other waiters may have exited, or turns before them may be shorter than the present turn. */
-export const FAST_POLL_POSITIONS = 4;
-
 /** The time from the end of a turn to the beginning of the next turn: two requests and a look, if a request takes a millisecond. */
 const BETWEEN_MS = 12;
 /** One slow answer must not make a call oversleep. */
@@ -42,8 +39,7 @@ const MAX_FIRST_MS = 100;
 export interface Turns {
   turnMs?: number | undefined;
   paceMs?: number | undefined;
-  /** The mark. */
-  waiters?: unknown;
+  mark?: unknown;
 }
 
 /** How long turns last, before a claim has noted that. */
@@ -55,8 +51,8 @@ export const firstPace = ({ turnMs }: Turns): number | undefined =>
  * looks too early pays a request, but one that looks too late makes the whole line behind it wait.
  * @returns undefined if that is not known, or the line is empty
  */
-export function paceAfter({ waiters, turnMs, paceMs }: Turns): number | undefined {
-  if (waiters === undefined || turnMs === undefined) return undefined;
+export function paceAfter({ mark, turnMs, paceMs }: Turns): number | undefined {
+  if (mark === undefined || turnMs === undefined) return undefined;
   if (!paceMs) return firstPace({ turnMs });
   const change = turnMs < paceMs ? (turnMs - paceMs) / 2 : (Math.min(turnMs, 2 * paceMs) - paceMs) / 8;
   return Math.round(paceMs + change);

@@ -1,6 +1,8 @@
+import type { Granted, Outcome } from '../permits/permit-request.ts';
+import type { PoolRecord } from '../permits/record.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import { isGrant } from './claim.ts';
-import type { Granted, LockCall } from './lock.ts';
+import type { LockCall } from './lock.ts';
 import { looksBeside, pollRecord } from './look.ts';
 
 /** The pauses of a racing call grow from about MIN_PAUSE_MS to MAX_PAUSE_MS. */
@@ -10,12 +12,12 @@ const MAX_PAUSE_MS = 250;
 /** The pause between tries while there is a mark. Each try then reads the line, and gets a grant only if no waiter in the line can be served. */
 const BESIDE_LINE_MS = 1000;
 
-interface Racing<Rec, Won> {
+interface Racing {
   /** The record that refused the first try. */
-  heldBy: Rec;
+  heldBy: PoolRecord;
   /** When the call stops waiting, in epoch milliseconds. */
   deadline: number;
-  attempt(): Promise<Won | { won: false; record: Rec }>;
+  attempt(): Promise<Outcome>;
 }
 
 /**
@@ -23,10 +25,7 @@ interface Racing<Rec, Won> {
  * the caller that looks first gets the grant.
  * @throws HoldfastError LeaseHeld at the deadline, and the errors of a try
  */
-export async function race<Rec, Won extends Granted<Rec> & { won: true }>(
-  at: LockCall<Rec>,
-  { heldBy, ...racing }: Racing<Rec, Won>,
-): Promise<Won> {
+export async function race(at: LockCall, { heldBy, ...racing }: Racing): Promise<Granted> {
   const { clock, ids } = at.dependencies;
   const pauses = jitteredPauses(ids);
   const look = looksBeside(at.lock);
@@ -38,19 +37,19 @@ export async function race<Rec, Won extends Granted<Rec> & { won: true }>(
   }
 }
 
-interface Round<Rec, Won> extends Racing<Rec, Won> {
+interface Round extends Racing {
   pauses: Iterator<number, never>;
-  look: ReturnType<typeof looksBeside<Rec>>;
+  look: ReturnType<typeof looksBeside>;
   triedAt: number;
 }
 
 /** Polls until the lock looks free. Sleeps until the holder's expiry, or for a jittered pause if the pause is shorter. */
-async function untilItLooksFree<Rec, Won>(
-  { dependencies, lock, call }: LockCall<Rec>,
-  { heldBy, deadline, pauses, look, triedAt }: Round<Rec, Won>,
+async function untilItLooksFree(
+  { dependencies, lock, call }: LockCall,
+  { heldBy, deadline, pauses, look, triedAt }: Round,
 ): Promise<void> {
   const { clock } = dependencies;
-  const freeAt = (record: Rec): number => {
+  const freeAt = (record: PoolRecord): number => {
     const own = lock.own(record);
     if (typeof own === 'string' || (isGrant(own) && own.expiresAt > clock.now())) return Number.NEGATIVE_INFINITY;
     const at = lock.freeAt(record);
@@ -64,7 +63,7 @@ async function untilItLooksFree<Rec, Won>(
     const toFree = freeAt(record) - now;
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));
-    record = await pollRecord(dependencies, lock.where, call);
+    record = await pollRecord(dependencies, lock.asked.key, call);
     look(record, true);
     if (freeAt(record) <= clock.now()) return;
   }

@@ -1,21 +1,23 @@
 import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
+import type { Granted, Outcome } from '../permits/permit-request.ts';
+import type { PoolRecord } from '../permits/record.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
-import type { Granted, Lock } from './lock.ts';
+import type { Lock } from './lock.ts';
 import { deadlineOf, isBackInLine } from './times.ts';
 
 // Plain calls load this file. So this file loads the rest of the line only for a call that waits.
 
-interface Asking<Rec, Won> {
+interface Asking {
   /** One try, without waiting. */
-  attempt(): Promise<Won | { won: false; record: Rec }>;
+  attempt(): Promise<Outcome>;
   /** Asks about the executions of bound holders. @returns whether a grant has ended, so that another try is worth it */
-  look(record: Rec): Promise<boolean>;
+  look(record: PoolRecord): Promise<boolean>;
   /** Builds the lock, only if the call waits or gives up its grant. @param record the current record after the first try */
-  lock(record: Rec): Promise<Lock<Rec>>;
+  lock(record: PoolRecord): Promise<Lock>;
   /** The error LeaseHeld. */
-  held(record: Rec): HoldfastError;
+  held(record: PoolRecord): HoldfastError;
   waitSeconds: number;
   /** True if the call waits in line. False if it races. */
   fair: boolean;
@@ -29,11 +31,7 @@ interface Asking<Rec, Won> {
  * reserved concurrency does not wait. A call that does not wait looks at bound holders, and tries once more if that has ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>(
-  dependencies: LeaseDependencies,
-  asking: Asking<Rec, Won>,
-  call: Call,
-): Promise<Granted<Rec> & Partial<Won>> {
+export async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call: Call): Promise<Granted> {
   const { waitSeconds, fair, ticket, arrivedAt, held } = asking;
   const first = await asking.attempt();
   const now = dependencies.clock.now();
@@ -52,15 +50,14 @@ export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>
   }
   const { record } = outcome;
   if (isRefused) throw held(record);
-  const wait = async (): Promise<Granted<Rec> & Partial<Won>> => {
+  const wait = async (): Promise<Granted> => {
     const at = { dependencies, lock: await asking.lock(record), call };
     if (!fair) {
       const { race } = await import('./race.ts');
       return race(at, { heldBy: record, deadline, attempt: asking.attempt });
     }
     const { waitInLine } = await import('./wait.ts');
-    const claimed: Granted<Rec> = await waitInLine(at, { ticket, deadline: Math.max(deadline, now) });
-    return claimed as Granted<Rec> & Partial<Won>;
+    return waitInLine(at, { ticket, deadline: Math.max(deadline, now) });
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined || isLate) return wait();

@@ -1,8 +1,10 @@
 import { naming } from '../aws/send.ts';
+import type { Granted } from '../permits/permit-request.ts';
+import type { PoolRecord } from '../permits/record.ts';
 import { claim, isAlive, isGrant } from './claim.ts';
-import { type Joined, type Joining, join, leaving } from './join.ts';
+import { type Joined, type Joining, join } from './join.ts';
 import { leave, refuse, refuseEnded } from './leave.ts';
-import type { Granted, Lock, LockCall } from './lock.ts';
+import type { Lock, LockCall } from './lock.ts';
 import { looksBeside, pollRecord, pollRecordAndWaiter } from './look.ts';
 import { meanOf } from './patience.ts';
 import { ROW_EVERY_MS, WINDOW_MS } from './times.ts';
@@ -12,21 +14,21 @@ import { getWaiter, isTask, type WaitingCall } from './waiters.ts';
  * Waits in line until the call has its grant, or until its deadline (docs/protocols/queue.md#wait).
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function waitInLine<Rec>(at: LockCall<Rec>, joining: Joining): Promise<Granted<Rec>> {
+export async function waitInLine(at: LockCall, joining: Joining): Promise<Granted> {
   const joined = await join(at, joining);
   const { requestId } = at.lock.asked;
   // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
-  const granted = new Waiting(at, joined, joining).untilGranted().catch(leaving(at, joined.ticket));
+  const granted = new Waiting(at, joined, joining).untilGranted();
   return granted.catch(naming({ requestId, ticket: joined.ticket }));
 }
 
-class Waiting<Rec> {
-  readonly #at: LockCall<Rec>;
-  readonly #lock: Lock<Rec>;
+class Waiting {
+  readonly #at: LockCall;
+  readonly #lock: Lock;
   readonly #deadline: number;
   readonly #ticket: string;
-  readonly #looksBeside: ReturnType<typeof looksBeside<Rec>>;
-  #record: Rec;
+  readonly #looksBeside: ReturnType<typeof looksBeside>;
+  #record: PoolRecord;
   /** When the call last looked at the record, and when it last read its own waiter. */
   #lookedAt: number;
   #checkedAt: number;
@@ -42,7 +44,7 @@ class Waiting<Rec> {
   /** True if the waiter of this call is gone, and the request has no grant. */
   #isGone = false;
 
-  constructor(at: LockCall<Rec>, { ticket, record }: Joined<Rec>, { deadline }: Joining) {
+  constructor(at: LockCall, { ticket, record }: Joined, { deadline }: Joining) {
     this.#at = at;
     this.#lock = at.lock;
     this.#looksBeside = looksBeside(at.lock);
@@ -53,7 +55,7 @@ class Waiting<Rec> {
     this.#checkedAt = this.#now;
   }
 
-  async untilGranted(): Promise<Granted<Rec>> {
+  async untilGranted(): Promise<Granted> {
     this.#askAboutHolders();
     for (;;) {
       const claimed = await this.#ownGrant();
@@ -85,7 +87,7 @@ class Waiting<Rec> {
   }
 
   /** @returns the claimed grant, if the record shows a grant of this request. @throws HoldfastError LeaseLost if that grant has ended, or is ending */
-  async #ownGrant(): Promise<Granted<Rec> | undefined> {
+  async #ownGrant(): Promise<Granted | undefined> {
     const record = this.#record;
     const own = this.#lock.own(record);
     if (typeof own === 'string') return refuseEnded(this.#at, { record, ticket: this.#ticket, reason: own });
@@ -101,10 +103,9 @@ class Waiting<Rec> {
     const lock = this.#lock;
     const isFree = lock.freeAt(this.#record) <= this.#now;
     if (!isFree) this.#freeSince = undefined;
-    const missing = lock.missingMark(this.#record);
-    if (missing) {
+    if (!lock.isMarked(this.#record)) {
       // Another call may have seen the line empty, because this waiter is gone.
-      if (missing === 'lost' && (await this.#readWaiter())) return true;
+      if (await this.#readWaiter()) return true;
       this.#record = (await lock.markBack(this.#record, this.#ticket)).record;
       // If a third-party client has overwritten an entry, the mark cannot be raised as long as that entry is there.
       return lock.isMarked(this.#record) || this.#isDecided;
@@ -116,7 +117,7 @@ class Waiting<Rec> {
     const { end, record, ownVersion } = await lock.handOff(this.#record, this.#ticket);
     this.#record = record;
     this.#freeSince = undefined;
-    this.#fruitless = end === 'waits' ? { state: lock.state?.(record), at: this.#now } : undefined;
+    this.#fruitless = end === 'waits' ? { state: lock.state(record), at: this.#now } : undefined;
     if (ownVersion !== undefined) this.#ownVersion = ownVersion;
     if (end === 'empty') this.#checkedAt = Number.NEGATIVE_INFINITY; // its own waiter is gone, or was withdrawn
     return end !== 'empty' && this.#isDecided;
@@ -124,10 +125,10 @@ class Waiting<Rec> {
 
   /** True if this call may hand off: the next waiter at once, every other waiter after its patience. */
   #mayHandOff(): boolean {
-    if (this.#lock.isNext(this.#record, this.#ticket) && !this.#lock.isLeftToRelease?.(this.#record)) return true;
+    if (this.#lock.isNext(this.#record, this.#ticket) && !this.#lock.isLeftToRelease(this.#record)) return true;
     if (this.#freeSince === undefined) {
       this.#freeSince = this.#now;
-      this.#patienceMs = this.#lock.pace.patienceMs(this.#sight);
+      this.#patienceMs = this.#lock.patienceMs(this.#sight);
     }
     return this.#patienceLeft <= 0;
   }
@@ -140,7 +141,7 @@ class Waiting<Rec> {
   get #isStillFruitless(): boolean {
     const last = this.#fruitless;
     if (!last || this.#now - last.at >= ROW_EVERY_MS) return false;
-    return last.state !== undefined && last.state === this.#lock.state?.(this.#record);
+    return last.state !== undefined && last.state === this.#lock.state(this.#record);
   }
 
   /** After a pause longer than the grant window, or after an unexpected outcome, the call reads its waiter before it acts. @returns as `#markOrHandOff` */
@@ -178,20 +179,20 @@ class Waiting<Rec> {
 
   async #pauseAndLook(): Promise<void> {
     const { dependencies, lock, call } = this.#at;
-    const pause = lock.pace.pauseMs(this.#sight);
+    const pause = lock.pauseMs(this.#sight);
     const left = Math.min(Math.ceil(this.#patienceLeft), this.#deadline - this.#now);
     await dependencies.clock.sleep(Math.max(1, Math.min(pause, left)));
-    if (lock.skipsLook?.(this.#record, this.#ticket)) return;
+    if (lock.skipsLook(this.#record, this.#ticket)) return;
     this.#lookedAt = this.#now;
-    const place = lock.where;
+    const { key } = lock.asked;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
-      this.#record = await pollRecord(dependencies, place, call);
+      this.#record = await pollRecord(dependencies, key, call);
       this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
       return;
     }
     this.#askAboutHolders();
     this.#checkedAt = this.#now;
-    const { record, row } = await pollRecordAndWaiter(dependencies, { place, name: this.#name }, call);
+    const { record, row } = await pollRecordAndWaiter(dependencies, this.#name, call);
     this.#record = record;
     if (row !== undefined) await this.#judge(row);
   }

@@ -12,7 +12,6 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { reading, send, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { type Kind, kindOf } from './kind.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
 export type Waiter = WaitingTask | WaitingCall;
@@ -33,7 +32,7 @@ interface WaiterRow {
   /** Whether the grant lasts as long as `execution`. */
   bound?: boolean | undefined;
   data?: Json | undefined;
-  /** Only in the row of a waiter for a permit. */
+  /** Only in the row of a waiter for a shared grant. */
   permit?: { limit: number | null; weight: number } | undefined;
   parkedAt: number;
   /** When the wait ends with LeaseHeld. */
@@ -41,10 +40,10 @@ interface WaiterRow {
 }
 
 /** A parked waiter: a task of Step Functions, or the callback of a durable function. */
-export type WaitingTask = WaiterRow & Parked;
+export type WaitingTask = WaiterRow & ParkedBy;
 
 /** What names a parked waiter to AWS. Both are secrets: whoever has one can end the wait. */
-export type Parked = { taskToken: string; callbackId?: undefined } | { callbackId: string; taskToken?: undefined };
+export type ParkedBy = { taskToken: string; callbackId?: undefined } | { callbackId: string; taskToken?: undefined };
 
 /** The row of a call of acquire that waits. */
 export interface WaitingCall extends WaiterRow {
@@ -180,8 +179,6 @@ export async function getWaiter(
 
 interface Line extends Partial<QueryCommandInput> {
   key: string;
-  /** Leaves out the waiters for the other kind of lock. */
-  kind?: Kind;
   /** How many rows the first page has. Most readers need no more. Each further page has twice as many rows as the page before. */
   firstPage?: number;
 }
@@ -189,7 +186,7 @@ interface Line extends Partial<QueryCommandInput> {
 /** Reads the rows of a line in order, with strongly consistent reads. */
 export async function* readWaiters(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { key, kind, firstPage, ...options }: Line,
+  { key, firstPage, ...options }: Line,
   call: Call,
 ): AsyncGenerator<Waiter> {
   let from: Item | undefined;
@@ -206,8 +203,7 @@ export async function* readWaiters(
       ExpressionAttributeValues: { ...waiterOf(key), ...options.ExpressionAttributeValues },
     });
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
-    const rows = (page.Items ?? []).map(parseWaiter);
-    yield* kind === undefined ? rows : rows.filter((row) => kindOf(row) === kind);
+    yield* (page.Items ?? []).map(parseWaiter);
     from = page.LastEvaluatedKey;
     limit = limit && 2 * limit;
   } while (from);
@@ -246,7 +242,7 @@ export const ttlOf = (ticket: WaitingTask | Pick<WaitingCall, 'keepUntil'>): num
     ? Math.ceil(ticket.keepUntil / 1000) + TTL_AFTER_CALL_SECONDS
     : Math.ceil(ticket.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS;
 
-function permitOf(item: Item): WaiterRow['permit'] {
+function termsIn(item: Item): WaiterRow['permit'] {
   const weight = number(item, 'weight');
   return weight === undefined ? undefined : { weight, limit: number(item, 'limit') ?? null };
 }
@@ -265,11 +261,11 @@ export function parseWaiter(item: Item): Waiter {
     graceSeconds: number(item, 'grace_seconds'),
     bound: item.bound?.BOOL,
     data: json(item.data?.S),
-    permit: permitOf(item),
+    permit: termsIn(item),
     parkedAt: number(item, 'parked_at') ?? 0,
     deadline: number(item, 'deadline') ?? 0,
   };
-  // The task token shows the kind of a row too, but lists do not read the token.
+  // The task token shows a task too, but lists do not read the token.
   const keepUntil = number(item, 'keep_until');
   const callbackId = item.callback_id?.S;
   if (keepUntil === undefined)

@@ -9,7 +9,7 @@ export const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
 export type HolderKind = (typeof HOLDER_KINDS)[number];
 
 /**
- * Asks, for the report, about the executions of bound leases and permits, and ends, for the clean-up, the grants of ended executions. The code is loaded
+ * Asks, for the report, about the executions of bound grants, and ends, for the clean-up, the grants of ended executions. The code is loaded
  * at the first bound grant, because most reports find no bound grant.
  */
 export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
@@ -27,12 +27,12 @@ export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
     return (grant) => judge(grant) ?? 'goesOn';
   },
   async end(row, call) {
-    if (row.key.fence === undefined) return (await import('../leases/bound-end.ts')).endIfOver(dependencies, row, call);
-    return (await import('../permits/bound-end.ts')).endPermitIfOver(dependencies, row, call);
+    const { endIfOver } = await import('../permits/bound-end.ts');
+    return endIfOver(dependencies, row, call);
   },
 });
 
-/** One question for each execution that holds bound leases or permits. */
+/** One question for each execution that holds bound grants. */
 export const questionsAbout = (
   holders: Holders,
   holdings: readonly BoundHolding[],
@@ -40,10 +40,10 @@ export const questionsAbout = (
 ): Question<HolderKind>[] =>
   [...Map.groupBy(holdings, ({ execution }) => execution)].map(([execution, held]) => async (call) => {
     const verdictOn = await holders.ask(execution, call);
-    return held.flatMap((holding) => rowOf(holding, verdictOn(holding.grant), now));
+    return held.flatMap((holding) => holderRow(holding, verdictOn(holding.grant), now));
   });
 
-function rowOf(
+function holderRow(
   { key, holder, execution, isUnnotified, identity }: BoundHolding,
   verdict: Verdict,
   now: number,

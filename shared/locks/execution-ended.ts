@@ -1,12 +1,11 @@
 import type { Call } from '../aws/call.ts';
-import { endInLease } from '../leases/execution-ended.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type EndedExecution, type ExecutionEnded, joinedBy } from '../line/executions/ended-execution.ts';
+import { type ExecutionEnded, joinedBy } from '../line/executions/ended-execution.ts';
 import { type Judge, judgeOf } from '../line/executions/judgement.ts';
 import { keysOf } from '../line/executions/keys-of-execution.ts';
+import { endInPool } from '../permits/execution-ended.ts';
 import { shuffled } from '../surroundings/ids.ts';
 import type { ExecutionEndedInput } from './inputs.ts';
-import { byRecord } from './route.ts';
 
 /**
  * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/executions.md). It is called
@@ -16,28 +15,20 @@ import { byRecord } from './route.ts';
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the others were tried
  */
 export function endExecution(dependencies: LeaseDependencies) {
-  const leave = byRecord<EndedExecution, void, void>(dependencies, {
-    likely: ({ kind }) => kind,
-    lease: () => (leaving, call) => endInLease(dependencies, leaving, call),
-    permit: async () => {
-      const { endInPool } = await import('../permits/execution-ended.ts');
-      return () => (leaving, call) => endInPool(dependencies, leaving, call);
-    },
-  });
   return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
     const failures: unknown[] = [];
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, settled: again, status, stoppedAt: stopDate };
-    const waiters = [...keys.values()].flatMap(({ tickets }) => tickets.map(joinedBy));
+    const waiters = [...keys.values()].flatMap((tickets) => tickets.map(joinedBy));
     let asked: Promise<Judge> | undefined;
     const judgeTickets = () => {
       asked ??= judgeOf(dependencies, { ...reported, grants: waiters }, call);
       return asked;
     };
     const leaving = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, ended };
-    for (const [key, { kind, tickets }] of shuffled([...keys], dependencies.ids))
-      await leave({ ...leaving, key, kind, tickets }, call).catch((error) => failures.push(error));
+    for (const [key, tickets] of shuffled([...keys], dependencies.ids))
+      await endInPool(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return ended;
   };

@@ -1,27 +1,25 @@
-import { all, any } from '../aws/condition.ts';
+import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { ExpiredRow } from '../expired/rows.ts';
 import type { ExpirySource, Found } from '../expired/source.ts';
 import { byNamespace, remover, scan } from '../expired/table.ts';
-import { isFree, isHeld, isUnmarked } from '../leases/conditions.ts';
-import { boundLease, expiredLeases, findLease, LEASE_KINDS } from '../leases/expired.ts';
-import { hasMemory } from '../leases/memory.ts';
-import { isPool } from '../line/kind.ts';
 import { findRun, isRun, mayRemember, ONCE_KINDS } from '../once/expired.ts';
 import { keyOf, rowOf } from '../once/row-key.ts';
-import { hasUsed } from '../permits/conditions.ts';
-import { boundPermits, endAbandoned, expiredPools, findPermits, POOL_KINDS } from '../permits/expired.ts';
+import { isUnmarked } from '../permits/conditions.ts';
+import { boundGrants, endAbandoned, expiredGrants, findGrants, GRANT_KINDS } from '../permits/expired.ts';
+import { hasMemory } from '../permits/memory.ts';
 import { HOLDER_KINDS, questionsAbout } from './bound-holders.ts';
 
-const KINDS = [...LEASE_KINDS, ...POOL_KINDS, ...HOLDER_KINDS, ...ONCE_KINDS] as const;
+const KINDS = [...GRANT_KINDS, ...HOLDER_KINDS, ...ONCE_KINDS] as const;
 type LockKind = (typeof KINDS)[number];
+
+const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
 
 const deleteRecord = remover<LockKind>({
   place: ({ leasesTable }) => leasesTable,
   key: ['key'],
   // The line decides about a marked record, because a waiter may be behind it.
-  deletable: (kind) =>
-    kind === 'emptyPool' ? hasUsed : all(kind.startsWith('abandoned') ? isHeld : isFree, isUnmarked),
+  deletable: (kind) => (kind.startsWith('abandoned') ? all(isHeld, isUnmarked) : isUnmarked),
 });
 
 const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.kind === 'abandonedPermit';
@@ -29,9 +27,9 @@ const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.
 const isOfHolder = ({ kind }: ExpiredRow): boolean => HOLDER_KINDS.some((one) => one === kind);
 
 /** What finds the expired parts of a record. */
-const finderOf = (item: Item) => (isPool(item) ? findPermits : hasMemory(item.key?.S ?? '') ? findRun : findLease);
+const finderOf = (item: Item) => (hasMemory(item.key?.S ?? '') ? findRun : findGrants);
 
-/** Leases, pools and the records of `once`. Records are read whole, because the entries of a pool have names of their own. */
+/** Keys and the records of `once`. Records are read whole, because the entries of shared holders have names of their own. */
 export const LOCKS: ExpirySource<LockKind> = {
   place: ({ leasesTable }) => leasesTable,
   kinds: KINDS,
@@ -39,13 +37,13 @@ export const LOCKS: ExpirySource<LockKind> = {
   page: async (reader, start, call) => {
     const { clock, margins, places } = reader;
     const now = clock.now();
-    const filter = any(expiredLeases(now, margins), expiredPools(now, margins));
+    const filter = expiredGrants(now, margins);
     const { items, ...page } = await scan(reader, { ...start, table: places.leasesTable, filter }, call);
     const found = items.map((item): Found<LockKind> & { key: string } => ({
       key: keyOf(item.key?.S ?? ''),
       ...finderOf(item)(item, now, margins),
     }));
-    const bound = items.flatMap((item) => (isPool(item) ? boundPermits : boundLease)(item, now, margins));
+    const bound = items.flatMap((item) => boundGrants(item, now, margins));
     return {
       ...page,
       rows: found.flatMap(({ rows }) => rows),
@@ -53,7 +51,7 @@ export const LOCKS: ExpirySource<LockKind> = {
       held: byNamespace(found),
     };
   },
-  // After a deletion the next grant's fence is the time of the grant. The record of a permit stays, and that of a bound lease.
+  // After a deletion the next grant's fence is the time of the grant. The end of a shared or a bound grant leaves the record.
   reasonToSpare: (row, { clockSkewMs }, now) => {
     if (isRun(row) && mayRemember(row, { clockSkewMs }, now)) return 'tooYoung';
     const { fence } = row.identity ?? {};

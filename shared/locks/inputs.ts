@@ -1,12 +1,11 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
-import { hasMemory, ONCE_ROWS } from '../leases/memory.ts';
-import { LEASE_STATES } from '../leases/rules.ts';
 import { isDurable } from '../line/executions/allowed.ts';
 import { executionArn } from '../line/executions/arn.ts';
-import { KINDS } from '../line/kind.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../line/times.ts';
+import { hasMemory, ONCE_ROWS } from '../permits/memory.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS } from '../permits/modes.ts';
+import { KEY_STATES } from '../permits/views.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
 // of every cold start, and 3 kB.
@@ -135,16 +134,21 @@ interface PermitFields {
 }
 
 function permitFaults({ limit, weight, mode, data }: PermitFields): Faults {
-  const ofPermit = limit !== undefined || mode !== undefined;
-  if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
+  if (limit === undefined && mode === undefined)
+    return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
   const faults: Faults = [];
   if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
   if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
   else if (weight !== undefined && limit !== undefined && weight > limit)
     faults.push(['weight', 'must be at most the limit']);
-  // The schema of `data` has already named what is too deep or too large for any lease.
-  if (data !== undefined && !jsonFault(data) && Buffer.byteLength(JSON.stringify(data)) > MOST_DATA_BYTES)
-    faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with limit or mode`]);
+  // The schema of `data` has already named what is too deep or too large for any grant.
+  if (
+    mode !== 'exclusive' &&
+    data !== undefined &&
+    !jsonFault(data) &&
+    Buffer.byteLength(JSON.stringify(data)) > MOST_DATA_BYTES
+  )
+    faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with a limit or mode shared`]);
   return faults;
 }
 
@@ -171,12 +175,7 @@ export const withdrawInput = () =>
 export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
 
 /** With a key, the repair looks at that one alone. */
-export const repairInput = () =>
-  z.strictObject({
-    key: z.optional(anyKey()),
-    /** Of the grant whose end a message looks at. */
-    fence: z.optional(whole(0, Number.MAX_SAFE_INTEGER)),
-  });
+export const repairInput = () => z.strictObject({ key: z.optional(anyKey()) });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
 /** Of Step Functions and of durable functions, of which only the former abort and only the latter stop. */
@@ -208,7 +207,7 @@ const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
 export type Sort = (typeof SORTS)[number];
 
 /** `active`: with a grant, whether or not it has expired, or with a line. */
-const LISTED_STATES = [...LEASE_STATES, 'active'] as const;
+const LISTED_STATES = [...KEY_STATES, 'active'] as const;
 export type ListedState = (typeof LISTED_STATES)[number];
 
 export const readInput = () =>
@@ -225,7 +224,6 @@ export const readInput = () =>
       prefix: z.optional(name(1024)),
       holder: z.optional(name(256)),
       state: z.optional(oneOf(LISTED_STATES)),
-      kind: z.optional(oneOf(KINDS)),
       sort: z.optional(oneOf(SORTS)),
       limit: z.optional(limit()),
       cursor: z.optional(cursorText()),

@@ -6,39 +6,22 @@ import type { Item } from '../aws/dynamodb.ts';
 import { reading, send } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
-import { isHeld, isInState, isUnmarked } from '../leases/conditions.ts';
-import { hasMemory } from '../leases/memory.ts';
-import { type LeaseRecord, parseRecord } from '../leases/record.ts';
-import { type LeaseView, leaseView } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { isPool, type Kind } from '../line/kind.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
-import { parsePool } from '../permits/record.ts';
-import { type Chosen, chosenPermit } from '../permits/views.ts';
+import { ALONE } from '../permits/identity.ts';
+import { hasMemory } from '../permits/memory.ts';
+import { type PoolRecord, parsePool } from '../permits/record.ts';
+import { type Chosen, type ListedKey, listedKey } from '../permits/views.ts';
 import type { ListedState, Sort } from './inputs.ts';
 
 export interface ListInput {
-  kind?: Kind | undefined;
   prefix?: string | undefined;
   holder?: string | undefined;
   state?: ListedState | undefined;
   sort?: Sort | undefined;
   limit?: number | undefined;
   cursor?: string | undefined;
-}
-
-/** One key of a list. Of a pool, the fields of `LeaseView` are those of the permit that ends first, or with the sort `held` of the oldest permit. */
-export interface ListedKey extends LeaseView {
-  kind: Kind;
-  /** Up to how many tasks and callers are in line: the hints of the record count some that have left too. A count of the line would cost a query for each row. */
-  waiting: number;
-  /** Of a pool: the weight of all holders. */
-  used?: number;
-  /** Of a pool: the limit that the last grant named. */
-  limit?: number | null;
-  /** Of a pool: how many callers hold permits. */
-  holders?: number;
 }
 
 export interface KeyPage {
@@ -68,7 +51,7 @@ async function readPage(dependencies: LeaseDependencies, query: ListInput, call:
   let read = 0;
   for (; read < items.length && page.rows.length < limit; read++) {
     const row = listed(items[read] as Item, now, { holder: query.holder });
-    if (matches(row, query) && !page.add(row)) break;
+    if (row && matches(row, query) && !page.add(row)) break;
   }
   // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
   const last = read < items.length ? items[read - 1]?.key?.S : end;
@@ -93,7 +76,7 @@ async function readSorted(
     if (call.timeLeftMs() < LAST_PAGE_MS) throw tooLarge();
     const { items, last } = await scan(dependencies, { query, from, limit: ROWS_READ_PER_PAGE }, call);
     const chosen: Chosen = { holder: query.holder, by: query.sort === 'held' ? 'age' : 'end' };
-    const rows = items.map((item) => listed(item, now, chosen)).filter((row) => matches(row, query));
+    const rows = items.flatMap((item) => listed(item, now, chosen) ?? []).filter((row) => matches(row, query));
     const later = rows.filter((row) => after === undefined || compare(placeOf(row), after) > 0);
     first = [...first, ...later].toSorted((one, other) => compare(placeOf(one), placeOf(other))).slice(0, limit + 1);
     from = last;
@@ -177,62 +160,59 @@ async function scan(
   return { items: output.Items ?? [], last: output.LastEvaluatedKey?.key?.S };
 }
 
-const isFiltered = ({ kind, prefix, holder, state }: ListInput): boolean =>
-  [kind, prefix, holder, state].some((value) => value !== undefined);
+const isFiltered = ({ prefix, holder, state }: ListInput): boolean =>
+  [prefix, holder, state].some((value) => value !== undefined);
 
-const hasPool: Condition = { expression: 'attribute_exists(used) OR attribute_exists(mark)' };
+/** Also if all grants have expired. The record of a third-party client has no weight. */
+const hasGrant: Condition = any(
+  { expression: 'used > :zero', values: { ':zero': integer(0) } },
+  { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' },
+);
 
-const mayComeBack = (now: number): Condition => ({
-  expression: 'line_until > :now',
+/** The last grant of the key was not exclusive, or was of this holder. */
+const isAloneAtMost = (holder: string): Condition => ({
+  expression: 'attribute_not_exists(#alone) OR #alone.h = :holder',
+  names: { '#alone': ALONE },
+  values: { ':holder': text(holder) },
+});
+
+const hasLine = (now: number): Condition => ({
+  expression: 'attribute_exists(mark) OR line_until > :now',
   values: { ':now': integer(now) },
 });
 
-/** Leaves out most of what does not match. `matches` has the rest: no filter compares the entries of a pool. */
-function filter({ kind, prefix, holder, state }: ListInput, now: number) {
+/** Leaves out most of what does not match. `matches` has the rest: no filter compares the entries of shared holders. */
+function filter({ prefix, holder, state }: ListInput, now: number) {
   const conditions: Condition[] = [];
-  if (kind === 'pool') conditions.push(hasPool);
-  if (kind === 'lease') conditions.push(not(hasPool));
   if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
-  if (holder !== undefined) conditions.push(any(hasPool, aliased('#holder = :holder', { ':holder': text(holder) })));
-  if (state === 'active') conditions.push(any(isHeld, not(isUnmarked), hasPool, mayComeBack(now)));
-  else if (state !== undefined) conditions.push(any(hasPool, isInState(state, now)));
+  if (holder !== undefined) conditions.push(isAloneAtMost(holder));
+  if (state === 'active') conditions.push(any(hasGrant, hasLine(now)));
+  else if (state === 'held' || state === 'expired') conditions.push(hasGrant);
+  else if (state !== undefined) conditions.push(not(hasGrant));
   const [first, ...others] = conditions;
   if (!first) return {};
   const { ConditionExpression: FilterExpression, ...fields } = conditionFields(all(first, ...others));
   return { FilterExpression, ...fields };
 }
 
-/** The records of `once` have a list of their own (once/read.ts). */
 const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
-  !hasMemory(row.key) && (state === undefined || isIn(state, row)) && (holder === undefined || row.holder === holder);
+  (state === undefined || isIn(state, row)) && (holder === undefined || row.holder === holder);
 
 const isIn = (state: ListedState, row: ListedKey): boolean =>
   state === 'active' ? hasHolder(row) || row.waiting > 0 : row.state === state;
 
-/** One key as a list shows it. @param chosen which permit of a pool stands for all */
-function listed(item: Item, now: number, chosen: Chosen): ListedKey {
+/** One key as a list shows it. The records of `once` have a list of their own (once/read.ts). @param chosen which holder stands for all */
+function listed(item: Item, now: number, chosen: Chosen): ListedKey | undefined {
   const key = item.key?.S ?? '';
-  if (isPool(item)) {
-    const record = parsePool(key, item);
-    const { used, lastLimit, entries, mark, arrivals } = record;
-    const waiting = waitingBy({ ...record, arrivals: mark && (arrivals ?? 0) }, now);
-    const permit = chosenPermit(record, now, chosen);
-    return { ...permit, kind: 'pool', used, limit: lastLimit ?? null, holders: entries.length, waiting };
-  }
-  const record = parseRecord(item);
-  const arrivals = record.waiters && (Number(record.waiters.N) || 0);
-  return { ...leaseView(key, record, now), kind: 'lease', waiting: waitingBy({ ...record, arrivals }, now) };
-}
-
-interface Counted extends Partial<Pick<LeaseRecord, 'lineOut' | 'lineUntil'>> {
-  /** Undefined without the mark. */
-  arrivals: number | undefined;
+  if (hasMemory(key)) return undefined;
+  const record = parsePool(key, item);
+  return { ...listedKey(record, now, chosen), waiting: waitingBy(record, now) };
 }
 
 /**
  * The number of waiters that a list shows. With the mark, it is at least 1. Without the mark, the callers that were in line when it was removed may come back.
  */
-function waitingBy({ arrivals, lineOut = 0, lineUntil = 0 }: Counted, now: number): number {
-  if (arrivals !== undefined) return Math.max(1, arrivals - lineOut);
+function waitingBy({ mark, arrivals = 0, lineOut = 0, lineUntil = 0 }: PoolRecord, now: number): number {
+  if (mark !== undefined) return Math.max(1, arrivals - lineOut);
   return lineUntil > now ? Math.max(0, -lineOut) : 0;
 }

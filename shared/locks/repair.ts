@@ -1,24 +1,20 @@
 import type { Call } from '../aws/call.ts';
-import { look as lookAtLease } from '../leases/holder-look.ts';
-import { readRecord } from '../leases/read-record.ts';
-import { repairLease, repairLeaseAgain } from '../leases/repair.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import {
   askWithin,
   type DueKey,
-  type Looked,
   newQuestions,
   type Questions,
   questionsOfMessage,
 } from '../line/executions/questions.ts';
 import { Fullness } from '../line/limits/full-namespaces.ts';
 import { keysWithWaiters } from '../line/repair/lines.ts';
-import type { Counts, Looking } from '../line/repair/looking.ts';
+import type { Counts } from '../line/repair/looking.ts';
 import { LAST_KEY_MS } from '../line/repair/overdue.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import type { Waiter } from '../line/waiters.ts';
+import { lookAtPool } from '../permits/holder-look.ts';
+import { repairAgain, repairPoolLine } from '../permits/repair.ts';
 import type { RepairInput } from './inputs.ts';
-import { byRecord } from './route.ts';
 
 export interface Repaired extends Counts {
   /** Keys that have a line. */
@@ -44,7 +40,7 @@ const KEYS_AT_ONCE = 8;
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairLines(dependencies: LeaseDependencies) {
-  return async ({ key: only, fence }: RepairInput, call: Call): Promise<Repaired> => {
+  return async ({ key: only }: RepairInput, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
     const [failures, watched]: [unknown[], string[]] = [[], []];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
@@ -63,7 +59,11 @@ export function repairLines(dependencies: LeaseDependencies) {
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
       // Counters of its own: `a += await b` would undo what another key has added in the meantime.
       const own = { ...repaired, granted: 0, told: 0, unanswered: 0 };
-      await repairKey(dependencies, { key, fence, repaired: own, spareMs, questions }, call).then(
+      await repairPoolLine(
+        dependencies,
+        { key, repaired: own, spareMs, questions, isMessage: only !== undefined },
+        call,
+      ).then(
         (again) => again && only === undefined && watched.push(key),
         (error) => failures.push(error),
       );
@@ -108,20 +108,12 @@ async function askAboutHolders(
   { questions, failures }: { questions: Questions; failures: unknown[] },
   call: Call,
 ): Promise<number> {
-  const look = byRecord<DueKey, Looked, Looked>(dependencies, {
-    lease:
-      () =>
-      async ({ key }, call) =>
-        lookAtLease(dependencies, await readRecord(dependencies, key, call), call),
-    permit: async () => {
-      const { lookAtPool } = await import('../permits/holder-look.ts');
-      return () => (due, call) => lookAtPool(dependencies, { ...due, withTtl: questions.withTtl }, call);
-    },
-  });
   let granted = 0;
   await atOnce([...questions.due.values()].toSorted(byLookedAt), async (due) => {
     if (call.timeLeftMs() < TRANSFER_MS) questions.holders = 0;
-    const asking = askWithin(questions, due, (most) => look({ ...due, most }, call));
+    const asking = askWithin(questions, due, (most) =>
+      lookAtPool(dependencies, { ...due, most, withTtl: questions.withTtl }, call),
+    );
     const given = await asking.catch((error) => {
       failures.push(error);
       return 0;
@@ -163,7 +155,7 @@ async function watch(
       if (call.timeLeftMs() < LAST_KEY_MS) return false;
       const own = { ...repaired, granted: 0 };
       try {
-        if (await repairLeaseAgain(dependencies, { key, repaired: own }, call)) still.push(key);
+        if (await repairAgain(dependencies, { key, repaired: own }, call)) still.push(key);
       } catch (error) {
         failures.push(error);
         still.push(key);
@@ -173,27 +165,4 @@ async function watch(
     });
     watched = still;
   }
-}
-
-/** @returns whether to look at the key again in this run */
-async function repairKey(
-  dependencies: LeaseDependencies,
-  looking: Omit<Looking, 'strangers'> & { fence: number | undefined },
-  call: Call,
-): Promise<boolean> {
-  const repair = byRecord(dependencies, {
-    lease: () => (found: Looking & { fence: number | undefined }, call) => repairLease(dependencies, found, call),
-    permit: async () => {
-      const { repairPoolLine } = await import('../permits/repair.ts');
-      return () => async (found, call) => {
-        await repairPoolLine(dependencies, found, call);
-        return false;
-      };
-    },
-  });
-  const strangers: Waiter[] = [];
-  const again = await repair({ ...looking, strangers }, call);
-  if (strangers.length === 0) return again;
-  const { settleStrangers } = await import('./strangers.ts');
-  return settleStrangers(dependencies, { ...looking, strangers }, call);
 }

@@ -2,21 +2,20 @@ import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
-import { endedBefore } from '../leases/previous.ts';
-import { locationOf } from '../leases/read-record.ts';
-import { unusable } from '../leases/record.ts';
-import { endsAt, isLeased } from '../leases/rules.ts';
-import { grantView, leaseHeld } from '../leases/views.ts';
 import { durations, type LeaseGrant, type Previous, previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
-import { pollRecord } from '../line/look.ts';
+import { pollItem } from '../line/look.ts';
 import { deadlineOf } from '../line/times.ts';
+import { requestName } from '../permits/identity.ts';
+import { previousAlone } from '../permits/previous.ts';
+import { entryOf, type PoolEntry, unusable } from '../permits/record.ts';
+import { permitGrant, poolHeld } from '../permits/views.ts';
 import type { BeginInput } from './inputs.ts';
 import { judge } from './judge-slot.ts';
 import { newOnceGrant, type OnceGrant, type OnceRequest, onceItem } from './once-grant.ts';
-import { type Done, type OnceRecord, parseOnce } from './record.ts';
-import { rowOf, withKey } from './row-key.ts';
+import { type Done, type OnceRecord, parseOnce, runOf } from './record.ts';
+import { rowOf, withKey, withRunId } from './row-key.ts';
 import { isAfterAllPeriods } from './slots.ts';
 import { keepSecondsOf, slotOf } from './terms.ts';
 import { writeGrant } from './write.ts';
@@ -87,7 +86,7 @@ export function beginOnce(dependencies: LeaseDependencies) {
     const outcome = await tryThenLook(dependencies, asked, call)
       .catch(naming({ requestId: request.requestId, ...chosen }))
       .catch(withKey(key));
-    if ('heldBy' in outcome) throw held(dependencies, { ...outcome.heldBy, key }, chosen);
+    if ('heldBy' in outcome) throw held(dependencies, { request, record: { ...outcome.heldBy, key } }, chosen);
     if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });
     return doneView(key, request.slot, outcome);
   };
@@ -95,16 +94,16 @@ export function beginOnce(dependencies: LeaseDependencies) {
 
 function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { principal }: Call): OnceRequest {
   const { key, holder, ttlSeconds, inputHash, execution, data, requestId = ids.uuid() } = input;
-  const asked = { ttlSeconds, holder, principal, requestId, inputHash, execution };
-  // The schema has checked that data is JSON.
+  const name = requestName({ holder, requestId, principal });
   return {
-    ...asked,
-    ...{ key: rowOf(key), data: data as Json | undefined },
+    ...{ key: rowOf(key), name, requestId, holder, ttlSeconds, inputHash, execution },
+    // The schema has checked that data is JSON.
+    data: data as Json | undefined,
     ...{ slot: slotOf(input, clock.now()), isPeriod: input.per !== undefined, keepSeconds: keepSecondsOf(input) },
   };
 }
 
-type Granted = { run: OnceRecord; repeated: boolean; previous: Previous | null };
+type Granted = { run: PoolEntry; slot: string | undefined; repeated: boolean; previous: Previous | null };
 type Outcome = Granted | { done: Done; meaning: 'done' | 'superseded' } | { heldBy: OnceRecord };
 
 interface Asked {
@@ -121,12 +120,12 @@ async function tryThenLook(
   const { clock, ids } = dependencies;
   let outcome = await tryToBegin(dependencies, request, call);
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: clock.now() }, call);
-  const place = { ...locationOf(dependencies, request.key), parse: parserOf(request) };
+  const parse = parserOf(request);
   while ('heldBy' in outcome) {
     const patience = deadline - clock.now();
     if (patience <= 0) return outcome;
     await clock.sleep(Math.min(patience, LEAST_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
-    const record = await pollRecord(dependencies, place, call);
+    const record = parse(await pollItem(dependencies, request.key, call));
     const seen = judge(dependencies, request, record);
     if ('done' in seen) return seen;
     outcome = seen.meaning === 'held' ? { heldBy: record } : await tryToBegin(dependencies, request, call);
@@ -135,8 +134,13 @@ async function tryThenLook(
 }
 
 /** @param chosen the fields of `retryWith`, which the caller adds to its next call */
-function held({ clock, clockSkewMs }: LeaseDependencies, record: OnceRecord & { key: string }, chosen: object | false) {
-  const { code, message, context } = leaseHeld(record, clock.now(), clockSkewMs);
+function held(
+  { clock, clockSkewMs }: LeaseDependencies,
+  { request: { name }, record }: { request: OnceRequest; record: OnceRecord },
+  chosen: object | false,
+) {
+  const asked = { name, room: 0, limit: null };
+  const { code, message, context } = poolHeld(record, { asked, now: clock.now(), clockSkewMs });
   return new HoldfastError(code, message, { ...context, ...(chosen && { retryWith: chosen }) });
 }
 
@@ -147,49 +151,51 @@ const parserOf =
 
 /** One write, or more if the fence or `keep_until` on record is ahead of what this call knew, or if the request has a grant that names an execution. */
 async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest, call: Call): Promise<Outcome> {
-  let before: OnceRecord = { key: request.key };
+  let before: OnceRecord | undefined;
   for (let tries = 1; ; tries++) {
     const grant = newOnceGrant(dependencies, request, before);
     const outcome = await writeGrant(dependencies, grant, call);
-    if (outcome.won) return granted(dependencies, grant, parseOnce(request.key, outcome.item));
+    if (outcome.won) return granted(grant, parseOnce(request.key, outcome.item));
     const record = parseOnce(request.key, outcome.old);
-    if (record.version === grant.version) return { run: record, repeated: true, previous: null };
+    const { slot } = record;
+    const own = entryOf(record, request.name);
+    if (own?.id === grant.id) return { run: own, slot, repeated: true, previous: null };
     const seen = judge(dependencies, request, record);
     if ('done' in seen) return seen;
-    const repeated = seen.meaning === 'own' ? await repeat(dependencies, record, call) : undefined;
-    if (repeated) return { run: repeated, repeated: true, previous: null };
+    const run = seen.meaning === 'own' && own ? await repeat(dependencies, own, { key: request.key, call }) : undefined;
+    if (run) return { run, slot, repeated: true, previous: null };
     if (seen.meaning === 'held' || tries === MAX_TRIES) return { heldBy: record };
-    if (record.malformed !== undefined) throw unusable({ ...record, key: request.key });
+    if (record.malformed !== undefined) throw unusable(record);
     before = record;
   }
 }
 
-/** Records the time of this answer if the grant names an execution, as for a lease. @returns undefined if the grant has changed */
+/** Records the time of this answer if the grant names an execution, as for a key. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
-  record: OnceRecord,
-  call: Call,
-): Promise<OnceRecord | undefined> {
-  if (record.execution === undefined || !isLeased(record)) return record;
-  const { answer } = await import('../leases/marks.ts');
-  const { won, record: current } = await answer(dependencies, record, call);
-  return won ? { ...record, ...current } : undefined;
+  entry: PoolEntry,
+  { key, call }: { key: string; call: Call },
+): Promise<PoolEntry | undefined> {
+  if (entry.execution === undefined) return entry;
+  const { answer } = await import('../permits/deliver.ts');
+  const { won, entry: current } = await answer(dependencies, { key, entry }, call);
+  return won ? current : undefined;
 }
 
-function granted(dependencies: LeaseDependencies, grant: OnceGrant, before: OnceRecord): Granted {
-  const run = parseOnce(grant.key, onceItem(dependencies, grant));
-  const wasCompleted = !isLeased(before) && before.doneBy === before.leaseId;
-  const ended = wasCompleted ? undefined : endedBefore(before, 'expired', { now: grant.acquiredAt });
-  return { run, repeated: false, previous: previousView(ended) };
+function granted(grant: OnceGrant, before: OnceRecord): Granted {
+  const run = runOf(parseOnce(grant.key, onceItem(grant))) as PoolEntry;
+  const wasCompleted = !runOf(before) && before.doneFence !== undefined && before.doneFence === before.fence;
+  const ended = wasCompleted ? undefined : previousAlone(before, grant.acquiredAt);
+  return { run, slot: grant.slot, repeated: false, previous: previousView(ended) };
 }
 
 function runView(
   key: string,
-  { run, repeated, previous }: Granted,
+  { run, slot = '', repeated, previous }: Granted,
   { since, now }: { since: number; now: number },
 ): Run {
-  const told = durations({ since, expiresAt: endsAt(run), now });
-  return { outcome: 'run', slot: run.slot ?? '', ...grantView({ ...run, key }, now), repeated, previous, ...told };
+  const told = durations({ since, expiresAt: run.expiresAt, now });
+  return withRunId({ outcome: 'run' as const, slot, ...permitGrant(key, run, now), repeated, previous, ...told });
 }
 
 function doneView(key: string, slot: string, { done, meaning }: { done: Done; meaning: 'done' | 'superseded' }) {

@@ -4,10 +4,12 @@ import type { Call } from '../aws/call.ts';
 import { conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import { lostReason } from '../leases/rules.ts';
 import type { LostReason } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { mayComplete } from './conditions.ts';
+import { endAlone } from '../permits/alone.ts';
+import { isOf } from '../permits/conditions.ts';
+import { proofOf } from '../permits/identity.ts';
+import { lostReason } from '../permits/views.ts';
 import type { CompleteInput } from './inputs.ts';
 import { type Done, parseOnce } from './record.ts';
 import { rowOf } from './row-key.ts';
@@ -21,20 +23,26 @@ export type Completed =
  * that is stored. A caller that no longer holds the grant stores no result.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export function completeOnce({ dynamodb, clock, table }: LeaseDependencies) {
+export function completeOnce(dependencies: LeaseDependencies) {
+  const { dynamodb, clock, table } = dependencies;
   return async ({ key, leaseId, result = null }: CompleteInput, call: Call): Promise<Completed> => {
+    const proof = proofOf(leaseId);
+    if (!proof) return { key, completed: false, reason: 'unknown' };
+    const row = rowOf(key);
     const now = clock.now();
+    const end = endAlone(dependencies, { key: row, entry: proof, how: 'released', now });
     const command = new UpdateItemCommand({
       TableName: table,
-      Key: { key: text(rowOf(key)) },
+      Key: { key: text(row) },
       UpdateExpression:
-        'SET done_slot = slot, done_at = :now, done_by = :leaseId, done_holder = holder, done_fence = fence, #result = :result, ' +
-        'done_input_hash = if_not_exists(input_hash, :none), keep_until = :now + keep_ms, lease_expiry = :seconds + ttl_seconds, released_at = :now ' +
-        'REMOVE lease_version, expires_at, heartbeat_at, execution, ending_at, broken_by, #data',
-      ...conditionFields(mayComplete(leaseId), {
-        names: { '#result': 'result', '#data': 'data' },
+        'SET done_slot = slot, done_at = :now, done_by = :id, done_holder = #h.h, done_fence = fence, #result = :result, ' +
+        'done_input_hash = if_not_exists(input_hash, :none), keep_until = :now + keep_ms, lease_expiry = :seconds + #h.u, ' +
+        `used = used - #h.w, ${end.set.join(', ')} REMOVE #h.d, #h.s, #h.o, ${end.remove.join(', ')}`,
+      // An expired grant that no caller has taken may store its result, as a heartbeat revives a lease.
+      ...conditionFields(isOf(proof), {
+        names: { '#result': 'result' },
         values: {
-          ':now': integer(now),
+          ...end.values,
           ':seconds': integer(Math.ceil(now / 1000)),
           ':result': text(JSON.stringify(result)),
           ':none': text(''),
@@ -44,10 +52,9 @@ export function completeOnce({ dynamodb, clock, table }: LeaseDependencies) {
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
     const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
-    const item = outcome.won ? outcome.item : outcome.old;
-    const record = item && parseOnce(rowOf(key), item, !outcome.won && outcome.unanswered);
-    if (record?.done?.by === leaseId) return storedView(key, record.done, !outcome.won);
-    const seen = lostReason(record, leaseId);
+    const record = parseOnce(row, outcome.won ? outcome.item : outcome.old);
+    if (record.done?.by === proof.id) return storedView(key, record.done, !outcome.won);
+    const seen = lostReason(record, proof);
     // A try without an answer may have stored the result before another caller did a later slot. The record does not say.
     const reason = seen === 'taken' && !outcome.won && outcome.unanswered ? 'unknown' : seen;
     return { key, completed: false, reason };

@@ -1,15 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
-import { all, any, type Condition } from '../aws/condition.ts';
-import {
-  hasFence,
-  hasLeaseId,
-  isBelow,
-  isExpired,
-  isFree,
-  isFreeFor,
-  isHeld,
-  isNotEndingFor,
-} from '../leases/conditions.ts';
+import { all, type Condition } from '../aws/condition.ts';
+import { isFenceBelow, isNotRemembered, isToBeHadAlone } from '../permits/conditions.ts';
 import type { OnceGrant } from './once-grant.ts';
 
 /** Neither the slot nor a later slot is done, or `keep_until` is over. @param cut now, less the margin of the clocks */
@@ -25,14 +16,17 @@ const keepsLonger = (keepUntil: number): Condition => ({
 });
 
 /** The first row of the table in docs/protocols/once.md#writes. */
-export function mayBegin(grant: OnceGrant, cut: number): Condition {
-  const canBeHad = any(isFreeFor(grant), all(isExpired(cut), isNotEndingFor(grant)));
-  const keepUntil = grant.acquiredAt + grant.keepMs;
-  return all(canBeHad, isNotDone(grant.slot, cut), isBelow(grant.fence), keepsLonger(keepUntil));
-}
-
-/** The second row of that table. An expired grant that no caller has taken may store its result, as a heartbeat revives a lease. */
-export const mayComplete = (leaseId: string): Condition => all(hasLeaseId(leaseId), isHeld);
+export const mayBegin = ({ name, slot, fence, acquiredAt, keepMs }: OnceGrant, cut: number): Condition =>
+  all(
+    isToBeHadAlone(cut),
+    isNotRemembered(name),
+    isNotDone(slot, cut),
+    isFenceBelow(fence),
+    keepsLonger(acquiredAt + keepMs),
+  );
 
 /** The last row of that table. */
-export const mayForget = (fence: number): Condition => all(hasFence(fence), isFree);
+export const mayForget = (fence: number): Condition => ({
+  expression: 'fence = :fence AND used = :none',
+  values: { ':fence': integer(fence), ':none': integer(0) },
+});

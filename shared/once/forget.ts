@@ -5,12 +5,11 @@ import { conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
-import { isLeased } from '../leases/rules.ts';
-import { leaseHeld, leaseView } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { keySummary, poolHeld } from '../permits/views.ts';
 import { mayForget } from './conditions.ts';
 import type { ForgetInput } from './inputs.ts';
-import { parseOnce } from './record.ts';
+import { parseOnce, runOf } from './record.ts';
 import { rowOf } from './row-key.ts';
 
 export interface Forgotten {
@@ -21,8 +20,8 @@ export interface Forgotten {
   slot: string | null;
 }
 
-/** `done_by` stays, so that the next begin does not name a worker that completed as the worker before. */
-const MEMORY = ['done_slot', 'done_at', 'done_holder', 'done_fence', 'done_input_hash', 'keep_until'];
+/** `done_fence` stays, so that the next begin does not name a worker that completed as the worker before. */
+const MEMORY = ['done_slot', 'done_at', 'done_by', 'done_holder', 'done_input_hash', 'keep_until'];
 
 /**
  * Forgets which slot is done, for an operator that saw the key under this fence (docs/protocols/once.md#forget). The next caller works again.
@@ -47,8 +46,10 @@ export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDepende
     if (outcome.unanswered) throw outcomeUnknown(operation, undefined, { key });
     if (!outcome.old) throw new HoldfastError('NotFound', 'no caller has begun a slot of the key', { key });
     const record = { ...parseOnce(rowOf(key), outcome.old), key };
-    if (record.fence === fence && isLeased(record)) throw leaseHeld(record, clock.now(), clockSkewMs);
+    const run = runOf(record);
+    const [now, asked] = [clock.now(), { name: '', room: 0, limit: null }];
+    if (run && record.fence === fence) throw poolHeld(record, { asked, now, clockSkewMs });
     const detail = 'the key has another fence: read the key, and forget its slot by its present fence';
-    throw new HoldfastError('Conflict', detail, { key, actual: leaseView(key, record, clock.now()) });
+    throw new HoldfastError('Conflict', detail, { key, actual: keySummary(record, now) });
   };
 }

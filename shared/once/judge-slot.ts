@@ -1,8 +1,8 @@
 import { HoldfastError } from '../errors.ts';
-import { canBeHad, endReason, isOver, isRepeatable } from '../leases/rules.ts';
-import { leaseLost, leaseView } from '../leases/views.ts';
-import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { ending, entryOf } from '../permits/record.ts';
+import { toEnd } from '../permits/room.ts';
+import { keySummary, permitLost } from '../permits/views.ts';
 import type { OnceRequest } from './once-grant.ts';
 import type { Done, OnceRecord } from './record.ts';
 import { keyOf } from './row-key.ts';
@@ -26,24 +26,26 @@ export const rememberedBy = (
  * has ended)
  */
 export function judge(dependencies: LeaseDependencies, request: OnceRequest, record: OnceRecord): Verdict {
-  const { clock } = dependencies;
+  const { clock, clockSkewMs } = dependencies;
+  const now = clock.now();
   const key = keyOf(request.key);
-  const isOwn = isOwnOf(record, request);
-  if (isRepeatable(record, request, clock.now()) && !isOver(record)) return { meaning: 'own' };
+  const own = entryOf(record, request.name);
+  if (own && own.expiresAt > now && !own.isEnding) return { meaning: 'own' };
   const done = rememberedBy(record, dependencies);
   const order = done ? compareSlots(done.slot, request.slot) : -1;
   if (done && order === 0) {
     if (hasSameInput(done, request)) return { meaning: 'done', done };
-    throw otherInput(record, key, clock.now());
+    throw otherInput(record, key, now);
   }
   if (done && order > 0) {
     // By a clock that is ahead, the period may have begun for another caller.
     if (request.isPeriod && isAfterAllPeriods(done.slot, clock.now() + dependencies.clockSkewMs))
-      throw noPeriod(record, key, { doneSlot: done.slot, now: clock.now() });
+      throw noPeriod(record, key, { doneSlot: done.slot, now });
     return { meaning: 'superseded', done };
   }
-  if (isOwn && isOver(record)) throw leaseLost(key, endReason(record), record);
-  return { meaning: canBeHad(record, dependencies) ? 'free' : 'held' };
+  const how = ending(record, request.name);
+  if (how) throw permitLost(key, how);
+  return { meaning: toEnd(record, { ...request, room: 0 }, { now, clockSkewMs }) ? 'free' : 'held' };
 }
 
 /** A caller that names its input wants a result of that input. A result without a hash may be of another input. */
@@ -57,10 +59,13 @@ function noPeriod(
   { doneSlot, now }: { doneSlot: string; now: number },
 ): HoldfastError {
   const detail = `the slot ${JSON.stringify(doneSlot)} is done, and sorts after every period: forget the slot, or use another key`;
-  return new HoldfastError('Conflict', detail, { key, field: 'per', actual: leaseView(key, record, now) });
+  return new HoldfastError('Conflict', detail, { key, field: 'per', actual: { ...keySummary(record, now), key } });
 }
 
 function otherInput(record: OnceRecord, key: string, now: number): HoldfastError {
   const detail = 'the slot is done with another input: name another slot or another key';
-  return new HoldfastError('Conflict', detail, { key, field: 'inputHash', actual: leaseView(key, record, now) });
+  return new HoldfastError('Conflict', detail, {
+    ...{ key, field: 'inputHash' },
+    actual: { ...keySummary(record, now), key },
+  });
 }

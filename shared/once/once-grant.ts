@@ -1,12 +1,19 @@
 import { integer, type Json, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import { type GrantRequest, grantItem, newGrant } from '../leases/grant.ts';
-import { ONCE_IDS } from '../leases/memory.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { ALONE, OURS } from '../permits/identity.ts';
+import { EXCLUSIVE_WEIGHT } from '../permits/modes.ts';
+import { entryOfNew } from '../permits/record.ts';
 import type { OnceRecord } from './record.ts';
 
 /** What a caller of `begin` asks for. `key` is that of the record. */
-export interface OnceRequest extends Pick<GrantRequest, 'key' | 'ttlSeconds' | 'holder' | 'principal' | 'requestId'> {
+export interface OnceRequest {
+  key: string;
+  /** The name of the request in the record. */
+  name: string;
+  requestId: string;
+  holder: string;
+  ttlSeconds: number;
   slot: string;
   /** Whether the slot is a period. */
   isPeriod: boolean;
@@ -18,31 +25,42 @@ export interface OnceRequest extends Pick<GrantRequest, 'key' | 'ttlSeconds' | '
 
 /** What is written when a run begins. Instants are epoch milliseconds. */
 export interface OnceGrant extends OnceRequest {
-  version: string;
-  leaseId: string;
+  id: string;
+  entry: Item[string];
   fence: number;
   acquiredAt: number;
   /** How long the result is kept: as the caller asked, or longer, so that the present `keep_until` is not shortened. */
   keepMs: number;
+  /** How long the record stays after each write on the grant. */
+  staysSeconds: number;
 }
 
-/** @param before what is known of the record @throws HoldfastError Unavailable if another client left a fence that none can rise above */
-export function newOnceGrant(dependencies: LeaseDependencies, request: OnceRequest, before: OnceRecord): OnceGrant {
-  const { version, leaseId, fence, acquiredAt } = newGrant(dependencies, request, before);
-  const remembered = (before.done?.keepUntil ?? 0) - acquiredAt;
-  const keepMs = Math.max(request.keepSeconds * 1000, remembered);
-  return { ...request, version, leaseId: ONCE_IDS + leaseId, fence, acquiredAt, keepMs };
+/** @param before what is known of the record. Undefined for a first try */
+export function newOnceGrant(
+  dependencies: LeaseDependencies,
+  request: OnceRequest,
+  before: OnceRecord | undefined,
+): OnceGrant {
+  const { name, holder, ttlSeconds, data, execution } = request;
+  const now = dependencies.clock.now();
+  const keepMs = Math.max(request.keepSeconds * 1000, (before?.done?.keepUntil ?? 0) - now);
+  const staysSeconds = Math.ceil(keepMs / 1000) + dependencies.fenceRetentionSeconds;
+  const alone = { limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 };
+  const permit = { name, holder, ttlMs: ttlSeconds * 1000, data, execution, ...alone };
+  const { id, item: entry } = entryOfNew(dependencies, { permit, now, staysSeconds });
+  const fence = Math.max((before?.fence ?? 0) + 1, now);
+  return { ...request, id, entry, fence, acquiredAt: now, keepMs, staysSeconds };
 }
 
-/** The attributes of the grant as they are stored, and the key. */
-export function onceItem({ fenceRetentionSeconds }: LeaseDependencies, grant: OnceGrant): Item {
-  const staysSeconds = Math.ceil(grant.keepMs / 1000) + fenceRetentionSeconds;
-  return {
-    ...grantItem(grant),
-    lease_expiry: integer(Math.ceil(grant.acquiredAt / 1000) + staysSeconds),
-    ttl_seconds: integer(staysSeconds),
-    slot: text(grant.slot),
-    keep_ms: integer(grant.keepMs),
-    ...(grant.inputHash !== undefined && { input_hash: text(grant.inputHash) }),
-  };
-}
+/** The attributes of the grant as they are stored. */
+export const onceItem = ({ slot, inputHash, execution, ...grant }: OnceGrant): Item => ({
+  [ALONE]: grant.entry,
+  fence: integer(grant.fence),
+  used: integer(EXCLUSIVE_WEIGHT),
+  lease_version: text(OURS),
+  lease_expiry: integer(Math.ceil(grant.acquiredAt / 1000) + grant.staysSeconds),
+  slot: text(slot),
+  keep_ms: integer(grant.keepMs),
+  ...(inputHash !== undefined && { input_hash: text(inputHash) }),
+  ...(execution !== undefined && { execution: text(execution) }),
+});

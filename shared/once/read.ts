@@ -4,17 +4,17 @@ import type { Call } from '../aws/call.ts';
 import { aliased, conditionFields } from '../aws/condition.ts';
 import { reading, send } from '../aws/send.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
-import { type LeaseView, leaseView } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
+import { type KeySummary, keySummary } from '../permits/views.ts';
 import type { ReadOnceInput } from './inputs.ts';
 import { rememberedBy } from './judge-slot.ts';
 import { type Done, type OnceRecord, parseOnce } from './record.ts';
 import { keyOf, rowOf } from './row-key.ts';
 
 /** What every reader may see of a key: who works or worked last, and the last slot that was done. */
-export interface OnceView extends Omit<LeaseView, 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy'> {
+export interface OnceView extends Omit<KeySummary, 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy'> {
   kind: 'once';
   /** The slot of the grant. Null if the key has no record. */
   slot: string | null;
@@ -90,9 +90,14 @@ async function readPage(
 function viewOf(dependencies: LeaseDependencies, record: OnceRecord): OnceView {
   const { slot = null } = record;
   const done = rememberedBy(record, dependencies);
-  const lease = leaseView(keyOf(record.key), record.fence === undefined ? undefined : record, dependencies.clock.now());
-  const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...shown } = lease;
-  return { ...shown, kind: 'once', slot, done: done ? doneView(done) : null };
+  const {
+    bound: _,
+    inGrace: __,
+    brokenAt: ___,
+    brokenBy: ____,
+    ...shown
+  } = keySummary(record, dependencies.clock.now());
+  return { ...shown, key: keyOf(record.key), kind: 'once', slot, done: done ? doneView(done) : null };
 }
 
 const doneView = ({ slot, holder, at, fence, keepUntil }: Done): DoneView => ({

@@ -1,24 +1,22 @@
 import type { Json } from '../aws/attributes.ts';
 import { json, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import { type LeaseRecord, parseRecord } from '../leases/record.ts';
+import { type PoolEntry, type PoolRecord, parsePool } from '../permits/record.ts';
 
-/** The record of `once` (docs/protocols/once.md#record): a lease, with the slot of its grant and the last slot that was done. */
-export interface OnceRecord extends LeaseRecord {
+/** The record of `once` (docs/protocols/once.md#record): that of a key, with the slot of its grant and the last slot that was done. */
+export interface OnceRecord extends PoolRecord {
   /** The slot of the grant. */
-  slot?: string | undefined;
-  /** How long the result of the grant is to be kept, in milliseconds. */
-  keepMs?: number | undefined;
-  /** The lease id of the last grant that stored a result, also after the slot is forgotten. */
-  doneBy?: string | undefined;
-  done?: Done | undefined;
+  slot: string | undefined;
+  /** The fence of the last grant that stored a result, also after the slot is forgotten. */
+  doneFence: number | undefined;
+  done: Done | undefined;
 }
 
 /** The last slot that was done. Instants are epoch milliseconds. */
 export interface Done {
   slot: string;
   at: number;
-  /** The lease id of the grant that stored the result. */
+  /** The id of the grant that stored the result. */
   by: string | undefined;
   holder: string | undefined;
   fence: number | undefined;
@@ -27,17 +25,16 @@ export interface Done {
   keepUntil: number;
 }
 
-/** @param item undefined if there is no record @throws OtherKind for a record that a third-party client made a pool */
-export function parseOnce(key: string, item: Item | undefined, unanswered = false): OnceRecord {
-  if (!item) return { key };
-  return {
-    ...parseRecord(item, unanswered),
-    slot: item.slot?.S,
-    keepMs: number(item, 'keep_ms'),
-    doneBy: item.done_by?.S,
-    done: doneIn(item),
-  };
-}
+/** @param key that of the record @param item undefined if there is no record */
+export const parseOnce = (key: string, item: Item | undefined): OnceRecord => ({
+  ...parsePool(key, item),
+  slot: item?.slot?.S,
+  doneFence: item && number(item, 'done_fence'),
+  done: item && doneIn(item),
+});
+
+/** The grant of the caller that works, whether or not it has expired. */
+export const runOf = ({ entries: [run] }: OnceRecord): PoolEntry | undefined => run;
 
 function doneIn(item: Item): Done | undefined {
   const slot = item.done_slot?.S;

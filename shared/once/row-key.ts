@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { ONCE_ROWS } from '../leases/memory.ts';
+import { ONCE_IDS, ONCE_ROWS } from '../permits/memory.ts';
 
 /** The key of the record of a caller's key. */
 export const rowOf = (key: string): string => ONCE_ROWS + key;
@@ -8,8 +8,12 @@ export const rowOf = (key: string): string => ONCE_ROWS + key;
 /** The caller's key of a record. */
 export const keyOf = (row: string): string => (row.startsWith(ONCE_ROWS) ? row.slice(ONCE_ROWS.length) : row);
 
+/** The answer about a grant on a record, with the lease id of a run in place of that of an exclusive grant. */
+export const withRunId = <Answer extends object>(answer: Answer): Answer =>
+  'leaseId' in answer ? { ...answer, leaseId: String(answer.leaseId).replace(/^e\./, ONCE_IDS) } : answer;
+
 /**
- * Runs a call of leases on the record of `once`, and answers with the caller's key.
+ * Runs a call of keys on the record of `once`, and answers with the caller's key.
  * @throws HoldfastError what the call throws, with the caller's key
  */
 export function onRow<Input extends { key: string }, Answer extends { key: string }>(
@@ -17,7 +21,7 @@ export function onRow<Input extends { key: string }, Answer extends { key: strin
 ): (input: Input, call: Call) => Promise<Answer> {
   return async (input, call) => {
     const answer = await run({ ...input, key: rowOf(input.key) }, call).catch(withKey(input.key));
-    return { ...answer, key: input.key };
+    return withRunId({ ...answer, key: input.key });
   };
 }
 

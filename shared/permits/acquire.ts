@@ -1,6 +1,5 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import type { Item } from '../aws/dynamodb.ts';
 import { naming } from '../aws/send.ts';
 import type { Acquired, Mode, Parked } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
@@ -33,13 +32,16 @@ export interface PermitInput {
   bound?: boolean | undefined;
   limit?: number | undefined;
   weight?: number | undefined;
+  /** Without a limit, `exclusive` is the default. */
   mode?: Mode | undefined;
-  /** The record of a free lease that the permit turns into a pool (locks/acquire.ts). */
-  over?: Item | undefined;
 }
 
+/** A caller that names neither a limit nor a mode wants the key alone. */
+const modeOf = ({ limit, mode }: Pick<PermitInput, 'limit' | 'mode'>): Mode =>
+  mode ?? (limit === undefined ? 'exclusive' : 'shared');
+
 /**
- * Takes a permit of a pool with one conditional UpdateItem (docs/protocols/pools.md#acquire), or with two if it takes the place of
+ * Takes a permit of a pool with one conditional UpdateItem (docs/protocols/locks.md#acquire), or with two if it takes the place of
  * expired holders. With `waitSeconds`, the call waits, but no longer than the deployment allows.
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own permit was released or broken), Throttled, OutcomeUnknown, Unavailable
  * (also for a record of another client that no condition fits)
@@ -47,16 +49,15 @@ export interface PermitInput {
 export function acquirePermit(dependencies: LeaseDependencies) {
   const { clock, ids, clockSkewMs } = dependencies;
   return async (input: PermitInput, call: Call): Promise<Acquired> => {
-    const { waitSeconds, requestId = ids.uuid(), mode = 'shared' } = input;
-    const { fair = true, ticket } = input;
-    const request = permitRequest({ ...input, requestId, mode }, call);
+    const { waitSeconds, requestId = ids.uuid(), fair = true, ticket } = input;
+    const request = permitRequest({ ...input, requestId }, call);
     const arrivedAt = clock.now();
     const asking = {
       ...{ waitSeconds, fair, ticket, arrivedAt },
-      attempt: () => tryOnce(dependencies, { ...request, over: input.over }, call),
+      attempt: () => tryOnce(dependencies, request, call),
       look: async (record: PoolRecord) =>
         record.entries.some(isBound) && (await import('./holder-look.ts')).lookBeside(dependencies, record, call),
-      lock: async () => (await import('./lock.ts')).permitLock(dependencies, request, call),
+      lock: async () => new (await import('../line/lock.ts')).Lock(dependencies, request, call),
       held: (record: PoolRecord) => poolHeld(record, { asked: request, now: clock.now(), clockSkewMs }),
     };
     const granted = await tryThenWait(dependencies, asking, call).catch(naming({ requestId }));
@@ -69,12 +70,13 @@ export function acquirePermit(dependencies: LeaseDependencies) {
       ...durations({ since: arrivedAt, expiresAt: entry.expiresAt, now }),
       repeated,
       previous: previousView(previous ?? previousOf(expired, now)[0]),
-      ...permitTerms(entry, {
-        used: current.used,
-        limit: request.limit,
-        // Another grant may have named a limit between the first answer and a repeat.
-        limitBefore: entry.ticket !== undefined || repeated ? entry.limitBefore : current.limitBefore,
-      }),
+      ...((input.limit !== undefined || input.mode !== undefined) &&
+        permitTerms(entry, {
+          used: current.used,
+          limit: request.limit,
+          // Another grant may have named a limit between the first answer and a repeat.
+          limitBefore: entry.ticket !== undefined || repeated ? entry.limitBefore : current.limitBefore,
+        })),
     };
   };
 }
@@ -93,18 +95,19 @@ export function acquireOrParkPermit(dependencies: LeaseDependencies) {
   const acquire = acquirePermit(dependencies);
   return async (input: ParkInput, call: Call): Promise<Acquired | Parked> => {
     const { taskToken, callbackId, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;
-    const { key, execution, target, requestId = dependencies.ids.uuid(), mode = 'shared' } = asked;
+    const { key, execution, target, requestId = dependencies.ids.uuid() } = asked;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
-    if (execution !== undefined) {
+    // The index finds an exclusive holder by itself.
+    if (execution !== undefined && modeOf(asked) === 'shared') {
       const { noteExecution } = await import('./execution-rows.ts');
       await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
     }
     const plain = { ...asked, requestId };
     const parked = parkedBy({ taskToken, callbackId });
     if (!parked) return acquire(plain, call);
-    const request = permitRequest({ ...plain, mode }, call);
-    const [{ park }, { permitLock }] = [await import('../line/park.ts'), await import('./lock.ts')];
-    return park(dependencies, { lock: permitLock(dependencies, request, call), parked, parkSeconds }, call);
+    const request = permitRequest(plain, call);
+    const [{ park }, { Lock }] = [await import('../line/park.ts'), await import('../line/lock.ts')];
+    return park(dependencies, { lock: new Lock(dependencies, request, call), parked, parkSeconds }, call);
   };
 }
 
@@ -120,7 +123,7 @@ export function permitRequest(
     target,
     graceSeconds = 0,
     bound,
-    limit = MOST_PERMITS,
+    limit,
     weight = 1,
   }: PermitInput & { requestId: string },
   { principal }: Call,
@@ -129,7 +132,6 @@ export function permitRequest(
   // The schema has checked that data is JSON.
   const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
   const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
-  return mode === 'exclusive'
-    ? { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 }
-    : { ...request, limit, weight, room: limit - weight };
+  if (modeOf({ limit, mode }) === 'exclusive') return { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 };
+  return { ...request, limit: limit ?? MOST_PERMITS, weight, room: (limit ?? MOST_PERMITS) - weight };
 }

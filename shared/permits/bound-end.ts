@@ -7,11 +7,11 @@ import { readPool } from './read.ts';
 import { entryOf, isBound } from './record.ts';
 
 /**
- * Ends a bound permit for the clean-up, if it is as reported and its execution has ended. If the pool has a line, a look ends the permit.
+ * Ends a bound grant for the clean-up, if it is as reported and its execution has ended. If the key has a line, a look ends the grant.
  * @returns why it was spared, or undefined if it has ended
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function endPermitIfOver(
+export async function endIfOver(
   dependencies: LeaseDependencies,
   { key: { key = '' }, identity }: Pick<ExpiredRow, 'key' | 'identity'>,
   call: Call,

@@ -19,6 +19,6 @@ type Terms = Pick<PermitRequest, 'bound' | 'execution'>;
 export const isRedriven = (entry: PoolEntry, { bound, execution }: Terms): boolean =>
   bound === true && entry.execution === undefined && entry.endedExecution === execution && execution !== undefined;
 
-/** The error for a request that has a permit which ends otherwise than this call asks for, as for a lease (leases/bound.ts). */
+/** The error for a request that has a permit which ends otherwise than this call asks for. */
 export const otherTerms = (entry: PoolEntry, asked: Terms): HoldfastError | undefined =>
   isRedriven(entry, asked) ? undefined : otherEnd(asked, isBound(entry) ? entry.execution : undefined);

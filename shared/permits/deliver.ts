@@ -1,12 +1,15 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
+import { type Deliverable, deliver, measureHandOff, type Notified } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
+import { executionAt, secondsOf, ttlOf } from './alone.ts';
 import { isRedriven, setting } from './bound.ts';
 import { isStill } from './conditions.ts';
+import { ALONE, fencePathOf } from './identity.ts';
 import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { permitGrant, permitTerms } from './views.ts';
 import { updatePool, type Written } from './write.ts';
@@ -22,7 +25,7 @@ interface Message {
 }
 
 /** Wakes a task with its permit, as acquire would have answered. @throws as `deliver` */
-export function notifyPermit(
+export async function notifyPermit(
   dependencies: LeaseDependencies,
   { waiter, record, entry, ...message }: Message,
   call: Call,
@@ -34,7 +37,8 @@ export function notifyPermit(
     output: (now) => ({
       ...permitGrant(current.key, own, now),
       previous: previousView(own.previous),
-      ...permitTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null, limitBefore: own.limitBefore }),
+      ...(own.path !== ALONE &&
+        permitTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null, limitBefore: own.limitBefore })),
     }),
     renewed: async () => {
       const {
@@ -45,7 +49,11 @@ export function notifyPermit(
       return won && next ? deliverable(after, next) : { overtaken: after };
     },
   });
-  return deliver(dependencies, { ...message, waiter, grant: deliverable(record, entry) }, call);
+  const notified = await deliver(dependencies, { ...message, waiter, grant: deliverable(record, entry) }, call);
+  const received = entryOf(notified.record, entry.name);
+  if (notified.outcome === 'delivered' && !message.repeated && received)
+    measureHandOff(received, dependencies.clock.now(), call);
+  return notified;
 }
 
 /** With the current entry. */
@@ -65,7 +73,7 @@ interface Extending extends OnRecord {
 }
 
 /**
- * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/pools.md#join). A permit that no call has
+ * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/tasks.md#park). A permit that no call has
  * claimed becomes that of the task's ticket and execution, and takes the ttl of the task. Every other permit keeps its own and is never shortened:
  * another call or task of the request may work under it, and the end of another execution must not end it.
  * @returns as `extend`
@@ -77,23 +85,36 @@ export function passToTask(
   call: Call,
 ): Promise<Extended> {
   const isOfTask = entry.claimTtlMs !== undefined || isRedriven(entry, waiter);
-  const more = isOfTask ? ofTask(waiter) : undefined;
+  const more = isOfTask ? ofTask(entry.path, waiter) : undefined;
   const fullTtlMs = isOfTask ? waiter.ttlSeconds * 1000 : undefined;
   return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !isOfTask }, call);
 }
 
 /** What makes the permit that of the task: no call has claimed it, or its execution was redriven. */
-function ofTask({ ticket, execution, target, graceSeconds, bound }: WaitingTask) {
+function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }: WaitingTask): More {
   const parts: Item = {
     k: text(ticket),
-    ...(execution !== undefined && { x: text(execution) }),
     ...(target !== undefined && { y: text(target) }),
     ...(graceSeconds && { n: integer(graceSeconds * 1000) }),
     ...(bound && { z: { BOOL: true } }),
   };
+  const { set, values } = setting(parts);
   const isWithoutGrace = execution !== undefined && !graceSeconds;
   const remove = ['#h.c', '#h.g', ...(bound ? [] : ['#h.z']), ...(isWithoutGrace ? ['#h.n'] : [])];
-  return { ...setting(parts), remove };
+  if (execution === undefined) return { set, values, remove };
+  const at = executionAt(path);
+  return { set: [...set, `${at} = :execution`], values: { ...values, ':execution': text(execution) }, remove };
+}
+
+/** Does not extend the permit. The new version keeps each call that saw an earlier version from handing the permit off. @returns as `extend` */
+export async function answer(dependencies: LeaseDependencies, { key, entry }: OnRecord, call: Call): Promise<Extended> {
+  const { clock, ids } = dependencies;
+  const version = ids.uuid();
+  const parts = setting({ v: text(version), r: integer(clock.now()) });
+  const written = await updatePool(dependencies, { key, ...parts, condition: isStill(entry) }, call);
+  const after = entryOf(written.record, entry.name);
+  // An earlier try of the SDK may have won before the try that lost.
+  return { ...written, won: written.won || after?.version === version, entry: after };
 }
 
 /**
@@ -109,12 +130,63 @@ export function extend(
   if (!claim) return writeVersion(dependencies, { key, entry, isAnswered: isRepeated }, call);
   const { ttlMs: fullTtlMs, paceMs } = claim;
   const isPaced = paceMs !== undefined;
+  // The write of the hand-off may have been late, and no call has answered with the grant yet.
+  const raised = entry.metNoFence ? risen(entry, dependencies.clock.now()) : undefined;
   const more = {
-    set: isPaced ? ['#pace = :pace'] : [],
-    remove: ['#h.c', '#h.q'],
-    ...(isPaced && { names: { '#pace': 'pace_ms' }, values: { ':pace': integer(paceMs) } }),
+    set: [...(isPaced ? ['pace_ms = :pace'] : []), ...(raised?.set ?? [])],
+    remove: ['#h.c', ...(entry.path === ALONE ? [] : ['#h.q']), ...(raised?.remove ?? [])],
+    ...(raised && { names: raised.names }),
+    values: { ...(isPaced && { ':pace': integer(paceMs) }), ...raised?.values },
   };
   return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);
+}
+
+/** Raises the fence of a grant that met none, before any call answers with the grant (docs/protocols/locks.md#late-grants). */
+function risen({ path, fence }: PoolEntry, now: number): Required<More> {
+  const isAlone = path === ALONE;
+  return {
+    set: ['fence = :fence', ...(isAlone ? [] : ['#f = :fence'])],
+    remove: ['#h.f'],
+    names: isAlone ? {} : { '#f': fencePathOf(path) },
+    values: { ':fence': integer(Math.max(fence + 1, now)) },
+  };
+}
+
+/**
+ * The same for a grant that this call has written late. Does nothing if another grant has come since, which has a higher fence.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function raiseFence(
+  dependencies: LeaseDependencies,
+  { key, entry }: OnRecord,
+  call: Call,
+): Promise<Extended> {
+  const version = dependencies.ids.uuid();
+  const { set, ...more } = risen(entry, dependencies.clock.now());
+  const written = await updatePool(
+    dependencies,
+    {
+      key,
+      set: ['#h.v = :version', ...set],
+      condition: all(isStill(entry), {
+        expression: 'fence = :seenFence',
+        values: { ':seenFence': integer(entry.fence) },
+      }),
+      ...more,
+      values: { ':version': text(version), ...more.values },
+    },
+    call,
+  );
+  const after = entryOf(written.record, entry.name);
+  return { ...written, won: written.won || after?.version === version, entry: after };
+}
+
+/** What a write on a grant sets and removes besides. */
+interface More {
+  set: string[];
+  names?: Record<string, string>;
+  values?: Item;
+  remove: string[];
 }
 
 interface Anew extends OnRecord {
@@ -122,8 +194,7 @@ interface Anew extends OnRecord {
   fullTtlMs?: number | undefined;
   /** Whether a call is answered with the permit, or a task receives what its request already had. */
   isAnswered?: boolean;
-  /** What the write sets and removes besides. */
-  more?: { set?: string[]; names?: Record<string, string>; values?: Item; remove: string[] } | undefined;
+  more?: More | undefined;
 }
 
 async function writeVersion(
@@ -134,6 +205,7 @@ async function writeVersion(
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
   const isFull = fullTtlMs !== undefined;
+  const isAlone = entry.path === ALONE;
   const ttlMs = fullTtlMs ?? entry.ttlMs;
   const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
   // Only a heartbeat changes the times of a bound permit. So the times show whether the holder knows of the permit.
@@ -142,11 +214,11 @@ async function writeVersion(
     dependencies,
     {
       key,
-      now,
       set: [
         '#h.v = :version',
         ...(isLonger ? ['#h.b = :beat', '#h.e = :expires'] : []),
         ...(isFull ? ['#h.t = :ttlMs', '#h.a = :now'] : []),
+        ...(isFull && isAlone ? ['#h.u = :ttlSeconds'] : []),
         ...(isAnswered ? ['#h.r = :now'] : []),
         ...(more?.set ?? []),
       ],
@@ -158,9 +230,11 @@ async function writeVersion(
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.
         ...(isLonger && { ':beat': integer(expiresAt - ttlMs), ':expires': integer(expiresAt) }),
         ...(isFull && { ':ttlMs': integer(ttlMs) }),
+        ...(isFull && isAlone && { ':ttlSeconds': secondsOf(ttlMs) }),
         ...((isFull || isAnswered) && { ':now': integer(now) }),
         ...more?.values,
       },
+      ttl: ttlOf(entry.path, { now, expiresAt }),
     },
     call,
   );

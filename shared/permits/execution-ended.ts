@@ -7,10 +7,12 @@ import { type EndOfHolder, judgeOf, type Reported } from '../line/executions/jud
 import { executionState, type Work, workOf } from '../line/executions/state.ts';
 import { BOUND_SECONDS } from '../line/times.ts';
 import { deleteWaiter } from '../line/waiters.ts';
+import { executionAt, ttlOf } from './alone.ts';
 import { isStill } from './conditions.ts';
 import { forgetExecution, noteExecution } from './execution-rows.ts';
 import { giveGrace } from './grace.ts';
 import { handOff, MOST_GOING } from './hand-off.ts';
+import { ALONE } from './identity.ts';
 import type { Going } from './previous.ts';
 import { readPool } from './read.ts';
 import { isBound, type PoolEntry, type PoolRecord } from './record.ts';
@@ -18,7 +20,7 @@ import { handOffToLine } from './release.ts';
 import { updatePool } from './write.ts';
 
 /**
- * Takes an execution that has ended out of the line of a pool, and ends its permits (docs/protocols/pools.md#end-of-an-execution).
+ * Takes an execution that has ended out of the line of a pool, and ends its permits (docs/protocols/executions.md#a-pass).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endInPool(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
@@ -183,20 +185,23 @@ async function passToTarget(
   call: Call,
 ): Promise<'passed' | 'ended' | 'lost'> {
   const { clock, ids } = dependencies;
-  await noteExecution(dependencies, { key, execution: target }, call);
+  // The index finds an exclusive holder by itself.
+  if (entry.path !== ALONE) await noteExecution(dependencies, { key, execution: target }, call);
+  const at = executionAt(entry.path);
+  const expiresAt = clock.now() + BOUND_SECONDS * 1000;
   const { won } = await updatePool(
     dependencies,
     {
       key,
-      now: clock.now(),
       // The target may have begun late, and then runs for longer than the permit has left.
-      set: ['#h.x = :target', '#h.v = :version', ...(isBound(entry) ? ['#h.e = :expires'] : [])],
+      set: [`${at} = :target`, '#h.v = :version', ...(isBound(entry) ? ['#h.e = :expires'] : [])],
       remove: ['#h.y'],
       condition: isStill(entry),
       values: {
         ...{ ':target': text(target), ':version': text(ids.uuid()) },
-        ...(isBound(entry) && { ':expires': integer(clock.now() + BOUND_SECONDS * 1000) }),
+        ...(isBound(entry) && { ':expires': integer(expiresAt) }),
       },
+      ...(isBound(entry) && { ttl: ttlOf(entry.path, { now: clock.now(), expiresAt }) }),
     },
     call,
   );

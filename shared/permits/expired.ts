@@ -6,57 +6,96 @@ import { writing } from '../aws/send.ts';
 import { agedBy, type ExpiredRow, expiredBy, holderNamed, type Identity, identityOf } from '../expired/rows.ts';
 import type { BoundHolding, ExpirySource, Found, Margins } from '../expired/source.ts';
 import { whySpared } from '../expired/table.ts';
-import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
+import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
 import { NAMELESS } from '../line/calls.ts';
-import { attributesOf, hasUsed, isUnmarked } from './conditions.ts';
-import { isBound, isUnnotified, type PoolEntry, parsePool } from './record.ts';
+import { entryAt, hasUsed, isUnmarked } from './conditions.ts';
+import { ALONE, fencePathOf } from './identity.ts';
+import { isBound, isUnnotified, type PoolEntry, type PoolRecord, parsePool } from './record.ts';
 import { lastWriteOf, ttlAfter } from './write.ts';
 
-export const POOL_KINDS = ['abandonedPermit', 'emptyPool'] as const;
-type PoolKind = (typeof POOL_KINDS)[number];
+export const GRANT_KINDS = ['abandonedLease', 'releasedLease', 'abandonedPermit'] as const;
+type GrantKind = (typeof GRANT_KINDS)[number];
 
-/** The clean-up recognises an empty pool by these. Each end moves `lease_expiry`. */
-const POOL_IDENTITY = ['used', 'fence', 'mark', 'lease_expiry'] as const;
+/** The clean-up recognises a record by these: each grant, heartbeat and end changes one of them. The id of a grant would do, but is the holder's secret. */
+const RECORD_IDENTITY = ['used', 'fence', `${ALONE}.e`, `${ALONE}.b`, 'lease_expiry'] as const;
 
-const isEmpty: Condition = aliased('#used = :zero', { ':zero': integer(0) });
+const isEmpty: Condition = { expression: 'used = :zero', values: { ':zero': integer(0) } };
 
-/** Pools with holders, and empty ones past their retention. */
-export const expiredPools = (now: number, { fenceRetentionSeconds }: Margins): Condition =>
-  all(
-    hasUsed,
-    any(
-      not(isEmpty),
-      all(isUnmarked, aliased('#lease_expiry < :unused', { ':unused': ttlAfter(now - fenceRetentionSeconds * 1000) })),
-    ),
-  );
+/** With shared holders, or with an exclusive holder that has expired, that is bound, or that counts as held in a namespace. */
+function hasHolders(now: number, { clockSkewMs }: Margins): Condition {
+  const isAlone = aliased(`attribute_exists(#${ALONE}.i)`);
+  const isOfInterest = aliased(`#${ALONE}.e < :cut OR attribute_exists(#${ALONE}.z) OR contains(#key, :slash)`, {
+    ':cut': integer(now - clockSkewMs),
+    ':slash': text('/'),
+  });
+  return all(hasUsed, not(isEmpty), any(not(isAlone), isOfInterest));
+}
+
+/** The end of an exclusive grant sets the end of the retention, and a shared grant moves the TTL attribute far ahead. */
+function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condition {
+  const before = now - fenceRetentionSeconds * 1000;
+  const wasAlone = all({ expression: 'attribute_not_exists(lease_version)' }, ttlIsOver('lease_expiry', now));
+  const wasShared: Condition = {
+    expression: 'attribute_exists(lease_version) AND lease_expiry < :unused',
+    values: { ':unused': ttlAfter(before) },
+  };
+  const hasNoTtl = all(ttlIsUnreadable('lease_expiry'), {
+    expression: 'freed_at < :before',
+    values: { ':before': integer(before) },
+  });
+  return all(isEmpty, isUnmarked, any(wasAlone, wasShared, hasNoTtl));
+}
+
+/** The lease of a third-party client, from the instant at which any caller may take it over. The client knows whole seconds only, in the TTL attribute. */
+function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {
+  const cut = now - clockSkewMs;
+  const isOver = aliased('#lease_expiry < :cutSeconds OR #lease_expiry BETWEEN :leastMs AND :cut', {
+    ':cut': integer(cut),
+    ':cutSeconds': integer(Math.floor(cut / 1000)),
+    ':leastMs': integer(LEAST_MILLISECONDS),
+  });
+  // Nothing says when such a lease ends, so neither this service nor the crate ever takes it over.
+  const isEndless = all(aliased('attribute_exists(#lease_expiry)'), ttlIsUnreadable('lease_expiry'));
+  const isTheirs = aliased('attribute_not_exists(#used) AND attribute_type(#lease_version, :string)', {
+    ':string': text('S'),
+  });
+  return all(isTheirs, any(isOver, isEndless));
+}
+
+/** The records with something to report or to count. */
+export const expiredGrants = (now: number, margins: Margins): Condition =>
+  any(hasHolders(now, margins), isPastRetention(now, margins), isAbandonedByOthers(now, margins));
 
 /**
- * Permits are entries of the record of a pool, several in one record.
- * @param item a record that `expiredPools` let through
+ * Grants are entries of the record of a key, several in one record.
+ * @param item a record that `expiredGrants` let through
  */
-export function findPermits(item: Item, now: number, margins: Margins): Found<PoolKind> {
-  const { key, entries } = parsePool(item.key?.S ?? '', item);
+export function findGrants(item: Item, now: number, margins: Margins): Found<GrantKind> {
+  const record = parsePool(item.key?.S ?? '', item);
+  const { entries } = record;
+  if (record.thirdParty) return { rows: [abandonedByOthers(item, now)], held: 0 };
   // Only another client writes entries that are not in use.
-  if (number(item, 'used') === 0) return { rows: entries.length === 0 ? [emptyPool(item, now, margins)] : [], held: 0 };
+  if (number(item, 'used') === 0)
+    return { rows: entries.length === 0 ? [released(item, { record, now, margins })] : [], held: 0 };
   // From then on other callers may take its place.
   const abandoned = entries.filter(({ expiresAt }) => expiresAt < now - margins.clockSkewMs);
   return {
-    rows: abandoned.map((entry) => rowOf(item, { key, entry }, now)),
+    rows: abandoned.map((entry) => abandonedRow(item, { key: record.key, entry }, now)),
     held: entries.length - abandoned.length,
   };
 }
 
 /**
- * The permits that last as long as their execution. One that its caller has yet to claim ends by the grant window.
- * @param item a record that `expiredPools` let through
+ * The grants that last as long as their execution. One that its caller has yet to claim ends by the grant window.
+ * @param item a record that `expiredGrants` let through
  */
-export function boundPermits(item: Item, now: number, { clockSkewMs }: Margins): BoundHolding[] {
+export function boundGrants(item: Item, now: number, { clockSkewMs }: Margins): BoundHolding[] {
   const { key, entries } = parsePool(item.key?.S ?? '', item);
   return entries
     .filter(isBound)
     .filter(({ claimTtlMs, expiresAt }) => claimTtlMs === undefined && expiresAt >= now - clockSkewMs)
     .map((entry) => ({
-      key: { key, fence: String(entry.fence) },
+      key: keyOfEntry(key, entry),
       holder: holderNamed(entry.holder),
       execution: entry.execution,
       grant: entry,
@@ -65,15 +104,62 @@ export function boundPermits(item: Item, now: number, { clockSkewMs }: Margins):
     }));
 }
 
-function emptyPool(item: Item, now: number, { fenceRetentionSeconds }: Margins): ExpiredRow<PoolKind> {
+/** The key alone names an exclusive holder. */
+const keyOfEntry = (key: string, { path, fence }: PoolEntry): Record<string, string> =>
+  path === ALONE ? { key } : { key, fence: String(fence) };
+
+function abandonedByOthers(item: Item, now: number): ExpiredRow<'abandonedLease'> {
   const { atMs, fault } = readTtl(item.lease_expiry, now);
+  // The lease runs to the end of the second that its record names.
+  const expiredAt = atMs !== undefined && fault !== 'milliseconds' ? atMs + 1000 : atMs;
   return {
-    kind: 'emptyPool',
+    kind: 'abandonedLease',
     key: { key: item.key?.S ?? '' },
     holder: null,
-    ...agedBy(atMs && lastWriteOf(atMs) + fenceRetentionSeconds * 1000, now),
-    ...reasonWithTtl('no caller has a permit of the pool, and it is past its retention', fault),
-    identity: identityOf(item, POOL_IDENTITY),
+    ...agedBy(expiredAt, now),
+    ...reasonWithTtl(`${expiredBy(NAMELESS, false)}, and no other caller took it over`, fault),
+    identity: identityOf(item, RECORD_IDENTITY),
+  };
+}
+
+function released(
+  item: Item,
+  { record, now, margins }: { record: PoolRecord; now: number; margins: Margins },
+): ExpiredRow<'releasedLease'> {
+  const { key, freedAt, last, isFree } = record;
+  const holder = holderNamed(last?.holder);
+  const { atMs, fault } = readTtl(item.lease_expiry, now);
+  const lastWrite = isFree || atMs === undefined ? freedAt : lastWriteOf(atMs);
+  const retained = lastWrite && lastWrite + margins.fenceRetentionSeconds * 1000;
+  return {
+    kind: 'releasedLease',
+    key: { key },
+    holder,
+    ...agedBy(isFree ? (atMs ?? retained) : retained, now),
+    ...reasonWithTtl(`${holder ? `${holder} had it last` : 'no caller holds it'}, and it is past its retention`, fault),
+    identity: identityOf(item, RECORD_IDENTITY),
+  };
+}
+
+function abandonedRow(
+  item: Item,
+  { key, entry }: { key: string; entry: PoolEntry },
+  now: number,
+): ExpiredRow<'abandonedLease' | 'abandonedPermit'> {
+  const { path, expiresAt, endedExecution } = entry;
+  const holder = holderNamed(entry.holder);
+  const isAlone = path === ALONE;
+  const then = isAlone ? 'no other caller took it over' : 'no other caller needed its room';
+  return {
+    kind: isAlone ? 'abandonedLease' : 'abandonedPermit',
+    key: keyOfEntry(key, entry),
+    holder,
+    ...agedBy(expiresAt, now),
+    ...reasonWithTtl(
+      `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and ${then}`,
+      readTtl(item.lease_expiry, now).fault,
+    ),
+    identity: isAlone ? identityOf(item, RECORD_IDENTITY) : identityOfEntry(item, entry),
   };
 }
 
@@ -85,52 +171,36 @@ export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
 ) => {
   const name = identity?.name;
   if (!identity || !name || !('S' in name)) return 'unrecognisable';
+  const path = name.S;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
-    UpdateExpression: 'SET #used = #used - #h.w REMOVE #h, #f',
+    UpdateExpression: 'SET used = used - #h.w REMOVE #h, #f',
     ...conditionFields(all(isReported(identity), isUnmarked), {
-      names: { ...attributesOf(name.S), '#used': 'used' },
+      names: { ...entryAt(path), '#f': fencePathOf(path) },
     }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
   if (outcome.won) return undefined;
-  return whySpared({ isThere: outcome.old?.[`h${name.S}`] !== undefined, unanswered: outcome.unanswered });
+  return whySpared({ isThere: outcome.old?.[path] !== undefined, unanswered: outcome.unanswered });
 };
-
-function rowOf(
-  item: Item,
-  { key, entry: { name, holder: named, expiresAt, endedExecution } }: { key: string; entry: PoolEntry },
-  now: number,
-): ExpiredRow<'abandonedPermit'> {
-  const holder = holderNamed(named);
-  const what = `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and no other caller needed its room`;
-  return {
-    kind: 'abandonedPermit',
-    key: { key, fence: item[`f${name}`]?.N ?? '' },
-    holder,
-    ...agedBy(expiresAt, now),
-    ...reasonWithTtl(what, readTtl(item.lease_expiry, now).fault),
-    identity: identityOfEntry(item, name),
-  };
-}
 
 /**
  * The clean-up recognises an entry by these: each heartbeat and each grant changes one of them. Its version alone would do, but belongs to the
  * holder. Null if a write could not subtract its weight, because another client has written `used` with another type.
  */
-function identityOfEntry(item: Item, name: string): Identity | null {
-  const { e, b, w } = item[`h${name}`]?.M ?? {};
+function identityOfEntry(item: Item, { path, fence }: Pick<PoolEntry, 'path' | 'fence'>): Identity | null {
+  const { e, b, w } = item[path]?.M ?? {};
   if (item.used?.N === undefined || !e || !b || !w) return null;
-  const parts = { fence: item[`f${name}`], expires_at: e, heartbeat_at: b, weight: w } as Item;
-  return identityOf({ name: text(name), ...parts }, ['name', ...Object.keys(parts)]);
+  const parts = { fence: integer(fence), expires_at: e, heartbeat_at: b, weight: w } as Item;
+  return identityOf({ name: text(path), ...parts }, ['name', ...Object.keys(parts)]);
 }
 
 function isReported({ fence, expires_at, heartbeat_at, weight }: Identity): Condition {
   const seen = { ':fence': fence, ':e': expires_at, ':b': heartbeat_at, ':w': weight } as Item;
   return {
-    expression: '#f = :fence AND #h.e = :e AND #h.b = :b AND #h.w = :w AND attribute_type(#used, :number)',
+    expression: '#f = :fence AND #h.e = :e AND #h.b = :b AND #h.w = :w AND attribute_type(used, :number)',
     values: { ...seen, ':number': text('N') },
   };
 }

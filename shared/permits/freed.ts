@@ -6,8 +6,7 @@ import type { PoolRecord } from './record.ts';
 
 /** The part of a release that notes when. DynamoDB computes each value from the record as it was before the write. */
 export const FREED = {
-  set: ['#freed_before = if_not_exists(#freed_at, :now)', '#freed_at = :now', '#used_before = #used'],
-  names: { '#freed_at': 'freed_at', '#freed_before': 'freed_before', '#used_before': 'used_before' },
+  set: ['freed_before = if_not_exists(freed_at, :now)', 'freed_at = :now', 'used_before = used'],
 };
 
 /** A hand-off is over by then, or its call has exited. */
@@ -15,9 +14,12 @@ const HAND_OFF_MS = 100;
 
 const isRecent = (at: number | undefined, now: number): boolean => at !== undefined && Math.abs(now - at) < HAND_OFF_MS;
 
-/** Whether the last release is perhaps handing off still. False if a task is next, or may be, because a task does not look. */
+/**
+ * Whether the last release is perhaps handing off still. False if a task is next, or may be, because a task does not look. False after an exclusive grant, whose
+ * end and hand-off are one write.
+ */
 export const isHandedOff = (record: PoolRecord, now: number): boolean =>
-  isRecent(record.freedAt, now) && namesCaller(record);
+  !record.isFree && isRecent(record.freedAt, now) && namesCaller(record);
 
 /**
  * For the release whose write has just shown the record: whether the release before that one hands off the room of both. There was room before this

@@ -3,25 +3,30 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { OURS } from '../line/kind.ts';
+import { endedItem } from '../line/ended.ts';
 import type { Staying } from '../line/waiters.ts';
+import { endAlone, isRemembered, type Part, ringAfter, secondsOf } from './alone.ts';
 import {
-  hasNoEntry,
+  hasNoSharedEntry,
   hasRoom,
   hasRoomAsSeen,
   hasUsed,
   isFenceBelow,
   isNotRemembered,
+  isToBeHadAlone,
   isUnmarked,
   markUnchanged,
   stillStand,
   wasNotFreedAfter,
 } from './conditions.ts';
-import { isStillFree, leftovers } from './free-lease.ts';
-import { keptMark, type Mark, newMark, removedMark } from './marks.ts';
-import { entryOf, entryOfNew, MOST_FENCE, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
+import { ALONE, fencePathOf, OURS, RING } from './identity.ts';
+import { keptMark, newMark, removedMark } from './marks.ts';
+import { EXCLUSIVE_WEIGHT } from './modes.ts';
+import type { Going } from './previous.ts';
+import { entryOf, entryOfNew, isAloneIn, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
+import { remember } from './ring.ts';
 import { weightOf } from './room.ts';
-import { updatePool, type Written } from './write.ts';
+import { ttlAfter, updatePool, type Written } from './write.ts';
 
 /** DynamoDB limits an expression to 4 KB. */
 export const MOST_ENDED = 40;
@@ -30,28 +35,21 @@ interface Grants {
   key: string;
   /** In the order in which they enter. */
   permits: readonly NewPermit[];
-  /** The expired entries whose places they take. */
-  ended: readonly PoolEntry[];
+  /** The grants whose places they take. */
+  ended: readonly Going[];
   /** Epoch milliseconds. */
   now: number;
   /** Undefined for a request that was in no line. */
   line?: LineLeft | undefined;
   /** The record as a call outside the line has seen it. Undefined for a first try. */
   seen?: PoolRecord | undefined;
-  /** The record of a free lease that the key was until now. */
-  over?: Item | undefined;
 }
 
-interface GrantsWritten extends Written {
+export interface GrantsWritten extends Written {
   landed: boolean;
   versions: ReadonlyMap<string, string>;
-}
-
-/** What the write does with the mark. */
-interface Removal {
-  set: string[];
-  remove: string[];
-  conditions: Condition[];
+  /** Of an exclusive first try: the record that it replaced. */
+  before?: PoolRecord | undefined;
 }
 
 interface LineLeft {
@@ -68,75 +66,152 @@ interface LineLeft {
 }
 
 /**
- * Grants permits in one write, in the places of expired ones (docs/protocols/pools.md#acquire).
+ * Grants permits in one write, in the places of those that end (docs/protocols/locks.md#acquire).
  * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost. Then others may have changed an entry since, and it has
  * another version than the one in `versions`, by name
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function grantPermits(
   dependencies: LeaseDependencies,
-  { key, permits, ended, now, line, seen, over }: Grants,
+  { key, permits, ended, now, line, seen }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
-  const freed = weightOf(ended);
-  const weight = permits.reduce((sum, one) => sum + one.weight, 0);
-  const except = permits.map(({ name }) => name);
-  const fence = 'if_not_exists(#fence, :first)';
-  const room = tightest(permits) + freed;
-  const cut = now - dependencies.clockSkewMs;
-  const named = namedLimit(permits);
-  const entries = permits.map((permit, nth) => ({ ...entryOfNew(dependencies, { permit, now }), nth }));
-  const mark = markAfter(line, { granted: permits.length, value: newMark(dependencies) });
-  const written = await updatePool(
+  const metNoFence = line !== undefined && line.seen.fence === undefined;
+  const entries = permits.map((permit, nth) => ({
+    ...entryOfNew(dependencies, { permit, now, others: line?.others, metNoFence }),
+    nth,
+  }));
+  const isAlone = permits.some(isAloneIn);
+  const isBlind = isAlone && line === undefined && ended.length === 0;
+  const granting = { permits, entries, ended, now, line, seen };
+  const parts = [
+    entriesOf(granting),
+    isAlone ? placeAlone(granting) : placesOfShared(granting),
+    endsOf(granting),
+    namedLimit(permits),
+    markAfter(line, { granted: permits.length, value: newMark(dependencies) }),
+  ];
+  const { before, ...written } = await updatePool(
     dependencies,
     {
       key,
-      now,
-      set: [
-        ...permits.flatMap((_, nth) => [`#g${nth} = :g${nth}`, `#n${nth} = ${fence} + :n${nth}`]),
-        `#fence = ${fence} + :n${permits.length - 1}`,
-        '#used = if_not_exists(#used, :zero) + :weight',
-        '#lease_version = :ours',
-        ...named.set,
-        ...mark.set,
-      ],
-      remove: [...removed(ended, except), ...leftovers(over).remove, ...mark.remove],
-      condition: all(
-        line ? hasRoomAsSeen(line.seen, room) : over ? isStillFree(over) : hasRoom(room, cut),
-        isFenceBelow(line ? MOST_FENCE : latestFence(dependencies, { seen: over ? undefined : seen, over, now })),
-        // A grant from the line comes after a read of the line. Only the try of a call outside the line may be older than a release.
-        ...(line ? [] : [wasNotFreedAfter(latestRelease(dependencies, { seen, now }))]),
-        ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
-        ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
-        ...stillStand(ended),
-        ...mark.conditions,
-      ),
-      names: {
-        ...Object.assign(
-          {},
-          ...entries.map(({ name, nth }) => ({ [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` })),
-        ),
-        ...namesOf(ended, except),
-        ...{ '#fence': 'fence', '#used': 'used', '#lease_version': 'lease_version' },
-        ...leftovers(over).names,
-        ...named.names,
-        ...mark.names,
-      },
-      values: {
-        ...Object.assign(
-          {},
-          ...entries.map(({ item, nth }) => ({ [`:g${nth}`]: item, [`:n${nth}`]: integer(nth + 1) })),
-        ),
-        ...{ ':first': integer(now - 1), ':zero': integer(0), ':weight': integer(weight - freed), ':ours': text(OURS) },
-        ...named.values,
-        ...mark.values,
-      },
+      set: parts.flatMap(({ set = [] }: Partial<Part>) => set),
+      remove: parts.flatMap(({ remove = [] }: Partial<Part>) => remove),
+      condition: conditionOf(dependencies, { ...granting, isBlind }),
+      names: Object.assign({}, ...parts.map(({ names }: Partial<Part>) => names)),
+      values: Object.assign({}, ...parts.map(({ values }: Partial<Part>) => values)),
+      ttl: isAlone ? secondsOf(now + Number(permits[0]?.ttlMs)) : ttlAfter(now),
+      ...(isBlind && { returns: 'ALL_OLD' as const }),
     },
     call,
   );
   // They enter together or not at all.
   const landed = permits.some(({ name }, nth) => entryOf(written.record, name)?.id === entries[nth]?.id);
-  return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
+  return { ...written, before, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
+}
+
+interface Granting extends Omit<Grants, 'key'> {
+  entries: (ReturnType<typeof entryOfNew> & { nth: number })[];
+}
+
+const entriesOf = ({ entries }: Granting): Partial<Part> => ({
+  set: ['lease_version = :ours', ...entries.map(({ nth }) => `#g${nth} = :g${nth}`)],
+  names: Object.fromEntries(entries.map(({ path, nth }) => [`#g${nth}`, path])),
+  values: { ':ours': text(OURS), ...Object.fromEntries(entries.map(({ item, nth }) => [`:g${nth}`, item])) },
+});
+
+/** The fence of an exclusive grant is the clock, or the one after the fence that was seen: so any late try of another has a lower one. */
+const fenceAlone = ({ line, seen, now }: Pick<Granting, 'line' | 'seen' | 'now'>): number =>
+  Math.max((line?.seen.fence ?? seen?.fence ?? 0) + 1, now);
+
+/** Replaces whatever an exclusive holder before has left. */
+function placeAlone(granting: Granting): Part {
+  const { permits, now, ended } = granting;
+  const [{ previous, execution } = {} as NewPermit] = permits;
+  const kept: Item = {
+    ...(previous && endedItem(previous)),
+    ...(execution !== undefined && { execution: text(execution) }),
+  };
+  const turn = ended.find(({ entry, how }) => how === 'released' && entry.claimTtlMs === undefined);
+  const numbers: Item = {
+    ...{ fence: integer(fenceAlone(granting)), used: integer(EXCLUSIVE_WEIGHT) },
+    ...(turn && { turn_ms: integer(Math.max(0, now - turn.entry.acquiredAt)) }),
+  };
+  const set = { ...kept, ...numbers };
+  const stale = previous && previous.by === undefined ? ['prev_by'] : [];
+  return {
+    set: Object.keys(set).map((name) => `${name} = :${name}`),
+    remove: [...stale, ...(execution === undefined ? ['execution'] : [])],
+    names: {},
+    values: Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value])),
+  };
+}
+
+/** Counts the weights and the fences, so that grants to different callers do not conflict. */
+function placesOfShared({ permits, entries, ended, now }: Granting): Part {
+  const fence = 'if_not_exists(fence, :first)';
+  const weight = permits.reduce((sum, one) => sum + one.weight, 0) - weightOf(ended.map(({ entry }) => entry));
+  // A last exclusive holder goes. One that stands is among those that end.
+  const former = ['execution', ...(ended.some(({ entry }) => entry.path === ALONE) ? [] : [ALONE])];
+  return {
+    set: [
+      ...entries.map(({ nth }) => `#n${nth} = ${fence} + :n${nth}`),
+      `fence = ${fence} + :n${permits.length - 1}`,
+      'used = if_not_exists(used, :zero) + :weight',
+    ],
+    remove: former,
+    names: Object.fromEntries(entries.map(({ path, nth }) => [`#n${nth}`, fencePathOf(path)])),
+    values: {
+      ...Object.fromEntries(entries.map(({ nth }) => [`:n${nth}`, integer(nth + 1)])),
+      ...{ ':first': integer(now - 1), ':zero': integer(0), ':weight': integer(weight) },
+    },
+  };
+}
+
+/** The entries that go. Those that are written again stay. */
+function endsOf({ ended, entries, line }: Granting): Part {
+  const gone = removed(
+    ended.map(({ entry }) => entry),
+    entries.map(({ path }) => path),
+  );
+  const last = ended.find(({ how }) => isRemembered(how));
+  const ring = last ? ringAfter(last) : line && ringAfterLast(line.seen);
+  return {
+    set: ring?.set ?? [],
+    remove: gone.remove,
+    names: gone.names,
+    values: ring?.values ?? {},
+  };
+}
+
+/** The request of a last holder whose entry goes. */
+function ringAfterLast({ ring: [last, ...slots] }: PoolRecord): ReturnType<typeof ringAfter> | undefined {
+  return last?.name !== undefined && slots.length === RING ? remember(last.name, last.broken) : undefined;
+}
+
+function conditionOf(
+  dependencies: LeaseDependencies,
+  { permits, ended, line, seen, now, isBlind }: Granting & { isBlind: boolean },
+): Condition {
+  const going = ended.map(({ entry }) => entry);
+  const room = tightest(permits) + weightOf(going);
+  const still = stillStand(going);
+  // The fence that was seen proves that no grant has come since. So no request of the line has had a grant either.
+  if (line) return all(hasRoomAsSeen(line.seen, room), ...still, ...(line.others ? [] : [markUnchanged(line.seen)]));
+  const cut = now - dependencies.clockSkewMs;
+  const isAlone = permits.some(isAloneIn);
+  const names = permits.map(({ name }) => name);
+  const most = isAlone ? fenceAlone({ line, seen, now }) : latestFence(dependencies, { seen, now });
+  return all(
+    isUnmarked,
+    isBlind ? isToBeHadAlone(cut) : hasRoom(room, cut),
+    isFenceBelow(most),
+    wasNotFreedAfter(latestRelease(dependencies, { seen, now })),
+    ...names.map(isNotRemembered),
+    // Its own expired grant may be one of those that end.
+    ...(isAlone || going.some(({ name }) => names.includes(name)) ? [] : names.map(hasNoSharedEntry)),
+    ...still,
+  );
 }
 
 /** The latest release that a try may meet. If the release is later, the caller may have received LeaseHeld in the meantime. */
@@ -149,21 +224,17 @@ export const latestRelease = (
 const MOST_BESIDE = 1000;
 
 /** Above each fence that a try may meet: fences start at the clock, and are behind the clock from then on, unless an operator lifts them. */
-export const latestFence = (
+const latestFence = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
-  { seen, over, now }: Pick<Grants, 'now' | 'seen' | 'over'>,
-): number => {
-  const fence = seen?.fence ?? (over?.fence && Number(over.fence.N));
-  return Math.max(now + clockSkewMs, fence === undefined ? 0 : fence + MOST_BESIDE);
-};
+  { seen, now }: Pick<Grants, 'now' | 'seen'>,
+): number => Math.max(now + clockSkewMs, seen?.fence === undefined ? 0 : seen.fence + MOST_BESIDE);
 
 /** What the record remembers of the last limit: who named it, and which limit it replaced. */
-function namedLimit(permits: readonly NewPermit[]): Partial<Mark> & Pick<Mark, 'set'> {
+function namedLimit(permits: readonly NewPermit[]): Partial<Part> {
   const last = permits.findLast(({ limit }) => limit !== null);
   if (!last || last.limit === null) return { set: [] };
   return {
-    set: ['#limit_before = if_not_exists(#last_limit, :limit)', '#last_limit = :limit', '#limit_by = :limit_by'],
-    names: { '#limit_before': 'limit_before', '#last_limit': 'last_limit', '#limit_by': 'limit_by' },
+    set: ['limit_before = if_not_exists(last_limit, :limit)', 'last_limit = :limit', 'limit_by = :limit_by'],
     values: { ':limit': integer(last.limit), ':limit_by': text(last.holder) },
   };
 }
@@ -178,16 +249,13 @@ function tightest(permits: readonly NewPermit[]): number {
   return least;
 }
 
-/** @param left how many leave the line with this write */
-function markAfter(line: LineLeft | undefined, left: { granted: number; value: string }): Partial<Mark> & Removal {
-  if (!line) return { set: [], remove: [], conditions: [isUnmarked] };
-  if (line.others) return { remove: [], conditions: [], ...keptMark(line, left) };
-  return { ...removedMark(line.staying), conditions: [markUnchanged(line.seen)] };
-}
+/** What the write does with the mark. @param left how many leave the line with this write */
+const markAfter = (line: LineLeft | undefined, left: { granted: number; value: string }): Partial<Part> =>
+  line ? (line.others ? keptMark(line, left) : removedMark(line.staying)) : {};
 
 interface Ending {
   key: string;
-  ended: readonly PoolEntry[];
+  ended: readonly Going[];
   now: number;
   /** Removes the mark if no waiter is in line: the record as it was before the line was read, and the rows that stay. */
   unmark?: { seen: PoolRecord; staying: Staying } | undefined;
@@ -205,27 +273,32 @@ export function endPermits(
   const mark = unmark && removedMark(unmark.staying);
   // The record of a third-party client, or one with a mark alone, must not get a weight.
   const isEnding = ended.length > 0;
-  const record = isEnding ? [hasUsed, ...stillStand(ended)] : [];
+  const going = ended.map(({ entry }) => entry);
+  const record = isEnding ? [hasUsed, ...stillStand(going)] : [];
   const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark.seen)] : [])];
+  const alone = ended.find(({ entry }) => entry.path === ALONE);
+  const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${ended.indexOf(alone)}`);
+  const gone = removed(going, alone ? [ALONE] : []);
   return updatePool(
     dependencies,
     {
       key,
-      now,
-      set: [...(isEnding ? ['#used = #used - :freed'] : []), ...(mark?.set ?? [])],
-      remove: [...removed(ended), ...(mark?.remove ?? [])],
+      set: [...(isEnding ? ['used = used - :freed'] : []), ...(last?.set ?? []), ...(mark?.set ?? [])],
+      remove: [...gone.remove, ...(last?.remove ?? []), ...(mark?.remove ?? [])],
       condition: all(first, ...conditions),
-      names: { ...namesOf(ended), ...mark?.names },
-      values: { ...(isEnding && { ':freed': integer(weightOf(ended)) }), ...mark?.values },
-      keepsTtl: true,
+      names: { ...gone.names, ...last?.names },
+      values: { ...(isEnding && { ':freed': integer(weightOf(going)) }), ...last?.values, ...mark?.values },
     },
     call,
   );
 }
 
 /** @param except those whose entries are written again */
-const removed = (ended: readonly PoolEntry[], except: readonly string[] = []): string[] =>
-  ended.flatMap(({ name }, nth) => (except.includes(name) ? [] : [`#h${nth}`, `#f${nth}`]));
-
-const namesOf = (ended: readonly PoolEntry[], except: readonly string[] = []): Record<string, string> =>
-  Object.fromEntries(ended.flatMap(({ name }, nth) => (except.includes(name) ? [] : [[`#f${nth}`, `f${name}`]])));
+function removed(ended: readonly PoolEntry[], except: readonly string[]): Pick<Part, 'remove' | 'names'> {
+  const gone = ended.flatMap(({ path }, nth) => (except.includes(path) ? [] : [{ path, nth }]));
+  const shared = gone.filter(({ path }) => path !== ALONE);
+  return {
+    remove: [...gone.map(({ nth }) => `#h${nth}`), ...shared.map(({ nth }) => `#f${nth}`)],
+    names: Object.fromEntries(shared.map(({ path, nth }) => [`#f${nth}`, fencePathOf(path)])),
+  };
+}

@@ -4,14 +4,16 @@ import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { HeartbeatInput, LeaseGrant } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { secondsOf } from './alone.ts';
 import { beatBefore, expiresBefore, hasNoEndMark, isOf } from './conditions.ts';
-import { proofOf } from './identity.ts';
+import { ALONE, proofOf } from './identity.ts';
+import { hasMemory } from './memory.ts';
 import { entryOf } from './record.ts';
 import { lostReason, permitGrant, permitLost } from './views.ts';
-import { updatePool } from './write.ts';
+import { ttlAfter, updatePool } from './write.ts';
 
 /**
- * Extends a permit to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/pools.md#heartbeat). Creates
+ * Extends a permit to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/locks.md#heartbeat). Creates
  * nothing and never shortens. Revives an expired permit whose room no caller has needed. Does not extend a permit that an operator has marked as ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
@@ -20,24 +22,24 @@ export function extendPermit(dependencies: LeaseDependencies) {
   return async ({ key, leaseId, ttlSeconds }: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
     const proof = proofOf(leaseId);
     if (!proof) throw permitLost(key, 'unknown');
-    const { name, id } = proof;
+    const { path, id } = proof;
     const now = clock.now();
     const { condition, set, values } =
-      ttlSeconds === undefined ? keepTtl(name, now) : setTtl(name, now, ttlSeconds * 1000);
+      ttlSeconds === undefined ? keepTtl(path, now) : setTtl({ key, path }, now, ttlSeconds);
     const { record } = await updatePool(
       dependencies,
       {
         key,
-        now,
         set: ['#h.v = :version', '#h.b = :now', ...set],
-        condition: all(isOf(proof), hasNoEndMark(name), condition),
+        condition: all(isOf(proof), hasNoEndMark(path), condition),
         values: { ':version': text(ids.uuid()), ':now': integer(now), ...values },
+        ...(path !== ALONE && { ttl: ttlAfter(now) }),
       },
       call,
     );
-    const entry = entryOf(record, name);
+    const entry = entryOf(record, proof.name);
     if (entry?.id === id && !entry.isEnding) return permitGrant(key, entry, clock.now());
-    throw permitLost(key, lostReason(record, name));
+    throw permitLost(key, lostReason(record, proof), record);
   };
 }
 
@@ -48,13 +50,24 @@ interface Extension {
 }
 
 /** DynamoDB adds the ttl of the entry, so nothing is read first. */
-const keepTtl = (name: string, now: number): Extension => ({
-  condition: beatBefore(name, now),
-  set: ['#h.e = :now + #h.t'],
-});
+function keepTtl(path: string, now: number): Extension {
+  const extension = { condition: beatBefore(path, now), set: ['#h.e = :now + #h.t'] };
+  if (path !== ALONE) return extension;
+  const set = [...extension.set, 'lease_expiry = :seconds + #h.u'];
+  return { ...extension, set, values: { ':seconds': secondsOf(now) } };
+}
 
-const setTtl = (name: string, now: number, ttlMs: number): Extension => ({
-  condition: expiresBefore(name, now + ttlMs),
-  set: ['#h.e = :expires', '#h.t = :ttlMs'],
-  values: { ':expires': integer(now + ttlMs), ':ttlMs': integer(ttlMs) },
-});
+function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSeconds: number): Extension {
+  const [expiresAt, ttlMs] = [now + ttlSeconds * 1000, ttlSeconds * 1000];
+  const set = ['#h.e = :expires', '#h.t = :ttlMs'];
+  const values = { ':expires': integer(expiresAt), ':ttlMs': integer(ttlMs) };
+  const extension = { condition: expiresBefore(path, expiresAt), set, values };
+  if (path !== ALONE) return extension;
+  const seconds = { ...values, ':seconds': secondsOf(expiresAt) };
+  if (hasMemory(key)) return { ...extension, set: [...set, 'lease_expiry = :seconds + #h.u'], values: seconds };
+  return {
+    ...extension,
+    set: [...set, '#h.u = :ttlSeconds', 'lease_expiry = :seconds'],
+    values: { ...seconds, ':ttlSeconds': integer(ttlSeconds) },
+  };
+}

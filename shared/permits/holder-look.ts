@@ -1,6 +1,5 @@
 import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { aliased } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
 import { canAsk, type DueKey, isWorthAsking, type Looked, MOST_LOOKS, NOTHING } from '../line/executions/questions.ts';
@@ -73,23 +72,23 @@ function turnsOf(
   return [...turns.filter(({ fence }) => fence > lookedTo), ...turns.filter(({ fence }) => fence <= lookedTo)];
 }
 
-/** @returns the record after the write, or undefined if another call asks, or the key has changed its kind */
+/** @returns the record after the write, or undefined if another call asks */
 async function note(
   dependencies: LeaseDependencies,
   { record: { key }, now, to }: { record: PoolRecord; now: number; to: number },
   call: Call,
 ): Promise<PoolRecord | undefined> {
-  const condition = aliased('attribute_exists(#used) AND (attribute_not_exists(#looked_at) OR #looked_at < :due)', {
-    ':due': integer(now - ASK_EVERY_MS),
-  });
+  const condition = {
+    expression: 'attribute_exists(used) AND (attribute_not_exists(looked_at) OR looked_at < :due)',
+    values: {
+      ':due': integer(now - ASK_EVERY_MS),
+    },
+  };
   const update = {
     key,
-    now,
-    set: ['#looked_at = :now', '#looked_to = :to'],
-    names: { '#looked_at': 'looked_at', '#looked_to': 'looked_to' },
+    set: ['looked_at = :now', 'looked_to = :to'],
     condition,
     values: { ':now': integer(now), ':to': integer(to) },
-    keepsTtl: true,
   };
   const { won, record } = await updatePool(dependencies, update, call);
   return won ? record : undefined;
@@ -104,7 +103,7 @@ export async function lookBeside(dependencies: LeaseDependencies, record: PoolRe
   return ended > 0;
 }
 
-/** As `lookAtPermits`, for the schedule. @throws OtherKind */
+/** As `lookAtPermits`, for the schedule. */
 export const lookAtPool = async (
   dependencies: LeaseDependencies,
   { key, ...looking }: Omit<Looking, 'record'> & { key: string },

@@ -1,18 +1,17 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { aliased, all, type Condition } from '../aws/condition.ts';
+import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { namesOf } from '../line/patience.ts';
 import type { Staying } from '../line/waiters.ts';
-import { hasNoEntry, isNoLease, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
+import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { updatePool, type Written } from './write.ts';
 
 /** The part of a write that marks the record. */
 export interface Mark {
   set: string[];
-  names: Record<string, string>;
   values: Item;
 }
 
@@ -27,17 +26,11 @@ export const keptMark = (
   const isLost = seen.mark === undefined;
   return {
     set: [
-      '#out = if_not_exists(#out, :zero) + :out',
-      ...(next === undefined ? [] : ['#next = :next']),
-      ...(first === undefined ? [] : ['#names = :names']),
-      ...(isLost ? ['#mark = if_not_exists(#mark, :mark)'] : []),
+      'line_out = if_not_exists(line_out, :zero) + :out',
+      ...(next === undefined ? [] : ['next_ticket = :next']),
+      ...(first === undefined ? [] : ['next_tickets = :names']),
+      ...(isLost ? ['mark = if_not_exists(mark, :mark)'] : []),
     ],
-    names: {
-      '#out': 'line_out',
-      ...(next !== undefined && { '#next': 'next' }),
-      ...(first !== undefined && { '#names': 'next_tickets' }),
-      ...(isLost && { '#mark': 'mark' }),
-    },
     values: {
       ...{ ':zero': integer(0), ':out': integer(granted) },
       ...(next !== undefined && { ':next': text(next) }),
@@ -47,7 +40,7 @@ export const keptMark = (
   };
 };
 
-const MARK = ['mark', 'arrivals', 'next', 'next_tickets', 'pace_ms', 'line_out', 'line_until'];
+const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', 'pace_ms', 'line_out', 'line_until'];
 
 /**
  * Removes the mark, and the hints that belong to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
@@ -56,9 +49,8 @@ const MARK = ['mark', 'arrivals', 'next', 'next_tickets', 'pace_ms', 'line_out',
 export const removedMark = ({ count, until }: Staying): Mark & { remove: string[] } => {
   const kept: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };
   return {
-    set: Object.keys(kept).map((name) => `#${name} = :${name}`),
-    remove: MARK.filter((name) => !(name in kept)).map((name) => `#${name}`),
-    names: Object.fromEntries(MARK.map((name) => [`#${name}`, name])),
+    set: Object.keys(kept).map((name) => `${name} = :${name}`),
+    remove: MARK.filter((name) => !(name in kept)),
     values: Object.fromEntries(Object.entries(kept).map(([name, value]) => [`:${name}`, value])),
   };
 };
@@ -76,7 +68,7 @@ interface Marking {
 
 /**
  * Marks the record: the key has a line. The value is new, so a call that saw the line empty removes only the mark that it saw. The mark needs no record.
- * @throws OtherKind; HoldfastError Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function mark(
   dependencies: LeaseDependencies,
@@ -85,35 +77,27 @@ export function mark(
 ): Promise<Written> {
   const now = dependencies.clock.now();
   const counted = [
-    '#mark = :mark',
-    '#arrivals = if_not_exists(#arrivals, :zero) + :one',
-    '#lease_expiry = if_not_exists(#lease_expiry, :retention)',
+    'mark = :mark',
+    'arrivals = if_not_exists(arrivals, :zero) + :one',
+    'lease_expiry = if_not_exists(lease_expiry, :retention)',
   ];
   return updatePool(
     dependencies,
     {
       key,
-      now,
       set: [
         ...counted,
-        ...(ticket === undefined ? [] : ['#next = if_not_exists(#next, :next)']),
-        ...(first === undefined ? [] : ['#names = if_not_exists(#names, :names)']),
-        ...(isAgain ? ['#out = if_not_exists(#out, :zero) + :one'] : []),
+        ...(ticket === undefined ? [] : ['next_ticket = if_not_exists(next_ticket, :next)']),
+        ...(first === undefined ? [] : ['next_tickets = if_not_exists(next_tickets, :names)']),
+        ...(isAgain ? ['line_out = if_not_exists(line_out, :zero) + :one'] : []),
       ],
-      condition: all(isNoLease, condition),
-      names: {
-        ...{ '#mark': 'mark', '#arrivals': 'arrivals', '#lease_expiry': 'lease_expiry' },
-        ...(ticket !== undefined && { '#next': 'next' }),
-        ...(first !== undefined && { '#names': 'next_tickets' }),
-        ...(isAgain && { '#out': 'line_out' }),
-      },
+      condition,
       values: {
         ...{ ':mark': text(newMark(dependencies)), ':zero': integer(0), ':one': integer(1) },
         ':retention': integer(Math.ceil(now / 1000) + dependencies.fenceRetentionSeconds),
         ...(ticket !== undefined && { ':next': text(ticket) }),
         ...(first !== undefined && { ':names': text(namesOf(first)) }),
       },
-      keepsTtl: true,
     },
     call,
   );
@@ -129,12 +113,9 @@ export const correctLineOut = (
     dependencies,
     {
       key,
-      now: dependencies.clock.now(),
-      set: ['#out = :out'],
-      condition: aliased('#arrivals >= :arrivals', { ':arrivals': integer(arrivals) }),
-      names: { '#out': 'line_out' },
+      set: ['line_out = :out'],
+      condition: { expression: 'arrivals >= :arrivals', values: { ':arrivals': integer(arrivals) } },
       values: { ':out': integer(arrivals - inLine) },
-      keepsTtl: true,
     },
     call,
   );
@@ -156,7 +137,7 @@ interface Joining {
 }
 
 /**
- * Notes that a request is in line, unless it has a permit, or had one (docs/protocols/pools.md#join).
+ * Notes that a request is in line, unless it has a permit, or had one (docs/protocols/queue.md#join).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function markJoined(
@@ -165,7 +146,7 @@ export async function markJoined(
   call: Call,
 ): Promise<Written> {
   const also = isBack ? isUnmarked : isNotRemembered(name);
-  for (let own = hasNoEntry(name, 0); ; ) {
+  for (let own = hasNoEntry(name); ; ) {
     const arrival = { key, condition: all(own, also), ticket, first: [ticket], isAgain };
     const marked = await mark(dependencies, arrival, call);
     const entry = entryOf(marked.record, name);

@@ -29,7 +29,7 @@ import { permitLost, poolHeld } from './views.ts';
 const BATCH = 5;
 
 /** The hints name up to this many waiters. */
-const MOST_NAMED = 24;
+export const MOST_NAMED = 24;
 
 /** A ticket that receives a permit. */
 export interface Head {
@@ -54,6 +54,8 @@ export interface PoolLine {
   blocked?: Waiter;
   /** Whether a task waits behind them. */
   taskWaits: boolean;
+  /** The tickets of tasks that took the message that their wait has ended. */
+  refused: string[];
 }
 
 interface Look {
@@ -64,29 +66,42 @@ interface Look {
   granted: readonly string[];
   /** How many expired rows this call still clears away. */
   budget: { over: number };
+  /** The ticket of the call in line that hands off. That call is alive, so it receives its whole ttl and need not claim it. */
+  own?: string | undefined;
 }
 
 /**
  * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Deletes expired rows
- * (docs/protocols/pools.md#hand-off).
+ * (docs/protocols/queue.md#hand-off).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function findNext(dependencies: LeaseDependencies, look: Look, call: Call): Promise<PoolLine> {
   const { record, reading, ending } = look;
-  const line: PoolLine = { heads: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false };
+  const line: PoolLine = {
+    ...{ heads: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false, refused: [] },
+  };
   const rows = judging(dependencies, look, call);
   const reachesLimit = expiredRowLimit(dependencies.clock.now(), MAX_EXPIRED_ROWS_IN_HAND_OFF);
-  const at = { now: dependencies.clock.now(), clockSkewMs: dependencies.clockSkewMs };
-  let used = weightInUse(record, at) - weightOf(ending.map(({ entry }) => entry));
+  const now = dependencies.clock.now();
+  let used =
+    weightInUse(record, { now, clockSkewMs: dependencies.clockSkewMs }) - weightOf(ending.map(({ entry }) => entry));
   for await (const waiter of reading.rows()) {
     const judgement = await judge(dependencies, { waiter, line: rows }, call);
     if (judgement === 'undecided') line.others = true;
     if (judgement === 'gone' || judgement === 'refused') reading.drop(waiter);
+    if (judgement === 'refused') line.refused.push(waiter.ticket);
     if (judgement === 'granted') reading.sawGranted(waiter);
     if (judgement === 'passed' && isInLine(waiter, dependencies.clock.now())) line.inLine.push(waiter);
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;
-    const permit = permitOf(waiter);
+    // By a clock that is ahead, the caller may have left, and a task behind it does not look by itself.
+    const mayLeave = !isTask(waiter) && waiter.deadline <= now + dependencies.clockSkewMs && waiter.ticket !== look.own;
+    if (mayLeave && (await reading.behind(waiter)).some(isTask)) {
+      line.inLine.push(waiter);
+      line.others = true;
+      continue;
+    }
+    const permit = permitOf(waiter, look.own);
     // A second row of a request waits for the outcome of the first row, and keeps no caller out.
     if (line.heads.some((head) => head.permit.name === permit.name)) {
       line.taskWaits ||= isTask(waiter);
@@ -114,17 +129,17 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
   return line;
 }
 
-/** What a ticket asks for. A caller receives only the window, until it claims its permit. */
-export function permitOf(waiter: Waiter): NewPermit {
+/** What a ticket asks for. A caller receives only the window, until it claims its permit. @param own the ticket of the call that grants it */
+export function permitOf(waiter: Waiter, own?: string): NewPermit {
   const { holder, ttlSeconds, data, execution, target, graceSeconds = 0, bound } = waiter;
-  const { permit = { weight: 1, limit: 1 } } = waiter;
+  const { permit = { weight: EXCLUSIVE_WEIGHT, limit: null } } = waiter;
   const { limit, weight } = permit;
   const [ttlMs, graceMs] = [ttlSeconds * 1000, graceSeconds * 1000];
   return {
     ...{ name: requestName(waiter), holder, data, limit, weight, ticket: waiter.ticket },
     ...{ execution, target, graceMs, bound },
     room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
-    ...(isTask(waiter) ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
+    ...(isTask(waiter) || waiter.ticket === own ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
   };
 }
 
@@ -144,7 +159,9 @@ function grantOf(
 ): GrantOfRequest {
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
-  const gone = leaving.find(({ entry }) => entry.name === name);
+  const gone = leaving.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
+  // A call that knows the request may have ended the grant before its task was notified.
+  if (gone?.how === 'released' || gone?.how === 'broken') return gone.entry.isEnding ? 'broken' : gone.how;
   if (gone && gone.entry.ticket !== waiter.ticket) return 'none';
   if (gone) return gone.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
   const how = ending(record, name);

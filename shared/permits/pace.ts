@@ -16,6 +16,7 @@ import {
   shortName,
 } from '../line/patience.ts';
 import type { Ids } from '../surroundings/ids.ts';
+import { ALONE } from './identity.ts';
 import type { PoolRecord } from './record.ts';
 
 interface Sight {
@@ -24,6 +25,8 @@ interface Sight {
   /** How many had joined by the time that this call had, with it. Undefined if that is not known. */
   arrival: number | undefined;
   now: number;
+  /** What the call asks for. */
+  weight?: number;
   /** How many holders there usually are. Fewer are on record while room waits for the next grants. */
   holders?: number | undefined;
   /** The time until an expiry makes room. Negative if there is room, infinite if that is not known. */
@@ -34,7 +37,7 @@ interface Sight {
 
 /**
  * How long a call in line for a permit sleeps before it looks again, by its position and by how long the holders have held their permits
- * (docs/protocols/pools.md#wait). Nothing but time rests on it.
+ * (docs/protocols/queue.md#when-to-look). Nothing but time rests on it.
  */
 export function poolPauseMs(sight: Sight, ids: Ids): number {
   const { record, ticket, now, toRoomMs } = sight;
@@ -64,14 +67,14 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
   const eachMs = (turnMs + poolBetweenMs(sight)) / holders;
   const expected = left + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
   // Before the first claim, the pool may have room for many, and show few holders. The end of a heavy permit, such as a writer's, makes room for many.
-  const servesMany = record.paceMs === undefined || record.entries.some(({ weight }) => weight > 1);
+  const servesMany = record.paceMs === undefined || record.entries.some(({ weight }) => weight > (sight.weight ?? 1));
   const most = servesMany ? others : MAX_OTHERS_MS;
   return Math.round(Math.min(most, Math.max(soonest, expected)));
 }
 
-/** A hand-off has a request more than that of a lease, because the release comes first. */
-const poolBetweenMs = (sight: Pick<Sight, 'requestMs'>): number =>
-  betweenMs(sight) + Math.min(sight.requestMs ?? 1, MAX_REQUEST_MS);
+/** The hand-off of a permit of many has a request more than that of an exclusive grant, because the release comes first. */
+const poolBetweenMs = ({ record: { entries }, ...sight }: Pick<Sight, 'record' | 'requestMs'>): number =>
+  betweenMs(sight) + (entries[0]?.path === ALONE ? 0 : Math.min(sight.requestMs ?? 1, MAX_REQUEST_MS));
 
 /** The time until the first of the holders should have had its permit for a turn. */
 function untilFirstEnd(sight: Sight, turnMs: number): number {

@@ -1,6 +1,5 @@
-import type { Item } from '../aws/dynamodb.ts';
 import { type HoldfastError, invalidRequest } from '../errors.ts';
-import type { Granted as GrantedTo } from '../line/lock.ts';
+import type { Ended } from '../line/ended.ts';
 import type { NewPermit, PoolEntry, PoolRecord } from './record.ts';
 
 /** A request for a permit. */
@@ -8,8 +7,6 @@ export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' |
   key: string;
   requestId: string;
   principal: string | undefined;
-  /** The record of a free lease that the permit turns into a pool. */
-  over?: Item | undefined;
 }
 
 /** A request has one permit, by the terms of the call that received it. A duplicate call that asks for another weight would be misled by it. */
@@ -30,12 +27,16 @@ export function refuseOtherWeight(request: PermitRequest, own: PoolEntry): void 
   if (error) throw error;
 }
 
-/** A grant. */
-export interface Granted extends GrantedTo<PoolRecord> {
-  won: true;
+/** A grant, and the record that shows it. */
+export interface Granted {
+  record: PoolRecord;
+  /** True if an earlier try of the request received the grant. */
+  repeated: boolean;
+  /** The holder before, of an exclusive grant or of a grant from the line. */
+  previous?: Ended | undefined;
   /** The expired entries in whose places it comes. */
   ended?: readonly PoolEntry[];
 }
 
 /** A grant, or the record that keeps the request from one. */
-export type Outcome = Granted | { won: false; record: PoolRecord };
+export type Outcome = (Granted & { won: true }) | { won: false; record: PoolRecord };

@@ -11,7 +11,7 @@ const FIRST_PAGE = 26;
 const MAX_AGE_MS = 250;
 
 /**
- * The rows of a line, read by one query and judged again after each write (docs/protocols/pools.md#hand-off). Further pages are read on
+ * The rows of a line, read by one query and judged again after each write (docs/protocols/queue.md#hand-off). Further pages are read on
  * demand.
  */
 export class LineReading {
@@ -20,28 +20,34 @@ export class LineReading {
   /** As it was before the query. */
   readonly #mark: AttributeValue | undefined;
   readonly #fence: number | undefined;
-  #rows: Waiter[] = [];
+  readonly #rows: Waiter[] = [];
+  readonly #dropped = new Set<string>();
   readonly #granted = new Set<string>();
   /** How many permits this call itself has ended that were granted since. */
   #ended = 0;
 
   /** @param record as a conditional write or a consistent read has just shown it */
   constructor(dependencies: LeaseDependencies, record: PoolRecord, call: Call) {
-    this.#source = readWaiters(dependencies, { key: record.key, kind: 'pool', firstPage: FIRST_PAGE }, call);
+    this.#source = readWaiters(dependencies, { key: record.key, firstPage: FIRST_PAGE }, call);
     this.#readAt = dependencies.clock.now();
     this.#mark = record.mark;
     this.#fence = record.fence;
   }
 
-  /** From the oldest on. @throws HoldfastError Throttled, Unavailable */
+  /** From the oldest on. Others may read on in the meantime. @throws HoldfastError Throttled, Unavailable */
   async *rows(): AsyncGenerator<Waiter> {
-    yield* [...this.#rows];
-    for (;;) {
-      const { value, done } = await this.#source.next();
-      if (done) return;
-      this.#rows.push(value);
-      yield value;
+    for (let nth = 0; ; nth++) {
+      const row = this.#rows[nth] ?? (await this.#next());
+      if (!row) return;
+      if (!this.#dropped.has(row.ticket)) yield row;
     }
+  }
+
+  async #next(): Promise<Waiter | undefined> {
+    const { value, done } = await this.#source.next();
+    if (done) return undefined;
+    this.#rows.push(value);
+    return value;
   }
 
   /** Those that wait behind a row, as far as the first page shows. */
@@ -67,7 +73,7 @@ export class LineReading {
 
   /** A row that was deleted. */
   drop({ ticket }: Waiter): void {
-    this.#rows = this.#rows.filter((row) => row.ticket !== ticket);
+    this.#dropped.add(ticket);
   }
 
   /**

@@ -3,14 +3,17 @@ import { integer, type Json, json, number, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { ENDINGS, type Ended } from '../line/ended.ts';
-import { isLease, OtherKind } from '../line/kind.ts';
+import { ENDINGS, type Ended, parseEnded } from '../line/ended.ts';
 import { isInstant } from '../surroundings/clock.ts';
-import { RING } from './identity.ts';
+import { ALONE, IN_LINE, pathOf, RING } from './identity.ts';
+import { type LastTerms, lastOf, lastTermsOf } from './last-holder.ts';
+import { EXCLUSIVE_WEIGHT } from './modes.ts';
 
 /** The permit of one holder. Instants are epoch milliseconds. */
 export interface PoolEntry {
   name: string;
+  /** The attribute of the entry. */
+  path: string;
   id: string;
   version: string;
   holder: string;
@@ -38,6 +41,8 @@ export interface PoolEntry {
   ticket?: string | undefined;
   /** The holder in whose place a grant from the line comes, for the call that answers. */
   previous?: Ended | undefined;
+  /** Whether the grant met no fence, so that its own may be too low (docs/protocols/locks.md#late-grants). */
+  metNoFence?: boolean | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
   /** When a call was answered with a grant from the line, or a task of the request received it. Each repeat writes it too if the permit names an execution. */
@@ -56,7 +61,7 @@ export type BoundEntry = PoolEntry & { execution: string };
 
 export const isBound = (entry: PoolEntry): entry is BoundEntry => entry.execution !== undefined && entry.bound === true;
 
-/** Perhaps no task was notified of the permit, as for a lease (leases/rules.ts). */
+/** Perhaps no task was notified of the permit. */
 export const isUnnotified = (entry: PoolEntry): entry is BoundEntry =>
   isBound(entry) && entry.unnotifiedVersion === entry.version;
 
@@ -67,17 +72,26 @@ export interface ThirdParty {
   endsAt: number;
 }
 
-/** The record of a pool (docs/protocols/pools.md#record). */
+/** The record of a pool (docs/protocols/locks.md#record). */
 export interface PoolRecord {
   key: string;
+  hasRecord: boolean;
   /** The weight of all entries. */
   used: number;
   /** False if there is no record, only a mark, or the lease of a third-party client. */
   hasUsed: boolean;
   thirdParty: ThirdParty | undefined;
+  /** Whether every client of the table may take the key: the end of an exclusive grant leaves it so. */
+  isFree: boolean;
   /** That of the last grant. */
   fence: number | undefined;
   entries: PoolEntry[];
+  /** The last exclusive holder, if its grant was the last of the key and has ended. */
+  last: Ended | undefined;
+  /** What readers see of that holder besides. */
+  lastTerms: LastTerms | undefined;
+  /** The holder before the exclusive holder, if the record names one. */
+  previous: Ended | undefined;
   /** How the requests ended that the record remembers. An operator broke the permit of a slot that has a fence. */
   ring: { name: string | undefined; broken: number | undefined }[];
   /** The limit that the last grant named, the holder of that grant, and the limit before. */
@@ -102,6 +116,8 @@ export interface PoolRecord {
   /** When a call last asked about the executions of holders, and the lowest fence of the last execution that it asked about. */
   lookedAt: number | undefined;
   lookedTo: number | undefined;
+  /** When the latest message arrives that looks at the end of the holders (watch.ts). */
+  lookAt: number | undefined;
   /** A hint: how many of the arrivals have left the line. Without the mark, minus the number of callers that may come back. */
   lineOut: number | undefined;
   /** A hint: until when the callers that were in line when the mark was removed may come back. */
@@ -111,36 +127,42 @@ export interface PoolRecord {
 }
 
 const ENTRY = /^h([\w-]{16})$/;
+const SLOTS = Array.from({ length: RING }, (_, slot) => slot);
 
 /**
  * Parses the record of a pool. An attribute of another shape counts as absent.
  * @param found undefined if the key has no record
- * @param unanswered of the write that met the record: whether one of its tries got no answer
- * @throws OtherKind for the record of a lease
  */
-export function parsePool(key: string, found: Item | undefined, unanswered = false): PoolRecord {
-  if (found && isLease(found)) throw new OtherKind(found, unanswered);
+export function parsePool(key: string, found: Item | undefined): PoolRecord {
   const item = found ?? {};
   return {
     key,
+    hasRecord: found !== undefined,
     used: number(item, 'used') ?? 0,
     hasUsed: item.used !== undefined,
     thirdParty: thirdPartyOf(item),
+    isFree: item.lease_version === undefined,
     fence: number(item, 'fence'),
-    entries: Object.entries(item).flatMap(([attribute, value]) => {
-      const name = ENTRY.exec(attribute)?.[1];
-      return (name && parseEntry(name, value.M, number(item, `f${name}`))) || [];
-    }),
-    ring: Array.from({ length: RING }, (_, slot) => ({
-      name: item[`r${slot}`]?.S,
-      broken: number(item, `b${slot}`),
-    })),
+    entries: [
+      ...(parseAlone(item) ?? []),
+      ...Object.entries(item).flatMap(([path, value]) => {
+        const name = ENTRY.exec(path)?.[1];
+        return (name && parseEntry({ name, path }, value.M, number(item, `f${name}`))) || [];
+      }),
+    ],
+    last: lastOf(item),
+    lastTerms: lastTermsOf(item),
+    previous: previousIn(item),
+    ring: [
+      ...lastRequest(item),
+      ...SLOTS.map((slot) => ({ name: item[`r${slot}`]?.S, broken: number(item, `b${slot}`) })),
+    ],
     lastLimit: number(item, 'last_limit'),
     limitBy: item.limit_by?.S,
     limitBefore: number(item, 'limit_before'),
     mark: item.mark,
     arrivals: number(item, 'arrivals'),
-    nextTicket: item.next?.S,
+    nextTicket: item.next_ticket?.S,
     nextTickets: item.next_tickets?.S,
     turnMs: turnOf(item),
     paceMs: number(item, 'pace_ms'),
@@ -149,6 +171,7 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     usedBefore: number(item, 'used_before'),
     lookedAt: number(item, 'looked_at'),
     lookedTo: number(item, 'looked_to'),
+    lookAt: number(item, 'look_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
     malformed: found && malformed(found),
@@ -163,11 +186,36 @@ function thirdPartyOf(item: Item): ThirdParty | undefined {
 
 /** Clocks differ, so that a turn may seem to have ended before its begin. */
 function turnOf(item: Item): number | undefined {
-  const turnMs = number(item, 'turn_ms');
+  const map = item[ALONE]?.M;
+  const isReleased = map?.p?.S === 'released';
+  const turnMs = isReleased ? Number(item.freed_at?.N) - Number(map.a?.N) : number(item, 'turn_ms');
   return turnMs === undefined ? undefined : Math.max(0, turnMs);
 }
 
-function parseEntry(name: string, map: Item | undefined, fence: number | undefined): PoolEntry | undefined {
+/** An exclusive holder is the last that was granted the key, and the index of executions needs an attribute of the record. */
+function parseAlone(item: Item): [PoolEntry] | undefined {
+  const map = item[ALONE]?.M;
+  const name = map?.m?.S;
+  const entry = name && parseEntry({ name, path: ALONE }, map, number(item, 'fence'));
+  const metNoFence = map?.f?.BOOL === true;
+  return entry ? [{ ...entry, execution: item.execution?.S, previous: previousIn(item), metNoFence }] : undefined;
+}
+
+/** The holder before, which the record of an exclusive grant from the line names. A grant that is no such one leaves what an earlier one named. */
+const previousIn = (item: Item): Ended | undefined => (item[ALONE]?.M?.q ? parseEnded(item) : undefined);
+
+/** The request of the last exclusive holder, if the record remembers it. */
+function lastRequest(item: Item): PoolRecord['ring'] {
+  const map = item[ALONE]?.M;
+  if (!map?.m || map.i) return [];
+  return [{ name: map.m.S, broken: map.p?.S === 'broken' ? number(item, 'fence') : undefined }];
+}
+
+function parseEntry(
+  at: Pick<PoolEntry, 'name' | 'path'>,
+  map: Item | undefined,
+  fence: number | undefined,
+): PoolEntry | undefined {
   const [id, version, holder] = [map?.i?.S, map?.v?.S, map?.h?.S];
   const [expiresAt, beatAt, ttlMs, acquiredAt, weight] = ['e', 'b', 't', 'a', 'w'].map((part) =>
     number(map ?? {}, part),
@@ -181,19 +229,19 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
-  const bound = { bound: map?.z?.BOOL === true, unnotifiedVersion: map?.u?.S };
+  const bound = { bound: map?.z?.BOOL === true, unnotifiedVersion: map?.j?.S };
   const fromLine = {
     ticket: map?.k?.S,
     claimTtlMs: number(map ?? {}, 'c'),
     answeredAt: number(map ?? {}, 'r'),
-    previous: parseEnded(map?.q?.M),
+    previous: parseEnder(map?.q?.M),
     limitBefore: number(map ?? {}, 'l'),
   };
   const mark = { isEnding: map?.s !== undefined, endingAt: number(map ?? {}, 's'), brokenBy: map?.o?.S };
-  return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...bound, ...fromLine, ...mark };
+  return { ...at, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...bound, ...fromLine, ...mark };
 }
 
-function parseEnded(map: Item = {}): Ended | undefined {
+function parseEnder(map: Item = {}): Ended | undefined {
   const [holder, ended] = [map.h?.S, ENDINGS.find((one) => one === map.e?.S)];
   const [fence, at] = [number(map, 'f'), number(map, 'a')];
   if (holder === undefined || ended === undefined || fence === undefined || at === undefined) return undefined;
@@ -248,11 +296,13 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 export function entryItem(
   entry: Omit<
     PoolEntry,
-    'name' | 'fence' | 'beatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy'
-  >,
+    'fence' | 'beatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy'
+  > &
+    Pick<Granting, 'hasPrevious' | 'staysSeconds'>,
 ): AttributeValue {
-  const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
-  const { data, execution, target, graceMs, bound, ticket, previous, claimTtlMs, limitBefore } = entry;
+  const { name, path, id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
+  const isAlone = path === ALONE;
+  const { data, execution, target, graceMs, bound, ticket, previous, metNoFence, claimTtlMs, limitBefore } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
     M: {
@@ -261,12 +311,15 @@ export function entryItem(
       h: text(holder),
       ...Object.fromEntries(Object.entries(times).map(([part, value]) => [part, { N: String(value) }])),
       ...(data !== undefined && { d: text(JSON.stringify(data)) }),
-      ...(execution !== undefined && { x: text(execution) }),
+      ...(isAlone && { m: text(name), u: integer(entry.staysSeconds ?? Math.ceil(ttlMs / 1000)) }),
+      ...(execution !== undefined && !isAlone && { x: text(execution) }),
       ...(target !== undefined && { y: text(target) }),
       ...(graceMs && { n: integer(graceMs) }),
       ...(bound && { z: { BOOL: true } }),
       ...(ticket !== undefined && { k: text(ticket) }),
-      ...(previous && { q: endedItem(previous) }),
+      ...(previous && !isAlone && { q: endedItem(previous) }),
+      ...((previous || entry.hasPrevious) && isAlone && { q: { BOOL: true } }),
+      ...(metNoFence && { f: { BOOL: true } }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
       ...(limitBefore !== undefined && { l: integer(limitBefore) }),
     },
@@ -298,10 +351,31 @@ export interface NewPermit {
   limitBefore?: number | undefined;
 }
 
+/** Whether the holder is to have the key alone. */
+export const isAloneIn = ({ weight }: Pick<NewPermit, 'weight'>): boolean => weight >= EXCLUSIVE_WEIGHT;
+
+interface Granting {
+  permit: NewPermit;
+  /** Whether the record names the holder before it, which the write that grants knows only by the record. */
+  hasPrevious?: boolean | undefined;
+  now: number;
+  /** Whether others are in line behind it. */
+  others?: boolean | undefined;
+  metNoFence?: boolean | undefined;
+  /** How long the record stays after each write on an exclusive grant, if that is not the ttl (memory.ts). */
+  staysSeconds?: number | undefined;
+}
+
 /** The entry of a permit that is granted now. */
-export function entryOfNew({ ids }: LeaseDependencies, { permit, now }: { permit: NewPermit; now: number }) {
+export function entryOfNew(
+  { ids }: Pick<LeaseDependencies, 'ids'>,
+  { permit, now, others, metNoFence, hasPrevious, staysSeconds }: Granting,
+) {
   const { name, ttlMs, limit: _, room: __, ...asked } = permit;
   const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
-  const [id, version] = [ids.uuid(), ids.uuid()];
-  return { name, id, version, item: entryItem({ ...asked, id, version, ...times }) };
+  const isAlone = isAloneIn(permit);
+  const path = pathOf(name, isAlone);
+  const [id, version] = [`${ids.uuid()}${others && isAlone ? IN_LINE : ''}`, ids.uuid()];
+  const item = entryItem({ ...asked, name, path, id, version, metNoFence, hasPrevious, staysSeconds, ...times });
+  return { name, path, id, version, item };
 }

@@ -18,8 +18,10 @@ import { mark } from './marks.ts';
 import { failOverdue, permitOf } from './next.ts';
 import { readPool } from './read.ts';
 import { entryOf, isBound, isUnnotified, type PoolEntry, type PoolRecord } from './record.ts';
-import { endPermit, handOffToLine } from './release.ts';
+import { endGrant, handOffToLine } from './release.ts';
+import { takeoverAt } from './room.ts';
 import { permitLost } from './views.ts';
+import { lookAtTheEnd } from './watch.ts';
 import { updatePool } from './write.ts';
 
 /** The most that one run does for one pool. */
@@ -32,33 +34,67 @@ interface Repair {
 }
 
 /**
- * Finishes what an interrupted call on a pool left undone, and grants the room of expired holders to the line (docs/protocols/pools.md#repair).
+ * Finishes what an interrupted call left undone, and grants the room of expired holders to the line (docs/protocols/tasks.md#repair).
+ * @returns whether to look at the key again in this run: a third-party client holds it, and does not hand it off
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function repairPoolLine(
   dependencies: LeaseDependencies,
-  { key, repaired, spareMs, questions, strangers }: Looking,
+  { key, repaired, spareMs, questions, isMessage }: Looking,
   call: Call,
-): Promise<void> {
+): Promise<boolean> {
   let record = await readPool(dependencies, key, call);
-  const line = { key, kind: 'pool', isGranted: (waiter: Waiter) => isGranted(record, waiter) } as const;
+  const line = { key, isGranted: (waiter: Waiter) => isGranted(record, waiter) } as const;
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
-  repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs, strangers }, call);
-  const waiting = { ...line, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
-  if (record.mark === undefined && (await isAnyWaiting(dependencies, waiting, call)))
-    record = (await mark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).record;
+  repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
+  record = await marked(dependencies, record, call);
   // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
   if (await notifyLate(dependencies, { record, repaired }, call)) record = await readPool(dependencies, key, call);
   record = await passOn(dependencies, { record, repaired }, call);
+  let next: Waiter | undefined;
+  let isServed = false;
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
     const { granted, end, record: current, blocked } = await handOff(dependencies, { record }, call);
     repaired.granted += granted.length;
-    record = current;
+    isServed ||= granted.length > 0;
+    [record, next] = [current, blocked];
     if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
+  // A hand-off sends the message about its own grants.
+  if (isMessage && next && !isServed) await lookAtTheEnd(dependencies, { record, next }, call);
   const due = dueKeyOf(record, { withTtl: questions.withTtl, now: dependencies.clock.now() });
   if (due) questions.due.set(key, due);
+  return record.thirdParty !== undefined && hasYoungWaiter(dependencies, key, call);
+}
+
+/** The same for a key that a third-party client held when the run came to it. @returns whether such a client still holds it */
+export async function repairAgain(
+  dependencies: LeaseDependencies,
+  { key, repaired }: Pick<Looking, 'key' | 'repaired'>,
+  call: Call,
+): Promise<boolean> {
+  const seen = await marked(dependencies, await readPool(dependencies, key, call), call);
+  const { granted, record } = await handOff(dependencies, { record: seen }, call);
+  repaired.granted += granted.length;
+  return record.thirdParty !== undefined;
+}
+
+/** Puts back a mark that a third-party client has removed, or TTL, so that nobody passes those in line. */
+async function marked(dependencies: LeaseDependencies, record: PoolRecord, call: Call): Promise<PoolRecord> {
+  const { key } = record;
+  const waiting = { key, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
+  if (record.mark !== undefined || !(await isAnyWaiting(dependencies, waiting, call))) return record;
+  return (await mark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).record;
+}
+
+/** The line of a busy key of third-party clients is looked at again in the same run while its newest ticket is younger than this. */
+const YOUNG_MS = 600_000;
+
+async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
+  const newestFirst = readWaiters(dependencies, { key, firstPage: 1, ScanIndexForward: false }, call);
+  const { value: newest } = await newestFirst.next();
+  return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
 }
 
 const isGranted = (record: PoolRecord, waiter: Waiter): boolean =>
@@ -73,13 +109,15 @@ const hasPermit = ({ clock }: LeaseDependencies, record: PoolRecord, waiter: Wai
  * @returns whether the record may have changed
  */
 async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<boolean> {
-  const { clock } = dependencies;
+  const { clock, clockSkewMs } = dependencies;
+  if (!record.entries.some((entry) => isLate(entry, clock.now()))) return false;
   let [read, isChanged] = [0, false];
-  for await (const waiter of readWaiters(dependencies, { key: record.key, kind: 'pool', firstPage: MAX_LATE }, call)) {
+  for await (const waiter of readWaiters(dependencies, { key: record.key, firstPage: MAX_LATE }, call)) {
     if (read++ === MAX_LATE || call.timeLeftMs() < LAST_KEY_MS) break;
     const entry = entryOf(record, requestName(waiter));
     if (!entry || !isLate(entry, clock.now())) continue;
-    if (entry.ticket !== waiter.ticket || entry.expiresAt <= clock.now()) continue;
+    // Nobody takes the place of the grant before the margin is over.
+    if (entry.ticket !== waiter.ticket || takeoverAt(entry, clockSkewMs) <= clock.now()) continue;
     if (!isTask(waiter)) {
       // The grant was claimed, and its call died before it deleted the row.
       if (entry.claimTtlMs === undefined) await deleteUnlessWithdrawn(dependencies, waiter, call);
@@ -127,23 +165,24 @@ const noteUnnotified = (
   dependencies: LeaseDependencies,
   { key, entry }: { key: string; entry: PoolEntry },
   call: Call,
-) =>
-  updatePool(
-    dependencies,
-    { key, now: dependencies.clock.now(), set: ['#h.u = :seen'], condition: isStill(entry) },
-    call,
-  );
+) => updatePool(dependencies, { key, set: ['#h.j = :seen'], condition: isStill(entry) }, call);
 
 /** Passes bound permits that perhaps reached no task to the next tasks of the same executions, under new fences. @returns the record as it was last seen */
 async function passOn(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<PoolRecord> {
   let current = record;
   const { key } = record;
   for (const entry of record.entries.filter(isUnnotified)) {
-    const waiter = await successorOf(dependencies, { key, kind: 'pool', execution: entry.execution }, call);
+    const waiter = await successorOf(dependencies, { key, execution: entry.execution }, call);
     if (!waiter) continue;
     const permit = { ...permitOf(waiter), previous: entry.previous };
     const line = { seen: current, others: true, next: undefined, staying: stayingOf([]) };
-    const granting = { key, permits: [permit], ended: [entry], now: dependencies.clock.now(), line };
+    const granting = {
+      key,
+      permits: [permit],
+      ended: [{ entry, how: 'undelivered' } as const],
+      now: dependencies.clock.now(),
+      line,
+    };
     const { landed, record: after } = await grantPermits(dependencies, granting, call);
     current = after;
     const own = entryOf(after, permit.name);
@@ -162,13 +201,13 @@ interface Marked {
 /** The break that marked the permit died before it looked at the ticket. If the task takes the message, no holder works under the permit. */
 async function endMarked(
   dependencies: LeaseDependencies,
-  { record: { key }, entry: { name, id, version, fence }, waiter, repaired }: Repair & Marked,
+  { record: { key }, entry, waiter, repaired }: Repair & Marked,
   call: Call,
 ): Promise<void> {
   const delivery = await endUnnotified(dependencies, { waiter, error: permitLost(key, 'broken') }, call);
   if (delivery === 'unanswered') repaired.unanswered++;
   if (delivery !== 'delivered') return;
-  const ends = { key, proof: { name, id }, brokenFence: fence, seen: version };
-  const { won, record } = await endPermit(dependencies, ends, call);
-  if (won) await handOffToLine(dependencies, { record }, call);
+  const ends = { key, proof: entry, brokenFence: entry.fence, seen: entry.version };
+  const { won, record, isHandedOff } = await endGrant(dependencies, ends, call);
+  if (won && !isHandedOff) await handOffToLine(dependencies, { record }, call);
 }

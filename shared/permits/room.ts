@@ -33,7 +33,7 @@ const inOrder = ({ entries }: PoolRecord, own: PoolEntry | undefined): PoolEntry
 ];
 
 /**
- * The expired entries that have to go, as few as make room (docs/protocols/pools.md#take-over).
+ * The expired entries that have to go, as few as make room (docs/protocols/locks.md#take-over).
  * @returns undefined if there is no room without them either, or the request has an entry whose margin is not over
  */
 export function toEnd(record: PoolRecord, asked: Asked, { now, clockSkewMs }: At): PoolEntry[] | undefined {

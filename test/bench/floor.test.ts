@@ -52,7 +52,7 @@ async function expectSame(calls: readonly (readonly [floor: () => Promise<unknow
 
 it('the floor of the benchmark sends what the functions send', async () => {
   const bare = await import('../../bench/bare-sdk.ts');
-  const [key, leaseId] = ['k', 'da91f8eb-f757-4f74-81a5-86d441d75bcf'];
+  const [key, leaseId] = ['k', 'e.AbCdEfGhIjKlMnOp.da91f8eb-f757-4f74-81a5-86d441d75bcf'];
   await expectSame([
     [() => bare.acquire(key), () => post(acquire(), { key, holder: 'bench', requestId: 'r' })],
     [() => bare.heartbeat(key, leaseId), () => post(heartbeat(), { key, leaseId })],

@@ -31,12 +31,12 @@ async function hold(key: string, more: object = {}) {
 }
 
 await hold('bound/lease');
-await hold('bound/pool', { limit: 1 });
+await hold('bound/permit', { limit: 1 });
 
 it('holdfast status and queue say that a bound lease ends when its execution ends, and name no time', async () => {
   const { stdout } = await call('status', 'bound/');
   expect(stdout.match(/when its execution ends/g)).toHaveLength(2);
-  const shown = [stdout, (await call('queue', 'bound/lease')).stdout, (await call('queue', 'bound/pool')).stdout];
+  const shown = [stdout, (await call('queue', 'bound/lease')).stdout, (await call('queue', 'bound/permit')).stdout];
   for (const text of shown) {
     expect(text).toContain('when its execution ends');
     expect(text).not.toMatch(/in \d+d/);
@@ -53,10 +53,8 @@ it('holdfast watch says that a bound lease is held until its execution ends', as
 it('holdfast acquire and break name the holder of a bound lease or permit until its execution ends', async () => {
   const lease = await call('acquire', 'bound/lease');
   expect(lease.stderr).toMatch(/^holdfast: bound\/lease is held by wf since \S+Z until its execution ends\n$/);
-  const permit = await call('acquire', 'bound/pool', '--limit', '1');
-  expect(permit.stderr).toBe('holdfast: bound/pool is held by wf until its execution ends, in use: 1 of 1\n');
-  const wrongKind = await call('acquire', 'bound/lease', '--limit', '1');
-  expect(wrongKind.stderr).toContain('held by wf until its execution ends: leave out');
+  const permit = await call('acquire', 'bound/permit', '--limit', '1');
+  expect(permit.stderr).toBe('holdfast: bound/permit is held by wf until its execution ends, in use: 1 of 1\n');
   const unseen = await call('break', 'bound/lease', '--fence', '1');
   expect(unseen.stderr).toMatch(/is held by wf since \S+Z until its execution ends, with the fence/);
   const { fence } = JSON.parse((await call('queue', 'bound/lease', '--json')).stdout) as { fence: number };

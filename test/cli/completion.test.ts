@@ -73,15 +73,15 @@ describe('the words that complete a command line', () => {
       expect(await words(typed)).toEqual([]);
   });
 
-  it('the completion of --also offers the pools whose keys begin with the value, each with its limit', async () => {
+  it('the completion of --also offers keys that begin with the value and have a limit', async () => {
     for (const typed of [
       ['run', '--also', 'p'],
       ['run', 'orders', '--limit', '5', '--also', 'total=20', '--also', 'p'],
       ['run', 'orders', '--also', 'quota:all=3', '--also', ''],
     ])
       expect(await words(typed)).toEqual(['provider=20\theld by the other']);
-    const pools = (await words(['run', 'orders', '--also', ''])).map((line) => line.split('\t')[0]);
-    expect(pools.sort()).toEqual(['provider=20', 'quota:all=3']);
+    const limited = (await words(['run', 'orders', '--also', ''])).map((line) => line.split('\t')[0]);
+    expect(limited.sort()).toEqual(['provider=20', 'quota:all=3']);
   });
 
   it('the words that complete a command line are none, without an error, if no service answers or none is known', async () => {

@@ -6,7 +6,6 @@ import { describe, expect, it } from 'vitest';
 import { living } from '../support/programs/cli.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
-import { readLease } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -71,7 +70,7 @@ describe.runIf(maySetUpRoot)('in an image without a shell, holdfast run', () => 
     const script = `console.log(process.env.HOLDFAST_KEY, require('fs').existsSync('/bin/sh')); process.exit(7)`;
     const { exited, printed } = await start(['run', key, '--', '/node', '-e', script]);
     expect([await exited, printed]).toEqual([7, { stdout: `${key} false\n`, stderr: '' }]);
-    expect((await readLease(holdfast, key)).state).toBe('released');
+    expect((await holdfast.readLease(key)).state).toBe('released');
   });
 
   const IMMORTAL = `for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => {});
@@ -197,7 +196,7 @@ describe.concurrent('the guard', () => {
     await using _ = await holdfast.acquire(key);
     const { child, exited, stderr } = cli.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
     await until(stderr).toContain('waiting since');
-    await until(async () => (await readLease(holdfast, key)).waiting).toBe(1);
+    await until(async () => (await holdfast.readLease(key)).waiting).toBe(1);
     await until(() => guardOf(child.pid ?? 0)).toBeGreaterThan(0);
     const guard = guardOf(child.pid ?? 0) ?? 0;
     child.kill('SIGTERM');
@@ -215,7 +214,7 @@ describe.concurrent('the guard', () => {
     process.kill(guardOf(child.pid ?? 0) ?? 0, 'SIGKILL');
     expect((await exited).code).toBe(137);
     expect(await living(Number(stdout()))).toBe(false);
-    expect((await readLease(holdfast, key)).state).toBe('released');
+    expect((await holdfast.readLease(key)).state).toBe('released');
   });
 
   it('the guard leaves signals to its group to the command, also if the command sends them', async () => {

@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest';
 import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
-import { readPool } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -16,7 +15,7 @@ const start = (verb: string, ...args: string[]) => cli.start([verb, ...args], { 
 const call = (verb: string, ...args: string[]) => cli.call([verb, ...args], { env });
 /** It needs a process, because the command inherits what that writes to. */
 const run = (key: string, ...args: string[]) => start('run', key, ...args).exited;
-const pool = (key: string) => readPool(holdfast, key, { waiters: true });
+const read = (key: string) => holdfast.readLease(key, { waiters: true });
 
 /** A job that says that it has begun, and goes on until a file is there. */
 let jobs = 0;
@@ -47,14 +46,14 @@ describe.concurrent('holdfast run --also', () => {
       ['sum', 20],
       [`${key}=b`, 3],
     ] as const)
-      expect(await pool(one)).toMatchObject({ used: 1, limit, holders: [{ holder: expect.stringMatching(/^job-/) }] });
+      expect(await read(one)).toMatchObject({ used: 1, limit, holders: [{ holder: expect.stringMatching(/^job-/) }] });
     await working.finish();
     const { code, stdout } = await run(key, ...also, '--', 'sh', '-c', script);
     const fences = JSON.parse(stdout.slice(stdout.indexOf('{')));
     expect([code, stdout.startsWith(`${key} {`)]).toEqual([0, true]);
     expect(Object.keys(fences).sort()).toEqual([key, `${key}=b`, 'sum'].sort());
     expect(fences[key]).toBe(working.fence() + 1);
-    for (const one of [key, 'sum', `${key}=b`]) expect((await pool(one)).used).toBe(0);
+    for (const one of [key, 'sum', `${key}=b`]) expect((await read(one)).used).toBe(0);
   });
 
   it('holdfast run --also names the key that is held, and releases the others', async () => {
@@ -63,7 +62,7 @@ describe.concurrent('holdfast run --also', () => {
     await other.begun();
     const { code, stderr } = await run(key, '--limit', '2', '--also', `${total}=1`, '--', 'echo', 'never');
     expect([code, stderr]).toEqual([75, expect.stringMatching(new RegExp(`^holdfast: ${total} is held by job-`))]);
-    expect((await pool(key)).used).toBe(0);
+    expect((await read(key)).used).toBe(0);
     await other.finish();
   });
 
@@ -71,12 +70,12 @@ describe.concurrent('holdfast run --also', () => {
     const [key, total] = [`${freshKey()}/tenant`, freshKey()];
     const working = job(key, '--limit', '2', '--also', `${total}=5`, '--ttl', '6');
     await working.begun();
-    const [holder] = (await pool(total)).holders;
+    const [holder] = (await read(total)).holders;
     expect((await call('break', total, '--fence', String(holder?.fence))).code).toBe(0);
     const { code, stderr } = await working.exited;
     expect(code).toBe(76);
     expect(stderr).toContain(`the lease of ${total} is lost (broken): the command is ended`);
-    expect((await pool(key)).used).toBe(0);
+    expect((await read(key)).used).toBe(0);
   });
 
   it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('holdfast run refuses --also %s', async (also) => {
@@ -105,7 +104,7 @@ describe.concurrent('holdfast run --limit', () => {
     expect(await run(key, '--limit', '2', '--', 'echo', 'now')).toMatchObject({ code: 0, stdout: 'now\n' });
     expect((await two.finish()).code).toBe(0);
     expect(two.fence()).toBeGreaterThan(one.fence());
-    expect(await pool(key)).toMatchObject({ used: 0, limit: 2 });
+    expect(await read(key)).toMatchObject({ used: 0, limit: 2 });
   });
 });
 
@@ -114,16 +113,16 @@ it('--shared runs beside others, and --exclusive alone', async () => {
   const readers = [job(key, '--shared'), job(key, '--shared', '--weight', '2')];
   await Promise.all(readers.map(({ begun }) => begun()));
   const writer = job(key, '--exclusive', '--wait', 'forever');
-  await until(async () => (await pool(key)).waiting).toBe(1);
+  await until(async () => (await read(key)).waiting).toBe(1);
   // Whoever comes later waits behind the writer.
   const late = await run(key, '--shared', '--', 'true');
   expect(late.code).toBe(75);
   expect(late.stderr).toContain('in use: 3 of 200');
   const alone = await run(key, '--exclusive', '--', 'true');
-  expect(alone.stderr).toMatch(/in use: 3\n$/);
+  expect(alone.stderr).toMatch(/in use: 3 of 200\n$/);
   for (const reader of readers) await reader.finish();
   await writer.begun();
-  expect(await pool(key)).toMatchObject({ holders: [{ fence: writer.fence(), mode: 'exclusive' }] });
+  expect(await read(key)).toMatchObject({ holders: [{ fence: writer.fence(), mode: 'exclusive' }] });
   expect((await run(key, '--shared', '--', 'true')).code).toBe(75);
   expect((await writer.finish()).code).toBe(0);
   expect((await run(key, '--shared', '--', 'true')).code).toBe(0);
@@ -134,32 +133,32 @@ it('a script acquires a permit, extends it, and gives it back', async () => {
   const { code, stdout } = await call('acquire', key, '--limit', '8', '--weight', '4', '--ttl', '600');
   expect(code).toBe(0);
   const file = stdout.trim();
-  expect(await pool(key)).toMatchObject({ used: 4, limit: 8 });
+  expect(await read(key)).toMatchObject({ used: 4, limit: 8 });
   expect((await call('heartbeat', file, '--ttl', '1200')).code).toBe(0);
-  expect((await pool(key)).holders).toMatchObject([{ ttlSeconds: 1200 }]);
+  expect((await read(key)).holders).toMatchObject([{ ttlSeconds: 1200 }]);
   const held = await call('acquire', key, '--limit', '8', '--weight', '5', '--held-exit-code', '9');
   expect(held).toMatchObject({ code: 9, stdout: '' });
   expect(held.stderr).toContain('in use: 4 of 8');
   expect((await call('release', file)).code).toBe(0);
-  expect((await pool(key)).used).toBe(0);
+  expect((await read(key)).used).toBe(0);
   expect(existsSync(file)).toBe(false);
 });
 
-it('holdfast queue shows the line of a pool, and holdfast cancel takes a waiter out of it', async () => {
+it('holdfast queue shows the permits of a key and its line, and holdfast cancel takes a waiter out', async () => {
   const key = freshKey();
   const first = job(key, '--limit', '1');
   await first.begun();
   const second = job(key, '--limit', '1', '--wait', 'forever');
-  await until(async () => (await pool(key)).waiting).toBe(1);
+  await until(async () => (await read(key)).waiting).toBe(1);
   const { stdout } = await call('queue', key);
   const [facts = '', permits = '', line = ''] = stdout.split('\n\n');
-  expect(facts).toMatch(/^kind +pool\nused +1 of 1\nlimit named by +job-\d+\nwaiting +1$/m);
+  expect(facts).toMatch(/^state +held\nused +1 of 1\nlimit named by +job-\d+\nwaiting +1$/m);
   expect(permits).toMatch(/^HOLDER +STATE +FENCE .*\njob-\d+ +held +\d+ /);
   const ticket = /^PLACE +KIND .*\n +1 +caller +job-\d+ .* (\S+)\n$/.exec(line)?.[1] ?? '';
   expect((await call('cancel', key, ticket)).code).toBe(0);
   expect((await second.exited).code).toBe(76);
-  const [read] = (await call('queue', key, '--json')).stdout.split('\n');
-  expect(JSON.parse(read ?? '')).toMatchObject({ used: 1, waiting: 0, waiters: [] });
+  const [json = ''] = (await call('queue', key, '--json')).stdout.split('\n');
+  expect(JSON.parse(json)).toMatchObject({ used: 1, waiting: 0, waiters: [] });
   await first.finish();
 });
 
@@ -187,69 +186,48 @@ it.each(
     expect(stderr).toContain(`holdfast: ${message}`);
     expect(stderr).toContain(`holdfast: see holdfast ${verb} --help`);
   }
-  expect(await holdfast.readLease(key)).toMatchObject({ kind: 'lease', state: 'free' });
+  expect(await holdfast.readLease(key)).toMatchObject({ state: 'free' });
   expect(await readdir(leases).catch(() => [])).toEqual(before);
 });
 
-describe('a key that is used as a pool', () => {
-  it('a pool is shown with its holders and its line by status, queue and watch', async () => {
+describe('a key with several holders', () => {
+  it('status, queue and watch show the holders of a key and its line', async () => {
     const key = freshKey();
     const jobs = [job(key, '--limit', '3'), job(key, '--limit', '3'), job(key, '--limit', '3')];
     for (const { begun } of jobs) await begun();
     const waiting = job(key, '--limit', '3', '--wait', 'forever');
-    await until(async () => (await pool(key)).waiting).toBe(1);
+    await until(async () => (await read(key)).waiting).toBe(1);
     expect((await call('status', key)).stdout).toMatch(
-      new RegExp(`^KEY .*\n${key} +pool +held +3 of 3 +job-\\d+ and 2 more +\\d+ .* 1\n$`),
+      new RegExp(`^KEY .*\n${key} +held +3 of 3 +job-\\d+ and 2 more +\\d+ .* 1\n$`),
     );
     expect((await call('queue', key)).stdout).toMatch(
-      /^kind +pool\nused +3 of 3\n(.*\n)waiting +1\n\nHOLDER(.*\n){4}\nPLACE/m,
+      /^state +held\nused +3 of 3\n(.*\n)waiting +1\n\nHOLDER(.*\n){4}\nPLACE/m,
     );
     const watched = start('watch', key, '--until', 'held');
     expect((await watched.exited).stdout).toMatch(
-      new RegExp(`^\\S+Z  ${key} is a pool, in use: 3 of 3 by job-\\d+, job-\\d+, job-\\d+, 1 in line\n$`),
+      new RegExp(`^\\S+Z  ${key} is held by job-\\d+, job-\\d+, job-\\d+, in use: 3 of 3, 1 in line\n$`),
     );
     const freed = start('watch', key, '--until', 'free', '--interval', '0.1');
     await until(freed.stdout).toContain('in use: 3 of 3');
     for (const { finish } of [...jobs, waiting]) await finish();
-    expect((await freed.exited).stdout).toMatch(new RegExp(`\n\\S+Z  ${key} is a pool, in use: 0 of 3\n$`));
+    expect((await freed.exited).stdout).toMatch(new RegExp(`\n\\S+Z  ${key} is free\n$`));
   });
 
-  it('a pool is refused with 64 to a caller that forgets --limit, which reads what to pass instead', async () => {
+  it('a caller without --limit needs the key alone, and is refused with 75 beside other holders', async () => {
     const key = freshKey();
-    const [one, two] = [job(key, '--limit', '2'), job(key, '--limit', '2')];
-    await one.begun();
-    await two.begun();
-    // The exit code of a held lease says to come again later, so it is not the one of a wrong command line.
-    const tries = [
-      ['run', key, '--held-exit-code', '0', '--', 'echo', 'in'],
-      ['acquire', key, '--wait', 'forever'],
-    ];
-    for (const [verb = '', ...words] of tries) {
-      const { code, stdout, stderr } = await start(verb, ...words).exited;
-      expect([code, stdout]).toEqual([64, '']);
-      expect(stderr).toMatch(
-        new RegExp(
-          `^holdfast: ${key} is used as a pool, in use: 2 of 2 by job-\\d+, job-\\d+: pass --limit, --shared or --exclusive as its other callers do, or use another key\n`,
-        ),
-      );
-    }
-    expect(await pool(key)).toMatchObject({ used: 2, waiting: 0 });
-    for (const { finish } of [one, two]) expect((await finish()).code).toBe(0);
+    const shared = job(key, '--limit', '2');
+    await shared.begun();
+    const refused = await run(key, '--', 'echo', 'never');
+    expect([refused.code, refused.stdout]).toEqual([75, '']);
+    expect(refused.stderr).toMatch(new RegExp(`^holdfast: ${key} is held by job-\\d+ until \\S+Z, in use: 1 of 2\n$`));
+    const alone = job(key, '--wait', 'forever');
+    await until(async () => (await read(key)).waiting).toBe(1);
+    expect((await shared.finish()).code).toBe(0);
+    await alone.begun();
+    const held = await run(key, '--limit', '2', '--', 'echo', 'never');
+    expect([held.code, held.stderr]).toEqual([75, expect.stringMatching(/ is held by job-\d+ since \S+Z until \S+Z /)]);
+    expect((await alone.finish()).code).toBe(0);
   });
-});
-
-it('a key that is held as a lease is refused with 64 to a caller with --limit, which reads what to leave out', async () => {
-  const key = freshKey();
-  await using _ = await holdfast.acquire(key);
-  for (const option of [['--limit', '2'], ['--exclusive']]) {
-    const { code, stdout, stderr } = await run(key, ...option, '--wait', 'forever', '--', 'echo', 'in');
-    expect([code, stdout]).toEqual([64, '']);
-    expect(stderr).toMatch(
-      new RegExp(
-        `^holdfast: ${key} is used as a lease, held by the other until \\S+Z: leave out --limit, --weight, --shared, --exclusive and --also, or use another key\n`,
-      ),
-    );
-  }
 });
 
 it('run and acquire warn a caller that names another limit than the grant before', async () => {
@@ -264,13 +242,4 @@ it('run and acquire warn a caller that names another limit than the grant before
   expect(acquired.stderr).toContain(warning(3, 4));
   expect((await call('release', acquired.stdout.trim())).code).toBe(0);
   await first.finish();
-});
-
-it('doctor says that the keys of pools are not to be shared with the Rust crate', async () => {
-  await using _ = await holdfast.acquire(freshKey(), { limit: 2 });
-  const { code, stdout } = await call('doctor');
-  expect(code).toBe(0);
-  expect(stdout).toMatch(
-    /^note +pools: \S+ is a pool: do not share the keys of pools with the Rust crate dynamodb-lease/m,
-  );
 });

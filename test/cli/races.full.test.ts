@@ -7,7 +7,6 @@ import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
-import { readLease } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -95,7 +94,7 @@ describe('holdfast run', () => {
       await delay(random() * 2000); // through a heartbeat, or not
       proxy.cut(random() < 0.5 ? 'hangs' : 'breaks');
       const { code, stderr } = await started.exited;
-      const endsAt = Date.parse((await readLease(holdfast, key)).expiresAt ?? '');
+      const endsAt = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');
       const isInTime = await endedInTime(file, { endsAt, stoodStillMs: stoodStill() });
       if (isInTime === undefined) return false;
       expect(isInTime, `round ${round} of SEED=${seed}`).toBe(true);
@@ -136,8 +135,8 @@ describe('holdfast run', () => {
       if ((await bothLive(started)).length === 0) return false;
       await delay(random() * 2000);
       started.child.kill('SIGSTOP');
-      await expect.poll(async () => (await readLease(holdfast, key)).state, { interval: 10 }).toBe('expired');
-      const endsAt = Date.parse((await readLease(holdfast, key)).expiresAt ?? '');
+      await expect.poll(async () => (await holdfast.readLease(key)).state, { interval: 10 }).toBe('expired');
+      const endsAt = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');
       const isInTime = await endedInTime(file, { endsAt, stoodStillMs: stoodStill() });
       started.child.kill('SIGCONT');
       expect((await started.exited).code).toBe(76);

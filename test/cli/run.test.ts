@@ -12,7 +12,6 @@ import { living } from '../support/programs/cli.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
-import { readLease } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast, waitedInVain } = await cliWorld();
 
@@ -21,15 +20,15 @@ const freshKey = () => `cli/${++keys}`;
 const start = (args: string[], env: Record<string, string> = {}) =>
   cli.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
 const run = (...args: string[]) => start(args).exited;
-const stateOf = async (key: string) => (await readLease(holdfast, key)).state;
-const waitersOf = async (key: string) => (await readLease(holdfast, key)).waiting;
+const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
+const waitersOf = async (key: string) => (await holdfast.readLease(key)).waiting;
 
 describe.concurrent('holdfast run exits', () => {
   it('holdfast run exits with the code of the command, and releases the lease', async () => {
     const key = freshKey();
     const script = 'echo "$HOLDFAST_KEY $HOLDFAST_HOLDER $HOLDFAST_FENCE $TOKEN"; echo "to stderr" >&2; exit 7';
     const { code, stdout, stderr } = await run(key, '--holder', 'me', '--fence-env', 'TOKEN', '--', 'sh', '-c', script);
-    const { fence, state } = await readLease(holdfast, key);
+    const { fence, state } = await holdfast.readLease(key);
     expect([code, stdout, stderr]).toEqual([7, `${key} me ${fence} ${fence}\n`, 'to stderr\n']);
     expect(state).toBe('released');
   });
@@ -58,7 +57,7 @@ describe.concurrent('holdfast run exits', () => {
   it('holdfast run exits with 75 and a line that names the holder, since when and until when', async () => {
     const key = freshKey();
     await using lease = await holdfast.acquire(key);
-    const { acquiredAt } = await readLease(holdfast, key);
+    const { acquiredAt } = await holdfast.readLease(key);
     const { code, stdout, stderr } = await run(key, '--', 'echo', 'never');
     expect([code, stdout]).toEqual([75, '']);
     const until = lease.expiresAt.slice(0, 10);
@@ -80,7 +79,7 @@ describe.concurrent('holdfast run exits', () => {
       'trap "echo TERM; exit 3" TERM; echo on; sleep 60 & wait',
     ]);
     await until(stdout).toContain('on');
-    const { fence } = await readLease(holdfast, key);
+    const { fence } = await holdfast.readLease(key);
     await holdfast.breakLease({ key, fence: fence ?? 0 });
     const ended = await exited;
     expect(ended).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });

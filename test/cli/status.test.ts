@@ -10,7 +10,6 @@ import { builtCli } from '../support/programs/cli.ts';
 import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
-import { readLease, readPool } from '../support/worlds/read-key.ts';
 
 const world = await leaseWorld({ clock });
 const [api, cli] = await Promise.all([startApi(world.handlers), builtCli()]);
@@ -44,15 +43,15 @@ describe('holdfast status', () => {
     await holdfast.breakLease({ key: ending.key, fence: ending.fence, wait: true });
     await call('acquire', 'active/expired', '--ttl', '2');
     await (await holdfast.acquire('active/released')).release();
-    await expect.poll(() => readLease(holdfast, 'active/expired')).toMatchObject({ state: 'expired' });
+    await expect.poll(() => holdfast.readLease('active/expired')).toMatchObject({ state: 'expired' });
     const active = ['active/ending', 'active/expired', 'active/held'];
     const { stdout } = await call('status', 'active/');
     const [head, ...lines] = rows(stdout);
-    expect(head).toEqual(['KEY', 'KIND', 'STATE', 'USED', 'HOLDER', 'FENCE', 'HELD', 'ENDS', 'WAITING']);
+    expect(head).toEqual(['KEY', 'STATE', 'USED', 'HOLDER', 'FENCE', 'HELD', 'ENDS', 'WAITING']);
     expect(lines.map(([key]) => key)).toEqual(active);
-    expect(lines.map(([, , state]) => state)).toEqual(['ending', 'expired', 'held']);
-    expect(lines[1]?.[7]).toMatch(/^\d+s ago$/);
-    expect(lines[2]?.slice(3, 8)).toEqual([
+    expect(lines.map(([, state]) => state)).toEqual(['ending', 'expired', 'held']);
+    expect(lines[1]?.[6]).toMatch(/^\d+s ago$/);
+    expect(lines[2]?.slice(2, 7)).toEqual([
       '-',
       'the other',
       String(held.fence),
@@ -77,7 +76,7 @@ describe('holdfast status', () => {
     await using ___ = await holdfast.acquire('sort/a', { ttlSeconds: 600 });
     await using ____ = await holdfast.acquire('sort/c', { ttlSeconds: 20, limit: 2, holder: 'ends first' });
     const waiting = waits('sort/b');
-    await until(async () => (await readLease(holdfast, 'sort/b')).waiting).toBe(1);
+    await until(async () => (await holdfast.readLease('sort/b')).waiting).toBe(1);
     const orders = {
       key: ['sort/a', 'sort/b', 'sort/c'],
       expiry: ['sort/c', 'sort/a', 'sort/b'],
@@ -93,9 +92,7 @@ describe('holdfast status', () => {
       expect((await call('status', 'sort/', '--sort', sort, '--limit', '3')).stderr).toBe('');
     }
     const [, oldest] = rows((await call('status', 'sort/', '--sort', 'held')).stdout);
-    expect(oldest).toEqual(expect.arrayContaining(['sort/c', 'pool', '2 of 2', 'first and 1 more']));
-    expect(await keysOf('sort/', '--kind', 'pool')).toEqual(['sort/c']);
-    expect((await keysOf('sort/', '--kind', 'lease')).sort()).toEqual(['sort/a', 'sort/b']);
+    expect(oldest).toEqual(expect.arrayContaining(['sort/c', '2 of 2', 'first and 1 more']));
     expect((await call('status', '--kind', 'commit')).code).toBe(64);
     for (const limit of ['0', '1001', 'all']) expect((await call('status', '--limit', limit)).code).toBe(64);
     waiting.child.kill('SIGTERM');
@@ -118,7 +115,7 @@ describe('holdfast status', () => {
         .trimEnd()
         .split('\n')
         .map((line) => JSON.parse(line).leases.length);
-    await until(table.stdout).toMatch(/\n\n\S+Z\nKEY .*\nwatched\/1 +lease +held .*\n\n$/);
+    await until(table.stdout).toMatch(/\n\n\S+Z\nKEY .*\nwatched\/1 +held .*\n\n$/);
     await until(counts).toEqual([0, 1]);
     await holdfast.heartbeat({ key: lease.key, leaseId: lease.leaseId });
     proxy.cut('breaks');
@@ -166,7 +163,7 @@ describe('holdfast queue', () => {
   it('holdfast queue shows how long a caller has waited, and no end of a wait that has none', async () => {
     await using _ = await holdfast.acquire('waited', { ttlSeconds: 600 });
     const waiting = waits('waited');
-    await until(async () => (await readLease(holdfast, 'waited')).waiting).toBe(1);
+    await until(async () => (await holdfast.readLease('waited')).waiting).toBe(1);
     const line = async () => (await call('queue', 'waited')).stdout.split('\n\n')[1] ?? '';
     await until(line).toMatch(/^PLACE +KIND +HOLDER +WAITED +GIVES UP +TICKET\n +1 +caller +waits +[2-9]s +- +\S+\n$/);
     waiting.child.kill('SIGTERM');
@@ -200,7 +197,7 @@ describe('holdfast queue', () => {
 
     const again = await holdfast.acquire('broken', { ttlSeconds: 600 });
     const next = start('run', 'broken', '--holder', 'next', '--wait', 'forever', '--', 'sleep', '30');
-    await until(async () => (await readLease(holdfast, 'broken')).waiting).toBe(1);
+    await until(async () => (await holdfast.readLease('broken')).waiting).toBe(1);
     await world.breakLease({ key: 'broken', fence: again.fence }, ann);
     await until(shown).toMatch(/^holder +next$/m);
     expect(await shown()).toMatch(
@@ -213,7 +210,7 @@ describe('holdfast queue', () => {
 
   it('holdfast queue names who broke a permit, and when', async () => {
     await using lease = await holdfast.acquire('broken permit', { limit: 2, ttlSeconds: 600 });
-    const [permit] = (await readPool(holdfast, 'broken permit')).holders;
+    const [permit] = (await holdfast.readLease('broken permit')).holders;
     const { breakPermitByFence } = await import('../../shared/permits/break.ts');
     const request = { key: 'broken permit', fence: permit?.fence ?? 0, wait: true };
     await breakPermitByFence(world.dependencies)(request, callOf({ principal: OPERATOR }));

@@ -6,7 +6,6 @@ import { listen } from '../../local/listen.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
-import { readLease } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -35,7 +34,7 @@ function withoutReader(stream: 'stdout' | 'stderr', args: string[], endpoint = a
   return started;
 }
 
-const stateOf = async (key: string) => (await readLease(holdfast, key)).state;
+const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 
 describe.concurrent('where stderr cannot be written', () => {
   it.each([
@@ -53,7 +52,7 @@ describe.concurrent('where stderr cannot be written', () => {
     expect((await shell('"$@" run streams/held -- true 2>/dev/full')).code).toBe(75);
     const full = shell('"$@" run streams/held --wait forever -- echo ran 2>/dev/full');
     const unread = withoutReader('stderr', ['run', 'streams/held', '--wait', 'forever', '--', 'echo', 'ran']);
-    await until(async () => (await readLease(holdfast, 'streams/held')).waiting).toBe(2);
+    await until(async () => (await holdfast.readLease('streams/held')).waiting).toBe(2);
     await lease.release();
     for (const { code, stdout } of [await full, await unread.exited]) expect([code, stdout]).toEqual([0, 'ran\n']);
   });
@@ -63,7 +62,7 @@ describe.concurrent('where stderr cannot be written', () => {
     const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
     const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '6', '--', 'sh', '-c', script]);
     await until(started.stdout).toContain('on');
-    const { fence } = await readLease(holdfast, 'streams/lost');
+    const { fence } = await holdfast.readLease('streams/lost');
     await holdfast.breakLease({ key: 'streams/lost', fence: fence ?? 0 });
     expect(await started.exited).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
   });

@@ -9,9 +9,9 @@ import { queueWorld } from '../support/worlds/line.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await queueWorld({ clock: systemClock });
-const pools = await poolLineWorld({ clock: systemClock });
+const permits = await poolLineWorld({ clock: systemClock });
 const { park, rawItem, rows, repair, grantOf, steps } = world;
-afterAll(() => Promise.all([steps.stop(), pools.steps.stop()]));
+afterAll(() => Promise.all([steps.stop(), permits.steps.stop()]));
 
 const transportOf = ({ dependencies }: { dependencies: LeaseDependencies }, more: Partial<DirectOptions> = {}) =>
   directTransport({
@@ -25,8 +25,8 @@ const direct = new Holdfast({ transport: transportOf(world), holder: 'direct' })
 describe('a client that writes to the tables itself, without a client of Step Functions,', () => {
   /** Whether the lease is free, and only the queue may grant it. */
   const isLeftToTheQueue = async (key: string) => {
-    const { lease_version: version, waiters } = (await rawItem(key)) ?? {};
-    return version === undefined && waiters !== undefined;
+    const { lease_version: version, mark } = (await rawItem(key)) ?? {};
+    return version === undefined && mark !== undefined;
   };
 
   it('a direct client without Step Functions releases a lease with a task in line: the lease is free, and the next run of the schedule serves the task', async () => {
@@ -47,7 +47,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     const { task } = await park({ key: 'in line' });
     await first.release();
     const lease = await waiting;
-    expect((await rawItem('in line'))?.lease_id?.S).toContain('+');
+    expect(lease.leaseId).toContain('+');
     expect(await lease.release()).toBe(true);
     expect(await isLeftToTheQueue('in line')).toBe(true);
     await repair();
@@ -72,14 +72,14 @@ describe('a client that writes to the tables itself, without a client of Step Fu
   });
 
   it('a direct client without Step Functions releases a permit with a task in line: the schedule grants the permit to the task', async () => {
-    const holdfast = new Holdfast({ transport: transportOf(pools), holder: 'direct' });
-    const permit = await holdfast.acquire('pool', { limit: 1 });
-    const { task } = await pools.park({ key: 'pool', limit: 1 });
+    const holdfast = new Holdfast({ transport: transportOf(permits), holder: 'direct' });
+    const permit = await holdfast.acquire('shared', { limit: 1 });
+    const { task } = await permits.park({ key: 'shared', limit: 1 });
     expect(await permit.release()).toBe(true);
-    expect(await holdfast.readLease('pool')).toMatchObject({ used: 0 });
+    expect(await holdfast.readLease('shared')).toMatchObject({ used: 0 });
     expect(task.state).toBe('waiting');
-    await pools.repairLine('pool');
-    expect(task.output).toMatchObject({ key: 'pool', holder: 'tester', used: 1 });
+    await permits.repairLine('shared');
+    expect(task.output).toMatchObject({ key: 'shared', holder: 'tester', used: 1 });
   });
 });
 

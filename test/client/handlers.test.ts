@@ -248,9 +248,9 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
 
   it('a wrapper throws the other errors of an acquire, whatever onHeld says', async () => {
     const lambda = new FakeLambda();
-    lambda.service.hold('nightly', { limit: 5 });
+    lambda.faultOf = () => 'refused';
     const outcome = await run(lambda, { onHeld: 'skip' }, () => 'never');
-    expect(outcome).toMatchObject({ error: { code: 'WrongKind' } });
+    expect(outcome).toMatchObject({ error: { code: 'Unreachable' } });
   });
 
   it('a wrapper ends an acquire without an answer in time to withdraw its request', async () => {

@@ -71,7 +71,7 @@ it.each([
   const other = await others.acquire(key);
   expect([lease.key, other.key]).toEqual([key, key]);
   await expect(team.acquire(key)).rejects.toMatchObject({ code: 'LeaseHeld', key });
-  expect(await world.leases.rawItem(`team-a/${key}`)).toMatchObject({ holder: { S: 'x' } });
+  expect(await world.leases.rawItem(`team-a/${key}`)).toMatchObject({ h: { M: { h: { S: 'x' } } } });
 
   expect(await team.readLease(key)).toMatchObject({ key, state: 'held', data: way });
   expect(await all.readLease(`team-b/${key}`)).toMatchObject({ key: `team-b/${key}`, fence: other.fence });

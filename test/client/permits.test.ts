@@ -2,8 +2,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { type AcquireOptions, Holdfast, type HoldfastOptions, isHoldfastError } from '../../client/src/index.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startApi } from '../support/stack/api.ts';
+import { until } from '../support/time/until.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
-import { readPool } from '../support/worlds/read-key.ts';
 
 const api = await apiOf(20);
 /** Where a caller in line soon asks again. */
@@ -20,7 +20,7 @@ const freshKey = () => `permits/${++keys}`;
 const caller = (holder: string, options: Partial<HoldfastOptions> = {}) =>
   new Holdfast({ endpoint: api.url, holder, ...options } as HoldfastOptions);
 const operator = caller('operator');
-const pool = (key: string) => readPool(operator, key, { waiters: true });
+const read = (key: string) => operator.readLease(key, { waiters: true });
 
 describe('a limit', () => {
   it('a limit lets that many callers work at once, and names the holders to the next caller', async () => {
@@ -40,7 +40,7 @@ describe('a limit', () => {
     await one.release();
     expect(await caller('three').withLease(key, { limit: 2 }, ({ holder }) => holder)).toBe('three');
     await two.release();
-    expect(await pool(key)).toMatchObject({ used: 0, limit: 2, holders: [] });
+    expect(await read(key)).toMatchObject({ used: 0, limit: 2, holders: [] });
   });
 });
 
@@ -61,45 +61,37 @@ it.each<[field: string, AcquireOptions]>([
     .acquire(key, options)
     .catch((error: unknown) => error);
   expect(isHoldfastError(refused, 'InvalidRequest') && refused.issues.map(({ path }) => path)).toEqual([field]);
-  expect(await operator.readLease(key)).toMatchObject({ kind: 'lease', state: 'free' });
+  expect(await read(key)).toMatchObject({ state: 'free' });
 });
 
-describe('a key that is used as the other kind', () => {
-  const refused = (act: Promise<unknown>) => act.catch((error: unknown) => error);
-
-  it.each<[who: string, held: AcquireOptions, used: number, limit: number | null]>([
-    ['beside a full pool', { limit: 2, weight: 2 }, 2, 2],
-    ['beside an exclusive holder', { mode: 'exclusive' }, 1_000_000, null],
-  ])(
-    'a key of the other kind refuses at once a caller that forgets limit and mode, %s',
-    async (_, options, used, limit) => {
-      const key = freshKey();
-      const permit = await caller('one').acquire(key, options);
-      const startedAt = performance.now();
-      const error = await refused(caller('two').withLease(key, { waitMs: 20_000 }, () => 'never'));
-      expect(performance.now() - startedAt).toBeLessThan(10_000);
-      expect(isHoldfastError(error, 'WrongKind') && error).toMatchObject({
-        ...{ key, kind: 'pool', holder: 'one', fence: permit.fence, expiresAt: permit.expiresAt, used, limit },
-        holders: [{ holder: 'one', fence: permit.fence }],
-        message: expect.stringContaining('acquire it with limit or mode'),
-      });
-      expect(await pool(key)).toMatchObject({ used, waiting: 0, holders: [{ holder: 'one' }] });
-      await permit.release();
-      expect(await caller('two').withLease(key, ({ holder }) => holder)).toBe('two');
-      expect(await operator.readLease(key)).toMatchObject({ kind: 'lease', state: 'released' });
-    },
-  );
-
-  it('a key of the other kind ends the term of no leader: lead throws WrongKind', async () => {
+describe('a call without limit and mode', () => {
+  it.each<[who: string, held: AcquireOptions, limit: number | null]>([
+    ['a shared holder', { limit: 2 }, 2],
+    ['an exclusive holder', { mode: 'exclusive' }, null],
+  ])('a call without limit and mode waits behind %s, and then holds the key alone', async (_, options, limit) => {
     const key = freshKey();
-    const permit = await caller('one').acquire(key, { limit: 2 });
-    const error = await refused(caller('two').lead(key, { onElected: () => 'never' }));
-    expect(error).toMatchObject({ code: 'WrongKind', kind: 'pool' });
+    const permit = await caller('one').acquire(key, options);
+    const refused = await caller('two')
+      .acquire(key)
+      .catch((error: unknown) => error);
+    expect(isHoldfastError(refused, 'LeaseHeld') && refused).toMatchObject({
+      ...{ key, holder: 'one', fence: permit.fence, expiresAt: permit.expiresAt, used: 1, limit },
+      holders: [{ holder: 'one', fence: permit.fence, weight: 1 }],
+    });
+    const waiting = caller('two').acquire(key, { waitMs: 60_000 });
+    await until(async () => (await read(key)).waiting).toBe(1);
     await permit.release();
+    const lease = await waiting;
+    expect(await read(key)).toMatchObject({
+      ...{ state: 'held', holder: 'two', used: 1, limit: null },
+      holders: [{ holder: 'two', mode: 'exclusive', weight: 1 }],
+    });
+    await lease.release();
+    expect(await read(key)).toMatchObject({ state: 'released', holder: 'two', holders: [] });
   });
 });
 
-it('a permit says if its limit is not that of the grant before, and the pool says who named the limit', async () => {
+it('a permit says if its limit is not that of the grant before, and a read says who named the limit', async () => {
   const key = freshKey();
   const first = await caller('one').acquire(key, { limit: 5 });
   const same = await caller('two').acquire(key, { limit: 5 });
@@ -108,6 +100,6 @@ it('a permit says if its limit is not that of the grant before, and the pool say
     ...[undefined, undefined],
     { from: 5, to: 3 },
   ]);
-  expect(await pool(key)).toMatchObject({ limit: 3, limitBy: 'three' });
+  expect(await read(key)).toMatchObject({ limit: 3, limitBy: 'three' });
   await Promise.all([first, same, other].map((permit) => permit.release()));
 });

@@ -72,7 +72,7 @@ describe('withLeases', () => {
     ];
     await holdfast.withLeases(entries, { ttlSeconds: 30, holder: 'me' }, async ({ leases: [total, tenant] }) => {
       expect([total?.holder, total?.remainingMs, tenant?.remainingMs]).toEqual(['me', 29_000, 4500]);
-      expect(await holdfast.readLease('openai')).toMatchObject({ kind: 'pool', used: 20 });
+      expect(await holdfast.readLease('openai')).toMatchObject({ used: 20 });
     });
   });
 

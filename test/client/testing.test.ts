@@ -61,12 +61,12 @@ describe('The service in memory', () => {
     expect(await holdfast.withLease('nightly', () => 'done')).toBe('done');
   });
 
-  it('the service in memory lists the keys that are held or waited for as active, and the permit of the holder that is asked for', async () => {
+  it('the service in memory lists the keys that are held or waited for as active, and the grant of the holder that is asked for', async () => {
     const { service, holdfast } = setting();
     service.hold('lease');
     service.hold('freed')();
-    service.hold('pool', { limit: 3, holder: 'one', ttlSeconds: 30 });
-    service.hold('pool', { limit: 3, holder: 'two' });
+    service.hold('shared', { limit: 3, holder: 'one', ttlSeconds: 30 });
+    service.hold('shared', { limit: 3, holder: 'two' });
     service.hold('empty', { limit: 3 })();
     const rows = async (options: object) => {
       const found: { key: string; holder: string | null }[] = [];
@@ -74,10 +74,12 @@ describe('The service in memory', () => {
       return found;
     };
     const keys = async (options: object) => (await rows(options)).map(({ key }) => key);
-    expect(await keys({})).toEqual(['empty', 'freed', 'lease', 'pool']);
-    expect(await keys({ state: 'active' })).toEqual(['lease', 'pool']);
+    expect(await keys({})).toEqual(['empty', 'freed', 'lease', 'shared']);
+    expect(await keys({ state: 'active' })).toEqual(['lease', 'shared']);
     expect(await keys({ state: 'free' })).toEqual(['empty']);
-    expect(await rows({ holder: 'two' })).toMatchObject([{ key: 'pool', holder: 'two' }]);
+    expect(await rows({ holder: 'two' })).toMatchObject([
+      { key: 'shared', holder: 'two', holders: 2, used: 2, limit: 3 },
+    ]);
   });
 
   it('the service in memory shows the waiters of a key, and answers a break of another fence with Conflict', async () => {
@@ -146,24 +148,39 @@ describe('The service in memory', () => {
     await lease.release();
   });
 
-  it('the service in memory keeps the limit of a pool, and names the holders', async () => {
+  it('the service in memory keeps a limit, and names the holders', async () => {
     const { holdfast, service } = setting();
-    service.hold('pool', { limit: 3, weight: 2, holder: 'other' });
-    const permit = await holdfast.acquire('pool', { limit: 3 });
-    const refused = await errorOf(holdfast.acquire('pool', { limit: 3 }));
-    expect(refused).toMatchObject({
-      code: 'LeaseHeld',
-      used: 3,
-      limit: 3,
-      holders: [{ holder: 'test' }, { weight: 2 }],
+    service.hold('render', { limit: 3, weight: 2, holder: 'other' });
+    const permit = await holdfast.acquire('render', { limit: 3 });
+    const refusal = { code: 'LeaseHeld', used: 3, limit: 3, holders: [{ holder: 'test' }, { weight: 2 }] };
+    expect(await errorOf(holdfast.acquire('render', { limit: 3 }))).toMatchObject(refusal);
+    expect(await holdfast.readLease('render')).toMatchObject({
+      ...{ state: 'held', used: 3, limit: 3, limitBy: 'test' },
+      holders: [{ holder: 'other' }, { holder: 'test' }],
     });
     await permit.release();
-    service.lose('pool');
-    expect(await errorOf(holdfast.acquire('pool', { limit: 3 }))).toMatchObject({
-      code: 'LeaseHeld',
-      holder: 'another',
+    service.lose('render');
+    expect(await errorOf(holdfast.acquire('render', { limit: 3 }))).toMatchObject({
+      ...{ code: 'LeaseHeld', holder: 'another', used: 1, limit: 3 },
     });
-    expect(await errorOf(holdfast.acquire('pool'))).toMatchObject({ code: 'WrongKind', kind: 'pool' });
+  });
+
+  it('the service in memory grants a key without limit and mode to one caller alone', async () => {
+    const { clock, holdfast, service } = setting();
+    const release = service.hold('render', { limit: 3, holder: 'other' });
+    const refusal = { code: 'LeaseHeld', used: 1, limit: 3, holders: [{ holder: 'other', mode: 'shared' }] };
+    expect(await errorOf(holdfast.acquire('render'))).toMatchObject(refusal);
+    const waiting = holdfast.acquire('render', { waitMs: 60_000 });
+    await clock.advance(100);
+    expect(() => service.hold('render', { limit: 3 })).toThrow('is held by other');
+    release();
+    await clock.advance(10);
+    const lease = await waiting;
+    const holders = [{ holder: 'test', mode: 'exclusive', weight: 1 }];
+    expect(await holdfast.readLease('render')).toMatchObject({ holder: 'test', used: 1, limit: null, holders });
+    expect(() => service.hold('render', { limit: 3 })).toThrow('is held by test');
+    await lease.release();
+    expect(await holdfast.readLease('render')).toMatchObject({ state: 'released', holder: 'test', holders: [] });
   });
 
   it('the service in memory repeats the grant of a request whose answer was lost', async () => {

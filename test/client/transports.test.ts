@@ -93,7 +93,7 @@ it.concurrent('the client asks for the grace of its execution over HTTP and in t
   for (const [name, way] of Object.entries({ http: { endpoint: api.url }, direct: { transport: direct } })) {
     const key = `graceful ${name}`;
     const lease = await new Holdfast({ ...way, holder: 'x' }).acquire(key, { execution, graceSeconds: 30 });
-    expect(await rawItem(key)).toMatchObject({ execution: { S: execution }, grace_ms: { N: '30000' } });
+    expect(await rawItem(key)).toMatchObject({ execution: { S: execution }, h: { M: { n: { N: '30000' } } } });
     await lease.release();
   }
 });

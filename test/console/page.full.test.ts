@@ -315,7 +315,7 @@ describe.runIf(executablePath)('the page', () => {
 
   it('the page shows that a bound lease or permit lasts until its execution ends, and no time', async () => {
     await tab.world.holdBound('bound/lease');
-    await tab.world.holdBound('bound/pool', { limit: 2 });
+    await tab.world.holdBound('bound/permit', { limit: 2 });
     const page = await tab.open('#/leases?q=bound/');
     await expect.poll(() => page.getByText('until its execution ends').count()).toBe(2);
     await page.evaluate("location.hash = '#/leases/bound/lease'");
@@ -328,8 +328,8 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText('the holder may work on as long as its execution runs').waitFor();
     await page.getByText(/^aws stepfunctions stop-execution --region \S+ --execution-arn arn:aws:states:/).waitFor();
     await page.keyboard.press('Escape');
-    await page.evaluate("location.hash = '#/leases/bound/pool'");
-    await page.getByRole('region', { name: 'bound/pool' }).getByText('until its execution ends').waitFor();
+    await page.evaluate("location.hash = '#/leases/bound/permit'");
+    await page.getByRole('region', { name: 'bound/permit' }).getByText('until its execution ends').waitFor();
   });
 
   it('the page names who broke a lease and when, while it ends and after the grant to the next in line', async () => {

@@ -177,9 +177,9 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText(`this page broke the permit of worker, fence ${two?.fence}`).waitFor();
   });
 
-  it('the page finds a full pool in the list, and shows how much of the pool is in use, its holders and its line', async () => {
+  it('the page shows how much of a full key is in use, its holders and its line', async () => {
     const permit = (holder: string, ttlSeconds: number) =>
-      site.world.acquire('full/pool', { holder, limit: 3, ttlSeconds });
+      site.world.acquire('full/shared', { holder, limit: 3, ttlSeconds });
     await site.world.acquire('full/lease', { holder: 'alone', ttlSeconds: 500 });
     for (const [holder, ttl] of [
       ['one', 600],
@@ -187,28 +187,23 @@ describe.runIf(executablePath)('the page', () => {
       ['three', 800],
     ] as const)
       await permit(holder, ttl);
-    const task = await site.world.park('full/pool', 'next', { limit: 3, parkSeconds: 90 });
+    const task = await site.world.park('full/shared', 'next', { limit: 3, parkSeconds: 90 });
     const page = await site.open();
     await page.getByRole('searchbox').fill('FULL/');
     const rows = page.locator('.leases tbody tr');
-    await page.getByRole('row', { name: /full\/pool.*pool, 3 of 3 in use.*held.*up to 1 .*two and 2 more/ }).waitFor();
+    await page.getByRole('row', { name: /full\/shared.*held.*3 of 3.*up to 1 .*two and 2 more/ }).waitFor();
     const keys = async () => (await rows.locator('th').allInnerTexts()).join();
-    expect(await keys()).toBe('full/lease,full/pool');
+    expect(await keys()).toBe('full/lease,full/shared');
     await page.getByRole('link', { name: 'Time left' }).click();
-    await expect.poll(keys).toBe('full/pool,full/lease');
-    const kinds = page.getByRole('navigation', { name: 'Kind' });
-    await kinds.getByRole('link', { name: /^Leases/ }).click();
-    await expect.poll(keys).toBe('full/lease');
-    await kinds.getByRole('link', { name: /^Pools/ }).click();
-    await expect.poll(keys).toBe('full/pool');
+    await expect.poll(keys).toBe('full/shared,full/lease');
     expect(await violations(page)).toEqual([]);
-    await page.getByRole('link', { name: 'full/pool' }).click();
-    const detail = page.getByRole('region', { name: 'full/pool' });
+    await page.getByRole('link', { name: 'full/shared' }).click();
+    const detail = page.getByRole('region', { name: 'full/shared' });
     await detail.getByText('3 of 3 in use.').waitFor();
     for (const name of ['one', 'two', 'three', 'next']) await detail.getByText(name, { exact: true }).first().waitFor();
     await detail.getByText('1 waiter in line, the first on top.').waitFor();
     expect(await violations(page)).toEqual([]);
-    await picture(page, 'pool');
+    await picture(page, 'permits');
     await detail.getByRole('button', { name: 'Cancel… the wait of next' }).click();
     await page.getByRole('button', { name: 'Take it out' }).click();
     await expect.poll(() => task.error).toBe('LeaseLost');
@@ -340,16 +335,16 @@ describe.runIf(executablePath)('the page', () => {
         await page.getByRole('radio', { name: 'Now' }).check();
         await page.getByRole('button', { name: 'Break it now' }).click();
         await detail.getByText('released', { exact: true }).waitFor();
-        await site.world.acquire('built/pool', { holder: 'one-of-five', limit: 5, weight: 2 });
-        await page.evaluate("location.hash = '#/leases/built%2Fpool'");
-        const pool = page.getByRole('region', { name: 'built/pool' });
-        await pool.getByText('2 of 5 in use.').waitFor();
-        await pool.getByText('one-of-five', { exact: true }).first().waitFor();
+        await site.world.acquire('built/shared', { holder: 'one-of-five', limit: 5, weight: 2 });
+        await page.evaluate("location.hash = '#/leases/built%2Fshared'");
+        const shared = page.getByRole('region', { name: 'built/shared' });
+        await shared.getByText('2 of 5 in use.').waitFor();
+        await shared.getByText('one-of-five', { exact: true }).first().waitFor();
         expect(await violations(page)).toEqual([]);
-        await pool.getByRole('button', { name: 'Break… the permit of one-of-five' }).click();
+        await shared.getByRole('button', { name: 'Break… the permit of one-of-five' }).click();
         await page.getByRole('radio', { name: 'Now' }).check();
         await page.getByRole('button', { name: 'Break it now' }).click();
-        await pool.getByText('0 of 5 in use.').waitFor();
+        await shared.getByText('free', { exact: true }).waitFor();
         await page.getByRole('link', { name: 'Commits' }).click();
         await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();
         await page.getByRole('link', { name: 'Names' }).click();

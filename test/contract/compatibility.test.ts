@@ -172,7 +172,7 @@ describe('a difference', () => {
     [
       'a new value in an answer',
       'POST /v1/leases/break new',
-      (document) => fieldsOf(document, 'Lease').state.enum.push('new'),
+      (document) => fieldsOf(document, 'KeySummary').state.enum.push('new'),
       partOf(current, ['/v1/leases/break']),
     ],
     [

@@ -131,7 +131,7 @@ describe('a record with a lifted fence', () => {
     expect(await rawItem('permanent')).not.toHaveProperty('lease_expiry');
   });
 
-  it('a record with a lifted fence of a pool stays for its 400 days, and stays the same pool', async () => {
+  it('a record with a lifted fence of shared holders stays for its 400 days, and is otherwise the same', async () => {
     const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
     await acquire({ key: 'render', limit: 5 });
     const before = await rawItem('render');
@@ -139,7 +139,7 @@ describe('a record with a lifted fence', () => {
     expect(await rawItem('render')).toEqual({ ...before, fence: { N: String(clock.now() + 60_000) } });
   });
 
-  it('a record with a lifted fence of a pool whose 400 days end before stays for the retention after the clock has passed the fence', async () => {
+  it('a record with a lifted fence whose 400 days end before stays for the retention after it', async () => {
     const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
     await acquire({ key: 'render', limit: 5 });
     await liftFences(dynamodb, dependencies.table, clock.now() + 500 * 86_400_000);

@@ -13,7 +13,6 @@ import { has, languages, PYTHON, pythonExample } from '../support/programs/calle
 import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
-import { readLease } from '../support/worlds/read-key.ts';
 
 const CALLER = {
   accessKeyId: 'AKIDEXAMPLE',
@@ -100,7 +99,7 @@ describe('the Python example of docs/callers.md', () => {
     expect(calls).toEqual(['acquire', 'release']);
     const without = `import sys; sys.modules['botocore'] = None; exec(open('nightly.py').read())`;
     expect(await start(['-c', without]).exited).toEqual(run);
-    expect(await readLease(holdfast, KEY)).toMatchObject({
+    expect(await holdfast.readLease(KEY)).toMatchObject({
       state: 'released',
       holder: expect.stringMatching(/^user@.+\/\d+$/),
     });
@@ -136,7 +135,7 @@ describe('the Python example of docs/callers.md', () => {
     const lease = await holdfast.acquire(KEY, { ttlSeconds: 600 });
     const waiting = start(['nightly.py']);
     const others = [start(['nightly.py']), start(['nightly.py'])];
-    const inLine = async () => (await readLease(holdfast, KEY)).waiting;
+    const inLine = async () => (await holdfast.readLease(KEY)).waiting;
     await until(inLine).toBe(3);
     expect(waiting.stderr()).toBe(`holdfast: waiting for ${KEY}: the lease is held by the other [LeaseHeld]\n`);
     others[0]?.child.kill('SIGINT');
@@ -159,11 +158,11 @@ describe('the Python example of docs/callers.md', () => {
   withPython('stops its work and releases the lease when an operator has broken it', async () => {
     const broken = job('ttl=3');
     await until(broken.stdout).toContain('0 under');
-    const { fence } = await readLease(holdfast, KEY);
+    const { fence } = await holdfast.readLease(KEY);
     await holdfast.breakLease({ key: KEY, fence: fence ?? 0, wait: true });
     const { code, stderr } = await broken.exited;
     expect([code, stderr.split('\n').at(-2)]).toEqual([76, `the lease of ${KEY} is lost: broken [LeaseLost]`]);
-    expect(await readLease(holdfast, KEY)).toMatchObject({ state: 'released', ending: false });
+    expect(await holdfast.readLease(KEY)).toMatchObject({ state: 'released', ending: false });
   });
 
   withPython('stops its work by its own clock if no heartbeat is answered', async () => {

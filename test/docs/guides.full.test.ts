@@ -10,10 +10,9 @@ import { statesWorld } from '../support/emulators/states.ts';
 import { exclusionWorld } from '../support/stack/exclusion.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
-import { readPool } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast } = await cliWorld();
-const POOLS = await readFile('docs/pools.md', 'utf8');
+const PERMITS = await readFile('docs/permits.md', 'utf8');
 const ONCE = await readFile('docs/once.md', 'utf8');
 
 /** The code of a section of a guide in a language, block by block; without a heading, of the first lines. */
@@ -86,10 +85,10 @@ function client(code: string, functions: Record<string, () => Promise<void>>): P
   return AsyncFunction('holdfast', ...names, code)(holdfast, ...names.map((name) => functions[name]));
 }
 
-const pool = (key: string) => readPool(holdfast, key);
-const waiting = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
+const read = (key: string) => holdfast.readLease(key);
+const waiting = (key: string, count: number) => until(async () => (await read(key)).waiting).toBe(count);
 
-describe('docs/pools.md: five at once', () => {
+describe('docs/permits.md: five at once', () => {
   /** Five of six work at once, and the sixth when one of them is done. */
   async function playSix(work: ReturnType<typeof bench>, run: () => Promise<unknown>): Promise<void> {
     const runs = Array.from({ length: 6 }, run);
@@ -99,11 +98,11 @@ describe('docs/pools.md: five at once', () => {
     await until(() => work.begun.length).toBe(6);
     work.finishAll();
     await Promise.all(runs);
-    expect((await pool('render')).used).toBe(0);
+    expect((await read('render')).used).toBe(0);
   }
 
-  it('the example five at once of docs/pools.md runs by curl', async () => {
-    const [code = ''] = blocks(POOLS, 'Five at once', 'sh');
+  it('the example five at once of docs/permits.md runs by curl', async () => {
+    const [code = ''] = blocks(PERMITS, 'Five at once', 'sh');
     const [grant, extended, released] = (await shell(code))
       .trim()
       .split('\n')
@@ -113,21 +112,21 @@ describe('docs/pools.md: five at once', () => {
     expect(released).toEqual({ key: 'render', released: true });
   });
 
-  it('the example five at once of docs/pools.md runs by the command', async () => {
-    const [, code = ''] = blocks(POOLS, 'Five at once', 'sh');
+  it('the example five at once of docs/permits.md runs by the command', async () => {
+    const [, code = ''] = blocks(PERMITS, 'Five at once', 'sh');
     const work = bench();
     await program('render.sh', work);
     await playSix(work, () => shell(code));
   });
 
-  it('the example five at once of docs/pools.md runs by the client', async () => {
-    const [code = ''] = blocks(POOLS, 'Five at once', 'ts');
+  it('the example five at once of docs/permits.md runs by the client', async () => {
+    const [code = ''] = blocks(PERMITS, 'Five at once', 'ts');
     const work = bench();
     await playSix(work, () => client(code, { render: work.job('render') }));
   });
 
-  it('the example five at once of docs/pools.md runs by the wrapper', async () => {
-    const [code = ''] = blocks(POOLS, 'Five at once', 'json');
+  it('the example five at once of docs/permits.md runs by the wrapper', async () => {
+    const [code = ''] = blocks(PERMITS, 'Five at once', 'json');
     const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs: 1000 }));
     try {
       const input = JSON.parse(code.replace(/\$\{TargetStateMachineArn\}/, world.target));
@@ -147,29 +146,29 @@ describe('docs/pools.md: five at once', () => {
   });
 });
 
-describe('docs/pools.md: weights', () => {
-  it.each(['sh', 'ts'])('the example of GPUs by weight in docs/pools.md runs in %s', async (language) => {
-    const [code = ''] = blocks(POOLS, 'Weights', language);
+describe('docs/permits.md: weights', () => {
+  it.each(['sh', 'ts'])('the example of GPUs by weight in docs/permits.md runs in %s', async (language) => {
+    const [code = ''] = blocks(PERMITS, 'Weights', language);
     const work = bench();
     await program('train.sh', work);
     const run = () => (language === 'sh' ? shell(code) : client(code, { train: work.job('train') }));
     const runs = [run(), run(), run()];
     await until(() => work.atWork.length).toBe(2);
     await waiting('gpus', 1);
-    expect(await pool('gpus')).toMatchObject({ used: 8, limit: 8 });
+    expect(await read('gpus')).toMatchObject({ used: 8, limit: 8 });
     work.atWork[0]?.finish();
     await until(() => work.begun.length).toBe(3);
     work.finishAll();
     await Promise.all(runs);
-    expect((await pool('gpus')).used).toBe(0);
+    expect((await read('gpus')).used).toBe(0);
   });
 });
 
-describe('docs/pools.md: a nightly job against readers', () => {
+describe('docs/permits.md: a nightly job against readers', () => {
   it.each(['sh', 'ts'])(
-    'the example of a nightly job against readers in docs/pools.md runs in %s',
+    'the example of a nightly job against readers in docs/permits.md runs in %s',
     async (language) => {
-      const [query = '', load = ''] = (blocks(POOLS, 'Readers and writers', language)[0] ?? '').trim().split('\n');
+      const [query = '', load = ''] = (blocks(PERMITS, 'Readers and writers', language)[0] ?? '').trim().split('\n');
       const work = bench();
       await Promise.all([program('query.sh', work), program('nightly-load.sh', work)]);
       const functions = { query: work.job('query.sh'), load: work.job('nightly-load.sh') };
@@ -184,30 +183,30 @@ describe('docs/pools.md: a nightly job against readers', () => {
       work.finishAll();
       await until(() => work.begun.length).toBe(3);
       expect(work.begun.at(-1)).toBe('nightly-load.sh');
-      expect((await pool('catalog')).holders).toMatchObject([{ mode: 'exclusive' }]);
+      expect((await read('catalog')).holders).toMatchObject([{ mode: 'exclusive' }]);
       work.finishAll();
       await until(() => work.begun.length).toBe(4);
       work.finishAll();
       await Promise.all(runs);
-      expect((await pool('catalog')).used).toBe(0);
+      expect((await read('catalog')).used).toBe(0);
     },
   );
 });
 
-it('docs/pools.md shows the holders of a pool, and the end of a permit', async () => {
+it('docs/permits.md shows the holders of a key, and the end of a permit', async () => {
   const lease = await holdfast.acquire('render', { limit: 5 });
-  const [list = '', end = ''] = blocks(POOLS, 'Who is in', 'sh');
+  const [list = '', end = ''] = blocks(PERMITS, 'Who is in', 'sh');
   expect(JSON.parse(await shell(list))).toMatchObject({ key: 'render', used: 1, holders: [{ fence: lease.fence }] });
   const ended = await shell(end.replace(/"fence": \d+/, `"fence": ${lease.fence}`));
   expect(JSON.parse(ended)).toMatchObject({ key: 'render', broken: true, fence: lease.fence, ended: false });
-  expect((await pool('render')).holders).toMatchObject([{ fence: lease.fence, ending: true }]);
+  expect((await read('render')).holders).toMatchObject([{ fence: lease.fence, ending: true }]);
   await lease.release();
-  expect((await pool('render')).used).toBe(0);
+  expect((await read('render')).used).toBe(0);
 });
 
-describe('docs/pools.md: how large', () => {
-  it('docs/pools.md has the number of calls that its formula says', () => {
-    const rows = [...POOLS.matchAll(/^\| (\d+) \| (\d+) s \| (\d+) s \| ([\d.]+) \|/gm)].map((row) =>
+describe('docs/permits.md: how large', () => {
+  it('docs/permits.md has the number of calls that its formula says', () => {
+    const rows = [...PERMITS.matchAll(/^\| (\d+) \| (\d+) s \| (\d+) s \| ([\d.]+) \|/gm)].map((row) =>
       row.slice(1).map(Number),
     );
     expect(rows.length).toBeGreaterThan(3);
@@ -215,8 +214,8 @@ describe('docs/pools.md: how large', () => {
       expect(Math.abs(holders * (2 / work + 3 / ttl) - calls)).toBeLessThan(0.5);
   });
 
-  it('docs/pools.md has the function of the example, which runs', async () => {
-    const [code = ''] = blocks(POOLS, 'How large', 'js');
+  it('docs/permits.md has the function of the example, which runs', async () => {
+    const [code = ''] = blocks(PERMITS, 'How large', 'js');
     const own = code.slice(code.indexOf('/** A permit'));
     expect(await readFile('examples/client/sharded.mjs', 'utf8')).toContain(own);
   });

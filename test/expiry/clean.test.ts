@@ -9,7 +9,7 @@ import {
   commitRecord,
   commitRow,
   type ExpiryWorld,
-  emptyPool,
+  emptyKey,
   expiryWorld,
   firstSight,
   lease,
@@ -36,7 +36,7 @@ async function filled(): Promise<ExpiryWorld> {
   await world.putLease(lease('abandoned', T));
   await world.putLease(rustLease('rust', SECONDS));
   await world.putLease(releasedLease('released', SECONDS));
-  await world.putLease(emptyPool('empty', T - HOUR));
+  await world.putLease(emptyKey('empty', T - HOUR));
   await world.putCommit(commitRecord('a/b', SECONDS));
   await world.putCommit(firstSight('a/b', SECONDS));
   await world.putName(commitRow('books:main', N(SECONDS)));
@@ -90,8 +90,7 @@ describe('clean', () => {
     });
     expect(first.deleted.by).toEqual({
       abandonedLease: 2,
-      releasedLease: 1,
-      emptyPool: 1,
+      releasedLease: 2,
       commit: 1,
       firstSight: 1,
       nameserviceRow: 1,
@@ -146,13 +145,13 @@ describe('clean', () => {
     ['ageUnknown', (world) => world.putCommit(commitRecord('under way', SECONDS, { ttl: N(0) }))],
     [
       'neverDeletable',
-      (world) => world.putLease(releasedLease('now', 0, { released_at: N(T - 2 * HOUR), fence: N(T - 3 * HOUR) })),
+      (world) => world.putLease(releasedLease('now', 0, { freed_at: N(T - 2 * HOUR), fence: N(T - 3 * HOUR) })),
     ],
     ['neverDeletable', (world) => world.putLease(rustLease('ms', T))],
     ['partOfRecord', (world) => world.putName({ pk: S('a:b'), sk: S('head'), schema: N(2), ttl: N(SECONDS) })],
     ['unrecognisable', (world) => world.putCommit(commitRecord('odd', SECONDS, { written_at: { BOOL: true } }))],
     ['tooYoung', (world) => world.putCommit(commitRecord('slow', SECONDS, { timeout: N((2 * HOUR) / 3) }))],
-    ['changed', (world) => world.putLease(lease('marked', T, { waiters: N(1) }))],
+    ['changed', (world) => world.putLease(lease('marked', T, { mark: S('m') }))],
     [
       'changed',
       (world) => world.putLease(lease('revived', T)),

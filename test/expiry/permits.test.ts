@@ -1,7 +1,5 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call, type Fault, newBucket } from '../support/emulators/aws.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { expiryWorld, lease, N, newPlaces, S } from '../support/worlds/expiry.ts';
@@ -13,7 +11,7 @@ const HOUR = 3_600_000;
 const SKEW_MS = 500;
 const others = await newPlaces();
 
-/** Pools and reports over the same tables and clock. */
+/** Grants and reports over the same tables and clock. */
 async function permitWorld(overrides: Parameters<typeof expiryWorld>[0] = {}) {
   const pools = await poolWorld();
   return { ...pools, ...(await reportsOver(pools, overrides)) };
@@ -60,7 +58,7 @@ describe('an abandoned permit', () => {
         neverDeletable: false,
         ttlFault: null,
         identity: {
-          name: S(nameOf(dead)),
+          name: S(`h${nameOf(dead)}`),
           fence: N(dead.fence),
           expires_at: N(expiredAt),
           heartbeat_at: N(expiredAt - 60_000),
@@ -276,10 +274,10 @@ function entries(item: Record<string, AttributeValue>, count: number): Record<st
   return Object.fromEntries([...others, ...made.flat()]);
 }
 
-describe('an empty pool', () => {
+describe('a key after its last shared holder', () => {
   const HOURS_KEPT = 400 * 24;
 
-  /** A pool from which the last permit was released at this moment. */
+  /** A key of which the last permit was released at this moment. */
   async function emptied() {
     const world = await permitWorld();
     const empty = async (key: string) => {
@@ -290,31 +288,31 @@ describe('an empty pool', () => {
     return { ...world, empty };
   }
 
-  it('an empty pool is reported and deleted after its retention, and the fence of the next grant is higher', async () => {
+  it('a key after its last shared holder is deleted after its retention, and the next fence is higher', async () => {
     const { acquire, empty, rawItem, clock, expiry, cleanNow } = await emptied();
     const { fence } = await empty('done');
     clock.advance(HOUR);
-    expect((await expiry.report()).expired.emptyPool.count).toBe(0);
+    expect((await expiry.report()).expired.releasedLease.count).toBe(0);
     clock.advance(HOUR + 1000);
     await expiry.report();
     expect(await expiry.rows()).toMatchObject([
       {
-        kind: 'emptyPool',
+        kind: 'releasedLease',
         key: { key: 'done' },
         holder: null,
-        reason: 'no caller has a permit of the pool, and it is past its retention',
+        reason: 'no caller holds it, and it is past its retention',
         neverDeletable: false,
         ttlFault: null,
       },
     ]);
-    expect(await cleanNow({ kinds: ['releasedLease', 'abandonedLease'] })).toMatchObject({ deleted: { count: 0 } });
-    expect((await cleanNow()).deleted.by).toEqual({ emptyPool: 1 });
+    expect(await cleanNow({ kinds: ['abandonedPermit', 'abandonedLease'] })).toMatchObject({ deleted: { count: 0 } });
+    expect((await cleanNow()).deleted.by).toEqual({ releasedLease: 1 });
     expect(await rawItem('done')).toBeUndefined();
     expect((await cleanNow()).spared.by).toEqual({ gone: 1 });
     expect((await acquire({ key: 'done', limit: 2 })).fence).toBeGreaterThan(fence);
   });
 
-  it('an empty pool is spared while its retention lasts, or its fence is ahead of the clock', async () => {
+  it('a key after its last shared holder is spared while its retention lasts, or its fence is ahead of the clock', async () => {
     const { empty, setRaw, clock, expiry, cleanNow } = await emptied();
     for (const key of ['young', 'ahead']) await empty(key);
     clock.advance(2 * HOUR);
@@ -323,10 +321,13 @@ describe('an empty pool', () => {
     clock.advance(-1000);
     expect((await cleanNow({ olderThanSeconds: 0 })).spared.by).toEqual({ tooYoung: 2 });
     clock.advance(2000);
-    expect(await cleanNow()).toMatchObject({ deleted: { by: { emptyPool: 1 } }, spared: { by: { fenceAhead: 1 } } });
+    expect(await cleanNow()).toMatchObject({
+      deleted: { by: { releasedLease: 1 } },
+      spared: { by: { fenceAhead: 1 } },
+    });
   });
 
-  it('an empty pool that has changed since the report is spared', async () => {
+  it('a key after its last shared holder is spared if it has changed since the report', async () => {
     const { acquire, release, empty, rawItem, setRaw, deleteRaw, clock, expiry, cleanNow } = await emptied();
     const changes: Record<string, (key: string) => Promise<unknown>> = {
       'in use': (key) => acquire({ key, limit: 2 }),
@@ -335,10 +336,12 @@ describe('an empty pool', () => {
       'with another fence': (key) => setRaw(key, 'fence', N(1)),
       'written since': (key) => setRaw(key, 'lease_expiry', N(clock.now())),
       'with a use of another client': (key) => setRaw(key, 'used', N(1)),
-      'a lease': async (key) => {
+      'of a third-party client': async (key) => {
         const { used: _, ...rest } = (await rawItem(key)) ?? {};
         await expiry.putLease({ ...rest, lease_version: S('version') });
       },
+      exclusive: (key) => acquire({ key, mode: 'exclusive' }),
+      'released once more': async (key) => release(await acquire({ key, mode: 'exclusive' })),
     };
     for (const key of Object.keys(changes)) await empty(key);
     await empty('deleted');
@@ -352,7 +355,7 @@ describe('an empty pool', () => {
     expect(await expiry.itemsOf(expiry.places.leasesTable)).toEqual(before);
   });
 
-  it('an empty pool with a mark, or of which another client wrote entries that are not in use, is not reported', async () => {
+  it('a key after its last shared holder is not reported with a mark, or with entries that are not in use', async () => {
     const { acquire, empty, setRaw, clock, expiry } = await emptied();
     await empty('marked');
     await setRaw('marked', 'mark', S('m'));
@@ -365,7 +368,7 @@ describe('an empty pool', () => {
     }
   });
 
-  it('an empty pool is no lease to the report, and neither is a pool that is in use, however old', async () => {
+  it('a key after its last shared holder is reported as released, and a key in use is not, however old', async () => {
     const { acquire, empty, clock, expiry } = await emptied();
     await empty('empty');
     await acquire({ key: 'in use', holder: 'alive', limit: 2, ttlSeconds: 86_400 });
@@ -373,10 +376,10 @@ describe('an empty pool', () => {
     clock.advance(HOURS_KEPT * HOUR);
     await expiry.report();
     const kinds = (await expiry.rows()).map(({ kind, key }) => `${key.key}: ${kind}`);
-    expect(kinds.toSorted()).toEqual(['a lease: abandonedLease', 'empty: emptyPool', 'in use: abandonedPermit']);
+    expect(kinds.toSorted()).toEqual(['a lease: abandonedLease', 'empty: releasedLease', 'in use: abandonedPermit']);
   });
 
-  it('an empty pool whose deletion arrives after the next grant is spared', async () => {
+  it('a key after its last shared holder is spared if its deletion arrives after the next grant', async () => {
     const { acquire, empty, read, clock, expiry, cleanNow } = await emptied();
     await empty('late');
     clock.advance(3 * HOUR);
@@ -448,8 +451,8 @@ describe('what an execution held that ended, after its grace', () => {
     const { dependencies, clock, steps, executionEnded, ...calls } = await poolLineWorld();
     const execution = steps.newExecution('ABORTED');
     const terms = { holder: 'wf', execution, ttlSeconds: 600, graceSeconds: 60 };
-    await calls.acquire({ key: 'pool', limit: 1, ...terms });
-    await acquireOrParkLease(dependencies)(acquireInput().parse({ key: 'lease', ...terms }), call());
+    await calls.acquire({ key: 'shared', limit: 1, ...terms });
+    await calls.acquire({ key: 'lease', ...terms });
     expect(await executionEnded(execution)).toMatchObject({ graced: 2 });
     const { expiry, cleanNow } = await reportsOver({ clock, dependencies });
     clock.advance(60_000 + SKEW_MS + 1);

@@ -8,15 +8,15 @@ import { newSegment, partKey, reportKey, type Segment } from '../../shared/expir
 import { cleaner } from '../../shared/expiry/clean.ts';
 import { cleanInput } from '../../shared/expiry/inputs.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
-import { acquireLease } from '../../shared/leases/acquire.ts';
-import { extendLease } from '../../shared/leases/heartbeat.ts';
-import { releaseLease } from '../../shared/leases/release.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
+import { extendPermit } from '../../shared/permits/heartbeat.ts';
+import { releasePermit } from '../../shared/permits/release.ts';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient, testS3 } from '../support/emulators/aws.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
-import { commitRecord, expiryWorld, lease, N, releasedLease, S } from '../support/worlds/expiry.ts';
+import { commitRecord, entryOf, expiryWorld, lease, N, releasedLease, S } from '../support/worlds/expiry.ts';
 import { noStepFunctions } from '../support/worlds/leases.ts';
 import { rustClient } from '../support/worlds/rust-lease.ts';
 
@@ -48,7 +48,7 @@ type Item = Record<string, AttributeValue>;
 /** What a caller was granted, or has written, and still counts on. */
 interface Alive {
   what: string;
-  /** The attribute that says whose the record is. */
+  /** The attribute that says whose the record is, or with a dot the part of a map. */
   mark: [name: string, value: string];
   where: string;
 }
@@ -81,6 +81,8 @@ interface ReportedSet {
 
 const keysOf = (name: string) =>
   ['held', 'free', 'rust', 'path'].map((one) => `${one} ${name}`) as [string, string, string, string];
+/** The name of the request that holds the first key. */
+const HELD_BY = '0123456789abcdef';
 const FENCE_BEFORE = T - 60_000;
 const FREE_FENCE_BEFORE = (T / 1000 - 3700) * 1000;
 
@@ -91,7 +93,7 @@ async function reportedSets(count: number): Promise<ReportedSet[]> {
   const leases = sets.flatMap(({ name }) => {
     const [held, free, rust] = keysOf(name);
     return [
-      lease(held, T, { lease_id: S(`id ${name}`), ttl_ms: N(60_000), ttl_seconds: N(60) }),
+      lease(held, T, { h: entryOf('of old', T, { i: S(name), m: S(HELD_BY), u: N(60), w: N(1_000_000) }) }),
       releasedLease(free, T / 1000),
       { key: S(rust), lease_expiry: N(T / 1000), lease_version: S(`version ${name}`) },
     ];
@@ -161,25 +163,25 @@ async function play(
     const before = fences.get(key) ?? 0;
     if (fence <= before) faults.push(`the fence of ${key} went from ${before} to ${fence}`);
     fences.set(key, fence);
-    alive.set(key, { what: key, where: places.leasesTable, mark: ['lease_version', version] });
+    alive.set(key, { what: key, where: places.leasesTable, mark: ['h.v', version] });
     count('granted');
   };
 
   const acquire = (key: string) => async () => {
     const input = acquireInput().parse({ key, holder: 'new', ttlSeconds: 600 });
-    const { fence, version, leaseId } = await acquireLease(leases)(input, call());
+    const { fence, version, leaseId } = await acquirePermit(leases)(input, call());
     granted(key, fence, version);
     if (random() < 0.3) {
-      await releaseLease(leases)({ key, leaseId }, call());
+      await releasePermit(leases)({ key, leaseId }, call());
       // Unless the next holder was quicker.
       if (alive.get(key)?.mark[1] === version)
-        alive.set(key, { what: key, where: places.leasesTable, mark: ['lease_id', leaseId] });
+        alive.set(key, { what: key, where: places.leasesTable, mark: ['fence', String(fence)] });
       count('released');
     }
   };
   const revive = async () => {
-    const { version } = await extendLease(leases)({ key: held, leaseId: `id ${name}` }, call());
-    alive.set(held, { what: held, where: places.leasesTable, mark: ['lease_version', version] });
+    const { version } = await extendPermit(leases)({ key: held, leaseId: `e.${HELD_BY}.${name}` }, call());
+    alive.set(held, { what: held, where: places.leasesTable, mark: ['h.v', version] });
     count('revived');
   };
   const rustTakes = async () => {
@@ -237,7 +239,9 @@ async function expectAlive(played: Played[]): Promise<void> {
   const gone = played.flatMap(({ seed, alive }) =>
     alive.flatMap(({ what, where, mark: [attribute, value] }) => {
       const item = items.get(`${where} ${what}`);
-      return item?.[attribute]?.S?.split(' ')[0] === value ? [] : [{ seed, what, item }];
+      const [name = '', part] = attribute.split('.');
+      const found = part === undefined ? item?.[name] : item?.[name]?.M?.[part];
+      return (found?.N ?? found?.S?.split(' ')[0]) === value ? [] : [{ seed, what, item }];
     }),
   );
   expect(gone).toEqual([]);

@@ -8,7 +8,8 @@ import {
   commitRow,
   deadPermit,
   type ExpiryWorld,
-  emptyPool,
+  emptyKey,
+  entryOf,
   expiryWorld,
   firstSight,
   lease,
@@ -63,15 +64,15 @@ const CASES: Case[] = [
   {
     what: 'a permit, past the margin for clocks',
     kind: 'abandonedPermit',
-    put: (world) => world.putLease(deadPermit('pool', T)),
-    key: { key: 'pool', fence: String(T) },
+    put: (world) => world.putLease(deadPermit('shared', T)),
+    key: { key: 'shared', fence: String(T) },
     last: T + 500,
-    row: { holder: 'holder of pool', expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
+    row: { holder: 'holder of shared', expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
   },
   {
-    what: 'an empty pool, past its retention',
-    kind: 'emptyPool',
-    put: (world) => world.putLease(emptyPool('empty', T - 3_600_000)),
+    what: 'a key after its last shared holder, past its retention',
+    kind: 'releasedLease',
+    put: (world) => world.putLease(emptyKey('empty', T - 3_600_000)),
     key: { key: 'empty' },
     last: T,
     row: { holder: null, expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
@@ -307,8 +308,8 @@ it('a report takes no small number for a time: zero, less, or a duration', async
     await world.putCommit(commitRecord(`commit ${ttl}`, SECONDS, { ttl: N(ttl) }));
     await world.putLease(rustLease(`rust ${ttl}`, ttl));
     // By the time of its release, because its TTL says nothing.
-    await world.putLease(releasedLease(`just released ${ttl}`, ttl, { released_at: N(T - 3_600_000) }));
-    await world.putLease(releasedLease(`released ${ttl}`, ttl, { released_at: N(T - 3_600_001) }));
+    await world.putLease(releasedLease(`just released ${ttl}`, ttl, { freed_at: N(T - 3_600_000) }));
+    await world.putLease(releasedLease(`released ${ttl}`, ttl, { freed_at: N(T - 3_600_001) }));
   }
   await world.putCommit(commitRecord('a time', SECONDS, { ttl: N(1_000_000_000) }));
   const { expired } = await world.report();
@@ -346,8 +347,8 @@ describe('what is not ours or not over', () => {
     const world = await expiryWorld({ clock: new ManualClock(T) });
     const later = T + 1;
     await world.putLease(lease('held', later));
-    await world.putLease(deadPermit('pool', T));
-    await world.putLease(emptyPool('empty', T - 3_600_000));
+    await world.putLease(deadPermit('shared', T));
+    await world.putLease(emptyKey('empty', T - 3_600_000));
     await world.putLease(lease('held with ms', later, { lease_expiry: N(T - 1) }));
     await world.putLease(lease('held without ttl', later, { lease_expiry: S('x') }));
     await world.putLease(rustLease('rust', SECONDS));
@@ -394,7 +395,7 @@ describe('a report', () => {
     expect(JSON.stringify([answer, rows])).not.toMatch(/secret-|task_token|lease_version|request_id/);
   });
 
-  it('a report scans each table once, filters where the rows are, and reads secrets only of pools', async () => {
+  it('a report scans each table once, filters where the rows are, and reads secrets only of keys', async () => {
     const world = await expiryWorld();
     await world.putLease(lease('held', world.clock.now() + 3_600_000));
     const scans: { TableName: string; ProjectionExpression?: string; FilterExpression?: string }[] = [];
@@ -414,7 +415,7 @@ describe('a report', () => {
     expect(sent).toBe(0);
     for (const { TableName, ProjectionExpression, FilterExpression } of scans) {
       expect(FilterExpression).toBeTruthy();
-      // The entries of a pool have names of their own, which no projection can name.
+      // The entries of shared holders have names of their own, which no projection can name.
       if (TableName === world.places.leasesTable) continue;
       expect(ProjectionExpression).toBeTruthy();
       expect(ProjectionExpression).not.toMatch(/lease_version|lease_id|request_id|task_token|data/);
@@ -424,7 +425,7 @@ describe('a report', () => {
   it('a report shows no more of a holder than a name may be long, however much another client wrote', async () => {
     const world = await expiryWorld();
     const long = S('x'.repeat(100_000));
-    await world.putLease(lease('long', T, { holder: long }));
+    await world.putLease(lease('long', T, { h: entryOf('x'.repeat(100_000), T, { m: S('m') }) }));
     await world.putCommit(commitRecord('long', SECONDS, { commit_id: long }));
     await world.putWaiter({ ...waiter('long', T), holder: long });
     world.clock.set(T + 7_200_000);

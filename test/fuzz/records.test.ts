@@ -10,16 +10,18 @@ import type { TableSource } from '../../shared/expired/table.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import { SOURCES, sourceOf } from '../../shared/expiry/sources.ts';
 import { reasonToSpare } from '../../shared/expiry/spared.ts';
-import { grantItem } from '../../shared/leases/grant.ts';
-import { parseRecord as parseLease } from '../../shared/leases/record.ts';
-import { leaseHeld, leaseView } from '../../shared/leases/views.ts';
 import { decodeCursor, encodeCursor } from '../../shared/listings/cursor.ts';
 import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
 import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
 import { asRead, type JsonObject, map, objectOf } from '../../shared/nameservice/values.ts';
+import { boundGrants, findGrants } from '../../shared/permits/expired.ts';
+import { ALONE } from '../../shared/permits/identity.ts';
+import { entryItem, parsePool } from '../../shared/permits/record.ts';
+import { KEY_STATES, keyView, poolHeld } from '../../shared/permits/views.ts';
 import { anyText } from '../support/chance/text.ts';
 import { rounds } from '../support/time/rounds.ts';
+import { entryOf } from '../support/worlds/expiry.ts';
 
 const text = anyText({ minLength: 1, maxLength: 30 });
 const part = text.filter((value) => !value.includes(':'));
@@ -48,42 +50,50 @@ function expectDocumented(read: () => unknown): void {
   }
 }
 
-describe('records of leases', () => {
-  it('records of leases read back as they were written', () => {
+describe('records of keys', () => {
+  const NOW = 1_767_225_600_123;
+
+  it('records of keys read back as they were written, alone and with others', () => {
+    const name = fc.stringMatching(/^[\w-]{16}$/);
     const grants = fc.record({
-      ...{ key: text, version: fc.uuid(), leaseId: fc.uuid(), holder: text, requestId: text, fence: counter },
-      ...{ ttlSeconds: fc.integer({ min: 2, max: 86_400 }), acquiredAt: epochMs },
+      ...{ name, id: fc.uuid(), version: fc.uuid(), holder: text, isAlone: fc.boolean(), fence: counter },
+      ...{ ttlMs: fc.integer({ min: 2000, max: 86_400_000 }), acquiredAt: epochMs, weight: fc.integer({ min: 1 }) },
       data: fc.option(fc.jsonValue() as fc.Arbitrary<Json>, { nil: undefined }),
-      ...Object.fromEntries(
-        ['principal', 'execution', 'target'].map((name) => [name, fc.option(text, { nil: undefined })]),
-      ),
+      target: fc.option(text, { nil: undefined }),
     });
     fc.assert(
-      fc.property(grants, ({ ttlSeconds, ...kept }) => {
-        const expiresAt = kept.acquiredAt + ttlSeconds * 1000;
-        expect(parseLease(grantItem({ ttlSeconds, ...kept }))).toMatchObject({
-          ...kept,
-          // JSON has no negative zero
-          data: kept.data === undefined ? undefined : JSON.parse(JSON.stringify(kept.data)),
-          ...{ expiresAt, leaseExpirySeconds: Math.ceil(expiresAt / 1000), ttlMs: ttlSeconds * 1000 },
-          ...{ releasedAt: undefined, brokenAt: undefined },
-        });
+      fc.property(grants, ({ isAlone, fence, ...kept }) => {
+        const path = isAlone ? ALONE : `h${kept.name}`;
+        const expiresAt = Math.min(kept.acquiredAt + kept.ttlMs, 8.64e15);
+        const fences = { fence: { N: String(fence) }, ...(!isAlone && { [`f${kept.name}`]: { N: String(fence) } }) };
+        const item = { used: { N: '1' }, ...fences, [path]: entryItem({ ...kept, path, expiresAt }) };
+        // JSON has no negative zero
+        const data = kept.data === undefined ? undefined : JSON.parse(JSON.stringify(kept.data));
+        expect(parsePool('k', item).entries).toMatchObject([{ ...kept, path, fence, expiresAt, data }]);
       }),
     );
   });
 
-  it('records of leases by any other writer can be read', () => {
-    const names = ['key', 'lease_version', 'lease_expiry', 'expires_at', 'fence', 'data', 'holder', 'released_at'];
+  it('records of keys by any other writer can be read, refused and reported', () => {
+    const names = ['key', 'lease_version', 'lease_expiry', 'used', 'fence', 'mark', 'freed_at', 'last_limit', 'h'];
     const numbers = ['0', '-1', '1.5', '9e12', '8640000000000001', '9.9E+125', '-9.9E+125'].map((N) => ({ N }));
+    const value = fc.oneof(attribute, fc.constantFrom(...numbers));
+    const parts = fc.constantFrom(...'ivhebtawsmpodxgzjkcq'.split(''));
+    const full = (entryOf('x', NOW, { m: { S: 'name' } }) as { M: object }).M;
+    const entry = fc.dictionary(parts, value).map((more) => ({ M: { ...full, ...more } }));
+    const margins = { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 };
+    const asked = { name: 'x', room: 1, limit: 2 };
     fc.assert(
-      fc.property(
-        fc.dictionary(fc.constantFrom(...names), fc.oneof(attribute, fc.constantFrom(...numbers))),
-        (item) => {
-          const record = parseLease(item);
-          expect(['held', 'expired', 'released', 'free']).toContain(leaseView('k', record, 1_767_225_600_123).state);
-          expect(leaseHeld(record, 1_767_225_600_123, 500).retryAfterMs).toBeGreaterThan(0);
-        },
-      ),
+      fc.property(fc.dictionary(fc.constantFrom(...names), fc.oneof(value, entry)), (item) => {
+        const record = parsePool('k', item);
+        expect(KEY_STATES).toContain(keyView(record, NOW).state);
+        expect(poolHeld(record, { asked, now: NOW, clockSkewMs: 500 }).retryAfterMs).toBeGreaterThan(0);
+        for (const row of findGrants(item, NOW, margins).rows) {
+          expect(row.ageSeconds).toBeGreaterThanOrEqual(0);
+          expect(JSON.parse(JSON.stringify(row))).toEqual(row);
+        }
+        boundGrants(item, NOW, margins);
+      }),
       { numRuns: rounds(1000, 80) },
     );
   });

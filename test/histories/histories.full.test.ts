@@ -17,7 +17,7 @@ const struck = ({ steps, ...plan }: Plan, faultRate: number): Plan => ({
 
 describe('histories under faults', () => {
   // Of one capability: the schedule works on several keys at once, and the order in which their requests arrive is not simulated.
-  it.each(['commits', 'queue', 'pools', 'expiry'])(
+  it.each(['commits', 'queue', 'permits', 'expiry'])(
     'histories of %s are the same again for the same seed, whatever was played before',
     async (capability) => {
       const seed = testSeed();

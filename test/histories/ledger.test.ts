@@ -45,12 +45,12 @@ it('the ledger of histories adds up what was played on each commit, and never gi
   expect(ledger[0]).toMatchObject({ seeds: [[1_000_000, 1_000_299]], broken: [failed] });
   ledger = entered(ledger, 'b', played(nextSeed(ledger), 10));
   expect(ledger[1]).toMatchObject({ commit: 'b', seeds: [[1_000_300, 1_000_309]] });
-  ledger = entered(ledger, 'b', played(nextSeed(ledger), 20, { only: ['pools'] }));
-  ledger = entered(ledger, 'b', played(nextSeed(ledger), 5, { only: ['pools'] }));
+  ledger = entered(ledger, 'b', played(nextSeed(ledger), 20, { only: ['permits'] }));
+  ledger = entered(ledger, 'b', played(nextSeed(ledger), 5, { only: ['permits'] }));
   expect(ledger).toHaveLength(3);
-  expect(ledger[2]).toMatchObject({ commit: 'b', only: ['pools'], histories: 25, permits: 50 });
+  expect(ledger[2]).toMatchObject({ commit: 'b', only: ['permits'], histories: 25, permits: 50 });
   expect(summary(ledger)).toContain(
-    'b: 25 histories of pools (2 with clocks beyond the bound), 1250 calls, 50 permits,',
+    'b: 25 histories of permits (2 with clocks beyond the bound), 1250 calls, 50 permits,',
   );
   expect(entered(ledger, 'b', played(2_000_000, 0))).toEqual(ledger);
   expect(summary(ledger)).toContain('seed 1000120: of old');

@@ -71,7 +71,8 @@ describe('a run of the schedule', () => {
     const denied = await newWorld();
     await withLines(denied, { keys: 20 });
     denied.clock.advance(1_801_000);
-    denied.steps.faults.SendTaskFailure = Array(20).fill('denied');
+    // Each run sends twice: it fails the overdue, and then looks at who is next.
+    denied.steps.faults.SendTaskFailure = Array(40).fill('denied');
     expect(await denied.repair()).toMatchObject({ keys: 20, granted: 0, unanswered: 20 });
   });
 

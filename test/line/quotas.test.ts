@@ -1,7 +1,7 @@
 import type { ScanCommandInput } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -15,7 +15,7 @@ const input = acquireInput();
 async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {}) {
   const world = await queueWorld({ quotas: { waitersPerKey, waitersPerNamespace } });
   worlds.push(world);
-  const enter = acquireOrParkLease(world.dependencies);
+  const enter = acquireOrParkPermit(world.dependencies);
   /** A task of a namespace. The key is as it is stored. */
   const park = (key: string, namespace: string | undefined) => {
     world.clock.advance(1);
@@ -107,13 +107,13 @@ describe('the quota of a namespace', () => {
     expect(requests.sent).toEqual(['GetItem']);
     // The first try to get the lease, and no more: what is full is asked every ten seconds.
     expect(await failure(wait('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull', context: quota });
-    expect(requests.sent).toEqual(['GetItem', 'PutItem']);
+    expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
     expect(await rows('team-a/1')).toHaveLength(4);
     expect(await rawItem('team-a/1')).toEqual(before);
     // A call that does not wait asks for nothing.
     requests.sent.length = 0;
     expect(await acquire({ key: 'team-a/3' }, call({ namespace: 'team-a' }))).toMatchObject({ repeated: false });
-    expect(requests.sent).toEqual(['PutItem']);
+    expect(requests.sent).toEqual(['UpdateItem']);
   });
 
   it('a task that parks in a full namespace fails with QueueFull, and an earlier ticket of the task receives no grant', async () => {

@@ -28,6 +28,8 @@ import { retriedTasks } from './tasks.ts';
 import { withdrawals } from './withdrawals.ts';
 import { leaseLine, permitLine } from './world.ts';
 
+const WORLDS = { lease: leaseLine, permit: permitLine };
+
 /** What the line promises in front of each kind of lock. */
 const TOPICS = [
   askingAgain,
@@ -59,13 +61,14 @@ const TOPICS = [
 ];
 
 /**
- * Runs the topics for one kind of lock. `npm test` plays each topic for one of the two kinds, which the seed chooses. A full run plays all, or, if it
+ * Runs the topics for one kind of lock. `npm test` plays each topic for one of the kinds, which the seed chooses. A full run plays all, or, if it
  * plays only a part of the rounds beside `npm test`, what that leaves out.
  */
-export async function testLine(kind: 'lease' | 'permit'): Promise<void> {
+export async function testLine(kind: keyof typeof WORLDS): Promise<void> {
   const random = seededRandom(testSeed());
+  const kinds = Object.keys(WORLDS);
   for (const cases of TOPICS) {
-    const isChosen = kind === (random() < 0.5 ? 'lease' : 'permit');
-    if (isFull ? !isPart || !isChosen : isChosen) await cases(kind === 'lease' ? leaseLine : permitLine);
+    const isChosen = kind === kinds[Math.floor(random() * kinds.length)];
+    if (isFull ? !isPart || !isChosen : isChosen) await cases(WORLDS[kind]);
   }
 }

@@ -1,19 +1,16 @@
 import { afterAll, beforeEach } from 'vitest';
-import { acquireLease } from '../../shared/leases/acquire.ts';
-import { handOff } from '../../shared/leases/hand-off.ts';
-import { readRecord } from '../../shared/leases/read-record.ts';
 import type { Parked } from '../../shared/line/calls.ts';
 import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { handOff as handOffPermits } from '../../shared/permits/hand-off.ts';
+import { handOff } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { type Overrides, queueWorld } from '../support/worlds/line.ts';
+import type { Overrides, queueWorld } from '../support/worlds/line.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // What stands in front of a lock is the same line for a lease and for the only permit of a pool. The suite in this
@@ -70,11 +67,6 @@ type Shared =
 interface World extends Pick<Lines, Shared> {
   dependencies: LeaseDependencies;
   timeline: Timeline;
-  /** The first try of an acquire among the writes of a kind, before the write of its row: none is disturbed. */
-  triesByPut: 'none'[];
-  triesByUpdate: 'none'[];
-  /** The writes of a repair before it notifies a task: the mark of a lease. */
-  repairsByUpdate: 'none'[];
   /** What a call asks for, besides a key. */
   terms: object;
   /** A key of its own each time. */
@@ -191,97 +183,57 @@ const keysOf = (lock: string) => {
   return () => `${lock} ${keys++}`;
 };
 
-export const leaseLine: LineWorld = async (overrides = {}) => {
-  const timeline = new Timeline();
-  const world = await queueWorld({ clock: timeline, ...overrides });
-  const { dependencies, rawItem, putRaw } = world;
-  resetting(world);
-  const steady: World['steady'] = (key, more = {}, chance = 0) => {
-    const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
-    return acquireLease(sure)(inputOfAcquire.parse({ key, ...STEADY, ...more }), call());
-  };
-  return {
-    ...world,
-    timeline,
-    terms: {},
-    triesByPut: ['none'],
-    triesByUpdate: [],
-    repairsByUpdate: ['none'],
-    newKey: keysOf('a lease'),
-    steady,
-    refusedAfter: refusal(timeline, steady),
-    grantOf: (task) => world.grantOf(task) as unknown as Grant,
-    breakGrant: ({ key, fence, wait }) => world.breakLease({ key, fence, wait }),
-    repair: (key) => world.repairKey(key),
-    lookAgain: async (message) => world.repairKey(message?.key ?? '', message?.fence),
-    handOffLater: async (key) => {
-      const record = await readRecord(dependencies, key, call());
-      return () => handOff(dependencies, { record, ending: 'broken' }, call());
-    },
-    see: async (key) => {
-      const lease = (await world.read({ key, waiters: true })) as never as { state: string } & Seen;
-      return seen(lease.state === 'held' ? lease : undefined, lease);
-    },
-    isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
-    removeMark: async (key) => {
-      const { waiters: _, next_ticket: __, ...unmarked } = (await rawItem(key)) ?? {};
-      return putRaw(unmarked);
-    },
-    countsOf: async (key) => counts(await rawItem(key), 'waiters'),
-    setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some, 'waiters') }),
-    callerRow: (key, name, more = {}) => world.callerRow(key, name, { ...times(timeline), ...more }),
-    repairAll: (as = call()) => world.repairWith(as),
-    deleteRecord: world.deleteRaw,
-    ...arrivals({ ...world, timeline } as never as World),
-  };
-};
+/** The terms of a call, and of the row of a call, that has a key alone. */
+const ONE = { terms: { limit: 1 }, row: { weight: { N: '1' }, limit: { N: '1' } } };
+const ALONE = { terms: {}, row: {} };
 
-const TERMS = { limit: 1 };
-const ONE = { weight: { N: '1' }, limit: { N: '1' } };
+const lineOf =
+  (lock: string, { terms, row }: { terms: object; row: Record<string, { N: string }> }): LineWorld =>
+  async (overrides = {}) => {
+    const timeline = new Timeline();
+    const world = await poolLineWorld({ clock: timeline, ...overrides });
+    const { dependencies, rawItem, putRaw, callerRow } = world;
+    resetting(world as unknown as Lines);
+    const acquire: World['acquire'] = (input, as) => world.acquire({ ...terms, ...input }, as);
+    const park: World['park'] = (input, task) => world.park({ ...terms, ...input }, task);
+    const steady: World['steady'] = (key, more = {}, chance = 0) => {
+      const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
+      return acquirePermit(sure)(inputOfAcquire.parse({ key, ...terms, ...STEADY, ...more }), call());
+    };
+    return {
+      ...world,
+      timeline,
+      terms,
+      newKey: keysOf(lock),
+      acquire,
+      steady,
+      refusedAfter: refusal(timeline, steady),
+      park,
+      grantOf: (task) => world.grantOf(task) as unknown as Grant,
+      breakGrant: ({ key, fence, wait }) => world.breakPermit({ key, fence, wait }),
+      repair: (key) => world.repairLine(key),
+      lookAgain: async (message) => world.repairKey(message?.key ?? ''),
+      handOffLater: async (key) => {
+        const record = await readPool(dependencies, key, call());
+        return () => handOff(dependencies, { record }, call());
+      },
+      see: async (key) => {
+        const view = await world.read(key, { waiters: true });
+        return seen(view.state === 'released' || view.state === 'free' ? undefined : (view as Current), view);
+      },
+      rows: world.rows,
+      isMarked: async (key) => (await rawItem(key))?.mark !== undefined,
+      countsOf: async (key) => counts(await rawItem(key), 'arrivals'),
+      setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some, 'arrivals') }),
+      callerRow: (key, name, more = {}) => callerRow(key, name, { ...row, ...times(timeline), ...more }),
+      repairAll: (as = call()) => world.repairWith(as),
+      deleteRecord: world.deleteRaw,
+      ...arrivals({ acquire, park, rows: world.rows, timeline }),
+    };
+  };
 
 /** With a limit of 1, unless a call asks for other terms. */
-export const permitLine: LineWorld = async (overrides = {}) => {
-  const timeline = new Timeline();
-  const world = await poolLineWorld({ clock: timeline, ...overrides });
-  const { dependencies, rawItem, putRaw, callerRow } = world;
-  resetting(world as unknown as Lines);
-  const acquire: World['acquire'] = (input, as) => world.acquire({ ...TERMS, ...input }, as);
-  const park: World['park'] = (input, task) => world.park({ ...TERMS, ...input }, task);
-  const steady: World['steady'] = (key, more = {}, chance = 0) => {
-    const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
-    return acquirePermit(sure)(inputOfAcquire.parse({ key, ...TERMS, ...STEADY, ...more }), call());
-  };
-  return {
-    ...world,
-    timeline,
-    terms: TERMS,
-    triesByPut: [],
-    triesByUpdate: ['none'],
-    repairsByUpdate: [],
-    newKey: keysOf('a permit'),
-    acquire,
-    steady,
-    refusedAfter: refusal(timeline, steady),
-    park,
-    grantOf: (task) => world.grantOf(task) as unknown as Grant,
-    breakGrant: ({ key, fence, wait }) => world.breakPermit({ key, fence, wait }),
-    repair: (key) => world.repairLine(key),
-    lookAgain: async (message) => world.repairKey(message?.key ?? ''),
-    handOffLater: async (key) => {
-      const record = await readPool(dependencies, key, call());
-      return () => handOffPermits(dependencies, { record }, call());
-    },
-    see: async (key) => {
-      const pool = await world.read(key, { waiters: true });
-      return seen(pool.holders[0], pool);
-    },
-    rows: world.rows,
-    isMarked: async (key) => (await rawItem(key))?.mark !== undefined,
-    countsOf: async (key) => counts(await rawItem(key), 'arrivals'),
-    setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some, 'arrivals') }),
-    callerRow: (key, name, more = {}) => callerRow(key, name, { ...ONE, ...times(timeline), ...more }),
-    repairAll: (as = call()) => world.repairWith(as),
-    deleteRecord: world.deleteRaw,
-    ...arrivals({ acquire, park, rows: world.rows, timeline }),
-  };
-};
+export const permitLine = lineOf('a permit', ONE);
+
+/** Without terms. */
+export const leaseLine = lineOf('a lease', ALONE);

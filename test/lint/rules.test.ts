@@ -199,7 +199,7 @@ it.each([
 
 it('The lint reads the titles of tests, and of the modules that tests share', () => {
   const files = ['test/leases/acquire.test.ts', 'test/line/hand-offs.ts', 'verification/packages/packages.test.ts'];
-  expect([...files, 'shared/line/wait.ts', 'docs/pools.md'].filter((file) => HAS_TITLES.test(file))).toEqual(files);
+  expect([...files, 'shared/line/wait.ts', 'docs/permits.md'].filter((file) => HAS_TITLES.test(file))).toEqual(files);
 });
 
 interface Entry {

@@ -136,19 +136,19 @@ describe('the operator that broke a lease', () => {
 
 describe('the operator that broke a permit', () => {
   it('the operator that broke a permit is named with the moment while the permit ends', async () => {
-    const grant = await acquire({ key: 'pool', limit: 2 });
-    await acquire({ key: 'pool', holder: 'other', limit: 2 });
+    const grant = await acquire({ key: 'several', limit: 2 });
+    await acquire({ key: 'several', holder: 'other', limit: 2 });
     clock.advance(5000);
-    await broken({ key: 'pool', fence: grant.fence, wait: true }, ann);
+    await broken({ key: 'several', fence: grant.fence, wait: true }, ann);
     const named = { brokenAt: now(), brokenBy: OPERATOR };
     const none = { brokenAt: null, brokenBy: null };
     const holders = [
       { holder: 'worker', ending: true, ...named },
       { holder: 'other', ending: false, ...none },
     ];
-    expect(await look({ key: 'pool' })).toMatchObject({ holders });
-    expect(await look({ prefix: 'pool', holder: 'worker' })).toMatchObject({ leases: [named] });
+    expect(await look({ key: 'several' })).toMatchObject({ holders });
+    expect(await look({ prefix: 'several', holder: 'worker' })).toMatchObject({ leases: [named] });
     await release(grant);
-    expect(await look({ key: 'pool' })).toMatchObject({ holders: [{ holder: 'other', ...none }] });
+    expect(await look({ key: 'several' })).toMatchObject({ holders: [{ holder: 'other', ...none }] });
   });
 });

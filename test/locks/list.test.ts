@@ -1,40 +1,272 @@
-import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { BatchWriteItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
 import { encodeCursor } from '../../shared/listings/cursor.ts';
 import { acquire as acquireKey } from '../../shared/locks/acquire.ts';
 import { acquireInput, readInput } from '../../shared/locks/inputs.ts';
 import type { KeyPage } from '../../shared/locks/listed-keys.ts';
-import { lookUp } from '../../shared/locks/read.ts';
+import { lookUp, type ReadInput } from '../../shared/locks/read.ts';
+import { release as giveBack } from '../../shared/locks/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
-import { failure } from '../support/worlds/leases.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
-// The cursors of GET /v1/leases (docs/api/keys.md).
+const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
 
-const { dependencies, steps } = await queueWorld();
-afterAll(() => steps.stop());
-const acquire = acquireKey(dependencies);
-const read = documented('readLeases', lookUp(dependencies));
-const list = async (query: object) => (await read(readInput().parse(query), call())) as KeyPage;
+describe('the list', async () => {
+  const world = await leaseWorld();
+  const { acquire, release, read, clock } = world;
+  const keys = (page: unknown) => (page as KeyPage).leases.map(({ key }) => key).sort();
 
-const longest = ['a', '"', '\u0001', 'é'].map((text) => text.repeat(1024 / Buffer.byteLength(text)));
-for (const [nth, key] of longest.entries())
-  await acquire(
-    acquireInput().parse({ key, holder: 'tester', ttlSeconds: 60 + nth, ...(nth % 2 && { limit: 2 }) }),
-    call(),
+  await acquire({ key: 'a/expired', holder: 'ann', ttlSeconds: 2 });
+  for (const holder of ['ann', 'cid']) await acquire({ key: 'c/shared', holder, limit: 5, ttlSeconds: 600 });
+  await release(await acquire({ key: 'c/free', limit: 5 }));
+  clock.advance(5000);
+  await acquire({ key: 'a/held', holder: 'ann' });
+  await acquire({ key: 'b/held', holder: 'bob' });
+  await release(await acquire({ key: 'b/released', holder: 'bob' }));
+  const second = Math.floor(clock.now() / 1000);
+  await world.putRaw({ key: { S: 'rust/held' }, lease_version: { S: 'v' }, lease_expiry: { N: String(second) } });
+  await world.putRaw({
+    key: { S: 'rust/expired' },
+    lease_version: { S: 'v' },
+    lease_expiry: { N: String(second - 1) },
+  });
+  await world.putRaw({ key: { S: 'foreign' }, note: { S: 'no lease at all' } });
+
+  it.each([
+    [{}, ['a/expired', 'a/held', 'b/held', 'b/released', 'c/free', 'c/shared', 'foreign', 'rust/expired', 'rust/held']],
+    [{ prefix: 'a/' }, ['a/expired', 'a/held']],
+    [{ holder: 'bob' }, ['b/held', 'b/released']],
+    [{ holder: 'cid' }, ['c/shared']],
+    [{ state: 'held' }, ['a/held', 'b/held', 'c/shared', 'rust/held']],
+    [{ state: 'expired' }, ['a/expired', 'rust/expired']],
+    [{ state: 'released' }, ['b/released']],
+    [{ state: 'free' }, ['c/free', 'foreign']],
+    [{ state: 'active' }, ['a/expired', 'a/held', 'b/held', 'c/shared', 'rust/expired', 'rust/held']],
+    [{ prefix: 'b', holder: 'bob', state: 'held' }, ['b/held']],
+    [{ prefix: 'nothing' }, []],
+  ] as const)('the list filters by %o', async (query, expected) => {
+    const page = await read(query);
+    expect(keys(page)).toEqual(expected);
+    expect(page).toMatchObject({ nextCursor: null });
+    for (const secret of SECRETS) expect(JSON.stringify(page)).not.toContain(secret);
+  });
+
+  it('the list pages through what matches, and reads no more rows than it may show if all match', async () => {
+    const scanned: number[] = [];
+    world.dynamodb.middlewareStack.add(
+      (next) => async (args) => {
+        const result = await next(args);
+        scanned.push((result.output as { ScannedCount: number }).ScannedCount);
+        return result;
+      },
+      { step: 'initialize', name: 'rows read' },
+    );
+    const pagesOf = async (query: object) => {
+      const pages: string[][] = [];
+      scanned.length = 0;
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const page = (await world.read({ ...query, limit: 1, ...(cursor && { cursor }) })) as KeyPage;
+        if (page.leases.length > 0) pages.push(keys(page));
+        expect(scanned.length).toBeLessThan(20);
+        cursor = page.nextCursor;
+      }
+      return { pages: pages.sort(), mostRead: Math.max(...scanned) };
+    };
+    const held = await pagesOf({ state: 'held' });
+    expect(held).toEqual({ pages: [['a/held'], ['b/held'], ['c/shared'], ['rust/held']], mostRead: 9 });
+    const one = await pagesOf({ prefix: 'b', holder: 'bob', state: 'held' });
+    expect(one).toEqual({ pages: [['b/held']], mostRead: 9 });
+    const all = await pagesOf({});
+    expect([all.pages.length, all.mostRead]).toEqual([9, 1]);
+    world.dynamodb.middlewareStack.remove('rows read');
+  });
+
+  it('the list shows the same state as the read of the one key, if no caller waits', async () => {
+    for (const { key, ...listed } of ((await read({})) as KeyPage).leases)
+      expect(await read({ key })).toMatchObject({ key, ...listed, holders: { length: listed.holders } });
+  });
+
+  it('the list pages through a table larger than one read, every key once', async () => {
+    const many = await leaseWorld();
+    const expected = Array.from({ length: 1203 }, (_, index) => `many/${index}`);
+    for (let from = 0; from < expected.length; from += 25) {
+      const puts = expected.slice(from, from + 25).map((key) => ({
+        PutRequest: { Item: { key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '1' } } },
+      }));
+      await many.dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [many.table]: puts } }));
+    }
+    for (const limit of [1000, 250]) {
+      const seen: string[] = [];
+      let cursor: string | null | undefined;
+      do {
+        const page = (await many.read({ limit, ...(cursor && { cursor }) })) as KeyPage;
+        expect(page.leases.length).toBeLessThanOrEqual(limit);
+        seen.push(...keys(page));
+        expect(seen.length).toBeLessThanOrEqual(expected.length);
+        cursor = page.nextCursor;
+      } while (cursor);
+      expect(seen.sort()).toEqual(expected.sort());
+    }
+    // Rows that do not match bound a page too: it is empty, and goes on.
+    const first = (await many.read({ holder: 'nobody' })) as KeyPage;
+    expect(first.leases).toEqual([]);
+    expect(first.nextCursor).not.toBeNull();
+    expect(await many.read({ holder: 'nobody', cursor: first.nextCursor ?? '' })).toEqual({
+      leases: [],
+      nextCursor: null,
+    });
+  });
+
+  it('the list survives rows with nonsense, and goes on from keys that are long to write', async () => {
+    const strange = await leaseWorld();
+    const keys = ['\u0001'.repeat(1024), 'beyond', '\u0002'.repeat(1024)];
+    for (const key of keys)
+      await strange.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '9000000000000' } });
+    const page = (await strange.read({})) as KeyPage;
+    const times = page.leases.map(({ state, expiresAt, ttlSeconds }) => [state, expiresAt, ttlSeconds]);
+    expect(times).toEqual(keys.map(() => ['held', null, null]));
+    const { code, context } = await failure(strange.acquire({ key: 'beyond' }));
+    expect([code, context.expiresAt, context.retryAfterMs]).toEqual(['LeaseHeld', null, 1000]);
+    const seen: string[] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const next = await strange.read(readInput().parse({ limit: 1, ...(cursor && { cursor }) }));
+      seen.push(...(next as KeyPage).leases.map(({ key }) => key));
+      expect(seen.length).toBeLessThanOrEqual(keys.length);
+      cursor = (next as KeyPage).nextCursor;
+    }
+    expect(seen.sort()).toEqual([...keys].sort());
+  });
+
+  it.each(['garbage', '', ' ', 'Zm9v=', Buffer.from('x'.repeat(2049)).toString('base64url')])(
+    'the list refuses the cursor %s',
+    async (cursor) => {
+      const { code, context } = await failure(read({ cursor }));
+      expect(code).toBe('InvalidRequest');
+      expect(context.issues).toEqual([
+        { path: 'cursor', message: 'is not a cursor of this listing: list again without a cursor' },
+      ]);
+    },
   );
+});
 
-const foreign = 'z'.repeat(2048);
-await dependencies.dynamodb.send(
-  new PutItemCommand({
-    TableName: dependencies.table,
-    Item: { key: { S: foreign }, lease_version: { S: 'da91f8eb' }, lease_expiry: { N: '9999999999' } },
-  }),
-);
-longest.push(foreign);
+describe('the list of keys', async () => {
+  const { dependencies, clock, steps } = await queueWorld();
+  afterAll(() => steps.stop());
+  const taken = documented('acquire', acquireKey(dependencies));
+  const released = documented('release', giveBack(dependencies));
+  const lookedUp = documented('readLeases', lookUp(dependencies));
 
-describe('the cursor of a list', () => {
+  const input = acquireInput();
+  const acquire = async (asked: object) => {
+    clock.advance(1);
+    const answer = await taken(input.parse({ holder: 'tester', ...asked }), call());
+    return answer as Extract<typeof answer, { leaseId: string }>;
+  };
+  const park = (asked: object) => acquire({ holder: 'waits', taskToken: steps.newTask().token, ...asked });
+  const list = async (query: ReadInput) => (await lookedUp(query, call())) as KeyPage;
+
+  /** The rows of all pages. */
+  async function rowsOf(query: ReadInput) {
+    const rows: KeyPage['leases'] = [];
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await list({ ...query, ...(cursor && { cursor }) });
+      rows.push(...page.leases);
+      cursor = page.nextCursor;
+    }
+    return rows;
+  }
+  const keysOf = async (query: ReadInput) => (await rowsOf(query)).map(({ key }) => key);
+
+  await acquire({ key: 'b alone', holder: 'x', ttlSeconds: 10 });
+  for (const holder of ['p', 'q']) await acquire({ key: 'a shared', holder, limit: 2, ttlSeconds: 60 });
+  await park({ key: 'a shared', limit: 2 });
+  await acquire({ key: 'c shared', holder: 'p', limit: 5, ttlSeconds: 5 });
+
+  it('the list of keys shows each key once with its holders, used of limit and the length of its line', async () => {
+    expect(await list({ sort: 'key' })).toMatchObject({
+      leases: [
+        { key: 'a shared', state: 'held', holder: 'p', used: 2, limit: 2, holders: 2, waiting: 1 },
+        { key: 'b alone', state: 'held', holder: 'x', used: 1, limit: null, holders: 1, waiting: 0 },
+        { key: 'c shared', state: 'held', holder: 'p', used: 1, limit: 5, holders: 1, waiting: 0 },
+      ],
+      nextCursor: null,
+    });
+    expect(await keysOf({ sort: 'expiry', limit: 1 })).toEqual(['c shared', 'b alone', 'a shared']);
+    expect(await keysOf({ sort: 'key', limit: 2 })).toEqual(['a shared', 'b alone', 'c shared']);
+    expect((await keysOf({ holder: 'p' })).toSorted()).toEqual(['a shared', 'c shared']);
+    clock.advance(5001);
+    expect(await keysOf({ state: 'expired' })).toEqual(['c shared']);
+  });
+
+  it('the list of keys can be sorted by who has held a key for the longest time, and by the longest line, page by page', async () => {
+    const prefix = 'sorted/';
+    const first = await acquire({ key: 'sorted/shared', holder: 'old', limit: 3, ttlSeconds: 600 });
+    await acquire({ key: 'sorted/alone', ttlSeconds: 600 });
+    await acquire({ key: 'sorted/shared', holder: 'ends first', limit: 3, ttlSeconds: 60 });
+    const gone = await acquire({ key: 'sorted/released' });
+    await released({ key: gone.key, leaseId: gone.leaseId }, call());
+    for (let count = 0; count < 2; count++) await park({ key: 'sorted/alone' });
+    await park({ key: 'sorted/shared', limit: 3, weight: 2 });
+    for (const limit of [1, 10]) {
+      expect(await keysOf({ prefix, sort: 'held', limit })).toEqual([
+        'sorted/shared',
+        'sorted/alone',
+        'sorted/released',
+      ]);
+      expect(await keysOf({ prefix, sort: 'waiting', limit })).toEqual([
+        'sorted/alone',
+        'sorted/shared',
+        'sorted/released',
+      ]);
+    }
+    const [oldest] = await rowsOf({ prefix, sort: 'held' });
+    expect(oldest).toMatchObject({ holder: 'old', acquiredAt: first.acquiredAt, holders: 2 });
+    const [, , endsFirst] = await rowsOf({ prefix, sort: 'key' });
+    expect(endsFirst).toMatchObject({ holder: 'ends first' });
+  });
+
+  it('the list of keys can be limited to the keys that have a holder, expired or not, or a line', async () => {
+    const prefix = 'active/';
+    await acquire({ key: 'active/held' });
+    await acquire({ key: 'active/expired', ttlSeconds: 2 });
+    await acquire({ key: 'active/expired permit', limit: 2, ttlSeconds: 2 });
+    for (const terms of [{}, { limit: 2 }]) {
+      const grant = await acquire({ key: `active/released ${JSON.stringify(terms)}`, ...terms });
+      await released({ key: grant.key, leaseId: grant.leaseId }, call());
+    }
+    clock.advance(10_000);
+    expect((await keysOf({ prefix })).toSorted()).toHaveLength(5);
+    const active = ['active/expired', 'active/expired permit', 'active/held'];
+    expect(await keysOf({ prefix, state: 'active', sort: 'key' })).toEqual(active);
+    expect((await keysOf({ prefix, state: 'active', limit: 1 })).toSorted()).toEqual(active);
+  });
+});
+
+describe('the cursor of a list', async () => {
+  const { dependencies, steps } = await queueWorld();
+  afterAll(() => steps.stop());
+  const acquire = acquireKey(dependencies);
+  const read = documented('readLeases', lookUp(dependencies));
+  const list = async (query: object) => (await read(readInput().parse(query), call())) as KeyPage;
+
+  const longest = ['a', '"', '\u0001', 'é'].map((text) => text.repeat(1024 / Buffer.byteLength(text)));
+  for (const [nth, key] of longest.entries())
+    await acquire(
+      acquireInput().parse({ key, holder: 'tester', ttlSeconds: 60 + nth, ...(nth % 2 && { limit: 2 }) }),
+      call(),
+    );
+
+  const foreign = 'z'.repeat(2048);
+  await dependencies.dynamodb.send(
+    new PutItemCommand({
+      TableName: dependencies.table,
+      Item: { key: { S: foreign }, lease_version: { S: 'da91f8eb' }, lease_expiry: { N: '9999999999' } },
+    }),
+  );
+  longest.push(foreign);
+
   it.each(['key', 'expiry'])(
     'a cursor continues a list that is sorted by %s behind each key of the longest size',
     async (sort) => {

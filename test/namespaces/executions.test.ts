@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ANY_EXECUTION, isDescribed } from '../../shared/line/executions/allowed.ts';
 import { repairLines } from '../../shared/locks/repair.ts';
+import { requestName } from '../../shared/permits/identity.ts';
 import { call } from '../support/emulators/aws.ts';
 import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
@@ -175,6 +176,7 @@ it('the task of one alias is another caller than that of another, also with its 
   const { handlers, rawItem } = await leaseWorld();
   const asked = { key: 'k', holder: 'h', requestId: 'r' };
   expect((await throughTask(handlers.acquire, asked, asTeam)).outcome).toBe('ok');
-  expect((await rawItem('team-a/k'))?.principal).toEqual({ S: 'alias:team-a' });
+  const name = requestName({ holder: 'h', requestId: 'r', principal: 'alias:team-a' });
+  expect((await rawItem('team-a/k'))?.h?.M?.m).toEqual({ S: name });
   expect((await throughTask(handlers.acquire, { ...asked, key: 'team-a/k' }, context)).outcome).toBe('LeaseHeld');
 });

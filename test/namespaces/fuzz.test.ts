@@ -3,7 +3,7 @@ import type { LambdaHandler } from '../../local/lambda.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { type Answer, httpEvent, throughHttp } from '../support/stack/adapters.ts';
 import { rounds } from '../support/time/rounds.ts';
-import { lease } from '../support/worlds/expiry.ts';
+import { entryOf, lease } from '../support/worlds/expiry.ts';
 import { namespaceWorld } from '../support/worlds/namespaces.ts';
 
 const world = await namespaceWorld();
@@ -98,7 +98,7 @@ async function stored(): Promise<string[]> {
 it(`no path, key or cursor reads or writes outside of its namespace (seed ${seed})`, async () => {
   const far = world.clock.now() + 3_600_000_000;
   for (const key of ['team-b/secret-1', 'secret-2', 'team-ab/secret-3', 'team-a'])
-    await world.expiry.putLease(lease(key, far, { holder: { S: SECRET } }));
+    await world.expiry.putLease(lease(key, far, { h: entryOf(SECRET, far, { m: { S: 'secret-request' } }) }));
   const whole = world.of();
   await whole.post('nameservice/publish', { op: 'publishCommit', alias: 'team-b/x', address: SECRET, t: 1 });
   await whole.post('commits', { path: 'team-b/p', ifNoneMatch: '*', body: 'x', metadata: { m: SECRET } });
@@ -147,5 +147,7 @@ it(`no path, key or cursor reads or writes outside of its namespace (seed ${seed
   expect(written.filter((name) => !name.startsWith(`${OWN}/`) && !allowed.has(name))).toEqual([]);
   expect(Math.min(seen.ok, seen.refused, written.length)).toBeGreaterThan(20);
   for (const key of ['team-b/secret-1', 'secret-2', 'team-ab/secret-3', 'team-a'])
-    expect(await world.leases.rawItem(key), key).toMatchObject({ holder: { S: SECRET }, lease_id: { S: 'secret-id' } });
+    expect(await world.leases.rawItem(key), key).toMatchObject({
+      h: { M: { h: { S: SECRET }, i: { S: 'secret-id' } } },
+    });
 }, 3_600_000);

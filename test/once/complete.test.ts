@@ -150,7 +150,7 @@ describe('heartbeat, release and break by a lease id of once', () => {
     let keptUntil = 0;
     const isSafe = async (what: string) => {
       const row = await rawRow('ttl');
-      const expiresAt = Number(row?.expires_at?.N ?? 0);
+      const expiresAt = Number(row?.h?.M?.e?.N);
       const least = Math.max(keptUntil, expiresAt) / 1000 + fenceRetentionSeconds;
       expect(Number(row?.lease_expiry?.N), what).toBeGreaterThanOrEqual(Math.floor(least));
     };

@@ -13,7 +13,7 @@ it('the end of an execution frees its slot, and the next caller learns that the 
   const before = Number((await rawRow('aborted'))?.lease_expiry?.N);
   expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   expect(Number((await rawRow('aborted'))?.lease_expiry?.N)).toBeGreaterThanOrEqual(before);
-  expect(await complete({ key: 'aborted', leaseId })).toMatchObject({ completed: false, reason: 'released' });
+  expect(await complete({ key: 'aborted', leaseId })).toMatchObject({ completed: false, reason: 'unknown' });
   clock.advance(1);
   expect(await begin({ key: 'aborted', slot: '1' })).toMatchObject({
     ...{ outcome: 'run', previous: { ended: 'executionEnded' } },

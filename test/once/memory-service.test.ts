@@ -35,7 +35,7 @@ interface Step {
 class Side {
   readonly #key: string;
   readonly #call: (operation: Operation) => Call;
-  readonly #grants: { leaseId: string; fence: number }[] = [];
+  readonly #grants: { leaseId: string; fence: number; request?: string }[] = [];
 
   constructor(key: string, call: (operation: Operation) => Call) {
     this.#key = key;
@@ -45,12 +45,17 @@ class Side {
   /** @returns what a caller sees, with the numbers of the grants in place of the fences */
   async play({ operation, of = 0, input }: Step): Promise<Answer> {
     if (operation === 'advance') return {};
-    const grant = this.#grants[of % Math.max(1, this.#grants.length)] ?? { leaseId: 'o.none', fence: 1 };
+    const at = of % Math.max(1, this.#grants.length);
+    const grant = this.#grants[at] ?? { leaseId: 'o.none', fence: 1 };
+    // The record of the service knows a request by its name, and says of an earlier grant of the request how the last one ended.
+    const isEarlier = this.#grants.some(({ request }, nth) => nth > at && request && request === grant.request);
+    if (isEarlier && ['complete', 'release', 'heartbeat'].includes(operation)) return {};
     const named = { forget: { fence: grant.fence }, begin: {}, readOnce: {} };
     const own = operation in named ? named[operation as keyof typeof named] : { leaseId: grant.leaseId };
     try {
       const answer = (await this.#call(operation)({ key: this.#key, ...own, ...input })) as Answer;
-      if (answer.outcome === 'run' && !answer.repeated) this.#grants.push(answer as never);
+      const request = input?.requestId && `${input.requestId} of ${answer.holder}`;
+      if (answer.outcome === 'run' && !answer.repeated) this.#grants.push({ ...answer, request } as never);
       return this.#seen(answer);
     } catch (error) {
       const { code, context, ...fields } = error as { code?: string; context?: Answer };

@@ -33,11 +33,11 @@ export interface WorldFacts {
   /** The furthest that any two of them stood apart. */
   spreadMs: number;
   protocol: 'dynamo' | 'native';
+  /** Whether a client of the Rust crate uses the keys of `leases`, `queue` and `permits`. */
   foreignLeases: boolean;
   foreignCommits: boolean;
   /** Whether writers of the Rust crate send an unanswered PUT again, as they do unless told otherwise: the known risk. */
   foreignRetries: boolean;
-  foreignQueue: boolean;
   /** Whether expired records are cleaned up, with jumps of time that let them expire. */
   sweeps: boolean;
 }

@@ -51,7 +51,7 @@ export const CERTAIN_AFTER_MS = 62_000 + CLOCK_SKEW_MS;
 
 /**
  * The errors that the last caller must not receive, as its last answer about a key. If a holder whose execution has ended has a bound grant, this
- * caller asks about the execution, and receives the key.
+ * caller asks about the execution, and receives the key when its grace is over.
  */
 export const stuck = (entries: readonly Entry[], promise: string): Violation[] =>
   entries

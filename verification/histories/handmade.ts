@@ -11,7 +11,6 @@ export const facts: WorldFacts = {
   foreignLeases: false,
   foreignCommits: false,
   foreignRetries: false,
-  foreignQueue: false,
   sweeps: false,
 };
 

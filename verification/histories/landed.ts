@@ -1,19 +1,24 @@
 import type { Item } from '../../shared/aws/dynamodb.ts';
-import { isPool } from '../../shared/line/kind.ts';
 import { EXECUTION_ROW } from '../../shared/line/waiters.ts';
-import { requestName } from '../../shared/permits/identity.ts';
+import { leaseIdOf, requestName } from '../../shared/permits/identity.ts';
 import { type PoolEntry, type PoolRecord, parsePool } from '../../shared/permits/record.ts';
 
 /** What a request did in the tables of leases and waiters, and the moments in which it was sent and arrived there. */
 export type Landed = { sent: number; moment: number; ms: number; key: string } & What;
 
-/** A pool's record after a write. */
-export type PoolState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & {
+/** The record of a key after a write. */
+export type LockState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & {
   isMarked: boolean;
+  /** Whether it is the record of a third-party client. */
+  isForeign: boolean;
+  /** Until when third-party clients take the key for held, in epoch milliseconds. Undefined if each of them may take it at once. */
+  guardedUntil: number | undefined;
 };
 
-/** No pool. */
-export const NO_POOL: PoolState = { used: 0, entries: [], ring: [], isMarked: false };
+/** No record. */
+export const NO_LOCK: LockState = {
+  ...{ used: 0, entries: [], ring: [], isMarked: false, isForeign: false, guardedUntil: undefined },
+};
 
 type What =
   | { what: 'row'; ticket: string; deadline: number; request: string }
@@ -21,14 +26,21 @@ type What =
   | { what: 'flag' | 'deletion' | 'mark'; ticket: string }
   /** A look at the line, from the oldest on. */
   | { what: 'query' }
-  /** A caller makes the grant that it received in line a whole lease. */
+  /** A caller makes the grant that it received in line a whole one. */
   | { what: 'claim' }
-  /** A grant; without a ticket a plain one. Of a lease, with its lease id. */
-  | { what: 'grant'; ticket: string | undefined; request: string; fence: number; leaseId?: string | undefined }
-  /** The end of the lease. */
+  /** A grant; without a ticket a plain one. `isWindow`: it lasts for the window, until its caller claims it. */
+  | {
+      what: 'grant';
+      ticket: string | undefined;
+      request: string;
+      fence: number;
+      leaseId?: string | undefined;
+      isWindow?: boolean;
+    }
+  /** The end of an exclusive grant. */
   | { what: 'end' }
-  /** The record has become a pool, has changed as a pool, or is a pool no more. */
-  | { what: 'pool'; state: PoolState };
+  /** The record as it is now. A release that finds nobody in line is answered without the record. */
+  | { what: 'lock'; state: LockState | 'released' };
 
 /** A command as the SDK is given it, as far as it matters here. */
 interface Input {
@@ -37,6 +49,7 @@ interface Input {
   Item?: Item;
   Key?: Item;
   UpdateExpression?: string;
+  ExpressionAttributeNames?: Record<string, string>;
   ExpressionAttributeValues?: Item;
   ExclusiveStartKey?: unknown;
   FilterExpression?: string;
@@ -44,17 +57,25 @@ interface Input {
   ScanIndexForward?: boolean;
 }
 
-/** What a command that succeeded has done to the line of a key. @returns undefined for all that concerns no line */
-export function effectOf(command: string, input: Input): ({ key: string } & What) | undefined {
+/**
+ * What a command that succeeded has done to a key: to its line, and to its record. A write grants any number of permits: in their order, and then the
+ * record.
+ * @param answer of the command
+ */
+export function effectsOf(
+  command: string,
+  input: Input,
+  answer: () => { Attributes?: Item },
+): ({ key: string } & What)[] {
   const { TableName: table = '', Item: item, Key: name, ExpressionAttributeValues: values = {} } = input;
   const key = item?.key?.S ?? name?.key?.S ?? values[':key']?.S;
-  if (key === undefined) return undefined;
-  const what = table.includes('-waiters-')
-    ? onWaiters(command, input, values)
-    : table.includes('-leases-')
-      ? onLeases(command, input, values)
-      : undefined;
-  return what && { key, ...what };
+  if (key === undefined) return [];
+  const onTable = () => {
+    if (table.includes('-leases-')) return onRecords(key, { command, input }, answer);
+    const what = table.includes('-waiters-') ? onWaiters(command, input, values) : undefined;
+    return what ? [what] : [];
+  };
+  return onTable().map((what) => ({ key, ...what }));
 }
 
 function onWaiters(command: string, input: Input, values: Item): What | undefined {
@@ -67,7 +88,7 @@ function onWaiters(command: string, input: Input, values: Item): What | undefine
         what: 'row',
         ticket: item?.ticket?.S ?? '',
         deadline: Number(item?.deadline?.N),
-        request: item?.weight === undefined ? requestOf(item?.request_id?.S, item?.holder?.S) : nameOf(item),
+        request: nameOf(item),
       };
     case 'DeleteItem':
       return { what: 'deletion', ticket };
@@ -84,61 +105,59 @@ function onWaiters(command: string, input: Input, values: Item): What | undefine
   }
 }
 
-/** In the record of a pool, requests have names. */
+/** The name of its request in the record. */
 const nameOf = (item: Item = {}): string =>
   requestName({ holder: item.holder?.S ?? '', requestId: item.request_id?.S ?? '', principal: item.principal?.S });
 
-/**
- * The same of a write after which the record is a pool, or is a pool no more. It grants any number of permits: in their order, and then the record.
- * @param answer of the write
- */
-export function effectsOnPool(
-  command: string,
-  input: Input,
+/** The record after an update. The first try of an exclusive request is answered with the record before, and sets and removes whole attributes. */
+function afterUpdate(input: Input, answer: () => { Attributes?: Item }): Item | undefined {
+  const { ReturnValues: returns, UpdateExpression: update = '', ExpressionAttributeNames: names = {} } = input;
+  if (returns === 'ALL_NEW') return answer().Attributes;
+  if (returns !== 'ALL_OLD') return undefined;
+  const [, set = '', remove = ''] = /^SET (.*?)(?: REMOVE (.*))?$/.exec(update) ?? [];
+  const after: Item = { ...input.Key, ...answer().Attributes };
+  for (const name of remove.split(', ')) delete after[names[name] ?? name];
+  for (const [name = '', value = ''] of set.split(', ').map((part) => part.split(' = '))) {
+    const assigned = input.ExpressionAttributeValues?.[value];
+    if (assigned) after[names[name] ?? name] = assigned;
+  }
+  return after;
+}
+
+function onRecords(
+  key: string,
+  { command, input }: { command: string; input: Input },
   answer: () => { Attributes?: Item },
-): ({ key: string } & What)[] {
-  const { TableName: table = '', Item: item, Key: name, ExpressionAttributeValues: values = {} } = input;
-  const key = item?.key?.S ?? name?.key?.S;
-  if (key === undefined || !table.includes('-leases-')) return [];
-  if (command === 'DeleteItem' || (command === 'PutItem' && item?.lease_version === undefined))
-    return [{ key, what: 'pool', state: NO_POOL }];
-  const after = command === 'UpdateItem' && input.ReturnValues === 'ALL_NEW' ? answer().Attributes : item;
-  if (!after || !isPool(after)) return [];
-  const { used, entries, ring, mark } = parsePool(key, after);
+): What[] {
+  const { Item: item, UpdateExpression: update = '', ExpressionAttributeValues: values = {} } = input;
+  if (command === 'DeleteItem') return [{ what: 'lock', state: NO_LOCK }];
+  if (command !== 'UpdateItem' && command !== 'PutItem') return [];
+  const [, removed = ''] = update.split(' REMOVE ');
+  const ends: What[] = removed.split(', ').includes('lease_version') ? [{ what: 'end' }] : [];
+  if (input.ReturnValues === 'NONE' && ends.length > 0) return [...ends, { what: 'lock', state: 'released' }];
+  const after = command === 'UpdateItem' ? afterUpdate(input, answer) : item;
+  if (!after) return [];
+  const record = parsePool(key, after);
   const ids = new Set(
     Object.entries(values).flatMap(([alias, { M }]) => (alias.startsWith(':g') && M?.i?.S ? [M.i.S] : [])),
   );
-  const isNew = ({ id }: PoolEntry) => item !== undefined || ids.has(id);
-  const grants = entries.filter(isNew).toSorted((a, b) => a.fence - b.fence);
-  const next = item?.next?.S ?? values[':next']?.S;
+  const grants = record.entries.filter(({ id }) => ids.has(id)).toSorted((a, b) => a.fence - b.fence);
+  const next = values[':next']?.S;
   return [
-    ...grants.map(({ ticket, name: request, fence }) => ({ key, what: 'grant' as const, ticket, request, fence })),
-    ...(next === undefined ? [] : [{ key, what: 'mark' as const, ticket: next }]),
-    { key, what: 'pool', state: { used, entries, ring, isMarked: mark !== undefined } },
+    ...grants.map(grantOf),
+    ...(next === undefined ? [] : [{ what: 'mark' as const, ticket: next }]),
+    ...(removed.split(', ').includes('#h.c') ? [{ what: 'claim' as const }] : []),
+    ...ends,
+    { what: 'lock', state: stateOf(record, after) },
   ];
 }
 
-function onLeases(
-  command: string,
-  { Item: item, UpdateExpression: update = '' }: Input,
-  values: Item,
-): What | undefined {
-  if (command === 'PutItem' && item?.lease_id !== undefined)
-    return { what: 'grant', ticket: undefined, ...grantOf((attribute) => item[attribute]) };
-  if (command !== 'UpdateItem') return undefined;
-  const ticket = values[':ticket']?.S;
-  if (values[':lease_id'] !== undefined)
-    return { what: 'grant', ticket, ...grantOf((attribute) => values[`:${attribute}`]) };
-  if (update.includes('REMOVE claim_ttl_ms')) return { what: 'claim' };
-  if (update.includes('REMOVE lease_version')) return { what: 'end' };
-  const isMark = update.includes('waiters = if_not_exists(waiters, :zero) + :one');
-  return isMark && ticket !== undefined ? { what: 'mark', ticket } : undefined;
-}
-
-const grantOf = (attribute: (name: string) => Item[string] | undefined) => ({
-  request: requestOf(attribute('request_id')?.S, attribute('holder')?.S),
-  fence: Number(attribute('fence')?.N),
-  leaseId: attribute('lease_id')?.S,
+const grantOf = (entry: PoolEntry): What => ({
+  ...{ what: 'grant', ticket: entry.ticket, request: entry.name, fence: entry.fence, leaseId: leaseIdOf(entry) },
+  isWindow: entry.claimTtlMs !== undefined,
 });
 
-const requestOf = (requestId = '', holder = '') => `${requestId} of ${holder}`;
+function stateOf({ used, entries, ring, mark, thirdParty }: PoolRecord, item: Item): LockState {
+  const guardedUntil = item.lease_version && Number(item.lease_expiry?.N) * 1000;
+  return { used, entries, ring, isMarked: mark !== undefined, isForeign: thirdParty !== undefined, guardedUntil };
+}

@@ -6,7 +6,7 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import { networkError, serviceError } from '../../test/support/faults/network.ts';
 import { type FaultSource, REQUEST_FAULTS, type RequestFault } from './faults.ts';
 import type { Entry } from './history.ts';
-import { effectOf, effectsOnPool } from './landed.ts';
+import { effectsOf } from './landed.ts';
 import { currentThread, type Thread } from './simulation.ts';
 
 /** What a thread that sends requests has with it. */
@@ -101,8 +101,7 @@ interface Arrived {
 /** Notes what a request did to the line of a key: the checker of its order needs to know more than answers tell. */
 function note({ simulation, locals }: Thread, { command, input, sent, answer, text }: Arrived): void {
   if ((answer.response as { statusCode?: number }).statusCode !== 200) return;
-  const effect = effectOf(command, input);
-  const effects = effect ? [effect] : effectsOnPool(command, input, () => JSON.parse(text));
+  const effects = effectsOf(command, input, () => JSON.parse(text));
   if (effects.length === 0) return;
   const { entry } = locals as Sender;
   entry.landed ??= [];

@@ -3,12 +3,11 @@ import { seededRandom } from '../../test/support/chance/seed.ts';
 import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
 import { commits } from './capabilities/commits.ts';
 import { expiry } from './capabilities/expiry.ts';
-import { kinds } from './capabilities/kinds.ts';
 import { leases } from './capabilities/leases.ts';
 import { nameservice } from './capabilities/nameservice.ts';
 import { once } from './capabilities/once.ts';
 import { patience } from './capabilities/patience.ts';
-import { pools } from './capabilities/pools.ts';
+import { permits } from './capabilities/permits.ts';
 import { queue } from './capabilities/queue.ts';
 import { redrives } from './capabilities/redrives.ts';
 import { AFTERWARDS, type Capability } from './capability.ts';
@@ -24,8 +23,7 @@ const CAPABILITIES: readonly Capability[] = [
   commits,
   nameservice,
   queue,
-  pools,
-  kinds,
+  permits,
   expiry,
   patience,
   once,
@@ -82,7 +80,6 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
     foreignLeases: withinBound && random() < 0.25,
     foreignCommits: withinBound && protocol === 'dynamo' && random() < 0.3,
     foreignRetries,
-    foreignQueue: false,
     sweeps: false,
   };
   // Few things at a time, so that they meet; all of them often enough.
@@ -95,11 +92,11 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
   const names = [...new Set([...picked, ...companions])];
   const acting = names.filter((name) => !CAPABILITIES.some((one) => one.name === name && one.among));
   facts.sweeps = names.includes(expiry.name);
-  if (names.includes(queue.name)) facts.foreignQueue = withinBound && random() < 0.2;
   const isForeign: Record<string, boolean> = {
     leases: facts.foreignLeases,
     commits: facts.foreignCommits,
-    queue: facts.foreignQueue,
+    queue: facts.foreignLeases,
+    permits: facts.foreignLeases,
   };
   const foreign = names.filter((name) => isForeign[name]).map((name) => `rust ${name}`);
   const others = CAPABILITIES.filter(({ name }) => names.includes(name)).flatMap(({ name, others = [] }) =>

@@ -1,13 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { HELP, play } from './engine/command.ts';
+import { HELP } from './engine/states.ts';
 
 /** What plays each model, by the options of the command line. @returns whether all of it holds */
 const MODELS: Record<string, (args: string[]) => Promise<boolean>> = {
   bound: async (args) => (await import('./bound/play.ts')).playBound(args),
-  keys: async (args) => play((await import('./keys/model.ts')).KEYS, args),
-  leases: async (args) => play((await import('./leases/model.ts')).LEASES, args),
-  permits: async (args) => play((await import('./permits/model.ts')).PERMITS, args),
+  locks: async (args) => (await import('./locks/model.ts')).playLocks(args),
   once: async (args) => (await import('./once/model.ts')).playOnce(args),
 };
 

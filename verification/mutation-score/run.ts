@@ -38,34 +38,27 @@ const LINES_AT_ONCE = 1300;
 /** That a mutant meets: those that come next would seldom catch it, and `--open` tries them all. */
 const MOST_TESTS = 60;
 
+const NO_RACES = '!(races|races-in-line|line-races|crowd|order|wakeup)*';
+
 /** The tests that may catch a mutant: those of its room, but for the races, which take their time and catch little more. */
 const TESTS = {
   aws: [
     'test/aws/*',
-    'test/leases/{acquire,faults,release}*',
+    'test/locks/{acquire,faults,release}*',
     'test/commits/{commit,faults}*',
     'test/nameservice/{faults,requests}*',
     'test/expiry/{clean,report}*',
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*', 'test/namespaces/{others,paths}*'],
   expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/items*'],
-  leases: ['test/leases/!(races|order|wakeup)*', 'test/namespaces/leases*'],
-  line: [
-    'test/leases/!(races|order|wakeup)*',
-    'test/line/*',
-    'test/namespaces/{executions,leases}*',
-    'test/permits/!(races|line-races|crowd)*',
-  ],
+  line: [`test/locks/${NO_RACES}`, 'test/line/*', 'test/namespaces/{executions,leases}*'],
   locks: [
-    'test/{leases,permits}/adapters*',
-    'test/leases/{environment,input,leave,line-adapters,messages}*',
+    'test/locks/{adapters,environment,executions,input,line-adapters,messages,namespaces,withdrawals}*',
     'test/namespaces/{executions,leases}*',
-    'test/permits/{executions,line,namespaces,withdraw}*',
-    'test/leases/{executions,leave,line,messages}*',
     'test/line/many-keys*',
   ],
   nameservice: ['test/nameservice/!(races)*', 'test/namespaces/others*'],
-  permits: ['test/permits/!(races|line-races|crowd)*', 'test/leases/{adapters,line-adapters}*'],
+  permits: [`test/locks/${NO_RACES}`, 'test/namespaces/leases*'],
 };
 type Room = keyof typeof TESTS;
 

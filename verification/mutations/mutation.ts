@@ -8,17 +8,7 @@ export interface Mutation {
   /** In the words of the checker. */
   promise: string;
   /** The capability whose histories show it. */
-  only:
-    | 'leases'
-    | 'commits'
-    | 'nameservice'
-    | 'queue'
-    | 'pools'
-    | 'kinds'
-    | 'expiry'
-    | 'patience'
-    | 'once'
-    | 'redrives';
+  only: 'leases' | 'permits' | 'commits' | 'nameservice' | 'queue' | 'expiry' | 'patience' | 'once' | 'redrives';
 }
 
 export interface Change {

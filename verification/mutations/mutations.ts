@@ -9,67 +9,64 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the take-over of a lease ignores the clock skew',
     promise: 'at most one holder at a time',
-    changes: [change('const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt;')],
-    only: 'leases',
-  },
-  {
-    name: 'a lease is taken over a second before its end',
-    promise: 'at most one holder at a time',
-    changes: [change('const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt + 1000;')],
+    changes: [change('const cut = now - dependencies.clockSkewMs;', 'const cut = now;', 'shared/permits/grants.ts')],
     only: 'leases',
   },
   {
     name: 'anybody may release a lease',
     promise: 'a lease answers as one lock with fences would',
-    changes: [change("'lease_id = :leaseId'", "'lease_id = :leaseId OR attribute_exists(lease_id)'")],
+    changes: [change("expression: '#h.i = :id',", "expression: '#h.i = :id OR attribute_exists(#h.i)',")],
     only: 'leases',
   },
   {
     name: 'a heartbeat shortens a lease',
     promise: 'a lease answers as one lock with fences would',
-    changes: [change("'expires_at < :expires'", "'expires_at < :expires OR expires_at >= :expires'")],
-    only: 'leases',
-  },
-  {
-    name: 'a heartbeat revives a lease that was given back',
-    promise: 'a lease answers as one lock with fences would',
-    changes: [change('all(hasLeaseId(input.leaseId), isHeld, hasNoEndMark, condition)', 'hasLeaseId(input.leaseId)')],
+    changes: [change("'#h.e < :expires'", "'#h.e < :expires OR #h.e >= :expires'")],
     only: 'leases',
   },
   {
     name: 'a release forgets the fence',
     promise: 'a lease answers as one lock with fences would',
-    changes: [
-      change(
-        'REMOVE lease_version, expires_at, execution',
-        'REMOVE lease_version, expires_at, fence, execution',
-        'shared/leases/end.ts',
-      ),
-    ],
+    changes: [change("...['lease_version', 'execution',", "...['lease_version', 'fence', 'execution',")],
     only: 'leases',
   },
   {
     name: 'a caller is locked out by his own request',
     promise: 'a lease answers as one lock with fences would',
     changes: [
-      change(
-        'record.requestId === requestId && record.holder === holder && record.principal',
-        'record.holder === undefined && record.principal',
-        'shared/line/acquisition.ts',
-      ),
+      change('} else if (own && own.expiresAt > triedAt) return', '} else if (own && own.expiresAt < 0) return'),
     ],
     only: 'leases',
   },
   {
     name: 'an operator breaks whatever lease there is',
     promise: 'a lease answers as one lock with fences would',
-    changes: [change("'fence = :fence'", "'fence = :fence OR fence > :fence'")],
+    changes: [
+      change('record.entries.find((one) => one.fence === fence)', 'record.entries.find((one) => one.fence >= fence)'),
+    ],
     only: 'leases',
   },
   {
     name: 'an expired lease is never taken over',
     promise: 'no key is stuck',
-    changes: [change('const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt - 86_400_000;')],
+    changes: [change("'used = :all AND #alone.e < :cut'", "'used = :all AND #alone.e < :cut AND #alone.e > :cut'")],
+    only: 'leases',
+  },
+  {
+    name: 'a heartbeat does not show third-party clients the new expiry',
+    promise: 'third-party clients take a held key for held',
+    changes: [change("[...extension.set, 'lease_expiry = :seconds + #h.u']", "[...extension.set, 'lease_expiry = :seconds']")],
+    only: 'leases',
+  },
+  {
+    name: 'the fence of an exclusive grant is one more than the last',
+    promise: 'the fence of an exclusive grant is not behind the clock',
+    changes: [
+      change(
+        'Math.max((line?.seen.fence ?? seen?.fence ?? 0) + 1, now);',
+        '(line?.seen.fence ?? seen?.fence ?? now - 1) + 1;',
+      ),
+    ],
     only: 'leases',
   },
   {
@@ -265,13 +262,13 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a lease that is handed on keeps the execution of the one before',
     promise: 'at most one holder at a time',
-    changes: [change("'data', 'execution', 'target',", "'data', 'target',")],
+    changes: [change("remove: [...stale, ...(execution === undefined ? ['execution'] : [])],", 'remove: [...stale],')],
     only: 'queue',
   },
   {
     name: 'a lease is handed on whatever became of it since it was read',
     promise: 'at most one holder at a time',
-    changes: [change('all(unchanged, isBelow(grant.fence))', 'isBelow(grant.fence)')],
+    changes: [change('all(hasRoomAsSeen(line.seen, room), ...still,', 'all(hasRoomAsSeen(line.seen, room),')],
     only: 'queue',
   },
   {
@@ -288,9 +285,14 @@ export const MUTATIONS: Mutation[] = [
     only: 'queue',
   },
   {
-    name: 'the schedule does not look at what expired',
+    name: 'nobody in line looks at what expired',
     promise: 'no key is stuck',
-    changes: [change('takeoverAt(record, clockSkewMs) <= clock.now()', 'takeoverAt(record, clockSkewMs) < 0')],
+    changes: [
+      change(
+        'record.entries.filter((entry) => entry.expiresAt < cut &&',
+        'record.entries.filter((entry) => entry.expiresAt < 0 &&',
+      ),
+    ],
     only: 'queue',
   },
   {
@@ -313,32 +315,18 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         `await putWaiter(dependencies, waiter, call);
-  const outcome = await enter(`,
-        'const outcome = await enter(',
-      ),
-      change(
-        `    throw error;
-  });
-  return { ...answerOf(waiter), parked:`,
-        `    throw error;
-  });
-  if (outcome === 'waits') await putWaiter(dependencies, waiter, call);
-  return { ...answerOf(waiter), parked:`,
+  const outcome = await enter(dependencies, { lock, waiter }, call);`,
+        `const outcome = await enter(dependencies, { lock, waiter }, call);
+  if (outcome === 'waits') await putWaiter(dependencies, waiter, call);`,
       ),
     ],
-    only: 'queue',
-  },
-  {
-    name: 'a lease stays with a task that has gone',
-    promise: 'no key is stuck',
-    changes: [change("if (outcome !== 'gone') {", 'if (outcome) {')],
     only: 'queue',
   },
   {
     name: 'a bound lease stays with a callback that was refused',
     promise: 'a task that was refused never holds',
     changes: [
-      change("if (outcome !== 'gone') {", "if (outcome !== 'gone' || from.bound === true) {"),
+      change('if (entry) undelivered.push(', 'if (entry && !entry.bound) undelivered.push('),
       change("if (delivery !== 'unanswered') await", "if (delivery === 'gone') await", 'shared/line/notify.ts'),
       change('if (mayWait && !isOverdue(waiter, dependencies.clock.now()))', 'if (mayWait)', 'shared/line/judge.ts'),
     ],
@@ -364,26 +352,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a quick release passes over the first in line',
     promise: 'nobody in line is overtaken',
-    changes: [
-      change(
-        `const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);
-  const isFull`,
-        `const [next, oldest = next] = firstOf(waiting, clock.now() + clockSkewMs);
-  const isFull`,
-      ),
-    ],
-    only: 'queue',
-  },
-  {
-    name: 'tasks go before callers',
-    promise: 'nobody in line is overtaken',
-    changes: [
-      change(
-        'if (waiting.every((waiter) => !isTask(waiter))) return',
-        `if (waiting.some(isTask)) return [waiting.find(isTask), waiting.find((one) => !isTask(one))];
-  if (waiting) return`,
-      ),
-    ],
+    changes: [change('const [waiter, ...behind] = waiting', 'const [first, waiter = first, ...behind] = waiting')],
     only: 'queue',
   },
   {
@@ -399,30 +368,23 @@ export const MUTATIONS: Mutation[] = [
     only: 'patience',
   },
   {
-    name: 'the weight in use is not in the condition of a permit',
-    promise: 'nobody is granted a permit past its limit',
-    changes: [change("{ ':room': integer(room) }", "{ ':room': integer(room + 1e9) }")],
-    only: 'pools',
-  },
-  {
     name: 'the weight in use is compared by <> limit, as in the sample of AWS',
     promise: 'nobody is granted a permit past its limit',
     changes: [
-      change("'#used <= :room', { ':room': integer(room) }", "'#used <> :room', { ':room': integer(room + 1) }"),
+      change(
+        "'used <= :room', values: { ':room': integer(room) }",
+        "'used <> :room', values: { ':room': integer(room + 1) }",
+      ),
     ],
-    only: 'pools',
+    only: 'permits',
   },
   {
     name: 'a result is stored whoever holds the run',
     promise: 'no worker stores a result after its run has ended',
     changes: [
       change(
-        `all(hasLeaseId(leaseId), isHeld);
-
-/** The last row`,
-        `all(any(hasLeaseId(leaseId), isHeld), isHeld);
-
-/** The last row`,
+        '...conditionFields(isOf(proof), {',
+        "...conditionFields({ ...isOf(proof), expression: 'attribute_exists(#h.i)' }, {",
       ),
     ],
     only: 'once',
@@ -430,22 +392,13 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the run of the next slot forgets which slot is done',
     promise: 'no caller begins a slot that is done, or an earlier slot',
-    changes: [change("'ended_execution', 'input_hash'],", "'ended_execution', 'input_hash', 'done_slot'],")],
+    changes: [change("['execution', 'input_hash'];", "['execution', 'input_hash', 'done_slot'];")],
     only: 'once',
   },
   {
     name: 'a result is stored after the run was released',
     promise: 'no worker stores a result after its run has ended',
-    changes: [
-      change(
-        `all(hasLeaseId(leaseId), isHeld);
-
-/** The last row`,
-        `hasLeaseId(leaseId);
-
-/** The last row`,
-      ),
-    ],
+    changes: [change('`${at}.i`, `${at}.v`],', '`${at}.v`],')],
     only: 'once',
   },
   {
@@ -453,8 +406,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'a slot has one result, and every caller is told that result',
     changes: [
       change(
-        'if (record?.done?.by === leaseId) return storedView',
-        "if (record?.done && record.done.by !== '') return storedView",
+        'if (record.done?.by === proof.id) return storedView',
+        "if (record.done && record.done.by !== '') return storedView",
       ),
     ],
     only: 'once',
@@ -476,10 +429,12 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no key is stuck',
     changes: [
       change(
-        `any(isFreeFor(grant), all(isExpired(cut), isNotEndingFor(grant)));
-  const keepUntil`,
-        `isFreeFor(grant);
-  const keepUntil`,
+        `isToBeHadAlone(cut),
+    isNotRemembered(name),
+    isNotDone`,
+        `isToBeHadAlone(0),
+    isNotRemembered(name),
+    isNotDone`,
       ),
     ],
     only: 'once',

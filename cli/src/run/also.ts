@@ -5,7 +5,7 @@ import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
 import type { Service } from '../service.ts';
 
-/** The most that the holders of a pool may weigh. */
+/** The most that shared holders of a key may weigh. */
 const MOST_PERMITS = 200;
 
 /** The keys of --also, each with its limit. @throws Failure that names the wrong value */

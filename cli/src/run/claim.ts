@@ -22,7 +22,7 @@ export const SLOT_OPTIONS: Options = {
 type Slot = SlotOptions & { keepSeconds: number | undefined };
 
 const MOST_SECONDS = 366 * 86_400;
-const POOL_OPTIONS = ['limit', 'weight', 'shared', 'exclusive', 'also'];
+const PERMIT_OPTIONS = ['limit', 'weight', 'shared', 'exclusive', 'also'];
 
 /** @returns undefined without `--once-per` and `--slot` @throws Failure that names the wrong option */
 export function slotOf(args: Arguments): Slot | undefined {
@@ -35,7 +35,7 @@ export function slotOf(args: Arguments): Slot | undefined {
     return undefined;
   }
   const name = slot === undefined ? '--once-per' : '--slot';
-  for (const option of POOL_OPTIONS)
+  for (const option of PERMIT_OPTIONS)
     if (args.is(option) || args.all(option).length > 0) throw misuse(`${name} and --${option} exclude each other`);
   return { ...(slot === undefined ? { per: `${seconds}s` } : { slot }), keepSeconds };
 }

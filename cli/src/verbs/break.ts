@@ -4,11 +4,12 @@ import { inShell, stopCommand } from '../../../shared/line/executions/stop-comma
 import type { Arguments } from '../arguments.ts';
 import { shown } from '../escape.ts';
 import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';
+import type { Key } from '../service.ts';
 import type { Call, Verb } from '../verb.ts';
 import { duration, EXECUTION_END, isOfBound, untilEnd, untilText } from './words.ts';
 
 type Schemas = components['schemas'];
-type Holding = Pick<Schemas['Lease'], 'state' | 'holder' | 'fence' | 'acquiredAt' | 'expiresAt' | 'execution'> & {
+type Holding = Pick<Schemas['KeySummary'], 'state' | 'holder' | 'fence' | 'acquiredAt' | 'expiresAt' | 'execution'> & {
   /** Absent in a run of once. */
   bound?: boolean;
 };
@@ -41,7 +42,7 @@ broken: the command prints who holds the lease, and the command that ends the le
     const wait = !args.is('now') && { wait: true };
     const kind = args.is('once') && { kind: 'once' as const };
     // A break at once removes the name of the execution from the record, so read it before.
-    const held = output.isJson ? undefined : [(await readOf(call)) ?? []].flat().find((one) => one.fence === fence);
+    const held = output.isJson ? undefined : holdersOf(await readOf(call)).find((one) => one.fence === fence);
     try {
       const answer = await connect().call('breakLease', { key: args.word(0), fence, ...wait, ...kind });
       if (output.isJson) output.json(answer);
@@ -84,30 +85,32 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
   const key = args.word(0);
   const actual = (await readOf(call)) ?? namedBy(error);
   if (actual && output.isJson) output.json({ key, actual });
-  const held = actual && [actual].flat().filter(({ state }) => state === 'held' || state === 'expired');
+  const held = actual && holdersOf(actual).filter(({ state }) => state === 'held' || state === 'expired');
   const lines = held?.slice(0, MAX_LISTED).flatMap((one) => holdingLines(one, args)) ?? [];
   if (held?.length === 0) lines.push(`no caller holds ${shown(key)}`);
   if (held && held.length > MAX_LISTED) lines.push(`${held.length - MAX_LISTED} more hold ${shown(key)}`);
   return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
 }
 
-/** The holders of the key, with every field. Undefined if the read fails. */
-async function readOf({ arguments: args, connect }: Call): Promise<Holding | Holding[] | undefined> {
+/** The key with its holders, or the run of a slot. Undefined if the read fails. */
+async function readOf({ arguments: args, connect }: Call): Promise<Holding | Key | undefined> {
   try {
     const service = connect({});
     const [key, limits] = [args.word(0), { timeoutMs: LOOK_MS }];
     if (args.is('once')) return await service.readOnce(key, limits);
-    const read = await service.readKey(key, {}, limits);
-    return read.kind === 'pool' ? read.holders : read;
+    return await service.readKey(key, {}, limits);
   } catch (reason) {
     if (!isHoldfastError(reason) && !(reason instanceof Failure)) throw reason;
     return undefined;
   }
 }
 
-/** The lease that the error names. */
+const holdersOf = (read: Holding | Key | undefined): Holding[] =>
+  read && 'holders' in read ? read.holders : read ? [read] : [];
+
+/** The holder that the error names. */
 const namedBy = (error: Error): Holding | undefined =>
-  isHoldfastError(error, 'Conflict') ? (error.actual as Schemas['Lease']) : undefined;
+  isHoldfastError(error, 'Conflict') ? (error.actual as Schemas['KeySummary']) : undefined;
 
 /** How to stop the execution of a bound grant, which does not expire. */
 function stopLines({ bound, execution, holder }: Partial<Holding> = {}): string[] {

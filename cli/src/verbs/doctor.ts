@@ -82,7 +82,6 @@ export const doctor: Verb = {
       );
       let mayCall = false;
       let mayList = false;
-      let mayRead = false;
       for (const operation of Object.keys(ROUTES) as Operation[]) {
         const told = calls.find((call) => call.operation === operation);
         const allowed = told?.allowed ?? (await probe(service, operation));
@@ -91,10 +90,8 @@ export const doctor: Verb = {
         permission(findings, operation, { allowed, route, permission: told?.permission ?? route });
         mayCall ||= allowed === true;
         mayList ||= operation === 'readInFlight' && allowed === true;
-        mayRead ||= operation === 'readLeases' && allowed === true;
       }
       if (mayList) await commits(findings, service);
-      if (mayRead) await pools(findings, service);
       if (!mayCall) findings.fail('permissions', 'every call is refused', EXIT.forbidden);
     } catch (error) {
       findings.fail(check, messageOf(error, known.endpoint), exitCodeOf(error));
@@ -147,21 +144,6 @@ async function commits(findings: Findings, service: Service): Promise<void> {
   } while (cursor);
   findings.say('commits', 'ok', 'commitProtocol=native, and no other client commits by a record');
 }
-
-/** The Rust crate takes the record of a pool for a held lease, even if the pool is empty. */
-async function pools(findings: Findings, service: Service): Promise<void> {
-  const page = await service.call('readLeases', { kind: 'pool', limit: 1 }, ONCE).catch((error) => {
-    // A deployment may have no route for leases.
-    if (isHoldfastError(error, 'Refused')) return undefined;
-    throw error;
-  });
-  const [pool] = (page as Listing | undefined)?.leases ?? [];
-  if (!pool) return;
-  const detail = `${pool.key} is a pool: do not share the keys of pools with the Rust crate dynamodb-lease, which takes even an empty pool for a held lease`;
-  findings.say('pools', 'note', detail);
-}
-
-type Listing = Extract<AnswerOf<'readLeases'>, { nextCursor: unknown }>;
 
 interface Permission {
   allowed: boolean | 'absent';

@@ -13,7 +13,6 @@ const KINDS: readonly Kind[] = [
   'abandonedLease',
   'releasedLease',
   'abandonedPermit',
-  'emptyPool',
   'holderEnded',
   'holderUnknown',
   'abandonedRun',

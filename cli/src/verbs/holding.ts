@@ -6,7 +6,7 @@ import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Options } from '../syntax.ts';
-import { untilEnd, untilText, usedText } from './words.ts';
+import { isShared, untilEnd, untilText, usedText } from './words.ts';
 
 /** The options of the verbs that acquire a lease. */
 export const ACQUIRE_OPTIONS: Options = {
@@ -21,7 +21,7 @@ export const ACQUIRE_OPTIONS: Options = {
   exclusive: { help: 'hold the key alone' },
 };
 
-/** The highest total weight of the holders of a pool. */
+/** The highest total weight of shared holders. */
 const MOST_PERMITS = 200;
 
 /** The options for the client. @throws Failure that names the wrong option */
@@ -57,30 +57,16 @@ export const heldExitCode = (args: Arguments): number | undefined =>
 /**
  * The line that a refused acquire prints, and its exit code.
  * @param how `held` is the exit code; `isOnce` for a key of `once`
- * @throws Failure if the key is used as the other kind; `error` if it is not LeaseHeld
+ * @throws `error` if it is not LeaseHeld
  */
 export async function refusal(
   service: Service,
   error: unknown,
   { held, isOnce = false }: { held: number; isOnce?: boolean },
 ): Promise<{ line: string; code: number }> {
-  if (isHoldfastError(error, 'WrongKind')) throw misuse(wrongKindText(error));
   if (!isHoldfastError(error, 'LeaseHeld')) throw error;
   return { line: await holdingLine(service, error, isOnce), code: held };
 }
-
-/** The kind of the key, its holders, and what to pass. */
-function wrongKindText({ kind, ...known }: ErrorFields['WrongKind']): string {
-  const { key, holder, expiresAt, used, holders = [] } = known;
-  const until = untilEnd(expiresAt);
-  if (kind === 'lease')
-    return `${key} is used as a lease, held by ${holder ?? 'another caller'}${until}: leave out ${PERMIT_FLAGS}, or use another key`;
-  const names = holders.length > 0 ? ` by ${holders.map((one) => one.holder).join(', ')}` : '';
-  const inUse = usedText({ ...known, used: used ?? 0 });
-  return `${key} is used as a pool, in use: ${inUse}${names}: pass --limit, --shared or --exclusive as its other callers do, or use another key`;
-}
-
-const PERMIT_FLAGS = '--limit, --weight, --shared, --exclusive and --also';
 
 /** Warns if the previous grant named another limit. */
 export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'key' | 'limitChanged'>): void {
@@ -89,21 +75,18 @@ export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'ke
   output.note(`the limit of ${key} was ${from}, and is now ${to}: all callers of a key should pass the same --limit`);
 }
 
-/** Says who holds a lease or permits, since when and until when, as far as the caller may read it. */
+/** Says who holds a key, since when and until when, as far as the caller may read it. */
 async function holdingLine(service: Service, known: ErrorFields['LeaseHeld'], isOnce: boolean): Promise<string> {
-  const { key, used } = known;
-  // LeaseHeld has all fields of a pool.
-  if (used !== undefined) {
-    const until = untilEnd(known.expiresAt);
-    return `${key} is held by ${known.holder ?? 'another caller'}${until}, in use: ${usedText({ ...known, used })}`;
-  }
+  const { key } = known;
+  if (isShared(known))
+    return `${key} is held by ${known.holder}${untilEnd(known.expiresAt)}, in use: ${usedText(known)}`;
   const limits = { timeoutMs: 2000 };
   const reading = isOnce ? service.readOnce(key, limits) : service.readKey(key, {}, limits);
   const read = await reading.catch((error: unknown) => {
     if (isHoldfastError(error)) return undefined;
     throw error;
   });
-  const lease = read && 'state' in read && read.state === 'held' ? read : undefined;
+  const lease = read?.state === 'held' ? read : undefined;
   const { holder, expiresAt } = lease ?? known;
   const since = lease?.acquiredAt ? ` since ${lease.acquiredAt}` : '';
   const isBound = lease && 'bound' in lease && lease.bound;

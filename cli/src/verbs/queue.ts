@@ -1,8 +1,9 @@
 import type { components } from '../../../client/src/contract.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { Output } from '../output.ts';
+import type { Key } from '../service.ts';
 import type { Verb } from '../verb.ts';
-import { agoText, endText, NO_RECORD, nameOf, stateText, untilText, usedText } from './words.ts';
+import { agoText, endText, holderText, isShared, NO_RECORD, nameOf, stateText, untilText, usedText } from './words.ts';
 
 type Schemas = components['schemas'];
 
@@ -20,21 +21,21 @@ export const queue: Verb = {
       output.json(read);
       return 0;
     }
-    if (read.kind === 'pool') pool(read, output);
-    else if (!read.hasRecord) output.fields({ key: read.key, state: NO_RECORD, waiting: read.waiting });
+    if (!read.hasRecord) output.fields({ key: read.key, state: NO_RECORD, waiting: read.waiting });
+    else if (isShared(read)) permits(read, output);
     else lease(read, output);
     waiters(read, output);
     return 0;
   },
 };
 
-function lease(read: Schemas['LeaseWithQueue'], output: Output): void {
-  const { kind, key, holder, fence, execution, data, waiting, previous } = read;
+function lease(read: Key, output: Output): void {
+  const { key, holder, fence, execution, data, waiting, previous } = read;
   const [state, ends] = [stateText(read), endText(read)];
   const since = sinceText(read.acquiredAt);
   const shared = data === null ? null : JSON.stringify(data);
   output.fields({
-    ...{ key, kind, state, holder: holder && nameOf(holder), fence, since, ends, execution, data: shared, waiting },
+    ...{ key, state, holder: holder && nameOf(holder), fence, since, ends, execution, data: shared, waiting },
     ...(read.brokenAt && { broken: brokenText(read) }),
     ...(previous && { previous: previousText(previous) }),
   });
@@ -43,7 +44,7 @@ function lease(read: Schemas['LeaseWithQueue'], output: Output): void {
 const sinceText = (at: string | null): string | null => at && `${at} (${agoText(at)} ago)`;
 
 /** When a lease was broken, and by whom if the record says so. */
-const brokenText = ({ brokenAt, brokenBy }: Pick<Schemas['Lease'], 'brokenAt' | 'brokenBy'>): string =>
+const brokenText = ({ brokenAt, brokenBy }: Pick<Key, 'brokenAt' | 'brokenBy'>): string =>
   `${sinceText(brokenAt)}${brokenBy ? ` by ${brokenBy}` : ''}`;
 
 const ENDED = { released: 'released', expired: 'expired', broken: 'broken', executionEnded: 'its execution ended' };
@@ -51,15 +52,14 @@ const ENDED = { released: 'released', expired: 'expired', broken: 'broken', exec
 const previousText = ({ holder, ended, at, by }: Schemas['PreviousHolder']): string =>
   `${nameOf(holder)}, ${ENDED[ended]} ${sinceText(at)}${by ? ` by ${by}` : ''}`;
 
-function pool(read: Schemas['Pool'], output: Output): void {
-  const { kind, key, limitBy, holders, waiting } = read;
-  output.fields({ key, kind, used: usedText(read), 'limit named by': limitBy, waiting });
-  if (holders.length === 0) return;
+function permits(read: Key, output: Output): void {
+  const { key, limitBy, holders, waiting } = read;
+  output.fields({ key, state: read.state, used: usedText(read), 'limit named by': limitBy, waiting });
   output.line('');
   output.table(
     ['HOLDER', 'STATE', 'FENCE', 'HELD', 'ENDS', 'MODE', 'WEIGHT'],
     holders.map((permit) => [
-      nameOf(permit.holder),
+      holderText(permit),
       stateText(permit),
       permit.fence,
       agoText(permit.acquiredAt),
@@ -70,10 +70,10 @@ function pool(read: Schemas['Pool'], output: Output): void {
   );
   const broken = holders.filter(({ brokenAt }) => brokenAt);
   if (broken.length > 0) output.line('');
-  for (const permit of broken) output.line(`${nameOf(permit.holder)}: broken ${brokenText(permit)}`);
+  for (const permit of broken) output.line(`${holderText(permit)}: broken ${brokenText(permit)}`);
 }
 
-function waiters({ waiters: rows = [] }: Pick<Schemas['Pool'], 'waiters'>, output: Output): void {
+function waiters({ waiters: rows = [] }: Pick<Key, 'waiters'>, output: Output): void {
   if (rows.length === 0) return;
   output.line('');
   output.table(

@@ -30,7 +30,7 @@ export const run: Verb = {
       value: 'KEY=LIMIT',
       help: 'hold a permit of this key too, such as the total of all tenants; may be repeated',
       multiple: true,
-      isPool: true,
+      takesLimit: true,
     },
     ...SLOT_OPTIONS,
     'fence-env': { value: 'NAME', help: 'an additional environment variable for the fence' },

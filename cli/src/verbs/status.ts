@@ -13,7 +13,6 @@ import { agoText, endText, nameOf, stateText, usedText } from './words.ts';
 type Row = components['schemas']['ListedKey'];
 
 const STATES = ['active', 'held', 'expired', 'released', 'free'] as const;
-const KINDS = ['lease', 'pool', 'once'] as const;
 const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
 type Sort = (typeof SORTS)[number];
 
@@ -21,14 +20,14 @@ type Sort = (typeof SORTS)[number];
 const MOST_LIMITED = 1000;
 
 export const status: Verb = {
-  summary: 'list the keys in use: leases and pools, who holds them, and who waits',
+  summary: 'list the keys in use, who holds them, and who waits',
   usage: '[PREFIX]',
   words: [0, 1],
   takesKey: true,
   options: {
     all: { help: 'all keys, released keys too' },
     state: { value: 'STATE', help: 'only keys in this state (active)', choices: STATES },
-    kind: { value: 'KIND', help: 'only keys of this kind; of once with the last slot, and who did it', choices: KINDS },
+    kind: { value: 'KIND', help: 'the keys of once, with the last slot, and who did it', choices: ['once'] },
     holder: { value: 'NAME', help: 'only keys of this holder' },
     sort: { value: 'BY', help: 'the order: by key, first to end, longest held, or longest line', choices: SORTS },
     limit: { value: 'N', help: 'only the first N keys' },
@@ -36,8 +35,8 @@ export const status: Verb = {
     interval: { value: 'SECONDS', help: 'how often to refresh (2)' },
   },
   notes: `A key is active if it has a holder, expired or not, or if a caller or a task waits for it.
-In the row of a pool, HOLDER to ENDS describe the permit that ends first, or with --sort held the oldest permit.
-holdfast queue KEY shows all permits.`,
+If several callers hold a key, HOLDER to ENDS describe the permit that ends first, or with --sort held the oldest.
+holdfast queue KEY shows all holders.`,
   example: 'holdfast status jobs/ --sort held --limit 20',
   async run(call) {
     const { arguments: args, output, connect } = call;
@@ -56,7 +55,7 @@ holdfast queue KEY shows all permits.`,
 };
 
 interface Listing {
-  filter: { prefix?: string; kind?: Row['kind']; state?: (typeof STATES)[number]; holder?: string };
+  filter: { prefix?: string; state?: (typeof STATES)[number]; holder?: string };
   /** Undefined for the order of the table. */
   sort: Sort | undefined;
   limit: number | undefined;
@@ -65,12 +64,12 @@ interface Listing {
 /** @throws Failure that names the wrong option */
 function listingOf(args: Arguments): Listing {
   const [prefix] = args.words;
-  const [kind, holder] = [args.text('kind') as Row['kind'] | undefined, args.text('holder')];
+  const holder = args.text('holder');
   const asked = args.text('state') as (typeof STATES)[number] | undefined;
   if (asked && args.is('all')) throw misuse('--all and --state exclude each other');
   const state = args.is('all') ? undefined : (asked ?? 'active');
   return {
-    filter: { ...(prefix && { prefix }), ...(kind && { kind }), ...(state && { state }), ...(holder && { holder }) },
+    filter: { ...(prefix && { prefix }), ...(state && { state }), ...(holder && { holder }) },
     sort: (args.text('sort') as Sort | undefined) ?? (args.is('json') && !args.is('watch') ? undefined : 'key'),
     limit: args.number('limit', { least: 1, most: MOST_LIMITED, whole: true }),
   };
@@ -92,7 +91,7 @@ async function read(service: Service, listing: Listing): Promise<Read> {
 
 /**
  * The service sorts the first few rows, which one page has. Each sorted page costs a read of the whole table, so `read` sorts all rows. Only the
- * service knows the oldest permit of a pool.
+ * service knows the oldest of several permits.
  * @param more how many rows beyond the limit
  */
 async function* rowsOf(service: Service, { filter, sort, limit }: Listing, more = 0): AsyncGenerator<Row> {
@@ -142,18 +141,17 @@ async function watch({ output, connect, settings }: Call, listing: Listing, paus
 /** A heartbeat is no change. */
 const fingerprint = (rows: Row[]): string =>
   JSON.stringify(
-    rows.map((row) => [row.key, row.kind, stateText(row), row.used, row.limit, row.holders, row.fence, row.waiting]),
+    rows.map((row) => [row.key, stateText(row), row.used, row.limit, row.holders, row.fence, row.waiting]),
   );
 
-const HEAD = ['KEY', 'KIND', 'STATE', 'USED', 'HOLDER', 'FENCE', 'HELD', 'ENDS', 'WAITING'];
+const HEAD = ['KEY', 'STATE', 'USED', 'HOLDER', 'FENCE', 'HELD', 'ENDS', 'WAITING'];
 
 const hasHolder = ({ state }: Row): boolean => state === 'held' || state === 'expired';
 
 const cells = (row: Row) => [
   row.key,
-  row.kind,
   stateText(row),
-  row.used === undefined ? null : usedText({ ...row, used: row.used }),
+  row.limit === null && row.holders <= 1 ? null : usedText(row),
   holderText(row),
   row.fence,
   hasHolder(row) ? agoText(row.acquiredAt) : null,
@@ -161,8 +159,8 @@ const cells = (row: Row) => [
   row.waiting || null,
 ];
 
-/** One holder of a pool stands for all. */
-function holderText({ holder, holders = 1 }: Row): string | null {
+/** One of several holders stands for all. */
+function holderText({ holder, holders }: Row): string | null {
   if (holder === null) return null;
   return holders > 1 ? `${nameOf(holder)} and ${holders - 1} more` : nameOf(holder);
 }

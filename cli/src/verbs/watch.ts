@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isHoldfastError } from '../../../client/src/errors.ts';
 import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
-import type { ReadKey } from '../service.ts';
+import type { Key } from '../service.ts';
 import type { Verb } from '../verb.ts';
-import { NO_RECORD, nameOf, stateText, untilEnd, usedText } from './words.ts';
+import { holderText, isShared, NO_RECORD, nameOf, stateText, untilEnd, usedText } from './words.ts';
 
 const UNTIL = ['held', 'free'] as const;
 
 export const watch: Verb = {
-  summary: 'print a line at each change of a lease or a pool',
+  summary: 'print a line at each change of a key',
   usage: 'KEY',
   words: [1, 1],
   takesKey: true,
@@ -34,8 +34,7 @@ export const watch: Verb = {
         const at = new Date().toISOString();
         if (now !== seen) output.isJson ? output.json({ at, ...read }) : output.line(`${at}  ${lineOf(read)}`);
         seen = now;
-        const isHeld = holdersOf(read).some(({ state }) => state === 'held');
-        if (until && isHeld === (until === 'held')) return 0;
+        if (until && (read.state === 'held') === (until === 'held')) return 0;
       } catch (error) {
         if (!isHoldfastError(error) || exitCodeOf(error) !== EXIT.noAnswer) throw error;
         if (!failed) output.note(messageOf(error, settings().endpoint));
@@ -46,32 +45,28 @@ export const watch: Verb = {
   },
 };
 
-const holdersOf = (read: ReadKey) => (read.kind === 'pool' ? read.holders : [read]);
-
-const fingerprint = (read: ReadKey): string => {
-  const holders = holdersOf(read).map((one) => [stateText(one), one.holder, one.fence]);
-  const record = read.kind === 'pool' ? usedText(read) : read.hasRecord;
-  return JSON.stringify([read.kind, read.waiting, record, holders]);
+const fingerprint = (read: Key): string => {
+  const shown = (isShared(read) ? read.holders : [read]).map((one) => [stateText(one), one.holder, one.fence]);
+  return JSON.stringify([read.hasRecord, read.waiting, usedText(read), shown]);
 };
 
-function lineOf(read: ReadKey): string {
-  const line = read.waiting > 0 ? `, ${read.waiting} in line` : '';
-  if (read.kind === 'pool') return `${read.key} is a pool, in use: ${usedText(read)}${byWhom(read.holders)}${line}`;
-  const { key, state, holder, fence, acquiredAt, expiresAt } = read;
+function lineOf(read: Key): string {
+  const { key, state, holder, fence, acquiredAt, expiresAt, waiting } = read;
+  const line = waiting > 0 ? `, ${waiting} in line` : '';
   if (!read.hasRecord) return `${key}: ${NO_RECORD}${line}`;
+  if (isShared(read)) return `${key} is ${state} by ${namesOf(read.holders)}, in use: ${usedText(read)}${line}`;
   const by = holder === null ? '' : ` by ${nameOf(holder)}`;
   const held = state === 'held' ? `, fence ${fence}, since ${acquiredAt},${untilEnd(expiresAt)}` : '';
-  return `${key} is ${stateText(read)}${state === 'free' ? '' : by}${held}${line}`;
+  return `${key} is ${stateText(read)}${by}${held}${line}`;
 }
 
 /** The holders whose names are printed. */
 const MOST_NAMED = 10;
 
-function byWhom(holders: { holder: string; state: string; ending: boolean }[]): string {
-  if (holders.length === 0) return '';
+function namesOf(holders: Key['holders']): string {
   const named = holders
     .slice(0, MOST_NAMED)
-    .map((one) => (stateText(one) === 'held' ? nameOf(one.holder) : `${nameOf(one.holder)} (${stateText(one)})`));
+    .map((one) => (stateText(one) === 'held' ? holderText(one) : `${holderText(one)} (${stateText(one)})`));
   const more = holders.length > MOST_NAMED ? ` and ${holders.length - MOST_NAMED} more` : '';
-  return ` by ${named.join(', ')}${more}`;
+  return `${named.join(', ')}${more}`;
 }

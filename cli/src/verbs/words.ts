@@ -49,14 +49,9 @@ interface Ending {
 export const untilText = (remainingMs: number | null): string | null =>
   remainingMs === null ? null : remainingMs > 0 ? `in ${duration(remainingMs)}` : `${duration(-remainingMs)} ago`;
 
-/** The weight of a permit that has the pool alone. */
-const EXCLUSIVE_WEIGHT = 1_000_000;
-
-/** How much of a pool is in use: `3 of 5`. */
-export const usedText = ({ used, limit }: { used: number; limit?: number | null | undefined }): string => {
-  if (used >= EXCLUSIVE_WEIGHT) return 'all';
-  return limit ? `${used} of ${limit}` : String(used);
-};
+/** How much of a limit is in use: `3 of 5`. */
+export const usedText = ({ used, limit }: { used: number; limit: number | null }): string =>
+  limit === null ? String(used) : `${used} of ${limit}`;
 
 /** The state of a key without a record. */
 export const NO_RECORD = 'no record (never used, or last used before the retention)';
@@ -67,6 +62,14 @@ const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
 /** The name of a holder for people: for an execution only the end of its ARN, `machine:run-42`. */
 export const nameOf = (holder: string): string => EXECUTION.exec(holder)?.[1] ?? holder;
 
+/** The name of a holder that the service lists. A third-party client has no name. */
+export const holderText = ({ holder }: { holder: string | null }): string =>
+  holder === null ? 'another client' : nameOf(holder);
+
 /** The state of a lease for people: a lease that an operator broke stays held until its holder has stopped. */
 export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>
   state === 'held' && ending ? 'ending' : state;
+
+/** Whether several callers may hold the key at once. An exclusive holder has the key alone. */
+export const isShared = ({ holders }: { holders: { mode: string }[] }): boolean =>
+  holders.some(({ mode }) => mode === 'shared');

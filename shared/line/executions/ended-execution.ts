@@ -1,4 +1,3 @@
-import type { Kind } from '../kind.ts';
 import { parkedAtOf } from '../waiters.ts';
 import type { Judge, Reported } from './judgement.ts';
 
@@ -15,11 +14,9 @@ export interface ExecutionEnded {
   kept: number;
 }
 
-/** An execution that has ended, and the key or pool that it leaves. */
+/** An execution that has ended, and the key that it leaves. */
 export interface EndedExecution extends Reported {
   key: string;
-  /** The kind of what the execution has probably asked for. */
-  kind: Kind;
   /** The names of the execution's tickets that were in the index. */
   tickets: string[];
   /** When the pass began, in epoch milliseconds. */

@@ -1,6 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { type Described, describeExecution, type End, endBy, SETTLED_MS } from './state.ts';
+import type { Described } from './described.ts';
+import { describeExecution, type End, endBy, SETTLED_MS } from './state.ts';
 
 // Decides whether a grant has ended with its execution (docs/protocols/executions.md#the-judgement): a lease, a permit or the run of a slot, with or without a
 // ttl. Every write that ends a grant requires the version that was read before the question, because a redriven execution may have received it since.

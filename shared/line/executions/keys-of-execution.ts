@@ -5,7 +5,6 @@ import type { Item } from '../../aws/dynamodb.ts';
 import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { Kind } from '../kind.ts';
 import { EXECUTION_ROW } from '../waiters.ts';
 
 const INDEX = 'by-execution';
@@ -16,37 +15,27 @@ interface Asked {
   failed(error: unknown): void;
 }
 
-/** A key at which an execution stands in line or may hold something. */
-interface FoundKey {
-  tickets: string[];
-  /** `pool` if the execution has asked for permits of the key. */
-  kind: Kind;
-}
-
-/** The keys of an execution. */
+/** The keys at which an execution stands in line or may hold something, with its tickets. */
 export async function keysOf(
   dependencies: LeaseDependencies,
   { execution, failed }: Asked,
   call: Call,
-): Promise<Map<string, FoundKey>> {
+): Promise<Map<string, string[]>> {
   const lookUp = (table: string): Promise<Item[]> =>
     ofExecution(dependencies, { table, execution }, call).catch((error) => {
       failed(error);
       return [];
     });
-  // Waiters, and the rows of the pools in which the execution may hold permits.
+  // Waiters, and the rows of the keys of which the execution may hold permits.
   const rows = await lookUp(dependencies.waitersTable);
   // A lease that was just granted to one of the tickets may not be in its index yet.
   const leases = await lookUp(dependencies.table);
   const keys = Map.groupBy([...rows, ...leases], ({ key }) => key?.S ?? '');
-  return new Map([...keys].map(([key, items]) => [key, foundIn(items)]));
+  return new Map([...keys].map(([key, items]) => [key, ticketsIn(items)]));
 }
 
-function foundIn(items: readonly Item[]): FoundKey {
-  const names = items.flatMap(({ ticket }) => ticket?.S ?? []);
-  const tickets = names.filter((name) => !name.startsWith(EXECUTION_ROW));
-  return { tickets, kind: tickets.length < names.length ? 'pool' : 'lease' };
-}
+const ticketsIn = (items: readonly Item[]): string[] =>
+  items.flatMap(({ ticket }) => ticket?.S ?? []).filter((name) => !name.startsWith(EXECUTION_ROW));
 
 interface Index {
   table: string;

@@ -7,8 +7,6 @@ import { askAgain } from './ask-again.ts';
 import type { Described, ExecutionState } from './described.ts';
 import { describeDurableExecution } from './durable-execution.ts';
 
-export type { Described, ExecutionState } from './described.ts';
-
 /** An execution in either state may go on: Step Functions itself continues one with PENDING_REDRIVE. */
 const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
 

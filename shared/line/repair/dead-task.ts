@@ -11,7 +11,7 @@ const ASKED_AFTER_MS = 60_000;
 
 /**
  * Takes a task out of the line that keeps those behind it out, if Step Functions accepts no message for the task any more
- * (docs/protocols/pools.md#repair). A heartbeat is the only message to a task that does not end the task. Step Functions then begins to count the
+ * (docs/protocols/tasks.md#dead-tasks). A heartbeat is the only message to a task that does not end the task. Step Functions then begins to count the
  * `HeartbeatSeconds` of its state again. Once Step Functions throttles, the run asks no more.
  * @param waiter the first in line, which does not fit
  * @returns whether its row is gone

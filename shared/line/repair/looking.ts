@@ -1,5 +1,4 @@
 import type { Questions } from '../executions/questions.ts';
-import type { Waiter } from '../waiters.ts';
 
 /** What a run of the repair has done so far (locks/repair.ts). */
 export interface Counts {
@@ -11,13 +10,13 @@ export interface Counts {
   unanswered: number;
 }
 
-/** One lock with a line, and what the run may still do for it. */
+/** One key with a line, and what the run may still do for it. */
 export interface Looking {
   key: string;
   repaired: Counts;
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
   questions: Questions;
-  /** Collects the waiters for the other kind of lock. */
-  strangers: Waiter[];
+  /** Whether a message asks for this look. If the key stays held, another message follows. */
+  isMessage: boolean;
 }

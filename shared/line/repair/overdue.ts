@@ -1,7 +1,6 @@
-import { integer, text } from '../../aws/attributes.ts';
+import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { type Kind, kindOf } from '../kind.ts';
 import type { Delivery } from '../message.ts';
 import {
   expiredRowLimit,
@@ -43,19 +42,14 @@ export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
   waiter.bound || waiter.deadline + MAX_PAST_DEADLINE_MS > now;
 
 interface Overdue {
-  /** The request of a grant that other rows of it must be notified of, also before their deadlines. */
-  shared?: string | undefined;
-  /** Ends an overdue task, or notifies a task of the shared grant. */
+  /** Ends an overdue task, or notifies it of the grant that its request has. */
   fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
-  /** Collects the first waiters for the other kind of lock. */
-  strangers: Waiter[];
 }
 
 interface Rows {
   key: string;
-  kind: Kind;
   isGranted(waiter: Waiter): boolean;
 }
 
@@ -66,11 +60,11 @@ interface Rows {
  */
 export async function isAnyWaiting(
   dependencies: LeaseDependencies,
-  { key, kind, isGranted }: Rows,
+  { key, isGranted }: Rows,
   call: Call,
 ): Promise<boolean> {
   const reachesLimit = expiredRowLimit(dependencies.clock.now());
-  for await (const waiter of readWaiters(dependencies, { key, kind, firstPage: 10 }, call)) {
+  for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
     const now = dependencies.clock.now();
     if (isWaiting(waiter, now) && !isOverdue(waiter, now) && !isGranted(waiter)) return true;
     if (reachesLimit(waiter)) return true;
@@ -86,20 +80,14 @@ export async function isAnyWaiting(
  */
 export async function failAllOverdue(
   dependencies: LeaseDependencies,
-  { key, kind, isGranted, shared, fail, spareMs, strangers }: Rows & Overdue,
+  { key, isGranted, fail, spareMs }: Rows & Overdue,
   call: Call,
 ): Promise<number> {
   const { clock } = dependencies;
   const overdue = {
     key,
-    FilterExpression:
-      `deadline <= :now${shared === undefined ? '' : ' OR request_id = :shared'} OR ` +
-      `${kind === 'lease' ? 'attribute_exists' : 'attribute_not_exists'}(#weight)`,
-    ExpressionAttributeNames: { '#weight': 'weight' },
-    ExpressionAttributeValues: {
-      ':now': integer(clock.now()),
-      ...(shared !== undefined && { ':shared': text(shared) }),
-    },
+    FilterExpression: 'deadline <= :now',
+    ExpressionAttributeValues: { ':now': integer(clock.now()) },
   };
   let [met, unanswered] = [0, 0];
   const ending: Waiter[] = [];
@@ -109,16 +97,10 @@ export async function failAllOverdue(
   };
   const endAll = () => Promise.all(ending.splice(0).map(end));
   for await (const waiter of readWaiters(dependencies, overdue, call)) {
-    if (kindOf(waiter) !== kind) {
-      if (strangers.length < MIN_GOING) strangers.push(waiter);
-      continue;
-    }
     const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
     if (isKept || isGranted(waiter)) continue;
     if (call.timeLeftMs() < (met++ < MIN_GOING ? LAST_KEY_MS : spareMs)) break;
-    // Each message about the shared grant gives the grant a new version. Of two messages at once, one would be overtaken.
-    if (waiter.requestId === shared) await end(waiter);
-    else ending.push(waiter);
+    ending.push(waiter);
     if (ending.length === AT_ONCE) await endAll();
   }
   await endAll();

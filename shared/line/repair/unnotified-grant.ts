@@ -1,7 +1,6 @@
 import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { Kind } from '../kind.ts';
 import { canNotify } from '../message.ts';
 import { isOverdue, isTask, readWaiters, type WaitingTask } from '../waiters.ts';
 
@@ -25,14 +24,14 @@ export const mayBeUnnotified = ({ acquiredAt, heartbeatAt, answeredAt }: Times):
  */
 export async function successorOf(
   dependencies: LeaseDependencies,
-  { key, kind, execution }: { key: string; kind: Kind; execution: string },
+  { key, execution }: { key: string; execution: string },
   call: Call,
 ): Promise<WaitingTask | undefined> {
   const ofExecution = {
     FilterExpression: 'execution = :execution',
     ExpressionAttributeValues: { ':execution': text(execution) },
   };
-  for await (const waiter of readWaiters(dependencies, { key, kind, ...ofExecution }, call)) {
+  for await (const waiter of readWaiters(dependencies, { key, ...ofExecution }, call)) {
     if (!isTask(waiter) || !waiter.bound || isOverdue(waiter, dependencies.clock.now())) continue;
     if (await canNotify(dependencies, waiter)) return waiter;
   }

@@ -14,13 +14,17 @@ import {
   freeLeaseIsHad,
   roomBesideLine,
 } from '../../../verification/histories/capabilities/free.model.ts';
-import { nameOf } from '../../../verification/histories/capabilities/pools.record.ts';
+import { nameOf } from '../../../verification/histories/capabilities/line.model.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
 import { at, type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
+import { NO_LOCK } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-q0';
 const minute = (nth: number) => nth * 60_000;
+
+/** The name of a caller's request in the record. */
+const requestOf = (who: string) => nameOf(entry('acquire', { holder: who, requestId: who }, [0]));
 
 const landed = (...effects: Effect[]) => landedOn(KEY, ...effects);
 
@@ -37,7 +41,7 @@ const task = (who: string, ms: number, more: object = {}, told?: number): Entry 
     {},
     { actor: who },
   );
-const row = (who: string, ms: number, deadlineMs: number, request = `${who} of ${who}`): Effect => ({
+const row = (who: string, ms: number, deadlineMs: number, request = requestOf(who)): Effect => ({
   ...{ what: 'row', ms, ticket: `${String(ms).padStart(9, '0')} ${who}` },
   ...{ request, deadline: BEGIN + deadlineMs },
 });
@@ -54,7 +58,7 @@ const bring = (who: string, ms: number, deadlineMs: number, request?: string) =>
     },
   );
 const grant = (who: string, ms: number, ticket?: string): Effect => ({
-  ...{ what: 'grant', ms, ticket, request: `${who} of ${who}`, fence: ms },
+  ...{ what: 'grant', ms, ticket, request: requestOf(who), fence: ms, isWindow: ticket !== undefined },
 });
 const did = (ms: number, ...effects: Effect[]) =>
   entry('release', { key: 'another' }, [ms, ms + 10], 'ok', {}, { landed: landed(...effects) });
@@ -170,7 +174,7 @@ describe('a checker of bounds in time finds', () => {
       ...Array.from({ length: count }, (_, nth) => bring(`t${nth}`, 1000 + 10 * nth, 90_000)),
       did(900, ...Array.from({ length: leave }, () => ({ what: 'query', ms: 900 }) as Effect)),
     ];
-    const check = (history: Entry[]) => verdict(quotaKept(history, { key: KEY, isPool: false }, 10));
+    const check = (history: Entry[]) => verdict(quotaKept(history, KEY, 10));
     expect(check(line(11, 0))).toBe(false); // a thirtieth more
     expect(check(line(13, 0))).toBe(true);
     const left = did(1101, { what: 'deletion', ms: 1101, ticket: '000001000 t0' });
@@ -207,7 +211,7 @@ describe('a checker of what is free finds', () => {
 
   const entryOf = (who: string, expiresMs: number) => ({
     ...{
-      name: nameOf(entry('acquire', { holder: who, requestId: who }, [0])),
+      name: requestOf(who),
       path: 'h',
       id: who,
       version: 'v',
@@ -215,26 +219,26 @@ describe('a checker of what is free finds', () => {
     },
     ...{ ttlMs: 9000, weight: 1, fence: 1, expiresAt: BEGIN + expiresMs, acquiredAt: BEGIN, beatAt: BEGIN },
   });
-  const pool = (ms: number, ...entries: ReturnType<typeof entryOf>[]): Effect => ({
-    ...{ what: 'pool', ms, state: { used: entries.length, entries, ring: [], isMarked: true } },
+  const record = (ms: number, ...entries: ReturnType<typeof entryOf>[]): Effect => ({
+    ...{ what: 'lock', ms, state: { ...NO_LOCK, used: entries.length, entries, isMarked: true } },
   });
 
   it('a checker of what is free finds a plain caller that is refused beside room and a line in which no caller waits', () => {
     const check = (...history: Entry[]) => verdict(roomBesideLine(history, KEY, facts));
     const two = { limit: 2 };
     const plain = refused(5000, {}, {}, two);
-    const held = did(500, pool(500, entryOf('a', 60_000)));
+    const held = did(500, record(500, entryOf('a', 60_000)));
     const second = bring('a', 1000, 90_000, entryOf('a', 0).name);
     expect(check(held, second, plain)).toBe(true);
     expect(check(held, bring('b', 1000, 3000), plain)).toBe(true);
     expect(check(held, bring('b', 1000, 90_000), plain)).toBe(false);
     expect(check(held, second, refused(5000))).toBe(false);
-    expect(check(did(500, pool(500, entryOf('a', 4000))), refused(5000))).toBe(true);
+    expect(check(did(500, record(500, entryOf('a', 4000))), refused(5000))).toBe(true);
   });
 
   it('a caller that is refused beside room, behind a task that has been dead for minutes', () => {
     const check = (...history: Entry[]) => verdict(deadTaskCostsNothing(history, KEY, facts));
-    const [held, reader] = [did(500, pool(500, entryOf('a', 900_000))), { mode: 'shared' }];
+    const [held, reader] = [did(500, record(500, entryOf('a', 900_000))), { mode: 'shared' }];
     const dead = (closedMs: number) => [task('w', 1000, { closedMs }), bring('w', 1000, 900_000)];
     expect(check(held, ...dead(2000), refused(minute(4), {}, {}, reader))).toBe(true);
     expect(check(held, ...dead(minute(3)), refused(minute(4), {}, {}, reader))).toBe(false);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { requestName } from '../../../shared/permits/identity.ts';
 import { deadHolderGone } from '../../../verification/histories/capabilities/dead-holders.model.ts';
 import { asGrants } from '../../../verification/histories/capabilities/queue.model.ts';
 import {
@@ -39,7 +40,13 @@ const write = (who: string, ms: number, requestId = 'r') =>
     {},
     {
       landed: landed({
-        ...{ what: 'grant', ms, request: `${requestId} of ${who}`, fence: BEGIN + ms, leaseId: `${who}-${requestId}` },
+        ...{
+          what: 'grant',
+          ms,
+          request: requestName({ holder: who, requestId }),
+          fence: BEGIN + ms,
+          leaseId: `${who}-${requestId}`,
+        },
         ticket: undefined,
       }),
     },
@@ -112,7 +119,13 @@ describe('the checker of callers behind bound holders', () => {
       {},
       {
         faults,
-        landed: landed({ what: 'row', ms: 1100, ticket: 't', deadline: BEGIN + 21_000, request: 'r of a' }),
+        landed: landed({
+          what: 'row',
+          ms: 1100,
+          ticket: 't',
+          deadline: BEGIN + 21_000,
+          request: requestName({ holder: 'a', requestId: 'r' }),
+        }),
       },
     );
   const granted = entry(
@@ -122,7 +135,13 @@ describe('the checker of callers behind bound holders', () => {
     'ok',
     {},
     {
-      landed: landed({ what: 'grant', ms: 3005, ticket: 't', request: 'r of a', fence: 1 }),
+      landed: landed({
+        what: 'grant',
+        ms: 3005,
+        ticket: 't',
+        request: requestName({ holder: 'a', requestId: 'r' }),
+        fence: 1,
+      }),
     },
   );
   const check = (...entries: Entry[]) => claimedInTime(entries, KEY, facts).length;

@@ -34,12 +34,12 @@ export async function cuttable(url: string) {
   };
 }
 
-/** Passes requests to DynamoDB on, each PutItem only after a delay. */
+/** Passes requests to DynamoDB on, each write of a record only after a delay. */
 export async function lateWrites(url: string, delayMs: () => number): Promise<Listening> {
   const pass = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { method, url: path, headers } = incoming;
     const body = Buffer.concat(await incoming.toArray());
-    if (String(headers['x-amz-target']).endsWith('.PutItem')) await delay(delayMs());
+    if (/\.(Put|Update)Item$/.test(String(headers['x-amz-target']))) await delay(delayMs());
     const forwarded = request(new URL(path ?? '', url), { method, headers: { ...headers, host: new URL(url).host } });
     forwarded.on('response', (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);

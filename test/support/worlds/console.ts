@@ -6,11 +6,19 @@ import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { call } from '../emulators/aws.ts';
 import { startApi } from '../stack/api.ts';
 import { commitWorld } from './commits.ts';
-import { expiryWorld } from './expiry.ts';
+import { expiryWorld, lease, N, S } from './expiry.ts';
 import { queueWorld } from './line.ts';
 import { nameserviceWorld } from './nameservice.ts';
 
 const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+/** The record of a lease of ten minutes. */
+function leaseOf(key: string, holder: string, expiresAt: number) {
+  const { h, ...record } = lease(key, expiresAt);
+  const [ttlMs, grantedAt] = [N(10 * MINUTE_MS), N(expiresAt - 10 * MINUTE_MS)];
+  return { ...record, h: { M: { ...h?.M, h: S(holder), t: ttlMs, a: grantedAt, b: grantedAt } } };
+}
 
 /** Everything that `npm start` serves, with the page, over tables of its own, on the clock of this machine. */
 export async function consoleWorld() {
@@ -69,37 +77,13 @@ export async function consoleWorld() {
     breakAs: (principal: string, input: { key: string; fence: number; wait?: boolean }) =>
       breakGrant(queue.dependencies)(input, call({ principal })),
     /** A lease that its holder let expire three hours ago. */
-    abandon: (key: string, holder: string) => {
-      const expiredAt = clock.now() - 3 * HOUR_MS;
-      return queue.putRaw({
-        key: { S: key },
-        holder: { S: holder },
-        lease_id: { S: `id of ${key}` },
-        lease_version: { S: 'v' },
-        fence: { N: String(expiredAt - 60_000) },
-        ttl_ms: { N: '60000' },
-        acquired_at: { N: String(expiredAt - 60_000) },
-        expires_at: { N: String(expiredAt) },
-        lease_expiry: { N: String(Math.ceil(expiredAt / 1000)) },
-      });
-    },
+    abandon: (key: string, holder: string) => queue.putRaw(leaseOf(key, holder, clock.now() - 3 * HOUR_MS)),
     /** Writes many held leases without calls. */
     hold: async (count: number) => {
-      const now = clock.now();
-      const one = (at: number) =>
-        queue.putRaw({
-          key: { S: `many/${String(at).padStart(4, '0')}` },
-          holder: { S: `worker-${at}` },
-          lease_id: { S: `id-${at}` },
-          lease_version: { S: 'v' },
-          fence: { N: String(now) },
-          ttl_ms: { N: '600000' },
-          acquired_at: { N: String(now) },
-          expires_at: { N: String(now + 600_000) },
-          lease_expiry: { N: String(Math.ceil(now / 1000) + 600) },
-        });
+      const expiresAt = clock.now() + 10 * MINUTE_MS;
+      const one = (at: number) => leaseOf(`many/${String(at).padStart(4, '0')}`, `worker-${at}`, expiresAt);
       for (let at = 0; at < count; at += 50)
-        await Promise.all(Array.from({ length: Math.min(50, count - at) }, (_, index) => one(at + index)));
+        await Promise.all(Array.from({ length: Math.min(50, count - at) }, (_, index) => queue.putRaw(one(at + index))));
     },
     /** A commit whose writer has died on its way to S3. */
     beginCommit: (path: string) =>

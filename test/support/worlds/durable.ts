@@ -29,10 +29,10 @@ export async function durableWorld(startBackend: StartBackend, quotas?: Quotas) 
   return {
     ...{ functions, world, api, holdfast },
     waiting: async (key: string) => (await holdfast.readLease(key)).waiting,
-    /** The state of a lease, or how much of a pool is in use. */
+    /** The state of a key, or if it has a limit, how much of that is in use. */
     stateOf: async (key: string) => {
       const read = await holdfast.readLease(key);
-      return read.kind === 'lease' ? read.state : read.used;
+      return read.limit === null ? read.state : read.used;
     },
     stop: async () => {
       await functions.stop();

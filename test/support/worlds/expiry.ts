@@ -18,9 +18,9 @@ import { reader } from '../../../shared/expiry/read.ts';
 import { reporter } from '../../../shared/expiry/report.ts';
 import type { Summary } from '../../../shared/expiry/summary.ts';
 import { STAGING_FOLDER } from '../../../shared/folders.ts';
-import { underLease } from '../../../shared/leases/under-lease.ts';
 import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
 import { once } from '../../../shared/locks/environment.ts';
+import { underLease } from '../../../shared/locks/under-lease.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, newBucket, newTable, noteCommands, testClient, testS3, watch } from '../emulators/aws.ts';
 import { ManualClock } from '../time/clock.ts';
@@ -191,30 +191,37 @@ export function notedAnnouncer(client: EventBridgeClient, service = 'holdfast-te
 export const S = (value: string) => ({ S: value });
 export const N = (value: number) => ({ N: String(value) });
 
-/** A lease as this service writes it. */
+/** The entry of a holder. */
+export const entryOf = (holder: string, expiresAt: number, more: Item = {}): AttributeValue => ({
+  M: {
+    ...{ i: S('secret-id'), v: S('secret-version'), h: S(holder), e: N(expiresAt), b: N(expiresAt - 60_000) },
+    ...{ t: N(60_000), a: N(expiresAt - 60_000), w: N(1), ...more },
+  },
+});
+
+/** An exclusive grant as this service writes it. */
 export const lease = (key: string, expiresAt: number, more: Item = {}): Item => ({
   key: S(key),
-  lease_version: S('secret-version'),
-  lease_id: S('secret-id'),
+  lease_version: S('holdfast'),
   lease_expiry: N(Math.ceil(expiresAt / 1000)),
-  expires_at: N(expiresAt),
-  heartbeat_at: N(expiresAt - 60_000),
+  used: N(1_000_000),
   fence: N(expiresAt - 60_000),
-  holder: S(`holder of ${key}`),
-  request_id: S('secret-request'),
+  h: entryOf(`holder of ${key}`, expiresAt, { m: S('secret-request'), u: N(60), w: N(1_000_000) }),
   ...more,
 });
 
-export const releasedLease = (key: string, ttl: number, more: Item = {}): Item => ({
-  key: S(key),
-  lease_id: S('secret-id'),
-  lease_expiry: N(ttl),
-  released_at: N((ttl - 3600) * 1000),
-  fence: N((ttl - 3700) * 1000),
-  holder: S(`holder of ${key}`),
-  request_id: S('secret-request'),
-  ...more,
-});
+export const releasedLease = (key: string, ttl: number, more: Item = {}): Item => {
+  const { M: { i: _, v: __, ...last } = {} } = lease(key, ttl * 1000).h ?? {};
+  return {
+    key: S(key),
+    lease_expiry: N(ttl),
+    used: N(0),
+    freed_at: N((ttl - 3600) * 1000),
+    fence: N((ttl - 3700) * 1000),
+    h: { M: { ...last, p: S('released') } },
+    ...more,
+  };
+};
 
 /** A lease as the Rust crate writes it. */
 export const rustLease = (key: string, ttl: number): Item => ({
@@ -252,8 +259,8 @@ export const commitRow = (pk: string, ttl: AttributeValue, t = 7): Item => ({
   ttl,
 });
 
-/** The record of an empty pool as this service writes it. @param last the time of the last write */
-export const emptyPool = (key: string, last: number, more: Item = {}): Item => ({
+/** The record of a key whose last shared holder has gone. @param last the time of the last write */
+export const emptyKey = (key: string, last: number, more: Item = {}): Item => ({
   key: S(key),
   lease_version: S('holdfast'),
   lease_expiry: N(Math.ceil(last / 1000) + 400 * 86_400),
@@ -263,17 +270,12 @@ export const emptyPool = (key: string, last: number, more: Item = {}): Item => (
   ...more,
 });
 
-/** The record of a pool with one holder. */
+/** The record of a key with one shared holder. */
 export const deadPermit = (key: string, expiresAt: number): Item => ({
-  ...emptyPool(key, expiresAt - 60_000),
+  ...emptyKey(key, expiresAt - 60_000),
   used: N(1),
   fence: N(expiresAt),
-  h0123456789abcdef: {
-    M: {
-      ...{ i: S('secret-id'), v: S('secret-version'), h: S(`holder of ${key}`) },
-      ...{ e: N(expiresAt), b: N(expiresAt - 60_000), t: N(60_000), a: N(expiresAt - 60_000), w: N(1) },
-    },
-  },
+  h0123456789abcdef: entryOf(`holder of ${key}`, expiresAt),
   f0123456789abcdef: N(expiresAt),
 });
 

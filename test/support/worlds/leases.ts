@@ -9,15 +9,15 @@ import { readLeases } from '../../../functions/leases/read.ts';
 import { release } from '../../../functions/leases/release.ts';
 import { repairQueues } from '../../../functions/leases/repair.ts';
 import { withdraw } from '../../../functions/leases/withdraw.ts';
-import { acquireLease } from '../../../shared/leases/acquire.ts';
-import { breakLeaseByFence } from '../../../shared/leases/break.ts';
-import { extendLease } from '../../../shared/leases/heartbeat.ts';
-import { releaseLease } from '../../../shared/leases/release.ts';
 import type { LeaseDependencies, RepairMessage } from '../../../shared/line/dependencies.ts';
 import { once } from '../../../shared/locks/environment.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
-import { lookUp } from '../../../shared/locks/read.ts';
+import { lookUp, lookUpKey } from '../../../shared/locks/read.ts';
 import { withdrawOwnRequest } from '../../../shared/locks/withdraw.ts';
+import { acquirePermit } from '../../../shared/permits/acquire.ts';
+import { breakPermitByFence } from '../../../shared/permits/break.ts';
+import { extendPermit } from '../../../shared/permits/heartbeat.ts';
+import { releasePermit } from '../../../shared/permits/release.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, madeAtFirstCall, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
@@ -64,10 +64,10 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
   };
   const { table } = dependencies;
-  const acquired = documented('acquire', acquireLease(dependencies));
-  const heartbeaten = documented('heartbeat', extendLease(dependencies));
-  const released = documented('release', releaseLease(dependencies));
-  const broken = documented('breakLease', breakLeaseByFence(dependencies));
+  const acquired = documented('acquire', acquirePermit(dependencies));
+  const heartbeaten = documented('heartbeat', extendPermit(dependencies));
+  const released = documented('release', releasePermit(dependencies));
+  const broken = documented('breakLease', breakPermitByFence(dependencies));
   const read = documented('readLeases', lookUp(dependencies));
   const withdrawn = documented('withdraw', withdrawOwnRequest(dependencies));
 
@@ -83,6 +83,8 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
+    /** One key, with all its holders. */
+    readKey: (key: string) => lookUpKey(dependencies)({ key }, call()),
     withdraw: (input: Parameters<typeof withdrawn>[0], as = call()) => withdrawn(input, as),
     /** The messages that asked for the repair of a key, with their delays. */
     messages,

@@ -7,17 +7,17 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
-import { acquireLease, acquireOrParkLease } from '../../../shared/leases/acquire.ts';
-import { handOff } from '../../../shared/leases/hand-off.ts';
-import { leaseLock } from '../../../shared/leases/lock.ts';
-import { readRecord } from '../../../shared/leases/read-record.ts';
 import type { Parked } from '../../../shared/line/calls.ts';
 import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
 import { join } from '../../../shared/line/join.ts';
+import { Lock } from '../../../shared/line/lock.ts';
+import { cancelWaiter } from '../../../shared/locks/cancel.ts';
 import { endExecution } from '../../../shared/locks/execution-ended.ts';
 import { acquireInput, type ExecutionEndedInput } from '../../../shared/locks/inputs.ts';
 import { repairLines } from '../../../shared/locks/repair.ts';
-import { cancelWaiter } from '../../../shared/locks/withdraw.ts';
+import { acquireOrParkPermit, acquirePermit, permitRequest } from '../../../shared/permits/acquire.ts';
+import { handOff } from '../../../shared/permits/hand-off.ts';
+import { readPool } from '../../../shared/permits/read.ts';
 import type { Clock } from '../../../shared/surroundings/clock.ts';
 import { call, type Requests } from '../emulators/aws.ts';
 import { startStepFunctions, type Task } from '../emulators/step-functions.ts';
@@ -46,7 +46,7 @@ export async function queueWorld(overrides: Overrides = {}) {
   mortal(dynamodb);
   mortal(await dependencies.stepFunctions());
   const moving: Clock & Partial<Pick<ManualClock, 'advance'>> = overrides.clock ?? clock;
-  const enter = documented('acquire', acquireOrParkLease(dependencies));
+  const enter = documented('acquire', acquireOrParkPermit(dependencies));
   const repaired = repairLines(dependencies);
   const ended = endExecution(dependencies);
   const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
@@ -65,13 +65,13 @@ export async function queueWorld(overrides: Overrides = {}) {
     as: (principal: string) => call({ principal }),
     /** A caller's step of getting in line, without the wait that follows. */
     joinLine: (key: string, requestId: string) => {
-      const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
-      const at = { dependencies, lock: leaseLock(dependencies, request, call()), call: call() };
+      const asked = { key, holder: 'caller', requestId, ttlSeconds: 10, waitSeconds: 20 };
+      const lock = new Lock(dependencies, permitRequest(asked, call()), call());
+      const at = { dependencies, lock, call: call() };
       return join(at, { deadline: clock.now() + 20_000 });
     },
     /** A hand-off of the record as it stands. */
-    handOn: async (key: string, ending: 'free' | 'expired') =>
-      handOff(dependencies, { record: await readRecord(dependencies, key, call()), ending }, call()),
+    handOn: async (key: string) => handOff(dependencies, { record: await readPool(dependencies, key, call()) }, call()),
     putTicket: (row: Record<string, AttributeValue>) =>
       dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: row })),
     /** Many rows of the waiters table at once. */
@@ -140,7 +140,7 @@ export async function queueWorld(overrides: Overrides = {}) {
     },
     repair: () => repaired({}, call()),
     /** Repairs one key, as a message does. */
-    repairKey: (key: string, fence?: number) => repaired({ key, fence }, call()),
+    repairKey: (key: string) => repaired({ key }, call()),
     repairWith: (as: Call) => repaired({}, as),
     executionEnded: (execution: string, again = false, event: Pick<ExecutionEndedInput, 'status' | 'stopDate'> = {}) =>
       ended({ execution, again, ...event }, call()),
@@ -208,7 +208,7 @@ export async function steadyLineWorld() {
   const steady = (key: string, more: object = {}, chance = 0) => {
     const dependencies = { ...world.dependencies, ids: { ...world.dependencies.ids, random: () => chance } };
     const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
-    return acquireLease(dependencies)(inputOfAcquire.parse({ ...asked, ...more }), call());
+    return acquirePermit(dependencies)(inputOfAcquire.parse({ ...asked, ...more }), call());
   };
   return {
     ...world,

@@ -1,11 +1,11 @@
 import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Parked } from '../../../shared/line/calls.ts';
+import { cancelWaiter } from '../../../shared/locks/cancel.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
-import { cancelWaiter } from '../../../shared/locks/withdraw.ts';
+import { lookUpKey } from '../../../shared/locks/read.ts';
 import { acquireOrParkPermit } from '../../../shared/permits/acquire.ts';
 import { breakPermitByFence } from '../../../shared/permits/break.ts';
 import { extendPermit } from '../../../shared/permits/heartbeat.ts';
-import { lookUpPool } from '../../../shared/permits/read.ts';
 import { releasePermit } from '../../../shared/permits/release.ts';
 import { call } from '../emulators/aws.ts';
 import type { Task } from '../emulators/step-functions.ts';
@@ -30,7 +30,7 @@ export async function poolLineWorld(overrides: Overrides = {}) {
   const released = documented('release', releasePermit(dependencies));
   const broken = documented('breakLease', breakPermitByFence(dependencies));
   const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
-  const read = documented('readLeases', lookUpPool(dependencies));
+  const read = documented('readLeases', lookUpKey(dependencies));
   const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
   /** A task of its own each time, a millisecond after the one before. */
   const park = async (input: object, task: Task = steps.newTask()) => {

@@ -7,10 +7,10 @@ import {
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
+import { lookUpKey } from '../../../shared/locks/read.ts';
 import { acquirePermit } from '../../../shared/permits/acquire.ts';
 import { breakPermitByFence } from '../../../shared/permits/break.ts';
 import { extendPermit } from '../../../shared/permits/heartbeat.ts';
-import { lookUpPool } from '../../../shared/permits/read.ts';
 import { releasePermit } from '../../../shared/permits/release.ts';
 import { seededIds, testSeed } from '../chance/seed.ts';
 import { call, newTable, testClient, watch } from '../emulators/aws.ts';
@@ -41,7 +41,7 @@ export async function poolWorld(overrides: Partial<LeaseDependencies> = {}) {
   const heartbeaten = documented('heartbeat', extendPermit(dependencies));
   const released = documented('release', releasePermit(dependencies));
   const broken = documented('breakLease', breakPermitByFence(dependencies));
-  const read = documented('readLeases', lookUpPool(dependencies));
+  const read = documented('readLeases', lookUpKey(dependencies));
 
   return {
     clock,

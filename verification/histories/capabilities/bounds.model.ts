@@ -4,7 +4,7 @@ import type { Entry, Violation } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { beliefs } from './beliefs.ts';
 import { lastAnsweredMs } from './dead-holders.model.ts';
-import { eventsOf, namesOf } from './line.model.ts';
+import { eventsOf, nameOf } from './line.model.ts';
 import { asGrants } from './queue.model.ts';
 
 // Bounds in time, checked when they pass. Each counts from the first run of the schedule that no fault struck.
@@ -28,8 +28,7 @@ const FREED_BY_FAILED_READ =
 const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
-const QUOTA_KEPT = 'the line of a lease has no more places than its quota';
-const QUOTA_OF_POOL_KEPT = 'the line of a pool has no more places than its quota';
+const QUOTA_KEPT = 'the line of a key has no more places than its quota';
 
 /** A task that still waits at a moment: its call was answered, and it was neither told anything nor closed. */
 const waitsUntil = (task: Entry, ms: number): boolean =>
@@ -69,7 +68,7 @@ export function toldInTime(history: readonly Entry[], key: string, facts: Facts)
     const run = undisturbedRun(history, latestDeadlineMs(task, facts) + NOTIFIED_AFTER_MS + UNDER_WAY_MS);
     if (!run?.answeredAt || !waitsUntil(task, run.answeredAt.ms)) return [];
     const youngMs = run.calledAt.ms - NOTIFIED_AFTER_MS - facts.spreadMs;
-    if (grants.some(({ request, ms }) => namesOf(task).includes(request) && ms > youngMs)) return [];
+    if (grants.some(({ request, ms }) => nameOf(task) === request && ms > youngMs)) return [];
     const detail = `${task.actor} still waits after ${run.answeredAt.ms.toFixed(0)} ms`;
     return [{ promise: TOLD_IN_TIME, detail, entries: [task, run] }];
   });
@@ -84,7 +83,7 @@ export function grantToldInTime(history: readonly Entry[], key: string, facts: F
   const tasks = tasksOf(history, key);
   return grants.flatMap((grant, nth) => {
     const untold = tasks.find((task) => {
-      if (!namesOf(task).includes(grant.request)) return false;
+      if (nameOf(task) !== grant.request) return false;
       const fromMs = Math.max(grant.ms, parkedMs(task)) + NOTIFIED_AFTER_MS + facts.spreadMs + UNDER_WAY_MS;
       const run = undisturbedRun(history, fromMs);
       const ranMs = run?.answeredAt?.ms ?? Number.POSITIVE_INFINITY;
@@ -99,10 +98,7 @@ export function grantToldInTime(history: readonly Entry[], key: string, facts: F
     if (!untold) return [];
     const detail = `${untold.actor} has not heard of its grant with fence ${grant.fence}`;
     const isAgain = tasks.some(
-      (one) =>
-        one !== untold &&
-        one.calledAt.moment < untold.calledAt.moment &&
-        namesOf(one).some((name) => namesOf(untold).includes(name)),
+      (one) => one !== untold && one.calledAt.moment < untold.calledAt.moment && nameOf(one) === nameOf(untold),
     );
     return [{ promise: isAgain ? GRANT_TOLD_AGAIN : GRANT_TOLD, detail, entries: [untold, grant.entry] }];
   });
@@ -115,7 +111,7 @@ export function windowKept(history: readonly Entry[], key: string, { spreadMs }:
   for (const [nth, event] of events.entries()) {
     if (event.what === 'row') rows.set(event.ticket, event.entry);
     if (event.what === 'deletion' || event.what === 'flag') rows.delete(event.ticket);
-    if (event.what !== 'grant' || event.ticket === undefined || rows.get(event.ticket)?.input.taskToken) continue;
+    if (event.what !== 'grant' || !event.isWindow) continue;
     const untilMs = event.ms + WINDOW_MS + spreadMs + 2 * UNDER_WAY_MS;
     const [ticket, next] = [...rows].filter(([one]) => one !== event.ticket).sort()[0] ?? [];
     const isThere = next?.faults.length === 0 && Number(next.answeredAt?.ms) > untilMs && !next.input.taskToken;
@@ -239,11 +235,7 @@ export function toldWholeToCallers(
 /** Calls that come at one moment may all join. If the hint takes too many for gone, one of 32 arrivals notices, or of fewer if the quota is small. */
 const mostPlaces = (quota: number, underWay: number): number => quota + Math.min(32, Math.ceil(quota / 32)) + underWay;
 
-export function quotaKept(
-  history: readonly Entry[],
-  { key, isPool }: { key: string; isPool: boolean },
-  quota: number,
-): Violation[] {
+export function quotaKept(history: readonly Entry[], key: string, quota: number): Violation[] {
   const places = new Map<string, number>();
   for (const event of eventsOf(history, key)) {
     for (const [ticket, deadline] of places) if (deadline - BEGIN + 5000 < event.ms) places.delete(ticket);
@@ -258,7 +250,7 @@ export function quotaKept(
     ).length;
     if (places.size <= mostPlaces(quota, underWay)) continue;
     const detail = `${places.size} are in line, and the quota is ${quota}`;
-    return [{ promise: isPool ? QUOTA_OF_POOL_KEPT : QUOTA_KEPT, detail, entries: [event.entry] }];
+    return [{ promise: QUOTA_KEPT, detail, entries: [event.entry] }];
   }
   return [];
 }

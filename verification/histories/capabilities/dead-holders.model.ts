@@ -3,7 +3,7 @@ import type { WorldFacts } from '../caller.ts';
 import { isBoundExpiry, LOOKED_AFTER_MS } from '../capability.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
-import { eventsOf, namesOf } from './line.model.ts';
+import { eventsOf, nameOf } from './line.model.ts';
 
 // When a bound grant ends whose execution has ended: no ttl ends such a grant (docs/protocols/bound.md).
 
@@ -15,7 +15,7 @@ const STATUS_LAG_MS = 1000;
 const SURE_AFTER_MS = 60_000;
 /** Longer than any function takes, and stands still. */
 const MAX_CALL_MS = 160_000;
-/** The most permits that a look at a pool asks about. */
+/** The most permits that a look at a key asks about. */
 const MOST_ASKED = 5;
 
 interface Holder {
@@ -26,7 +26,7 @@ interface Holder {
 
 /** The bound holders that an answer shows. */
 function boundHoldersIn({ call, outcome, body = {} }: Entry): Holder[] {
-  const isRefusal = call === 'acquire' && (outcome === 'LeaseHeld' || outcome === 'WrongKind');
+  const isRefusal = call === 'acquire' && outcome === 'LeaseHeld';
   if (!isRefusal && !(call === 'readLeases' && outcome === 'ok')) return [];
   const { holders = [body as unknown as Holder] } = body as { holders?: Holder[] };
   return holders.filter(({ expiresAt }) => isBoundExpiry(expiresAt));
@@ -76,7 +76,7 @@ function deadSince(
   { key, holder, fence }: Pick<Holder, 'holder' | 'fence'> & { key: string },
 ): number | undefined {
   const grant = eventsOf(ofKey, key).find((event) => event.what === 'grant' && event.fence === fence);
-  const ofGrant = ofKey.filter((one) => grant?.what !== 'grant' || namesOf(one).includes(grant.request));
+  const ofGrant = ofKey.filter((one) => grant?.what !== 'grant' || nameOf(one) === grant.request);
   const answeredMs = Math.max(Number(fence) - BEGIN, lastAnsweredMs(ofGrant, { key, holder }));
   const lastOf = (what: string) => ofKey.findLast(({ call, input }) => call === what && input.holder === holder);
   const [end, redriven] = [lastOf('executionEnds'), lastOf('executionRedriven')];

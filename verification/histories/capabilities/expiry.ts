@@ -14,7 +14,7 @@ const memoryOf = (caller: Caller) => caller.memory<Memory>('expiry', (previous) 
 /** Reports and cleans up, while others use what may expire. */
 export const expiry: Capability = {
   name: 'expiry',
-  among: ['leases', 'commits', 'queue'],
+  among: ['leases', 'permits', 'commits', 'queue'],
 
   /** Callers never take it up: the sweeper does. */
   async act() {},

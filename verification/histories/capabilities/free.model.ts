@@ -2,9 +2,9 @@ import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
-import { eventsOf } from './line.model.ts';
-import { termsOf } from './pools.model.ts';
-import { nameOf, stateAt, weightOf, writesOn } from './pools.record.ts';
+import { eventsOf, nameOf } from './line.model.ts';
+import { termsOf } from './permits.model.ts';
+import { stateAt, weightOf, writesOn } from './record.model.ts';
 
 // What a caller gets that does not wait, beside a line in which nobody can be granted anything.
 
@@ -59,7 +59,7 @@ const plainRefusals = (history: readonly Entry[], key: string): Entry[] => {
   });
 };
 
-/** Of leases. Behind more rows than one hand-off clears, the lease goes to nobody until the schedule has cleared them. */
+/** Of exclusive holders. Behind more rows than one hand-off clears, the lease goes to nobody until the schedule has cleared them. */
 export function freeLeaseIsHad(
   history: readonly Entry[],
   key: string,
@@ -76,7 +76,7 @@ export function freeLeaseIsHad(
   });
 }
 
-/** Of pools, beside a mark: those in line that are overdue, or whose request has its permit, keep nobody out. */
+/** Of shared holders, beside a mark: those in line that are overdue, or whose request has its permit, keep nobody out. */
 export function roomBesideLine(
   history: readonly Entry[],
   key: string,
@@ -85,11 +85,11 @@ export function roomBesideLine(
   const writes = writesOn(history, key);
   return plainRefusals(history, key).flatMap((entry) => {
     const { calledAt } = entry;
-    const { entries, isMarked } = stateAt(writes, calledAt.moment);
+    const { entries, isMarked, isForeign } = stateAt(writes, calledAt.moment);
     const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
     const { weight, limit } = termsOf(entry);
     const isOwn = standing.some(({ name }) => name === nameOf(entry));
-    if (!isMarked || isOwn || weightOf(standing) + weight > limit) return [];
+    if (!isMarked || isForeign || isOwn || weightOf(standing) + weight > limit) return [];
     const rows = rowsAt(history, key, calledAt.moment);
     const hasPermit = (row: Row) => standing.some(({ name }) => name === row.request);
     if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs) && !hasPermit(row)))
@@ -99,7 +99,7 @@ export function roomBesideLine(
   });
 }
 
-/** Of pools: a caller beside room, with nobody in line but tasks that have been dead for minutes, comes in. */
+/** Of shared holders: a caller beside room, with nobody in line but tasks that have been dead for minutes, comes in. */
 export function deadTaskCostsNothing(
   history: readonly Entry[],
   key: string,
@@ -113,12 +113,12 @@ export function deadTaskCostsNothing(
   };
   return plainRefusals(history, key).flatMap((entry) => {
     const { calledAt } = entry;
-    const { entries } = stateAt(writes, calledAt.moment);
+    const { entries, isForeign } = stateAt(writes, calledAt.moment);
     const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
     const { weight, limit } = termsOf(entry);
     const rows = rowsAt(history, key, calledAt.moment).filter((row) => isPresent(row, calledAt.ms, spreadMs));
     const isOwn = standing.some(({ name }) => name === nameOf(entry));
-    if (isOwn || weightOf(standing) + weight > limit || rows.length === 0) return [];
+    if (isForeign || isOwn || weightOf(standing) + weight > limit || rows.length === 0) return [];
     if (!rows.every((row) => isDead(row, calledAt.ms))) return [];
     const detail = `${entry.actor} was refused with ${weightOf(standing)} of ${limit} in use, behind ${rows.length} dead tasks`;
     return [{ promise: DEAD_TASK_COSTS_NOTHING, detail, entries: [entry, rows[0]?.entry as Entry] }];

@@ -6,8 +6,10 @@ import { CLOCK_SKEW_MS } from '../service.ts';
 /** A lock with fences, as callers can know it. Null stands for what no answer has said: it may be anything. */
 export interface LeaseState {
   held: Held | null;
-  /** How the last lease of ours ended, while the record remembers. */
-  ended: (Pick<Held, 'holder' | 'leaseId' | 'fence' | 'settled'> & { broken: boolean }) | null;
+  /** How leases of ours have ended. The record may remember them. */
+  ended: (Pick<Held, 'holder' | 'leaseId' | 'fence' | 'settled'> & { broken: boolean })[];
+  /** The holder whose lease was the last to end, until the next grant: the record remembers it. */
+  last: string | null;
   /** The highest fence so far. */
   highest: number;
   /** Whether a third-party client dropped the record that remembers it. */
@@ -103,7 +105,7 @@ export const leaseModel = ({
   spreadMs,
   withinBound,
 }: Pick<WorldFacts, 'spreadMs' | 'withinBound'>): Model<LeaseState, LeaseOperation> => ({
-  initial: { held: null, ended: null, highest: 0, forgotten: false },
+  initial: { held: null, ended: [], last: null, highest: 0, forgotten: false },
   step: (state, { entry, stray, before = false, raised = false }) => {
     const step = STEPS[entry.call];
     if (!step) throw new Error(`the model of leases knows no ${entry.call}`);
@@ -111,7 +113,7 @@ export const leaseModel = ({
     const unknown = stray || isUnknown(entry);
     const body = (entry.body ?? {}) as unknown as Body;
     // What nobody claimed has ended with its window, and the record has forgotten it.
-    const lapsed = state.held?.unclaimed && state.held.leaseId === null ? [{ ...state, held: null, ended: null }] : [];
+    const lapsed = state.held?.unclaimed && state.held.leaseId === null ? [{ ...state, held: null, last: null }] : [];
     return [state, ...lapsed].flatMap((one) =>
       step({ state: one, entry, withinBound, rises, unknown, before, raised, body }),
     );
@@ -160,7 +162,7 @@ const epoch = (instant: string | null) => (instant === null ? null : Date.parse(
 const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
   acquire: (situation) => {
     const { state, entry, body, unknown, before, raised } = situation;
-    const { held, ended } = state;
+    const { held, ended, last } = state;
     const holder = String(entry.input.holder);
     if (unknown) {
       // A call that waits sends more than one request, each with a fence of its own.
@@ -168,7 +170,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
       const fence = hasOneFence ? body.fence : null;
       if (fence !== null && !situation.rises(fence)) return [];
       // Its own released grant is not granted again.
-      if (!held && ended?.holder === holder) return [];
+      if (!held && last === holder) return [];
       const unclaimed = waits(entry);
       return [granted(state, { foreign: false, holder, leaseId: null, fence, expiresAt: null, unclaimed })];
     }
@@ -190,16 +192,16 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         // A call that is answered as a repeat may repeat its own first try.
         const mayBeNew = !raised && (!body.repeated || entry.faults.length > 0);
         const isOver = !held || held.expiresAt === null || held.expiresAt < Date.parse(body.acquiredAt);
-        const isNew = mayBeNew && isOver && situation.rises(body.fence) && (held || ended?.holder !== holder);
+        const isNew = mayBeNew && isOver && situation.rises(body.fence) && (held || last !== holder);
         return isNew ? [...repeats, granted(state, grant)] : repeats;
       }
       case 'LeaseHeld':
-        if (!held && waits(entry) && body.holder === null) return [cameTooLate(state, body)];
+        if (!held && body.holder === null) return [metOnlyALine(state, body)];
         // Nobody is locked out by his own request, but for the margin after its end.
         return body.holder === holder && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
       case 'LeaseLost':
         if (body.reason === 'cancelled') return [state];
-        return !held && ended?.holder === holder ? [state] : [];
+        return ended.some((one) => one.holder === holder) ? [state] : [];
       default:
         return [];
     }
@@ -227,7 +229,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     if (entry.outcome !== 'ok') return [];
     if (!body.released) return held?.leaseId === leaseId ? [] : [state];
     if (isHeld) return [over({ ...state, held: { ...held, leaseId } }, false)];
-    return !held && ended && !ended.broken && fits(ended.leaseId, leaseId) ? [state] : [];
+    return ended.some((one) => !one.broken && fits(one.leaseId, leaseId)) ? [state] : [];
   },
 
   withdraw: ({ state, entry, body, unknown }) => {
@@ -246,7 +248,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     switch (entry.outcome) {
       case 'ok':
         if (isHeld) return agreeing(situation, { ...held, fence }).map((after) => over(after, true));
-        return !held && ended?.broken && fitsOrRose(ended, fence) ? [state] : [];
+        return ended.some((one) => one.broken && fitsOrRose(one, fence)) ? [state] : [];
       case 'NotFound':
         return held ? [] : [state];
       case 'Conflict':
@@ -265,7 +267,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
   },
 
   clean: ({ state, withinBound }) => [
-    { ...state, held: null, ended: null, forgotten: state.forgotten || !withinBound },
+    { ...state, held: null, ended: [], last: null, forgotten: state.forgotten || !withinBound },
   ],
 
   rustAcquire: ({ state, entry, body, unknown }) => {
@@ -278,7 +280,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         fence: null,
         expiresAt: null,
       },
-      ended: null,
+      ended: [],
+      last: null,
       forgotten: true,
     };
     if (unknown || body.version !== undefined) return [after];
@@ -296,7 +299,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
   rustRelease: ({ state, entry, body, unknown }) => {
     const { held } = state;
     const isHeld = held?.foreign && fits(held.leaseId, String(entry.input.version));
-    if (unknown || body.released) return isHeld ? [{ ...state, held: null, ended: null, forgotten: true }] : [];
+    if (unknown || body.released)
+      return isHeld ? [{ ...state, held: null, ended: [], last: null, forgotten: true }] : [];
     return foreignLost(state, entry, body);
   },
 };
@@ -310,20 +314,24 @@ function foreignLost(state: LeaseState, { input }: Entry, { isOver }: Body): Lea
 
 function granted(state: LeaseState, held: Held): LeaseState {
   const highest = Math.max(state.highest, held.fence ?? 0);
-  return { held, ended: null, highest, forgotten: held.fence === null && state.forgotten };
+  return { ...state, held, last: null, highest, forgotten: held.fence === null && state.forgotten };
 }
 
-/** A wait ended in the moment in which nobody had the lease. Nobody else may have been told of the fence that its record shows. */
-const cameTooLate = (state: LeaseState, { fence }: Body): LeaseState => ({
+/**
+ * Nobody had the lease, and others were in line, or the wait had just ended. Whether anybody was in line is another rule (`freeLeaseIsHad`). Nobody else may
+ * have been told of the fence that its record shows.
+ */
+const metOnlyALine = (state: LeaseState, { fence }: Body): LeaseState => ({
   ...state,
   highest: Math.max(state.highest, fence ?? 0),
 });
 
 function over(state: LeaseState, broken: boolean): LeaseState {
   const { held } = state;
-  const { holder = '', leaseId = null, fence = null, settled = false } = held ?? {};
-  const ended = held && { holder, leaseId, fence, settled, broken };
-  return { ...state, held: null, ended };
+  if (!held) return state;
+  const { holder, leaseId, fence, settled = false } = held;
+  const ended = { holder, leaseId, fence, settled, broken };
+  return { ...state, held: null, ended: [...state.ended, ended], last: holder };
 }
 
 /** The held lease is the one in the answer. What was unknown of it is known from now on. */

@@ -12,6 +12,7 @@ import { cleaningsOf } from './expiry.model.ts';
 import { freeLeaseIsHad } from './free.model.ts';
 import { leaseModel, leaseOperations } from './leases.model.ts';
 import { overtaken } from './line.model.ts';
+import { recordRules } from './record.model.ts';
 
 /** Of these, and the first also guards the first path of the commits. */
 export const LEASE_KEYS = ['k0', 'k1'];
@@ -27,7 +28,7 @@ export interface KnownGrant {
 interface Memory {
   /** Everything that this caller was ever granted, latest last. */
   grants: KnownGrant[];
-  /** What its answers said of other holders. */
+  /** What its answers said of holders. */
   fences: { key: string; fence: number }[];
   /** An acquisition that it does not know the outcome of. */
   pending: Readonly<Record<string, unknown>> | undefined;
@@ -62,6 +63,7 @@ export const leases: Capability = {
           ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound)),
           ...falselyLost(ofKey),
           ...previousTold(ofKey, facts),
+          ...recordRules(history, { key, grants: ofKey }, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...answersAgree(ofKey, facts),
           ...toldWholeToCallers(history, key, WHOLE_LEASE),
@@ -106,7 +108,8 @@ export async function actOn(
   const dice = caller.random();
   if (memory.pending && dice < 0.55) return acquire(caller, memory.pending);
   if (memory.pending && dice < 0.65) return withdraw(caller, memory.pending);
-  const grant = memory.grants.findLast((one) => one.key === key);
+  const own = memory.grants.filter((one) => one.key === key);
+  const grant = caller.random() < 0.8 ? own.at(-1) : caller.pick(own);
   if (grant && dice < 0.3) {
     const ttl = caller.random() < 0.5 ? {} : { ttlSeconds: caller.pick(TTLS) };
     const beat = { key, leaseId: grant.leaseId, ...ttl };
@@ -116,7 +119,7 @@ export async function actOn(
     return;
   }
   if (grant && dice < 0.55) return void (await caller.call('release', { key, leaseId: grant.leaseId }));
-  if (caller.random() < 0.1) return void noteFence(memory, key, await caller.call('readLeases', { key }));
+  if (caller.random() < 0.1) return noteFence(caller, key, await caller.call('readLeases', { key }));
   const seen = memory.fences.findLast((one) => one.key === key);
   if (seen && caller.random() < 0.1) return void (await caller.call('breakLease', { key, fence: seen.fence }));
   const id = Math.floor(caller.random() * 1e9).toString(36);
@@ -162,11 +165,18 @@ export async function actForeignOn(caller: Caller, keys: readonly string[]): Pro
   }
 }
 
+/** No grace is longer, and no status older. */
+const SURE_MS = 120_000;
+
 /** Takes it and gives it back, when nothing should be in the way any more. */
-export async function acquireAfterwards(caller: Caller, name: string): Promise<void> {
+export async function acquireAfterwards(caller: Caller, name: string, terms: object = {}): Promise<void> {
   const key = caller.world.prefix + name;
   const id = `${AFTERWARDS}-${name}`;
-  const answer = await caller.call('acquire', { key, holder: id, requestId: id, ttlSeconds: 2 });
+  const ask = () => caller.call('acquire', { key, holder: id, requestId: id, ttlSeconds: 2, ...terms });
+  const first = await ask();
+  // If the event was lost and nobody asked, this caller is the first to learn of the end of an execution, and the grace begins.
+  if (first?.outcome !== 'ok') await caller.sleep(SURE_MS);
+  const answer = first?.outcome === 'ok' ? first : await ask();
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
 }
 
@@ -190,7 +200,7 @@ async function acquire(caller: Caller, input: Readonly<Record<string, unknown>>)
   const { retryWith } = answer.body;
   if (answer.outcome === 'LeaseHeld' && retryWith) now.pending = { ...input, ...Object(retryWith) };
   else now.pending = caller.random() < 0.1 ? input : undefined;
-  noteFence(now, String(input.key), answer);
+  noteFence(caller, String(input.key), answer);
   if (answer.outcome === 'ok')
     now.grants.push({
       key: String(input.key),
@@ -205,9 +215,14 @@ async function withdraw(caller: Caller, { key, requestId, holder }: Readonly<Rec
   await caller.call('withdraw', { key, requestId, holder });
 }
 
-function noteFence(memory: Memory, key: string, answer: Answer | undefined): void {
-  const fence = answer?.body.fence;
-  if (typeof fence === 'number') memory.fences.push({ key, fence });
+/** That of the answer, or that of one of the holders. */
+function noteFence(caller: Caller, key: string, answer: Answer | undefined): void {
+  const { fence, holders = [] } = (answer?.body ?? {}) as {
+    fence?: number | null;
+    holders?: { fence: number | null }[];
+  };
+  const seen = holders.length > 1 ? caller.pick(holders).fence : fence;
+  if (typeof seen === 'number') memoryOf(caller).fences.push({ key, fence: seen });
 }
 
 /** Promise 1: counted as the README tells callers to, nobody believes to hold a key while another one does. */
@@ -233,9 +248,11 @@ export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps 
   for (const grant of grants) {
     const previous = grant.body?.previous as { fence: number } | null | undefined;
     if (!previous) continue;
-    const skipped = grants.find(
-      ({ body }) => Number(body?.fence) > previous.fence && Number(body?.fence) < Number(grant.body?.fence),
-    );
+    const skipped = grants.find(({ body }) => {
+      // A shared holder may outlast others that were granted the key after it.
+      const isShared = String(body?.leaseId).startsWith('p.');
+      return !isShared && Number(body?.fence) > previous.fence && Number(body?.fence) < Number(grant.body?.fence);
+    });
     if (skipped || previous.fence >= Number(grant.body?.fence))
       return [
         {

@@ -2,7 +2,7 @@ import { requestName } from '../../../shared/permits/identity.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
-import type { Landed } from '../landed.ts';
+import { type Landed, type LockState, NO_LOCK } from '../landed.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 
 /** A place in line, as the tables have it. */
@@ -17,34 +17,49 @@ interface Place {
   wasGranted: boolean;
 }
 
-type Event = Landed & { entry: Entry };
+type Seen = Extract<Landed, { what: 'lock' }>;
+type Event = (Exclude<Landed, Seen> | (Seen & { state: LockState })) & { entry: Entry };
 
 /** What the tables of a key have seen, in its order. */
-export const eventsOf = (history: readonly Entry[], key: string): Event[] =>
-  history
+export function eventsOf(history: readonly Entry[], key: string): Event[] {
+  const landed = history
     .flatMap((entry) => (entry.landed ?? []).map((one) => ({ ...one, entry })))
     .filter((one) => one.key === key)
     .sort((a, b) => a.moment - b.moment);
-/** The name of a task's request, for leases and for pools. */
-export const namesOf = ({ input }: Entry): string[] => {
-  const [holder, requestId] = [String(input.holder), String(input.requestId)];
-  return [`${requestId} of ${holder}`, requestName({ holder, requestId })];
-};
+  let state = NO_LOCK;
+  return landed.map((event) => {
+    if (event.what !== 'lock') return event;
+    state = event.state === 'released' ? released(state) : event.state;
+    return { ...event, state };
+  });
+}
+
+/** The end of the only grant. Its entry remembers the request. */
+const released = ({ entries, ring }: LockState): LockState => ({
+  ...NO_LOCK,
+  ring: [{ name: entries[0]?.name, broken: undefined }, ...ring.slice(-8)],
+});
+
+/** The name of a request, as the record has it. */
+export const nameOf = ({ input }: Entry): string =>
+  requestName({ holder: String(input.holder), requestId: String(input.requestId) });
 
 type Grant = Extract<Event, { what: 'grant' }>;
 
 /** What is known of one key at a moment. */
 class Line {
-  readonly #isPool: boolean;
+  readonly #isShared: boolean;
   readonly #places = new Map<string, Place>();
   /** The requests that have had a grant. */
   readonly #granted = new Set<string>();
+  /** The executions that have had a bound grant. */
+  readonly #bound = new Set<unknown>();
   /** The moments of each call's looks at the line. */
   readonly #looks = new Map<Entry, number[]>();
   #last: Grant | undefined;
 
-  constructor(isPool: boolean) {
-    this.#isPool = isPool;
+  constructor(isShared: boolean) {
+    this.#isShared = isShared;
   }
 
   take(event: Event): void {
@@ -80,19 +95,23 @@ class Line {
       case 'grant': {
         const place = this.#places.get(event.ticket ?? '');
         if (place) place.wasGranted = true;
+        if (place?.entry.input.bound) this.#bound.add(place.entry.input.execution);
         this.#granted.add(event.request);
         this.#last = event;
       }
     }
   }
 
-  /** Who is there and should have been granted the lease instead. @param slackMs by how much clocks differ */
+  /** Who is there and should have been granted the key instead. @param slackMs by how much clocks differ */
   passedOver(grant: Grant, slackMs: number): Place | undefined {
+    // A bound grant that reached no task passes to the next task of its execution.
+    const to = this.#places.get(grant.ticket ?? '')?.entry.input;
+    if (to?.bound && this.#bound.has(to.execution)) return undefined;
     const lookedAt = this.#looks.get(grant.entry)?.findLast((moment) => moment < grant.sent) ?? 0;
     return [...this.#places.values()].find((place) => {
       const { ticket, request, deadline, since, isMarked, wasGranted } = place;
       // The place of the grant that ends here goes, and so does another one of its request.
-      const isOfLast = this.#isPool
+      const isOfLast = this.#isShared
         ? wasGranted || this.#granted.has(request)
         : ticket === this.#last?.ticket || request === this.#last?.request;
       // In front of a task, a caller that is about to leave by any clock is passed over.
@@ -107,8 +126,8 @@ interface Where {
   key: string;
   /** Whether another client or a clean-up may drop the record, and the mark with it. */
   mayLoseMark: boolean;
-  /** Whether it is the key of a pool: many grants stand beside each other. */
-  isPool?: boolean;
+  /** Whether many grants may stand beside each other. */
+  isShared?: boolean;
 }
 
 /**
@@ -118,10 +137,10 @@ interface Where {
  */
 export function overtaken(
   history: readonly Entry[],
-  { key, mayLoseMark, isPool = false }: Where,
+  { key, mayLoseMark, isShared = false }: Where,
   { spreadMs }: WorldFacts,
 ): Violation[] {
-  const line = new Line(isPool);
+  const line = new Line(isShared);
   for (const event of eventsOf(history, key)) {
     const isChecked = event.what === 'grant' && !(event.ticket === undefined && mayLoseMark);
     const place = isChecked ? line.passedOver(event, spreadMs) : undefined;

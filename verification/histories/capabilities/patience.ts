@@ -15,14 +15,14 @@ import { Execution } from './executions.ts';
 import { deadTaskCostsNothing, freeLeaseIsHad, roomBesideLine } from './free.model.ts';
 import { exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
 import { overtaken } from './line.model.ts';
-import { fencesRiseInPool, foundAgain, neverTooHeavy } from './pools.model.ts';
-import { neverTooManyPermits, recordKept, roomIsHad, timeIsKept } from './pools.record.ts';
+import { fencesRiseByRequest, foundAgain, neverTooHeavy } from './permits.model.ts';
 import { asGrants, oneTaskForEach } from './queue.model.ts';
+import { neverTooManyPermits, recordKept, roomIsHad, timeIsKept } from './record.model.ts';
 import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
 
-/** Of their own: a lease, and a pool. */
+/** Of their own: the first with one holder, the second with two. */
 const LEASE = 'u0';
-const POOL = 'u1';
+const SHARED = 'u1';
 
 const MAX_TTL_MS = 120_000;
 const MAX_GRACE_SECONDS = 40;
@@ -46,7 +46,7 @@ export const patience: Capability = {
   async settle(caller) {
     await repairUntilNobodyWaits(caller, { least: 4, most: 4 });
     await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
-    for (const name of [LEASE, POOL]) await acquire(caller, name, `${AFTERWARDS}-${name}`);
+    for (const name of [LEASE, SHARED]) await acquire(caller, name, `${AFTERWARDS}-${name}`);
   },
 
   check(history, facts) {
@@ -69,16 +69,16 @@ export const patience: Capability = {
           ...freedByEvent([...ofKey(key), ...history.filter(({ call }) => call === 'executionEnded')], facts),
         ];
       }),
-      ...keysOf(calls, [POOL]).flatMap((key) => {
+      ...keysOf(calls, [SHARED]).flatMap((key) => {
         const grants = asGrants(ofKey(key));
         return [
           ...(facts.withinBound ? neverTooHeavy(grants) : []),
-          ...fencesRiseInPool(grants, facts),
+          ...fencesRiseByRequest(grants, facts),
           ...foundAgain(grants, facts),
           ...recordKept(history, key, facts),
           ...neverTooManyPermits(history, key),
           ...timeIsKept(history, { key, grants }, facts),
-          ...overtaken(history, { key, mayLoseMark: false, isPool: true }, facts),
+          ...overtaken(history, { key, mayLoseMark: false, isShared: true }, facts),
           ...roomIsHad(history, key, facts),
           ...toldInTime(history, key, facts),
           ...grantToldInTime(history, key, facts),
@@ -93,9 +93,9 @@ export const patience: Capability = {
 
 const CALLS = new Set([...LEASE_CALLS, 'task', 'work', 'executionEnds', 'executionRedriven', 'cancelWaiter']);
 
-const nameFor = (caller: Caller): string => (caller.random() < 0.6 ? LEASE : POOL);
+const nameFor = (caller: Caller): string => (caller.random() < 0.6 ? LEASE : SHARED);
 
-const termsOf = (name: string): object => (name === POOL ? { limit: 2 } : {});
+const termsOf = (name: string): object => (name === SHARED ? { limit: 2 } : {});
 
 /** Waits or not, holds for a moment, and gives it back. */
 async function askPlainly(caller: Caller): Promise<void> {

@@ -58,7 +58,7 @@ const grantsOf = (entries: readonly Entry[]) =>
 /** Of two grants the one that was made later, as far as the service's clocks tell, has the higher fence. */
 export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const grants = grantsOf(entries);
-  const slack = facts.foreignQueue || (facts.sweeps && !facts.withinBound) ? facts.spreadMs + 1 : 0;
+  const slack = facts.foreignLeases || (facts.sweeps && !facts.withinBound) ? facts.spreadMs + 1 : 0;
   for (const one of grants)
     for (const other of grants) {
       const [before, after] = [one, other].map(({ body }) => Date.parse(String(body?.acquiredAt))) as [number, number];
@@ -87,7 +87,7 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
   for (const granted of grantsOf(entries)) {
     const { body = {}, answeredAt, input } = granted;
     const place = input.token === undefined ? undefined : ticketOf(granted, entries);
-    if (body.repeated || !answeredAt || (place === undefined && (facts.foreignQueue || input.token !== undefined)))
+    if (body.repeated || !answeredAt || (place === undefined && (facts.foreignLeases || input.token !== undefined)))
       continue;
     const grantedMs = Date.parse(String(body.acquiredAt)) - BEGIN;
     for (const task of tasks) {

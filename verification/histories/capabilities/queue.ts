@@ -36,6 +36,7 @@ import {
   targetsAlone,
   toldWhole,
 } from './queue.model.ts';
+import { recordRules, ticketsGone } from './record.model.ts';
 import { cancelOne, parkJunk, schedule, settleLines, stuckOn } from './schedule.ts';
 import { TTLS } from './work.ts';
 import { startWrapper } from './wrappers.ts';
@@ -80,12 +81,14 @@ export const queue: Capability = {
           ...(facts.withinBound ? [...exclusive(asGrants(ofKey)), ...targetsAlone(ofKey)] : []),
           ...toldWhole(ofKey),
           ...falselyLost(asGrants(ofKey)),
-          ...fencesRise(asGrants(ofKey), { ...facts, foreignLeases: facts.foreignQueue }, history),
+          ...fencesRise(asGrants(ofKey), facts, history),
           ...fencesFollowGrants(ofKey, facts),
-          ...fencesNeverDown(asGrants(ofKey), facts.foreignQueue || (facts.sweeps && !facts.withinBound)),
+          ...fencesNeverDown(asGrants(ofKey), facts.foreignLeases || (facts.sweeps && !facts.withinBound)),
+          ...recordRules(history, { key, grants: asGrants(ofKey) }, facts),
+          ...ticketsGone(history, key),
           ...inOrder(ofKey, facts),
-          ...overtaken(history, { key, mayLoseMark: facts.foreignQueue || facts.sweeps }, facts),
-          ...previousTold(asGrants(ofKey), { ...facts, foreignLeases: facts.foreignQueue }),
+          ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
+          ...previousTold(asGrants(ofKey), facts),
           ...oneTaskForEach(ofKey),
           ...cancelledForGood(ofKey),
           ...refusedForGood(ofKey, facts),
@@ -94,7 +97,7 @@ export const queue: Capability = {
           ...toldInTime(history, key, facts),
           ...grantToldInTime(history, key, facts),
           ...toldWholeToCallers(history, key, WHOLE_LEASE),
-          ...(facts.foreignQueue || facts.sweeps ? [] : windowKept(history, key, facts)),
+          ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
           ...freeLeaseIsHad(history, key, facts),
           ...deadHolderGone(history, key, facts),
         ];

@@ -4,7 +4,7 @@ import { CLOCK_SKEW_MS } from '../service.ts';
 import { QUESTION_LATE } from '../wire.ts';
 import { beliefs } from './beliefs.ts';
 import { isDisturbed } from './dead-holders.model.ts';
-import { eventsOf, namesOf } from './line.model.ts';
+import { eventsOf, nameOf } from './line.model.ts';
 
 // The rules for executions that are redriven, or that go on after they have lost a grant.
 
@@ -101,7 +101,7 @@ function standingOf(history: readonly Entry[], key: string, spreadMs: number): S
   const ofKey = history.filter(({ input }) => input.key === key);
   return eventsOf(history, key).flatMap((event): Standing[] => {
     if (event.what !== 'grant') return [];
-    const asked = ofKey.filter((one) => isAsked(one) && namesOf(one).includes(event.request));
+    const asked = ofKey.filter((one) => isAsked(one) && nameOf(one) === event.request);
     const [first] = asked;
     if (!first) return [];
     const { holder, ttlSeconds, bound } = first.input;

@@ -1,20 +1,20 @@
 import type { Caller, WorldFacts } from '../caller.ts';
-import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import { type Capability, stuck } from '../capability.ts';
 import type { Entry, Violation } from '../history.ts';
 import { grantToldInTime, toldInTime, windowKept } from './bounds.model.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
-import { exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
+import { acquireAfterwards, exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
 import { overtaken } from './line.model.ts';
 import { startLife } from './lives.ts';
-import { foundAgain, neverTooHeavy } from './pools.model.ts';
-import { neverTooManyPermits, recordKept, timeIsKept } from './pools.record.ts';
+import { foundAgain, neverTooHeavy } from './permits.model.ts';
 import { asGrants, forgotten, oneTaskForEach } from './queue.model.ts';
+import { neverTooManyPermits, recordKept, timeIsKept } from './record.model.ts';
 import { boundIsRefused, claimedInTime, leaseIsKept, waitsForNobody } from './redrives.model.ts';
 import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
 
-/** The keys of these executions: a lease, and a pool. */
+/** The keys of these executions: exclusive grants on the first, shared ones on the second. */
 const LEASE = 'x0';
-const POOL = 'x1';
+const SHARED = 'x1';
 
 /** Longer than any task of these executions waits, and their last ttl. */
 const MAX_MINUTES = 20;
@@ -47,30 +47,21 @@ export const redrives: Capability = {
     caller.world.service.questions.mostMs = 0;
     await repairUntilNobodyWaits(caller, { least: 5, most: MAX_MINUTES });
     await caller.sleep(SURE_MS + caller.world.facts.spreadMs);
-    for (const name of [LEASE, POOL]) {
-      const id = `${AFTERWARDS}-${name}`;
-      const ask = () => caller.call('acquire', requestOf(caller, { name, id, ttlSeconds: 2 }));
-      const first = await ask();
-      // If the event was lost and nobody asked, this caller is the first to learn of the end, and the grace begins.
-      if (first?.outcome !== 'ok') await caller.sleep(SURE_MS);
-      const answer = first?.outcome === 'ok' ? first : await ask();
-      if (answer?.outcome === 'ok')
-        await caller.call('release', { key: caller.world.prefix + name, leaseId: answer.body.leaseId });
-    }
+    for (const name of [LEASE, SHARED]) await acquireAfterwards(caller, name, termsOf(name));
   },
 
   check(history, facts) {
     const calls = history.filter(({ call }) => CALLS.has(call));
     const keys = keysOf(
       calls.filter(({ call }) => call !== 'repairQueues'),
-      [LEASE, POOL],
+      [LEASE, SHARED],
     );
     return [
       ...keys.flatMap((key) => {
         const ofKey = calls.filter(({ input }) => input.key === key);
         const grants = asGrants(ofKey);
-        const isPool = key.endsWith(POOL);
-        const ofKind = isPool
+        const isShared = key.endsWith(SHARED);
+        const ofMode = isShared
           ? [
               ...(facts.withinBound ? neverTooHeavy(grants) : []),
               ...recordKept(history, key, facts),
@@ -85,12 +76,12 @@ export const redrives: Capability = {
               ...leaseIsKept(history, { key, grants }, facts),
             ];
         return [
-          ...ofKind,
+          ...ofMode,
           ...(facts.withinBound ? inTime(history, key, { ofKey, facts }) : []),
           ...claimedInTime(history, key, facts),
           ...boundIsRefused(ofKey),
           ...deadHolderGone(history, key, facts),
-          ...overtaken(history, { key, mayLoseMark: facts.sweeps, isPool }, facts),
+          ...overtaken(history, { key, mayLoseMark: facts.sweeps, isShared }, facts),
           ...oneTaskForEach(ofKey),
           ...grantToldInTime(history, key, facts),
         ];
@@ -114,9 +105,9 @@ const inTime = (
 
 const CALLS = new Set([...LEASE_CALLS, 'task', 'executionEnds', 'executionRedriven', 'repairQueues']);
 
-const nameFor = (caller: Caller): string => (caller.random() < 0.6 ? LEASE : POOL);
+const nameFor = (caller: Caller): string => (caller.random() < 0.6 ? LEASE : SHARED);
 
-const termsOf = (name: string): object => (name === POOL ? { limit: 1 } : {});
+const termsOf = (name: string): object => (name === SHARED ? { limit: 1 } : {});
 
 const requestOf = (caller: Caller, { name, id, ttlSeconds }: { name: string; id: string; ttlSeconds: number }) => ({
   ...{ key: caller.world.prefix + name, holder: id, requestId: id, ttlSeconds },

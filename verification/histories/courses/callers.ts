@@ -1,11 +1,11 @@
 import { toldWholeToCallers, WHOLE_LEASE, WHOLE_PERMIT, windowKept } from '../capabilities/bounds.model.ts';
-import { withdrawalTold } from '../capabilities/pools.record.ts';
+import { withdrawalTold } from '../capabilities/record.model.ts';
 import type { RequestFault, Script } from '../faults.ts';
 import type { Entry, Violation } from '../history.ts';
 import type { Course, Stage, Terms } from './course.ts';
 
 const LEASE = 'w0-q0';
-const POOL = 'w0-p0';
+const SHARED = 'w0-p0';
 const ONE = { limit: 1 };
 
 /** More than one, because the claim comes at a time of its own: when the release is answered, or a little before. */
@@ -47,13 +47,13 @@ async function diesInLine(stage: Stage): Promise<void> {
 /** The permit of a caller ends with a write whose answer is lost. Before the next try, as many others end as the record remembers. */
 async function withdrawsInDoubt(stage: Stage): Promise<void> {
   const terms = { limit: 20 };
-  await stage.acquire(POOL, 'gone', terms);
+  await stage.acquire(SHARED, 'gone', terms);
   const others: Awaited<ReturnType<Stage['acquire']>>[] = [];
-  for (let nth = 0; nth < 8; nth++) others.push(await stage.acquire(POOL, `other ${nth}`, terms));
+  for (let nth = 0; nth < 8; nth++) others.push(await stage.acquire(SHARED, `other ${nth}`, terms));
   const script: Script = { UpdateItem: ['lostReply', { beforeMs: 3000 }] };
-  stage.meanwhile(() => stage.call('withdraw', { key: POOL, requestId: 'gone', holder: 'gone' }, script));
+  stage.meanwhile(() => stage.call('withdraw', { key: SHARED, requestId: 'gone', holder: 'gone' }, script));
   await stage.sleep(500);
-  for (const other of others) await stage.release(POOL, other);
+  for (const other of others) await stage.release(SHARED, other);
 }
 
 /** The longest key that an index takes. */
@@ -69,8 +69,8 @@ export const CALLER_COURSES: Course[] = [
   },
   {
     name: 'a caller claims a permit, and the answer comes after its ttl',
-    play: (stage) => lateClaims(stage, POOL, ONE),
-    check: (history) => toldWhole(history, POOL, WHOLE_PERMIT),
+    play: (stage) => lateClaims(stage, SHARED, ONE),
+    check: (history) => toldWhole(history, SHARED, WHOLE_PERMIT),
   },
   {
     name: 'the first caller in line for a lease is dead when its turn comes',
@@ -80,7 +80,7 @@ export const CALLER_COURSES: Course[] = [
   {
     name: 'a caller withdraws, the answer to the write is lost, and eight other permits end before the next try',
     play: withdrawsInDoubt,
-    check: (history) => withdrawalTold(history, POOL),
+    check: (history) => withdrawalTold(history, SHARED),
   },
   {
     name: 'a task of an execution waits for a permit of the longest key',

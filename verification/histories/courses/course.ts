@@ -30,7 +30,6 @@ const FACTS: WorldFacts = {
   foreignLeases: false,
   foreignCommits: false,
   foreignRetries: false,
-  foreignQueue: false,
   sweeps: false,
 };
 

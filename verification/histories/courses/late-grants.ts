@@ -38,7 +38,7 @@ const course = (name: string, play: Course['play']): Course => ({
 
 export const LATE_COURSES: Course[] = [
   course('a grant is written late, after another grant whose record a Rust client has deleted', async (stage) => {
-    stage.meanwhile(() => stage.acquire(LEASE, 'late', {}, { PutItem: [{ beforeMs: 1000 }] }));
+    stage.meanwhile(() => stage.acquire(LEASE, 'late', {}, { UpdateItem: [{ beforeMs: 1000 }] }));
     await stage.sleep(100);
     await others(stage);
   }),

@@ -4,8 +4,8 @@ import type { Entry, Violation } from '../history.ts';
 import type { Course, Stage, Terms } from './course.ts';
 
 const LEASE = 'w0-q0';
-const POOL = 'w0-p0';
-/** Of a pool that one at a time has. */
+const SHARED = 'w0-p0';
+/** Of a key with one shared holder at a time. */
 const ONE = { limit: 1 };
 const HOUR = { ttlSeconds: 3600 };
 
@@ -64,9 +64,9 @@ export const TASK_COURSES: Course[] = [
     check: (history, facts) => freeLeaseIsHad(history, LEASE, facts),
   },
   {
-    name: 'a task that no message reaches is overdue, and its pool has room',
-    play: (stage) => unreachable(stage, POOL, ONE),
-    check: (history, facts) => roomBesideLine(history, POOL, facts),
+    name: 'a task that no message reaches is overdue, and its key has room',
+    play: (stage) => unreachable(stage, SHARED, ONE),
+    check: (history, facts) => roomBesideLine(history, SHARED, facts),
   },
   {
     name: 'more tasks wait for a lease than a run of the schedule ends in any case, and have one deadline',
@@ -75,8 +75,8 @@ export const TASK_COURSES: Course[] = [
   },
   {
     name: 'more tasks wait for a permit than a run of the schedule ends in any case, and have one deadline',
-    play: (stage) => manyOverdue(stage, POOL, ONE),
-    check: (history, facts) => toldInTime(history, POOL, facts),
+    play: (stage) => manyOverdue(stage, SHARED, ONE),
+    check: (history, facts) => toldInTime(history, SHARED, facts),
   },
   {
     name: 'a task that is tried again meets the lease of its request, and the message is lost',
@@ -85,45 +85,45 @@ export const TASK_COURSES: Course[] = [
   },
   {
     name: 'a task that is tried again meets the permit of its request, and the message is lost',
-    play: (stage) => triedAgain(stage, POOL, ONE),
-    check: (history, facts) => grantToldInTime(history, POOL, facts),
+    play: (stage) => triedAgain(stage, SHARED, ONE),
+    check: (history, facts) => grantToldInTime(history, SHARED, facts),
   },
   {
     name: 'a task comes twice, is granted one permit, and room is left',
     async play(stage) {
       const two = { limit: 2 };
-      const holders = [await stage.acquire(POOL, 'a', two), await stage.acquire(POOL, 'b', two)];
+      const holders = [await stage.acquire(SHARED, 'a', two), await stage.acquire(SHARED, 'b', two)];
       const request = { ...HOUR, ...two, execution: stage.execution() };
-      const task = await stage.park(POOL, 'task', request);
-      await stage.park(POOL, 'task', { ...request, again: task });
-      for (const holder of holders) await stage.release(POOL, holder);
+      const task = await stage.park(SHARED, 'task', request);
+      await stage.park(SHARED, 'task', { ...request, again: task });
+      for (const holder of holders) await stage.release(SHARED, holder);
       await stage.minutes(2);
-      await stage.acquire(POOL, 'plain', two);
+      await stage.acquire(SHARED, 'plain', two);
     },
-    check: (history, facts) => roomBesideLine(history, POOL, facts),
+    check: (history, facts) => roomBesideLine(history, SHARED, facts),
   },
   {
     name: 'a task that waits to be alone is dead, in front of readers that fit',
     async play(stage) {
-      await stage.acquire(POOL, 'reader', { ...HOUR, mode: 'shared' });
-      const writer = await stage.park(POOL, 'writer', { mode: 'exclusive', execution: stage.execution() });
+      await stage.acquire(SHARED, 'reader', { ...HOUR, mode: 'shared' });
+      const writer = await stage.park(SHARED, 'writer', { mode: 'exclusive', execution: stage.execution() });
       stage.die(writer);
       await stage.minutes(4);
-      await stage.acquire(POOL, 'second reader', { mode: 'shared' });
+      await stage.acquire(SHARED, 'second reader', { mode: 'shared' });
     },
-    check: (history, facts) => deadTaskCostsNothing(history, POOL, facts),
+    check: (history, facts) => deadTaskCostsNothing(history, SHARED, facts),
   },
   {
     name: 'more tasks come to a lease than its line has places',
     quotas,
     play: (stage) => manyArrive(stage, LEASE, {}),
-    check: (history) => quotaKept(history, { key: LEASE, isPool: false }, QUOTA),
+    check: (history) => quotaKept(history, LEASE, QUOTA),
   },
   {
-    name: 'more tasks come to a pool than its line has places',
+    name: 'more tasks come to a key with shared holders than its line has places',
     quotas,
-    play: (stage) => manyArrive(stage, POOL, ONE),
-    check: (history) => quotaKept(history, { key: POOL, isPool: true }, QUOTA),
+    play: (stage) => manyArrive(stage, SHARED, ONE),
+    check: (history) => quotaKept(history, SHARED, QUOTA),
   },
   {
     name: 'an execution ends while it holds a lease, and a read of its state is throttled once',

@@ -1,6 +1,6 @@
-import { explore, playStates } from '../engine/states.ts';
+import { explore, mutantsOf, playStates } from '../engine/states.ts';
 import { protocolOf } from './explore.ts';
-import { MUTANTS } from './rules.ts';
+import { MUTANTS, type Mutant } from './rules.ts';
 import { FAULTS, type Fault } from './types.ts';
 
 interface Mix {
@@ -32,9 +32,8 @@ export const playBound = (args: string[]): boolean =>
     {
       name: 'bound',
       mixes: Object.fromEntries(MIXES.map((mix) => [nameOf(mix), mix])),
-      mutants: MUTANTS,
-      // A mix takes a fifth of the time of a small scenario, because there are sixteen mixes.
-      play: (mix, seconds, mutant) => explore(protocolOf(mix.faults, { ...mix, mutant }), seconds / 5),
+      mutants: mutantsOf(MUTANTS),
+      play: (mix, seconds, [mutant]: readonly Mutant[]) => explore(protocolOf(mix.faults, { ...mix, mutant }), seconds),
     },
     args,
   );

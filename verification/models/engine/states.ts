@@ -1,5 +1,4 @@
 import { readOptions } from '../../../local/options.ts';
-import { OPTIONS } from './command.ts';
 
 /** A state that follows, or what must not happen. */
 export type Move<State> = { what: string } & ({ state: State } | { broken: string });
@@ -8,22 +7,36 @@ export type Move<State> = { what: string } & ({ state: State } | { broken: strin
 export interface Protocol<State> {
   first: State;
   /** States that no rule tells apart have the same name. */
-  nameOf(state: State): string;
+  nameOf(state: State): string | number;
   /** What is wrong in a state, if anything is. */
   broken(state: State): string | undefined;
   moves(state: State): Iterable<Move<State>>;
 }
 
+/** Rules that are switched off, and what then happens. */
+export interface Mutant {
+  what: string;
+  /** The mixes that show it soonest. */
+  mixes?: readonly string[];
+  /** The rules, if it does not have the name of the only one. */
+  off?: readonly string[];
+  /** Why no mix shows it. */
+  survives?: string;
+}
+
+/** Mutants that switch off the rule of their name, and that every mix may show. */
+export const mutantsOf = (rules: Record<string, string>): Record<string, Mutant> =>
+  Object.fromEntries(Object.entries(rules).map(([rule, what]) => [rule, { what }]));
+
 /** A model, as its command plays it. A mix is how much may go wrong, by its name. */
 interface Model<Mix, Rule extends string> {
   name: string;
   mixes: Record<string, Mix>;
-  /** The rules that can be switched off, and what then happens. */
-  mutants: Record<Rule, string>;
-  /** The mixes that show the mutants; all, if left out. */
-  forMutants?: string[];
-  /** @param off the rule that is switched off */
-  play(mix: Mix, seconds: number, off?: Rule): Explored;
+  mutants: Record<string, Mutant>;
+  /** The mixes of mutants that name none; all, if left out. */
+  forMutants?: readonly string[];
+  /** @param off the rules that are switched off */
+  play(mix: Mix, seconds: number, off: readonly Rule[]): Explored;
 }
 
 interface Explored {
@@ -34,13 +47,33 @@ interface Explored {
   path: string[];
 }
 
+export const HELP = `npm run verify -- models [bound|locks|once]: explores every state of the models of docs/protocols.
+Without a name it checks all, each in a process of its own.
+
+  --seconds N   for each mix (600)
+  --within N    seconds in all: mixes for which no time is left are not explored
+  --seed N      which mixes come first (0: in their order)
+  --mutants     switches one rule off after the other instead, and fails if nothing notices
+  --only TEXT   the mixes or rules alone whose name has it
+  --tell        tells each history that breaks in full`;
+
+const OPTIONS = {
+  seconds: { type: 'string', default: '600' },
+  within: { type: 'string', default: 'Infinity' },
+  seed: { type: 'string', default: '0' },
+  mutants: { type: 'boolean', default: false },
+  only: { type: 'string', default: '' },
+  tell: { type: 'boolean', default: false },
+} as const;
+
 /** Goes through all states, or until the time is over. */
-export function explore<State>(protocol: Protocol<State>, seconds = Number.POSITIVE_INFINITY): Explored {
+export function explore<State>(protocol: Protocol<State>, seconds: number): Explored {
+  type Name = string | number;
   const first = { state: protocol.first, name: protocol.nameOf(protocol.first) };
   const open = [first];
-  const seen = new Map<string, { before?: string; what: string }>([[first.name, { what: 'begin' }]]);
+  const seen = new Map<Name, { before?: Name; what: string }>([[first.name, { what: 'begin' }]]);
   const until = performance.now() + seconds * 1000;
-  const found = (name: string, rule: string, path: string[]): Explored => {
+  const found = (name: Name, rule: string, path: string[]): Explored => {
     for (let step = seen.get(name); step; step = step.before === undefined ? undefined : seen.get(step.before))
       path.unshift(step.what);
     return { states: seen.size, complete: false, broken: rule, path };
@@ -60,17 +93,34 @@ export function explore<State>(protocol: Protocol<State>, seconds = Number.POSIT
   return { states: seen.size, complete: true, path: [] };
 }
 
+/** The same for the same seed, and with every seed another first one. */
+function ordered(names: string[], seed: number): string[] {
+  const rank = (name: string) => {
+    let hash = seed;
+    for (const letter of name) hash = Math.imul(hash ^ letter.charCodeAt(0), 0x9e3779b1) ^ (hash >>> 15);
+    return hash;
+  };
+  return seed === 0 ? names : names.toSorted((one, other) => rank(one) - rank(other));
+}
+
 /** Plays a model as the options of the command line ask. @returns whether all of it holds */
 export function playStates<Mix, Rule extends string>(model: Model<Mix, Rule>, args: string[]): boolean {
-  const { only, seconds, mutants, tell } = readOptions(OPTIONS, args).values;
+  const { only, mutants, tell, ...numbers } = readOptions(OPTIONS, args).values;
+  const [seconds, seed] = [Number(numbers.seconds), Number(numbers.seed)];
+  const endsAt = performance.now() + Number(numbers.within) * 1000;
+  const left = () => Math.min(seconds, (endsAt - performance.now()) / 1000);
   const report = (verdict: string, { path, broken }: Explored) => {
     console.log(verdict);
     if (broken !== undefined && tell) console.log(path.join('\n'));
   };
   const { name: of, mixes, forMutants = Object.keys(mixes) } = model;
-  const chosen = (names: string[]) => names.filter((name) => name.includes(only));
-  const play = (mix: string, off?: Rule) => model.play(mixes[mix] as Mix, Number(seconds), off);
+  const chosen = (names: string[]) => ordered(names, seed).filter((name) => name.includes(only));
+  const play = (mix: string, off: readonly string[] = []) => {
+    if (!Object.hasOwn(mixes, mix)) throw new Error(`no mix is called ${mix}`);
+    return model.play(mixes[mix] as Mix, left(), off as readonly Rule[]);
+  };
   const holds = (mix: string) => {
+    if (left() <= 0) return true;
     const explored = play(mix);
     const { states, complete, broken } = explored;
     const held = `${states} states, ${complete ? 'complete' : 'cut by time'}`;
@@ -78,15 +128,17 @@ export function playStates<Mix, Rule extends string>(model: Model<Mix, Rule>, ar
     return broken === undefined;
   };
   const isCaught = (rule: string) => {
-    const what = `${of}, ${model.mutants[rule as Rule]}`;
-    for (const mix of forMutants) {
-      const explored = play(mix, rule as Rule);
+    const { what, mixes: shown = forMutants, off = [rule], survives } = model.mutants[rule] as Mutant;
+    let states = 0;
+    for (const mix of shown) {
+      const explored = play(mix, off);
+      states += explored.states;
       if (explored.broken === undefined) continue;
-      report(`caught: ${what} (${mix}: ${explored.broken})`, explored);
+      report(`caught: ${of}, ${what} (${mix}: ${explored.broken})`, explored);
       return true;
     }
-    console.log(`MISSED: ${what}`);
-    return false;
+    console.log(`${survives ? 'not shown' : 'MISSED'}: ${of}, ${what}: ${survives ?? `${states} states`}`);
+    return survives !== undefined;
   };
   const outcomes = mutants ? chosen(Object.keys(model.mutants)).map(isCaught) : chosen(Object.keys(mixes)).map(holds);
   return outcomes.every(Boolean);

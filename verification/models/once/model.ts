@@ -1,4 +1,4 @@
-import { explore, playStates } from '../engine/states.ts';
+import { explore, mutantsOf, playStates } from '../engine/states.ts';
 import { type Faults, OnceProtocol, type Rule } from './protocol.ts';
 
 const MIXES: Faults[] = [
@@ -19,15 +19,15 @@ const MUTANTS: Record<Rule, string> = {
   expiry: 'a dead worker is never replaced',
 };
 
-/** Explores every state, whatever time the command line gives. */
+/** Plays the model of once as the options of the command line ask. @returns whether all of it holds */
 export const playOnce = (args: string[]): boolean =>
   playStates(
     {
       name: 'once',
       mixes: Object.fromEntries(MIXES.map((faults) => [nameOf(faults), faults])),
-      mutants: MUTANTS,
+      mutants: mutantsOf(MUTANTS),
       forMutants: [nameOf({ lost: 2, deaths: 1 })],
-      play: (faults, _, off) => explore(new OnceProtocol(faults, off)),
+      play: (faults, seconds, [off]: readonly Rule[]) => explore(new OnceProtocol(faults, off), seconds),
     },
     args,
   );

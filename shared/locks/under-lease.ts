@@ -1,0 +1,48 @@
+import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { acquirePermit } from '../permits/acquire.ts';
+import { extendPermit } from '../permits/heartbeat.ts';
+import { releasePermit } from '../permits/release.ts';
+
+interface LeaseRequest<Result> {
+  key: string;
+  holder: string;
+  ttlSeconds: number;
+  work(lease: HeldLease): Promise<Result>;
+}
+
+/** What work under a lease needs of it. */
+interface HeldLease {
+  fence: number;
+  /** Extends the lease if a quarter of its ttl has passed. @throws HoldfastError as permits/heartbeat.ts */
+  keep(): Promise<void>;
+}
+
+/** A part of the ttl. A heartbeat so early may fail, and there is time for another. */
+const BEAT_AFTER = 1 / 4;
+
+/**
+ * Runs work of the service itself under one of its leases, and releases the lease.
+ * @throws HoldfastError LeaseHeld, and what `work` throws
+ */
+export async function underLease<Result>(
+  dependencies: LeaseDependencies,
+  { work, ...request }: LeaseRequest<Result>,
+  call: Call,
+): Promise<Result> {
+  const { key, leaseId, fence } = await acquirePermit(dependencies)({ ...request, waitSeconds: 0 }, call);
+  const beat = extendPermit(dependencies);
+  let beatAt = dependencies.clock.now();
+  const keep = async () => {
+    const now = dependencies.clock.now();
+    if (now - beatAt < request.ttlSeconds * 1000 * BEAT_AFTER) return;
+    beatAt = now; // several parts of the work may ask at once, and one heartbeat is enough
+    await beat({ key, leaseId }, call);
+  };
+  try {
+    return await work({ fence, keep });
+  } finally {
+    // Best effort: the lease lapses on its own, and the outcome of the work matters more.
+    await releasePermit(dependencies)({ key, leaseId }, call).catch(() => undefined);
+  }
+}

@@ -1,0 +1,89 @@
+import { integer } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { delayUntil, repairAfter } from '../line/repair/later.ts';
+import { isOverdue, isTask, readWaiters, type Waiter } from '../line/waiters.ts';
+import { hasFenceAsSeen } from './conditions.ts';
+import { permitOf } from './next.ts';
+import { isBound, type PoolRecord } from './record.ts';
+import { type Asked, roomAt } from './room.ts';
+import { updatePool } from './write.ts';
+
+// Messages that look at a key when its holders have expired, because a task waits, and no call looks if they exit.
+
+/** While holders extend their grants, their line is looked at no more often. */
+const AGAIN_AFTER_SECONDS = 10;
+/** A message may arrive by a clock that is behind the one by which it was sent. */
+const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
+/** A line with this many callers in front of its first task is left to the callers, which look themselves. */
+const MAX_READ = 100;
+
+interface Watched {
+  record: PoolRecord;
+  asked: Asked;
+}
+
+/**
+ * When enough grants will have expired for a waiter. Infinite if no expiry makes enough room. The schedule ends bound grants, and looks at keys that
+ * third-party clients hold.
+ */
+const endOfHolders = ({ record, asked }: Watched): number =>
+  record.thirdParty
+    ? Number.POSITIVE_INFINITY
+    : roomAt({ ...record, entries: record.entries.filter((entry) => !isBound(entry)) }, asked, 0);
+
+/** Sends a message that looks again when enough grants have expired for a waiter. Sends none if there is room already. */
+export async function repairAtRoom(dependencies: LeaseDependencies, watched: Watched, call: Call): Promise<void> {
+  const endsAt = endOfHolders(watched);
+  if (Number.isFinite(endsAt)) await repairAfter(dependencies, { key: watched.record.key, endsAt }, call);
+}
+
+/**
+ * Looks later at grants that a message has just looked at and that their holders have extended, if a task still waits behind them. SQS may deliver a message
+ * twice. If each copy sent the next message, their number would only grow. So the record notes when the next message arrives, and a copy that finds such a
+ * note sends none.
+ * @param next the first in line
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function lookAtTheEnd(
+  dependencies: LeaseDependencies,
+  { record, next }: { record: PoolRecord; next: Waiter },
+  call: Call,
+): Promise<void> {
+  const { clock, clockSkewMs, repairLater } = dependencies;
+  const { key } = record;
+  const endsAt = endOfHolders({ record, asked: permitOf(next) });
+  if (!repairLater || !Number.isFinite(endsAt)) return;
+  const now = clock.now();
+  const delaySeconds = delayUntil(endsAt + clockSkewMs, now, AGAIN_AFTER_SECONDS);
+  const at = now + delaySeconds * 1000;
+  // A message that arrives much later than the end, such as one about an earlier grant, does not count.
+  const isNoted = ({ lookAt = 0 }: PoolRecord) => lookAt > now + EARLY_MS && lookAt <= at + EARLY_MS;
+  if (isNoted(record) || !(await isTaskWaiting(dependencies, record, call))) return;
+  const update = {
+    key,
+    set: ['look_at = :lookAt'],
+    condition: all(hasFenceAsSeen(record), {
+      expression: 'attribute_not_exists(look_at) OR look_at <= :soon OR look_at > :late',
+    }),
+    values: { ':lookAt': integer(at), ':soon': integer(now + EARLY_MS), ':late': integer(at + EARLY_MS) },
+  };
+  const { won, record: current, unanswered } = await updatePool(dependencies, update, call);
+  // A try of the SDK may have landed before the one that lost.
+  if (won || (unanswered && current.lookAt === at)) await repairLater({ key, delaySeconds }, call);
+}
+
+async function isTaskWaiting(
+  dependencies: LeaseDependencies,
+  { key, entries }: PoolRecord,
+  call: Call,
+): Promise<boolean> {
+  const granted = new Set(entries.map(({ ticket }) => ticket));
+  let read = 0;
+  for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
+    if (isTask(waiter) && !granted.has(waiter.ticket) && !isOverdue(waiter, dependencies.clock.now())) return true;
+    if (++read === MAX_READ) return false;
+  }
+  return false;
+}

@@ -1,0 +1,3 @@
+import { testLine } from './suite.ts';
+
+await testLine('permit');

@@ -1,0 +1,376 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { readWaiters } from '../../shared/line/waiters.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
+import { call } from '../support/emulators/aws.ts';
+import { aFew } from '../support/time/rounds.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+const world = await queueWorld();
+const { acquire, release, breakLease, read, park, repair, precededBy } = world;
+const { joinLine, putTickets, callerRow, grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.sent.length = 0;
+  requests.faultsOf = {};
+  steps.requests.length = 0;
+  steps.faults = {};
+});
+
+/** A call of which this much time is left at each look. */
+const withTime = (...left: number[]) => call({ timeLeftMs: () => (left.length > 1 ? left.shift() : left[0]) ?? 0 });
+
+/** A lease that is held, and a task in line. */
+async function waitedFor(key: string, more: object = {}) {
+  const first = await acquire({ key });
+  return { first, task: (await park({ key, ...more })).task };
+}
+
+/** Tickets whose tokens no task ever had, as they stand in the table, and the mark as it would be after they were parked. */
+async function parkJunk(key: string, count: number, overrides: object = {}) {
+  const template = (await rows(key))[0] ?? {};
+  const items = Array.from({ length: count }, (_, index) => {
+    const ticket = `000000000000001-${String(index).padStart(6, '0')}`;
+    const own = { ticket: { S: ticket }, task_token: { S: `token-junk-${index}` }, request_id: { S: `junk ${index}` } };
+    return { ...template, ...own, ...overrides };
+  });
+  await putTickets(items);
+  const record = await rawItem(key);
+  if (record) await putRaw({ ...record, mark: { S: 'junk' }, arrivals: { N: String(count + 1) } });
+}
+
+describe('a queue of dead tickets', () => {
+  it.each(aFew(1, ['release', 'break']))(
+    'a %s ends after ten dead tickets: the lease is free, and only the line grants it',
+    async (how) => {
+      const key = `dead ${how}`;
+      const { first, task } = await waitedFor(key, { ttlSeconds: 86_400 });
+      await parkJunk(key, 35);
+      requests.sent.length = 0;
+      if (how === 'release') expect(await release(first)).toEqual({ key, released: true });
+      else expect(await breakLease({ key, fence: first.fence })).toMatchObject({ broken: true });
+      expect(requests.sent.length).toBeLessThan(50);
+      expect(await rows(key)).toHaveLength(26);
+      expect(await rawItem(key)).not.toHaveProperty('lease_version');
+      expect(await rawItem(key)).toHaveProperty('mark');
+
+      expect(await failure(acquire({ key, holder: 'barger' }))).toMatchObject({ code: 'LeaseHeld' });
+      expect(await rows(key)).toHaveLength(16);
+      expect(task.state).toBe('waiting');
+      await repair();
+      expect(grantOf(task).fence).toBeGreaterThan(first.fence);
+      expect(await rows(key)).toEqual([]);
+    },
+  );
+
+  it.each([
+    [5000, 'succeeded'],
+    [4999, 'waiting'],
+  ])(
+    'a run of the schedule with %i ms left after the first ten dead tickets leaves the task behind them %s',
+    async (leftMs, state) => {
+      const key = `dead with ${leftMs}`;
+      await acquire({ key, ttlSeconds: 2 });
+      const { task } = await park({ key });
+      await parkJunk(key, 10);
+      clock.advance(3000);
+      let left = 60_000;
+      requests.faultsOf.DeleteItem = [
+        ...Array(9).fill('none'),
+        precededBy(async () => {
+          left = leftMs;
+        }),
+      ];
+      await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left }));
+      expect(task.state).toBe(state);
+    },
+  );
+
+  it.each([
+    [99, 1],
+    [100, 0],
+  ])(
+    'a line of %i dead callers in front of a task makes a message that looks at the line send %i more',
+    async (callers, sent) => {
+      const key = `behind ${callers}`;
+      await acquire({ key, ttlSeconds: 60 });
+      await park({ key });
+      await parkJunk(key, callers, { keep_until: { N: String(clock.now() + 86_400_000) } });
+      world.messages.length = 0;
+      await world.repairKey(key);
+      expect(world.messages).toHaveLength(sent);
+    },
+  );
+});
+
+describe('a line that is longer than one page', () => {
+  /** Behind all others. */
+  const crowd = (key: string) =>
+    Array.from({ length: 14 }, (_, index) =>
+      callerRow(key, `crowd ${index}`, { ticket: { S: `999999999999999-${String(index).padStart(2, '0')}` } }),
+    );
+
+  it('a line of more than a page costs a hand-off one page', async () => {
+    const key = 'longer than a page';
+    const first = await acquire({ key });
+    await joinLine(key, 'own');
+    const [own = {}] = await rows(key);
+    await release(first);
+    const grant = await acquire({ key, holder: 'caller', requestId: 'own' });
+    await joinLine(key, 'next');
+    const [now, later] = [{ N: String(clock.now()) }, { N: String(clock.now() + 5000) }];
+    const ofRequest = { holder: own.holder, request_id: own.request_id } as never;
+    const { keep_until: _, ...task } = callerRow(key, 'overdue', { deadline: now });
+    await putTickets([
+      own, // its deletion was lost. It has left the line with its grant
+      callerRow(key, 'again', ofRequest),
+      callerRow(key, 'and again', ofRequest),
+      callerRow(key, 'over', { deadline: now, keep_until: now }),
+      callerRow(key, 'absent', { deadline: now, keep_until: later }),
+      { ...task, task_token: { S: 'token-none' } },
+      ...crowd(key),
+    ]);
+    requests.sent.length = 0;
+    await release(grant);
+    expect(requests.sent.filter((sent) => sent === 'Query')).toHaveLength(1);
+    expect((await rows(key)).map(({ holder }) => holder?.S)).toEqual(
+      expect.arrayContaining(['absent', 'caller', 'crowd 0', 'crowd 13']),
+    );
+    expect(await rows(key)).toHaveLength(16);
+  });
+});
+
+describe('a line that cannot be read', () => {
+  const denied = { name: 'AccessDeniedException', status: 400 };
+
+  it.each([
+    ['release', 'released'],
+    ['break', 'broken'],
+  ])(
+    'a %s ends the lease although the line cannot be read, and keeps the mark: only the line grants it',
+    async (how, done) => {
+      const key = `unread ${how}`;
+      const { first, task } = await waitedFor(key);
+      requests.faultsOf.Query = [denied];
+      const ended = how === 'release' ? release(first) : breakLease({ key, fence: first.fence });
+      expect(await ended).toMatchObject({ key, [done]: true });
+      expect(await read({ key })).toMatchObject({ state: 'released' });
+      expect(await rawItem(key)).toHaveProperty('mark');
+      expect((await failure(acquire({ key, holder: 'overtaker' }))).code).toBe('LeaseHeld');
+      expect(task.state).toBe('succeeded'); // that call found it free, and handed it on
+    },
+  );
+
+  it('a call that would take over an expired lease fails if the line cannot be read, and changes no record', async () => {
+    const key = 'unread and expired';
+    await acquire({ key, ttlSeconds: 2 });
+    await park({ key });
+    clock.advance(10_000);
+    const before = await rawItem(key);
+    requests.faultsOf.Query = [denied];
+    expect((await failure(acquire({ key, holder: 'next' }))).code).toBe('Unavailable');
+    expect(await rawItem(key)).toEqual(before);
+  });
+
+  it.each([
+    ['once', [denied], 'held'],
+    ['twice', [denied, denied], 'released'],
+  ])(
+    'a line that cannot be read %s does not keep the lease from its end by a holder that was in line itself',
+    async (often, faults, state) => {
+      const key = `unread ${often}`;
+      const first = await acquire({ key });
+      for (const requestId of ['own', 'next']) {
+        clock.advance(1);
+        await joinLine(key, requestId);
+      }
+      await release(first);
+      const own = await acquire({ key, holder: 'caller', requestId: 'own' });
+      expect(own.leaseId).toContain('+');
+      requests.faultsOf.Query = faults;
+      expect(await release(own)).toEqual({ key, released: true });
+      expect(requests.faultsOf.Query).toEqual([]);
+      expect(await read({ key })).toMatchObject({ state });
+    },
+  );
+});
+
+describe('a message that Step Functions throttles', () => {
+  it('a message that Step Functions throttles is sent again, so a ticket without a task is passed over', async () => {
+    const key = 'throttled junk';
+    const first = await acquire({ key });
+    await park({ key, ttlSeconds: 86_400 }, { token: 'token-of-no-task', state: 'waiting' });
+    const { task } = await park({ key });
+    steps.faults.SendTaskSuccess = ['throttled'];
+    await release(first);
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('a message that Step Functions throttles arrives with the whole ttl, and not after the third pause', async () => {
+    const key = 'throttled';
+    const { first, task } = await waitedFor(key, { ttlSeconds: 30 });
+    const { task: next } = await park({ key, ttlSeconds: 30 });
+    const startedAt = clock.now();
+    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled'];
+    await release(first);
+    expect([task.state, clock.now() - startedAt]).toEqual(['succeeded', 700]);
+    expect(task.output?.remainingMs).toBeGreaterThanOrEqual(29_500);
+    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
+    await release(grantOf(task));
+    expect([next.state, clock.now() - startedAt]).toEqual(['waiting', 1400]);
+    clock.advance(10_001);
+    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
+    expect(await world.repairKey(key)).toMatchObject({ told: 0, unanswered: 1 });
+    expect(next.state).toBe('waiting');
+    await world.repairKey(key);
+    // Until the message. The rest of the ttl counts from that moment too.
+    expect(next.output).toMatchObject({ waitedMs: clock.now() - startedAt, remainingMs: 30_000 });
+  });
+
+  it('a throttled message that would have ended the task leaves the task in line', async () => {
+    const key = 'throttled failure';
+    await acquire({ key });
+    const { task, ticket } = await park({ key });
+    steps.faults.SendTaskFailure = ['throttled'];
+    expect(await failure(world.cancel(key, ticket))).toMatchObject({ code: 'Unavailable' });
+    expect([task.state, (await rows(key)).length]).toEqual(['waiting', 1]);
+    expect(await world.cancel(key, ticket)).toMatchObject({ cancelled: true });
+  });
+
+  it('a message that Step Functions throttles is not waited for if the invocation is nearly over', async () => {
+    const key = 'throttled late';
+    const { first, task } = await waitedFor(key);
+    const startedAt = clock.now();
+    steps.faults.SendTaskSuccess = ['throttled', 'throttled'];
+    await release(first, withTime(2000, 500, 600));
+    expect([task.state, clock.now() - startedAt, steps.faults.SendTaskSuccess]).toEqual(['waiting', 0, ['throttled']]);
+    steps.faults.SendTaskSuccess = [];
+    clock.advance(10_001);
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+});
+
+describe('when the time of the invocation is nearly up', () => {
+  it('a lease is granted to no waiter if the invocation is nearly over: the lease is free, with its mark', async () => {
+    const { first, task } = await waitedFor('late');
+    expect(await release(first, withTime(1999))).toEqual({ key: 'late', released: true });
+    expect(task.state).toBe('waiting');
+    expect(steps.requests).toEqual([]);
+    expect(await rawItem('late')).not.toHaveProperty('lease_version');
+    expect(await rawItem('late')).toHaveProperty('mark');
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('a break ends without handing on, and says that it was one', async () => {
+    const { fence } = await acquire({ key: 'late break' });
+    const { task } = await park({ key: 'late break' });
+    expect(await breakLease({ key: 'late break', fence }, withTime(1000))).toMatchObject({ broken: true });
+    expect(await rawItem('late break')).toMatchObject({ h: { M: { p: { S: 'broken' } } } });
+    expect(await breakLease({ key: 'late break', fence })).toMatchObject({ broken: true });
+    expect(task.state).toBe('waiting');
+    await repair();
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('an expired lease stays as it is', async () => {
+    await acquire({ key: 'late expiry', ttlSeconds: 2 });
+    const { task } = await park({ key: 'late expiry' });
+    clock.advance(3000);
+    const before = await rawItem('late expiry');
+    expect((await failure(acquire({ key: 'late expiry', holder: 'other' }, withTime(1000)))).code).toBe('LeaseHeld');
+    expect(await rawItem('late expiry')).toEqual(before);
+    expect(task.state).toBe('waiting');
+  });
+});
+
+describe('a hand-off that fails after it met a dead ticket', () => {
+  const denied = { name: 'AccessDeniedException', status: 400 };
+
+  /** The line of a lease that is about to be released: the first task is gone, and what comes after it cannot be read. */
+  async function brokenOff(key: string) {
+    const first = await acquire({ key, holder: 'first' });
+    const dead = await park({ key, ttlSeconds: 86_400, requestId: 'r' });
+    const next = await park({ key });
+    dead.task.state = 'timedOut';
+    requests.faultsOf.Query = ['none', denied];
+    return { first, next };
+  }
+
+  it('a hand-off that fails after it met a dead ticket leaves the key without a holder, and only the line grants the key', async () => {
+    const { first, next } = await brokenOff('broken off');
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(await rawItem('broken off')).not.toHaveProperty('lease_version');
+    expect(await rawItem('broken off')).toHaveProperty('mark');
+    await repair();
+    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'first', fence: first.fence, ended: 'released' } });
+  });
+
+  it('a hand-off that fails after it met a dead ticket has released the lease of its caller, although the last write fails too', async () => {
+    const { first } = await brokenOff('broken off twice');
+    requests.faultsOf.UpdateItem = ['none', 'none', denied];
+    expect(await release(first)).toMatchObject({ released: true });
+  });
+});
+
+it('a read of a key does not read its whole line', async () => {
+  await acquire({ key: 'looked at', ttlSeconds: 600 });
+  const { ticket } = await park({ key: 'looked at' });
+  await parkJunk('looked at', 240);
+  requests.sent.length = 0;
+  expect(await read({ key: 'looked at' })).toMatchObject({ waiting: 100 });
+  const listed = await read({ key: 'looked at', waiters: true, limit: 150 });
+  expect(listed).toMatchObject({ waiting: 150, waiters: expect.objectContaining({ length: 150 }) });
+  expect(requests.sent).toEqual(['GetItem', 'Query', 'GetItem', 'Query']);
+  const all = await read({ key: 'looked at', waiters: true, limit: 1000 });
+  expect(all).toMatchObject({ waiting: 241 });
+  expect('waiters' in all && all.waiters?.at(-1)?.ticket).toBe(ticket);
+});
+
+/** What the client asks of the table of tickets in the meantime. */
+async function askedOf(command: string, act: () => Promise<unknown>) {
+  const inputs: Record<string, unknown>[] = [];
+  world.dynamodb.middlewareStack.add(
+    (next, { commandName }) =>
+      (args) => {
+        const { TableName: table } = args.input as { TableName?: string };
+        if (commandName === command && table === dependencies.waitersTable) inputs.push({ ...args.input });
+        return next(args);
+      },
+    { step: 'initialize', name: 'asked' },
+  );
+  await act().finally(() => world.dynamodb.middlewareStack.remove('asked'));
+  return inputs;
+}
+
+it('a line is read in growing pages, each from the end of the page before, and its rows consistently', async () => {
+  const names = Array.from({ length: 8 }, (_, index) => `caller ${index}`);
+  await putTickets(names.map((name) => callerRow('paged', name)));
+  for (const [firstPage, limits] of [
+    [1, [1, 2, 4, 8]],
+    [undefined, [undefined]],
+  ] as const) {
+    const found: string[] = [];
+    const queries = await askedOf('QueryCommand', async () => {
+      const line = readWaiters(dependencies, { key: 'paged', ...(firstPage && { firstPage }) }, call());
+      for await (const { holder } of line) found.push(holder);
+    });
+    expect([found, queries.map(({ Limit: limit }) => limit)]).toEqual([names, limits]);
+    expect(queries.every(({ ConsistentRead: isConsistent }) => isConsistent)).toBe(true);
+  }
+  const { ticket } = callerRow('paged', 'caller 0');
+  const gets = await askedOf('GetItemCommand', () => world.cancel('paged', ticket.S));
+  expect(gets).toMatchObject([{ ConsistentRead: true }]);
+});
+
+it('a row without a holder, written by another client, keeps no waiter in its line from the lease', async () => {
+  const { first, task } = await waitedFor('odd row', { holder: 'b' });
+  const { holder: _, ...odd } = callerRow('odd row', 'odd');
+  await putTickets([odd]);
+  expect(await read({ key: 'odd row', waiters: true })).toMatchObject({ waiters: [{ holder: '' }, { holder: 'b' }] });
+  await release(first);
+  clock.advance(10_000);
+  await repairLines(dependencies)({ key: 'odd row' }, call());
+  expect(grantOf(task)).toMatchObject({ holder: 'b' });
+});

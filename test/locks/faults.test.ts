@@ -1,0 +1,477 @@
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { freePort } from '../../local/ports.ts';
+import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
+import { call, type Fault, testClient } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { lambdaContext, post, throughTask } from '../support/stack/adapters.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
+
+const world = await leaseWorld();
+const { acquire, heartbeat, release, breakLease, read, clock, requests, rawItem } = world;
+
+/** Another instance of the service over the same table. */
+const other = await leaseWorld({ table: world.table, clock });
+
+/** The try lands, its answer is lost, and something happens before the next one. */
+const lostBefore =
+  (what: () => Promise<unknown>): Fault =>
+  async (send) => {
+    await send();
+    await what();
+    throw networkError('ECONNRESET', 'read');
+  };
+
+/** The try is on its way while something happens, and arrives after it. */
+const delayed =
+  (what: () => Promise<unknown>): Fault =>
+  async (send) => {
+    await what();
+    return send();
+  };
+
+/** Holders of a weight of one, whose permits are over. */
+const crowd = async (key: string, count: number) => {
+  const { leaseId } = await other.acquire({ key, holder: 'dead', limit: 200, ttlSeconds: 2 });
+  const [, name] = leaseId.split('.');
+  const { [`h${name}`]: entry, [`f${name}`]: fence, ...record } = (await other.rawItem(key)) ?? {};
+  const names = Array.from({ length: count }, (_, n) => `${n}`.padEnd(16, '-'));
+  const entries = names.flatMap((one) => [
+    [`h${one}`, entry],
+    [`f${one}`, fence],
+  ]);
+  await other.putRaw({ ...record, used: { N: `${count}` }, ...Object.fromEntries(entries) });
+  clock.advance(2501);
+};
+
+const endOthers = async (key: string, count: number) => {
+  for (let n = 0; n < count; n++) await other.release(await other.acquire({ key, holder: `later-${n}`, limit: 200 }));
+};
+
+beforeEach(() => {
+  requests.faults = [];
+  requests.faultsOf = {};
+  requests.sent.length = 0;
+});
+
+const KINDS: [kind: string, terms: object][] = [
+  ['a lease', {}],
+  ['a permit', { limit: 2 }],
+];
+
+describe.each(KINDS)('a reply about %s that is lost after the write has landed', (kind, terms) => {
+  const take = (key: string, more: object = {}) => acquire({ key: `${kind}, ${key}`, ...terms, ...more });
+
+  it('acquire: the SDK tries again, and the caller has one grant', async () => {
+    requests.faults = ['lostReply'];
+    const grant = await take('acquire');
+    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
+    expect(await read({ key: grant.key })).toMatchObject({ used: 1, holders: [{ fence: grant.fence }] });
+    expect(await release(grant)).toMatchObject({ released: true });
+  });
+
+  it('acquire, until the SDK gives up: OutcomeUnknown names the id to ask with, which finds the grant', async () => {
+    requests.faults = ['lostReply', 'lostReply', 'lostReply'];
+    const { code, context } = await failure(take('unknown'));
+    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
+    expect(await take('unknown', context.retryWith as object)).toMatchObject({ repeated: true, holder: 'tester' });
+  });
+
+  it('acquire with an id of the caller’s: OutcomeUnknown names that one', async () => {
+    requests.faults = ['lostReply', 'throttle', 'throttle'];
+    const { code, context } = await failure(take('unknown-own', { requestId: 'mine' }));
+    expect(code).toBe('OutcomeUnknown'); // although the last answer was a throttle
+    expect(context.retryWith).toEqual({ requestId: 'mine' });
+  });
+
+  it('heartbeat: the grant is extended once, and its new version is the answer', async () => {
+    const grant = await take('beat', { ttlSeconds: 10 });
+    clock.advance(5000);
+    requests.faults = ['lostReply'];
+    const beat = await heartbeat(grant);
+    expect(beat.remainingMs).toBe(10_000);
+    expect(beat.version).not.toBe(grant.version);
+    expect(JSON.stringify(await rawItem(grant.key))).toContain(beat.version);
+  });
+
+  it('release: true, and the weight is given back once', async () => {
+    const grant = await take('release');
+    requests.faults = ['lostReply'];
+    expect(await release(grant)).toEqual({ key: grant.key, released: true });
+    expect(await read({ key: grant.key })).toMatchObject({ used: 0, holders: [] });
+  });
+
+  it('release, until the SDK gives up: OutcomeUnknown, and the whole invocation again says true', async () => {
+    const grant = await take('unknown-release');
+    requests.faults = ['lostReply', 'lostReply', 'lostReply'];
+    expect((await failure(release(grant))).code).toBe('OutcomeUnknown');
+    expect(await release(grant)).toEqual({ key: grant.key, released: true });
+  });
+
+  it('break: broken', async () => {
+    const { key, fence } = await take('break');
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true });
+  });
+
+  it('break, and another client deletes the record before the next try: OutcomeUnknown', async () => {
+    const { key, fence } = await take('broken-then-gone');
+    const deletion = new DeleteItemCommand({ TableName: world.table, Key: { key: { S: key } } });
+    requests.faultsOf.UpdateItem = [lostBefore(() => other.dynamodb.send(deletion))];
+    const { code, context } = await failure(breakLease({ key, fence }));
+    expect([code, context.key]).toEqual(['OutcomeUnknown', key]);
+    expect((await failure(breakLease({ key, fence }))).code).toBe('NotFound');
+  });
+});
+
+describe('a reply that is lost after the write has landed', () => {
+  it('release, and another caller takes the key before the next try: not said to have been taken from its holder', async () => {
+    const grant = await acquire({ key: 'lost-then-taken' });
+    requests.faults = [lostBefore(() => other.acquire({ key: 'lost-then-taken', holder: 'other' }))];
+    expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'unknown' });
+    expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'taken' });
+  });
+
+  it('release, and eight others end before the next try: unknown', async () => {
+    const grant = await acquire({ key: 'release-eight', limit: 200 });
+    requests.faults = [lostBefore(() => endOthers('release-eight', 8))];
+    expect(await release(grant)).toEqual({ key: 'release-eight', released: false, reason: 'unknown' });
+  });
+
+  it('break, and another caller takes the key before the next try: OutcomeUnknown, and then what is there', async () => {
+    const { fence } = await acquire({ key: 'broken-then-taken' });
+    requests.faultsOf.UpdateItem = [lostBefore(() => other.acquire({ key: 'broken-then-taken', holder: 'other' }))];
+    expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('OutcomeUnknown');
+    expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('Conflict');
+  });
+
+  it('break, and eight others end before the next try: OutcomeUnknown, and then what is there', async () => {
+    const { key, fence } = await acquire({ key: 'break-eight', limit: 200 });
+    requests.faultsOf.UpdateItem = [lostBefore(() => endOthers(key, 8))];
+    expect(await failure(breakLease({ key, fence }))).toMatchObject({ code: 'OutcomeUnknown', context: { key } });
+    expect((await failure(breakLease({ key, fence }))).code).toBe('NotFound');
+  });
+
+  it('heartbeat: a server error may have landed too', async () => {
+    const grant = await acquire({ key: 'unknown-beat' });
+    requests.faults = ['error500', 'error500', 'error500'];
+    const { code, context } = await failure(heartbeat(grant));
+    expect(code).toBe('OutcomeUnknown');
+    expect(context.retryWith).toEqual({});
+    expect(JSON.stringify(context)).not.toContain(grant.leaseId);
+  });
+
+  it('a take-over whose answer is lost gives the caller the room once', async () => {
+    await acquire({ key: 'takeover', holder: 'dead', limit: 1, ttlSeconds: 2 });
+    clock.advance(2501);
+    requests.sent.length = 0;
+    requests.faults = ['none', 'lostReply'];
+    expect(await acquire({ key: 'takeover', limit: 1 })).toMatchObject({ repeated: true, used: 1 });
+    expect(requests.sent).toHaveLength(3);
+  });
+
+  it('the end of the first of many: the others go, and no weight is freed twice', async () => {
+    await crowd('crowd', 45);
+    requests.faults = ['none', 'lostReply'];
+    expect(await acquire({ key: 'crowd', mode: 'exclusive' })).toMatchObject({ used: 1 });
+    expect(await world.readKey('crowd')).toMatchObject({ used: 1, holders: [{ mode: 'exclusive' }] });
+  });
+});
+
+describe('a request that arrives late', () => {
+  it('an acquire that arrives late, and whose permit was released in between, takes no other permit', async () => {
+    const asked = { key: 'late', requestId: 'r', limit: 2 };
+    requests.faults = [delayed(async () => other.release(await other.acquire(asked)))];
+    const { code, context } = await failure(acquire(asked));
+    expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
+    expect((await world.readKey('late')).used).toBe(0);
+  });
+
+  it('an acquire of a key that is full by then is refused', async () => {
+    requests.faults = [delayed(() => other.acquire({ key: 'late-full', holder: 'b', limit: 1 }))];
+    expect((await failure(acquire({ key: 'late-full', limit: 1 }))).code).toBe('LeaseHeld');
+  });
+
+  it('a heartbeat from before another heartbeat shortens no permit', async () => {
+    const granted = await acquire({ key: 'late-beat', limit: 1, ttlSeconds: 10 });
+    requests.faults = [
+      delayed(async () => {
+        clock.advance(4000);
+        await other.heartbeat(granted);
+      }),
+    ];
+    expect(await heartbeat(granted)).toMatchObject({ remainingMs: 10_000 });
+  });
+
+  it('a late take-over of a permit that was extended, released or broken in between looks again', async () => {
+    for (const [how, outcome] of [
+      ['extends', 'LeaseHeld'],
+      ['releases', 'granted'],
+      ['is broken', 'granted'],
+    ]) {
+      const key = `late-takeover ${how}`;
+      const dead = await other.acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 10 });
+      clock.advance(10_501);
+      const meanwhile = () => {
+        if (how === 'extends') return other.heartbeat(dead);
+        return how === 'releases' ? other.release(dead) : other.breakLease({ key, fence: dead.fence });
+      };
+      requests.faults = ['none', delayed(meanwhile)];
+      const act = acquire({ key, limit: 1 });
+      if (outcome === 'LeaseHeld') expect((await failure(act)).code).toBe('LeaseHeld');
+      else expect(await act).toMatchObject({ used: 1, previous: null });
+    }
+  });
+
+  it('a late take-over by a request that received a permit by a duplicate call in between is answered with that permit', async () => {
+    const asked = { key: 'late-duplicate', holder: 'a', requestId: 'r', limit: 3 };
+    await other.acquire({ key: asked.key, holder: 'dead', limit: 3, weight: 3, ttlSeconds: 10 });
+    clock.advance(10_501);
+    requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 4 }))];
+    expect(await acquire(asked)).toMatchObject({ repeated: true, used: 4 });
+    expect(await read({ key: asked.key })).toMatchObject({ used: 4, holders: [{ holder: 'dead' }, { holder: 'a' }] });
+  });
+
+  it('a late end of the first of many permits, if a duplicate call of the request has a permit by then, is answered with that permit', async () => {
+    const asked = { key: 'late-crowd', holder: 'a', requestId: 'r', limit: 100, weight: 100 };
+    await crowd(asked.key, 42);
+    requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 200 }))];
+    expect(await acquire(asked)).toMatchObject({ repeated: true, used: 102, previous: null });
+  });
+
+  it('a take-over before whose tries one holder after the other comes back gives up after five', async () => {
+    const key = 'five';
+    const permits: Awaited<ReturnType<typeof acquire>>[] = [];
+    for (let n = 0; n < 8; n++) permits.push(await other.acquire({ key, holder: `h${n}`, limit: 8, ttlSeconds: 10 }));
+    clock.advance(10_501);
+    requests.faults = ['none', ...permits.map((permit) => delayed(() => other.heartbeat(permit)))];
+    expect(await failure(acquire({ key, limit: 8 }))).toMatchObject({
+      code: 'LeaseHeld',
+      message: expect.stringContaining('send the call again'),
+    });
+    expect(requests.sent).toEqual(Array(5).fill('UpdateItem'));
+  });
+
+  it('a late break of a permit that its holder released in between finds no permit, and ends a permit that was extended in between', async () => {
+    const [one, two] = [
+      await acquire({ key: 'late-break', holder: 'a', limit: 2 }),
+      await acquire({ key: 'late-break', limit: 2 }),
+    ];
+    requests.faultsOf.UpdateItem = [delayed(() => other.release(one))];
+    expect((await failure(breakLease({ key: 'late-break', fence: one.fence }))).code).toBe('NotFound');
+    requests.faultsOf.UpdateItem = [delayed(() => other.heartbeat(two))];
+    expect(await breakLease({ key: 'late-break', fence: two.fence })).toMatchObject({ broken: true });
+  });
+});
+
+it('a writer comes in after two hundred readers that died, and ends them all', async () => {
+  await crowd('two hundred', 200);
+  expect(await acquire({ key: 'two hundred', mode: 'exclusive' })).toMatchObject({ used: 1 });
+  expect((await world.readKey('two hundred')).holders).toMatchObject([{ mode: 'exclusive' }]);
+});
+
+describe('a write that DynamoDB refuses', () => {
+  it('a write that DynamoDB refuses as invalid, after a try without an answer, is an unknown outcome', async () => {
+    requests.faults = ['lostReply', { name: 'ValidationException', status: 400 }];
+    const { code, context } = await failure(acquire({ key: 'invalid', limit: 1 }));
+    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
+  });
+
+  it('a write that DynamoDB refuses for another reason is not said to have met a record of another client, and reads none', async () => {
+    requests.sent.length = 0;
+    requests.faults = [{ name: 'AccessDeniedException', status: 400 }];
+    const { code, message } = await failure(acquire({ key: 'denied', limit: 1 }));
+    expect([code, message]).toEqual(['Unavailable', expect.stringContaining('is denied')]);
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+});
+describe('a request that never reached DynamoDB, or was refused', () => {
+  it('a request that never reached DynamoDB is no unknown outcome', async () => {
+    requests.faults = ['neverSent', 'neverSent', 'throttle'];
+    expect((await failure(acquire({ key: 'refused' }))).code).toBe('Throttled');
+    requests.faults = ['throttle', 'throttle', 'neverSent'];
+    expect((await failure(acquire({ key: 'refused' }))).code).toBe('Unavailable');
+    expect(await rawItem('refused')).toBeUndefined();
+  });
+
+  it('a request that never reached DynamoDB is tried again', async () => {
+    requests.faults = ['throttle', 'neverSent'];
+    expect((await acquire({ key: 'tried-again' })).repeated).toBe(false);
+    expect(requests.sent).toHaveLength(3);
+  });
+
+  it('a read that DynamoDB throttles past the retries fails with Throttled', async () => {
+    requests.faults = ['throttle', 'throttle', 'throttle'];
+    const { code, context } = await failure(read({ key: 'k' }));
+    expect([code, context.retryAfterMs]).toEqual(['Throttled', 1000]);
+    requests.faults = ['error500', 'lostReply', 'error500'];
+    expect((await failure(read({ key: 'k' }))).code).toBe('Unavailable'); // nothing was written
+  });
+
+  it('a look that fails while waiting ends the call', async () => {
+    await acquire({ key: 'wait-fails' });
+    requests.faults = ['none', 'neverSent', 'neverSent', 'neverSent'];
+    expect((await failure(acquire({ key: 'wait-fails', waitSeconds: 5 }))).code).toBe('Unavailable');
+  });
+});
+
+const timeoutError = (message: string) => Object.assign(new Error(message), { name: 'TimeoutError' });
+
+describe('a DynamoDB that is not there', () => {
+  const down = acquireInput().parse({ key: 'down', holder: 'h' });
+  const servers: Server[] = [];
+  afterEach(() => void vi.useRealTimers());
+  afterAll(() => {
+    for (const server of servers) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  /** Answers nothing, or what the test sets. */
+  async function stub(answer?: (respond: (status: number, body: string) => void) => void): Promise<string> {
+    const server = createServer((_, response) => {
+      answer?.((status, body) => {
+        response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' });
+        response.end(body);
+      });
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  async function acquireAt(endpoint: string, remainingMs: number, overrides = {}) {
+    const { acquire: factory } = await import('../../functions/leases/acquire.ts');
+    const dynamodb = testClient({ endpoint });
+    const handler = factory({ ...world.dependencies, dynamodb, ...overrides });
+    const payload = { key: 'down', holder: 'h', requestId: 'r' };
+    const http = await post(handler, payload, lambdaContext(remainingMs));
+    const task = await throughTask(handler, payload, lambdaContext(remainingMs));
+    expect(task).toMatchObject({ outcome: http.outcome, body: { code: http.outcome } });
+    return http;
+  }
+
+  it('a DynamoDB that refuses connections is Unavailable', async () => {
+    const answer = await acquireAt(`http://127.0.0.1:${await freePort()}`, 10_000);
+    expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503, headers: { 'retry-after': '1' } });
+    expect(answer.body.detail).toBe(`table ${world.table} cannot be used (ECONNREFUSED): send the call again later`);
+  });
+
+  it("a DynamoDB that takes the request and never answers is OutcomeUnknown before the Lambda's time is up", async () => {
+    let began = Promise.withResolvers<void>();
+    const endpoint = await stub(() => began.resolve());
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const answering = acquireAt(endpoint, 1500);
+    for (const answered of ['over HTTP', 'to the task']) {
+      await began.promise;
+      began = Promise.withResolvers();
+      // Half a second before it is up, and not earlier.
+      await vi.advanceTimersByTimeAsync(999);
+      const turn = new Promise((resolve) => setImmediate(resolve, 'neither'));
+      expect(await Promise.race([answering, began.promise, turn]), answered).toBe('neither');
+      await vi.advanceTimersByTimeAsync(1);
+    }
+    const answer = await answering;
+    expect(answer).toMatchObject({ outcome: 'OutcomeUnknown', status: 504, body: { retryWith: { requestId: 'r' } } });
+  });
+
+  it('a DynamoDB that takes one try and never answers has the try cut after two seconds', async () => {
+    const began = Promise.withResolvers<void>();
+    const dynamodb = dynamodbClient({ endpoint: await stub(() => began.resolve()), maxAttempts: 1 });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    // Nothing else ends it.
+    const failed = failure(acquirePermit({ ...world.dependencies, dynamodb })(down, call()));
+    await began.promise;
+    await vi.advanceTimersByTimeAsync(2000);
+    expect((await failed).code).toBe('OutcomeUnknown');
+  });
+
+  it('a DynamoDB that does not take the connection is Unavailable, because no request was sent', async () => {
+    // The SDK's own error for it: an address that swallows packets cannot be had on every machine.
+    const words = 'the request socket did not establish a connection with the server within the configured timeout';
+    const silent = testClient({ requestHandler: { handle: () => Promise.reject(timeoutError(words)) } });
+    const { code } = await failure(acquirePermit({ ...world.dependencies, dynamodb: silent })(down, call()));
+    expect(code).toBe('Unavailable');
+    const sdk = await readFile('node_modules/@smithy/node-http-handler/dist-es/set-connection-timeout.js', 'utf8');
+    expect(sdk).toContain(words);
+  });
+
+  it('a DynamoDB is not even asked when the time is nearly up: the call is Unavailable, because it wrote no record', async () => {
+    let asked = 0;
+    const answer = await acquireAt(
+      await stub(() => {
+        asked++;
+      }),
+      400,
+    );
+    expect(answer).toMatchObject({
+      outcome: 'Unavailable',
+      body: { detail: expect.stringContaining('nothing was written') },
+    });
+    expect(asked).toBe(0);
+  });
+
+  it.each([
+    [400, 'ProvisionedThroughputExceededException', 'Throttled', 429, 'throttles requests'],
+    [400, 'ThrottlingException', 'Throttled', 429, 'throttles requests'],
+    [400, 'TransactionConflictException', 'Throttled', 429, 'throttles requests'],
+    [400, 'AccessDeniedException', 'Unavailable', 503, 'is denied'],
+    [400, 'UnrecognizedClientException', 'Unavailable', 503, 'UnrecognizedClientException'],
+    [500, 'InternalServerError', 'OutcomeUnknown', 504, 'was sent and has no response: send the same call again'],
+    [200, 'not an answer of DynamoDB', 'OutcomeUnknown', 504, 'was sent and has no response: send the same call again'],
+  ])('a DynamoDB that answers %i %s makes the call fail with %s', async (httpStatus, type, code, status, detail) => {
+    const body = httpStatus === 200 ? type : JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${type}` });
+    const answer = await acquireAt(await stub((respond) => respond(httpStatus, body)), 10_000);
+    expect(answer).toMatchObject({ outcome: code, status });
+    expect(answer.body.detail).toContain(detail);
+  });
+
+  it('a DynamoDB that lacks the table is Unavailable, by name', async () => {
+    const answer = await acquireAt(process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '', 10_000, { table: 'no-such-table' });
+    expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503 });
+    expect(answer.body.detail).toBe('table no-such-table does not exist in this region: check the name and the region');
+  });
+
+  it('a DynamoDB that has a table of another shape is Unavailable', async () => {
+    const answer = await acquireAt(
+      await stub((respond) => respond(400, '{"__type":"x#ValidationException","message":"secret-ish"}')),
+      10_000,
+    );
+    expect(answer.outcome).toBe('Unavailable');
+    expect(JSON.stringify(answer.body)).not.toContain('secret-ish');
+  });
+});
+
+describe('a fault of our own', () => {
+  it('a fault of Holdfast itself is reported as Unavailable, not as a crash', async () => {
+    const { acquire: factory } = await import('../../functions/leases/acquire.ts');
+    const broken = {
+      ...world.dependencies,
+      ids: {
+        uuid: () => {
+          throw new TypeError('internal detail');
+        },
+        random: () => 0,
+      },
+    };
+    const answer = await post(factory(broken), { key: 'k', holder: 'h' });
+    expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503 });
+    expect(JSON.stringify(answer.body)).not.toContain('internal detail');
+  });
+});
+
+describe('the signal of the invocation', () => {
+  it('the signal of the invocation ends a call that is under way', async () => {
+    const controller = new AbortController();
+    requests.faults = ['hang'];
+    const act = acquire({ key: 'aborted' }, call({ signal: controller.signal }));
+    setTimeout(() => controller.abort(), 20);
+    expect((await failure(act)).code).toBe('OutcomeUnknown');
+  });
+});

@@ -1,0 +1,214 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import type { Fault } from '../support/emulators/aws.ts';
+import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
+import { unsigned } from '../support/emulators/unsigned.ts';
+import { lateWrites } from '../support/faults/cuttable.ts';
+import { networkError } from '../support/faults/network.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { rustClient } from '../support/worlds/rust-lease.ts';
+
+const world = await queueWorld();
+const { acquire, heartbeat, park, grantOf, read, rawItem, clock, requests, steps, table } = world;
+afterAll(() => steps.stop());
+
+/** Another instance of the service over the same table. */
+const other = await leaseWorld({ table, clock });
+const rust = rustClient(other.dynamodb, table, clock);
+
+beforeEach(() => {
+  requests.faults = [];
+  requests.faultsOf = {};
+  requests.sent.length = 0;
+});
+
+/** Another holder has the key and releases it. Then a Rust client takes the key, and deletes the record with its fence. */
+async function overtake(key: string): Promise<{ fence: number }> {
+  clock.advance(10);
+  const grant = await other.acquire({ key, holder: 'overtaker' });
+  await other.release(grant);
+  await rust.release(key, (await rust.tryAcquire(key, 10)) ?? '');
+  expect(await other.rawItem(key)).toBeUndefined();
+  return grant;
+}
+
+/** A write that is overtaken, and arrives late. */
+const overtaken =
+  (key: string, told: (grant: { fence: number }) => void, ms = 1000): Fault =>
+  async (send) => {
+    told(await overtake(key));
+    clock.advance(ms);
+    return send();
+  };
+
+/** The same, and its answer is lost. */
+const overtakenAndLost =
+  (...[key, told]: Parameters<typeof overtaken>): Fault =>
+  async (send) => {
+    await (overtaken(key, told) as (send: () => Promise<unknown>) => Promise<unknown>)(send);
+    throw networkError('ECONNRESET', 'read');
+  };
+
+const fenceOnRecord = async (key: string) => Number((await rawItem(key))?.fence?.N);
+
+describe('a grant whose write arrived after another grant had come and gone with its record', () => {
+  let before = Number.NaN;
+  const note = ({ fence }: { fence: number }) => {
+    before = fence;
+  };
+
+  it('a grant whose write arrived late has the higher fence, in its answer and on record', async () => {
+    requests.faultsOf.UpdateItem = [overtaken('late', note)];
+    const grant = await acquire({ key: 'late', holder: 'late' });
+    expect(grant.fence).toBe(clock.now());
+    expect(grant.fence).toBeGreaterThan(before);
+    expect(grant).toMatchObject({ repeated: false, previous: null });
+    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
+    expect(await rawItem('late')).toMatchObject({
+      fence: { N: String(grant.fence) },
+      h: { M: { v: { S: grant.version } } },
+    });
+    expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
+  });
+
+  it('a grant whose write arrived late has the higher fence if the SDK sends the write again after a lost answer', async () => {
+    requests.faultsOf.UpdateItem = [overtakenAndLost('late-lost', note)];
+    const grant = await acquire({ key: 'late-lost', holder: 'late' });
+    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
+    expect(grant.fence).toBeGreaterThan(before);
+    expect(await fenceOnRecord('late-lost')).toBe(grant.fence);
+  });
+
+  it('a grant whose write arrived late keeps its fence if its call failed: a repeat is answered with the same grant', async () => {
+    const lost: Fault = 'lostReply';
+    requests.faultsOf.UpdateItem = [overtakenAndLost('asked-again', note), lost, lost];
+    const request = { key: 'asked-again', holder: 'late', requestId: 'r' };
+    await expect(acquire(request)).rejects.toMatchObject({ code: 'OutcomeUnknown' });
+    const fence = await fenceOnRecord('asked-again');
+    expect(fence).toBeLessThan(before);
+    requests.sent.length = 0;
+    expect(await acquire(request)).toMatchObject({ repeated: true, fence });
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+
+  it('a grant whose write arrived late has an unknown outcome if its fence could not be raised, and the repeat finds the grant', async () => {
+    requests.faultsOf.UpdateItem = [overtaken('not-raised', note), 'throttle', 'throttle', 'throttle'];
+    const { code, context } = await failure(acquire({ key: 'not-raised', holder: 'late' }));
+    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
+    expect(await acquire({ key: 'not-raised', holder: 'late', ...(context.retryWith as object) })).toMatchObject({
+      repeated: true,
+    });
+  });
+
+  it('a grant whose write arrived late is lost if a duplicate call releases it before its fence is raised', async () => {
+    const request = { key: 'released', holder: 'late', requestId: 'r' };
+    requests.faultsOf.UpdateItem = [
+      overtaken('released', note),
+      async (send) => {
+        await other.release(await other.acquire(request));
+        return send();
+      },
+    ];
+    const { code, context } = await failure(acquire(request));
+    expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
+    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
+  });
+
+  it('a grant whose write arrived late has the higher fence if a hand-off writes the grant of a task', async () => {
+    const key = 'late-task';
+    const version = (await rust.tryAcquire(key, 60)) ?? '';
+    const { task } = await park({ key });
+    await rust.release(key, version);
+    requests.faultsOf.UpdateItem = [overtaken(key, note, 200)];
+    await world.repairKey(key);
+    expect(grantOf(task).fence).toBeGreaterThan(before);
+    expect(await fenceOnRecord(key)).toBe(grantOf(task).fence);
+  });
+
+  it('a grant whose write arrived late has the higher fence if a hand-off writes the grant of a caller, by the claim', async () => {
+    const key = 'late-caller';
+    const version = (await rust.tryAcquire(key, 60)) ?? '';
+    await world.joinLine(key, 'r');
+    await rust.release(key, version);
+    requests.faultsOf.UpdateItem = [overtaken(key, note, 200)];
+    await world.handOn(key);
+    expect(await fenceOnRecord(key)).toBeLessThan(clock.now());
+    const grant = await acquire({ key, holder: 'caller', requestId: 'r', ttlSeconds: 10 });
+    expect(grant.fence).toBeGreaterThan(before);
+  });
+
+  it('a grant whose write arrived late has the higher fence if the caller in line takes the lease for itself', async () => {
+    const key = 'late-own';
+    const version = (await rust.tryAcquire(key, 60)) ?? '';
+    clock.at(clock.now() + 1000, () => rust.release(key, version));
+    clock.at(clock.now() + 1001, () => {
+      requests.faultsOf.UpdateItem = [overtaken(key, note, 200)];
+    });
+    const grant = await acquire({ key, holder: 'late', waitSeconds: 10 });
+    expect(before).toBeGreaterThan(0);
+    expect(grant.fence).toBeGreaterThan(before);
+    expect(await fenceOnRecord(key)).toBe(grant.fence);
+  });
+
+  beforeEach(() => {
+    before = Number.NaN;
+  });
+});
+
+describe('a grant is one write', () => {
+  const answeredAfter =
+    (ms: number): Fault =>
+    async (send) => {
+      const answer = await send();
+      clock.advance(ms);
+      return answer;
+    };
+
+  it('a grant is one write if DynamoDB answers within 50 ms, and two writes after that', async () => {
+    requests.faultsOf.UpdateItem = [answeredAfter(50), answeredAfter(51)];
+    await acquire({ key: 'in-time' });
+    expect(requests.sent).toEqual(['UpdateItem']);
+    await acquire({ key: 'not-in-time' });
+    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
+  });
+
+  it('however late DynamoDB answers, if the record had a fence', async () => {
+    const first = await acquire({ key: 'fenced' });
+    await world.release(first);
+    clock.advance(1);
+    requests.sent.length = 0;
+    requests.faultsOf.UpdateItem = [answeredAfter(1000)];
+    const { fence } = await acquire({ key: 'fenced' });
+    expect(requests.sent).toEqual(['UpdateItem']);
+    expect(fence).toBeLessThan(clock.now());
+    expect((await read({ key: 'fenced' })) as object).toMatchObject({ fence });
+  });
+});
+
+it('later grants have higher fences on one clock, with writes 1 to 2 s late and a Rust client that takes and deletes', async () => {
+  const random = seededRandom(testSeed());
+  const proxy = await lateWrites(dynamodbEndpoint(), () => 1000 + 900 * random());
+  const slow = dynamodbClient({ endpoint: proxy.url, signer: unsigned });
+  const [late, prompt] = [
+    await leaseWorld({ table, clock: systemClock as never, dynamodb: slow }),
+    await leaseWorld({ table, clock: systemClock as never }),
+  ];
+  const crate = rustClient(prompt.dynamodb, table, systemClock);
+  const play = async (nth: number, startMs: number) => {
+    const key = `race-${nth}`;
+    const last = late.acquire({ key, holder: 'late' });
+    await delay(startMs);
+    const first = await prompt.acquire({ key, holder: 'prompt' });
+    await prompt.release(first);
+    await crate.release(key, (await crate.tryAcquire(key, 10)) ?? '');
+    return { first: first.fence, last: (await last).fence };
+  };
+  const plays = Array.from({ length: rounds(20, 5) }, (_, nth) => play(nth, 50 + 500 * random()));
+  const fences = await Promise.all(plays).finally(() => proxy.stop());
+  expect(fences.filter(({ first, last }) => last <= first)).toEqual([]);
+}, 30_000);

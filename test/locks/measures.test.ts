@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, expect, it } from 'vitest';
+import type { Measure } from '../../shared/aws/call.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+const world = await queueWorld();
+const { acquire, release, park, repair, repairKey, breakLease, clock, dependencies, steps, grantOf } = world;
+const { rawItem, putRaw, deleteRaw } = world;
+afterAll(() => steps.stop());
+
+/** A call that notes what it measures. */
+function measuring() {
+  const noted: [Measure, number][] = [];
+  return { noted, as: call({ measure: (measure, value) => void noted.push([measure, value]) }) };
+}
+
+it('a release that wakes a task measures the hand-off, and how long the task was parked', async () => {
+  const key = randomUUID();
+  const { leaseId } = await acquire({ key });
+  await park({ key });
+  clock.advance(5000);
+  const { noted, as } = measuring();
+  await release({ key, leaseId }, as);
+  expect(noted).toEqual([
+    ['ParkedMs', 5000],
+    ['HandOffMs', 0],
+  ]);
+});
+
+it('a caller in line measures what lies between the end of the lease and its claim', async () => {
+  const key = randomUUID();
+  const { leaseId, fence } = await acquire({ key, ttlSeconds: 60 });
+  clock.at(clock.now() + 3000, () => release({ key, leaseId }));
+  const releasedAt = clock.now() + 3000;
+  const { noted, as } = measuring();
+  const granted = await acquire({ key, waitSeconds: 10, ttlSeconds: 60 }, as);
+  expect(granted.previous).toMatchObject({ fence, ended: 'released' });
+  expect(noted).toEqual([['HandOffMs', Date.parse(granted.acquiredAt) - releasedAt]]);
+
+  clock.at(clock.now() + 1000, () => breakLease({ key, fence: granted.fence }));
+  const after = measuring();
+  const broken = await acquire({ key, holder: 'another', waitSeconds: 10 }, after.as);
+  expect(broken.previous).toMatchObject({ ended: 'broken' });
+  expect(after.noted).toMatchObject([['HandOffMs', expect.any(Number)]]);
+});
+
+it('no hand-off is measured if no waiter was in line at the end, or if the lease expired', async () => {
+  const key = randomUUID();
+  const { leaseId } = await acquire({ key, ttlSeconds: 30 });
+  await release({ key, leaseId });
+  clock.advance(60_000);
+  const free = measuring();
+  await acquire({ key, ttlSeconds: 30 }, free.as);
+  expect(free.noted).toEqual([]);
+
+  const late = measuring();
+  await acquire({ key, holder: 'in line', waitSeconds: 2, ttlSeconds: 5 }, late.as).catch(() => undefined);
+  clock.advance(30_000);
+  const expired = measuring();
+  await acquire({ key, holder: 'second', waitSeconds: 5, ttlSeconds: 2 }, expired.as);
+  const inLine = measuring();
+  const grant = await acquire({ key, holder: 'third', waitSeconds: 20 }, inLine.as);
+  expect(grant.previous).toMatchObject({ ended: 'expired' });
+  expect([...late.noted, ...expired.noted, ...inLine.noted]).toEqual([]);
+});
+
+it('no hand-off is measured if the lease had come free before the first waiter joined, although a mark was left on it', async () => {
+  const enter = acquireOrParkPermit(dependencies);
+  for (const [freeMs, handOffs] of [
+    [0, [['HandOffMs', 0]]],
+    [1, []],
+  ] as const) {
+    const key = randomUUID();
+    await release(await acquire({ key }));
+    await putRaw({ ...(await rawItem(key)), key: { S: key }, mark: { S: 'm' } });
+    clock.advance(freeMs);
+    const { noted, as } = measuring();
+    await enter(acquireInput().parse({ key, holder: 'task', taskToken: steps.newTask().token }), as);
+    expect(noted).toEqual([['ParkedMs', 0], ...handOffs]);
+  }
+});
+
+it('a task that is parked counts, and one that has its lease at once does not', async () => {
+  const key = randomUUID();
+  const enter = acquireOrParkPermit(dependencies);
+  const ask = (as: ReturnType<typeof call>) =>
+    enter(acquireInput().parse({ key, holder: 'task', taskToken: steps.newTask().token }), as);
+  const first = measuring();
+  await ask(first.as);
+  expect(first.noted).toEqual([['ParkedMs', 0]]);
+  const second = measuring();
+  await ask(second.as);
+  expect(second.noted).toEqual([['Parked', 1]]);
+});
+
+it('a task that is not notified, or is notified again, measures no hand-off', async () => {
+  const key = randomUUID();
+  const { leaseId } = await acquire({ key });
+  const asked = { key, holder: 'task', requestId: 'r' };
+  const { task } = await park(asked);
+  steps.faults.SendTaskSuccess = ['refused'];
+  const refused = measuring();
+  await release({ key, leaseId }, refused.as);
+  expect(refused.noted).toEqual([]);
+  expect(task.state).toBe('waiting');
+  const again = measuring();
+  const taskToken = steps.newTask().token;
+  await acquireOrParkPermit(dependencies)(acquireInput().parse({ ...asked, taskToken }), again.as);
+  expect(again.noted).toEqual([]);
+  expect(steps.tasks.get(taskToken)).toMatchObject({ output: { repeated: true, previous: { ended: 'released' } } });
+});
+
+it('the scheduled repair measures the line of all keys, and that of a single key does not', async () => {
+  const own = await queueWorld();
+  try {
+    const run = repairLines(own.dependencies);
+    const empty = measuring();
+    await run({}, empty.as);
+    expect(empty.noted).toEqual([]); // CloudWatch charges for a metric with the value 0, too
+    const [old, young] = [randomUUID(), randomUUID()];
+    for (const key of [old, young]) await own.acquire({ key, ttlSeconds: 3600 });
+    const parkedAt = own.clock.now() + 1;
+    await own.park({ key: old });
+    own.clock.advance(30_000);
+    for (const key of [old, young]) await own.park({ key });
+    own.clock.advance(30_000);
+    const both = measuring();
+    await run({}, both.as);
+    expect(both.noted).toEqual([
+      ['KeysInLine', 2],
+      ['OldestTicketAgeSeconds', (own.clock.now() - parkedAt) / 1000],
+    ]);
+    // The oldest counts, whichever key the run comes to last: it begins behind a place in the table.
+    for (const place of [old, young]) {
+      const begun = measuring();
+      await repairLines({ ...own.dependencies, ids: { ...own.dependencies.ids, uuid: () => place } })({}, begun.as);
+      expect(begun.noted).toEqual(both.noted);
+    }
+    const single = measuring();
+    await run({ key: old }, single.as);
+    expect(single.noted).toEqual([]);
+  } finally {
+    own.steps.stop();
+  }
+});
+
+it('a repair that wakes tasks measures them too, and a call without a counter works as before', async () => {
+  const key = randomUUID();
+  await acquire({ key });
+  const { task } = await park({ key });
+  await deleteRaw(key);
+  await repair();
+  expect(grantOf(task)).toMatchObject({ key });
+  expect(await repairKey(key)).toMatchObject({ granted: 0 });
+});

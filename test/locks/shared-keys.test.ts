@@ -1,0 +1,184 @@
+import { afterAll, beforeEach, expect, it } from 'vitest';
+import { call } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { rustClient } from '../support/worlds/rust-lease.ts';
+
+const world = await queueWorld();
+const { acquire, release, park, rawItem, putRaw, grantOf, clock, requests, steps, table, rows, putTicket } = world;
+const rust = rustClient(world.dynamodb, table, clock);
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.sent.length = 0;
+});
+
+/** A run of the schedule with its time, which passes. */
+const repair = (ms = 49_500) => {
+  const endsAt = clock.now() + ms;
+  return world.repairWith(call({ timeLeftMs: () => Math.max(0, endsAt - clock.now()) }));
+};
+
+it('a key of a third-party client that ignores the line is looked at every five seconds while tickets are young', async () => {
+  const version = (await rust.tryAcquire('shared', 60)) ?? '';
+  const { task } = await park({ key: 'shared' });
+  const startedAt = clock.now();
+  clock.at(startedAt + 12_000, () => rust.release('shared', version));
+  expect(await repair()).toMatchObject({ granted: 1, complete: true });
+  expect(Date.parse((grantOf(task) as unknown as { acquiredAt: string }).acquiredAt) - startedAt).toBe(15_000);
+  expect(clock.now() - startedAt).toBe(15_000); // and the run is over
+});
+
+it('a mark that a third-party client dropped is put back, so that a plain caller does not overtake', async () => {
+  const version = (await rust.tryAcquire('barged', 60)) ?? '';
+  const { task } = await park({ key: 'barged', ttlSeconds: 300 });
+  clock.at(clock.now() + 7000, async () => {
+    await rust.release('barged', version);
+    await rust.tryAcquire('barged', 15);
+    expect(await rawItem('barged')).not.toHaveProperty('mark');
+  });
+  clock.at(clock.now() + 11_000, async () => expect(await rawItem('barged')).toHaveProperty('mark'));
+  clock.at(clock.now() + 24_000, async () => {
+    expect((await failure(acquire({ key: 'barged', holder: 'barger' }))).code).toBe('LeaseHeld');
+    expect(task.state).toBe('succeeded');
+  });
+  await repair();
+  expect(task.state).toBe('succeeded');
+});
+
+it('a run ends in time, and tickets that are no longer young wait for the next one', async () => {
+  const version = (await rust.tryAcquire('busy', 7200)) ?? '';
+  const { task } = await park({ key: 'busy' });
+  const startedAt = clock.now();
+  await repair();
+  expect(clock.now() - startedAt).toBe(40_000);
+  expect(requests.sent.filter((sent) => sent === 'GetItem')).toHaveLength(9); // the first look and eight more
+  const [{ parked_at: parkedAt } = {}] = await rows('busy');
+  clock.set(Number(parkedAt?.N) + 600_000);
+  const later = clock.now();
+  await repair();
+  expect(clock.now()).toBe(later);
+  const { task: young } = await park({ key: 'busy' });
+  await repair();
+  expect(clock.now()).toBeGreaterThan(later + 5000); // for the young one behind it
+  await rust.release('busy', version);
+  await repair();
+  expect([task.state, young.state]).toEqual(['succeeded', 'waiting']);
+  await release(grantOf(task));
+  await release(grantOf(young));
+});
+
+it('a run looks for the last time while five seconds are left, at the first key as at those that it watches', async () => {
+  const versions = [];
+  const keys = Array.from({ length: 9 }, (_, at) => `watched ${at}`); // one more than a run works on at once
+  for (const key of keys) {
+    versions.push((await rust.tryAcquire(key, 7200)) ?? '');
+    await park({ key });
+  }
+  const looks = async (ms: number) => {
+    requests.sent.length = 0;
+    const startedAt = clock.now();
+    const { keys: seen, complete } = await repair(ms);
+    const read = requests.sent.filter((sent) => sent === 'GetItem').length;
+    return { seen, complete, read, tookMs: clock.now() - startedAt };
+  };
+  expect(await looks(4999)).toEqual({ seen: 0, complete: false, read: 0, tookMs: 0 });
+  expect(await looks(5000)).toEqual({ seen: 9, complete: true, read: 9, tookMs: 0 });
+  expect(await looks(9999)).toEqual({ seen: 9, complete: true, read: 9, tookMs: 0 });
+  expect(await looks(10_000)).toEqual({ seen: 9, complete: true, read: 18, tookMs: 5000 });
+  const late = async (send: () => Promise<unknown>) => {
+    clock.advance(1);
+    return send();
+  };
+  requests.faultsOf.GetItem = [...keys.map(() => 'none' as const), late];
+  expect(await looks(10_000)).toEqual({ seen: 9, complete: true, read: 17, tookMs: 5001 });
+  for (const key of keys) await rust.release(key, versions.shift() ?? '');
+  await repair();
+});
+
+it('a message about one key watches no other key', async () => {
+  await rust.tryAcquire('by a message', 60);
+  const { task } = await park({ key: 'by a message' });
+  const startedAt = clock.now();
+  expect(await world.repairKey('by a message')).toMatchObject({ keys: 1, granted: 0 });
+  expect(clock.now()).toBe(startedAt);
+  clock.advance(62_000);
+  await world.repairKey('by a message');
+  await release(grantOf(task));
+});
+
+it('a key is not watched any more once its last task was notified of its deadline', async () => {
+  const version = (await rust.tryAcquire('patience', 60)) ?? '';
+  const { task } = await park({ key: 'patience', parkSeconds: 1 });
+  const startedAt = clock.now();
+  clock.advance(1000);
+  expect(await repair()).toMatchObject({ complete: true });
+  expect(clock.now()).toBe(startedAt + 1000);
+  expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  await rust.release('patience', version);
+});
+
+it('a line for several holders is granted its permits, and is not watched', async () => {
+  const task = steps.newTask();
+  await putTicket({
+    key: { S: 'several' },
+    ticket: { S: `${String(clock.now()).padStart(15, '0')}-ticket` },
+    ...{ holder: { S: 'task' }, request_id: { S: 'r' }, task_token: { S: task.token } },
+    ...{ ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } },
+    ...{ parked_at: { N: String(clock.now()) }, deadline: { N: String(clock.now() + 60_000) } },
+  });
+  const startedAt = clock.now();
+  expect(await repair()).toMatchObject({ keys: 1, granted: 1 });
+  expect(clock.now()).toBe(startedAt);
+  expect(task.output).toMatchObject({ key: 'several', limit: 1, used: 1 });
+});
+
+it('a key that this service holds is looked at once: its release hands the lease on', async () => {
+  const first = await acquire({ key: 'own', ttlSeconds: 600 });
+  const { task } = await park({ key: 'own' });
+  const startedAt = clock.now();
+  await repair();
+  expect(clock.now()).toBe(startedAt);
+  await release(first);
+  expect(task.state).toBe('succeeded');
+});
+
+it('what fails while a key is watched is reported, and the run has done the rest', async () => {
+  const version = (await rust.tryAcquire('failing', 60)) ?? '';
+  await park({ key: 'failing' });
+  clock.at(clock.now() + 3000, () => {
+    requests.faultsOf.GetItem = [{ name: 'AccessDeniedException', status: 400 }];
+  });
+  expect((await failure(repair())).code).toBe('Unavailable');
+  await rust.release('failing', version);
+  await repair();
+});
+
+it('a key that fails while it is watched ends no watch, neither of others nor of its own', async () => {
+  const startedAt = clock.now();
+  const tasks = [];
+  for (const key of ['failing once', 'beside it']) {
+    const version = (await rust.tryAcquire(key, 60)) ?? '';
+    tasks.push((await park({ key })).task);
+    clock.at(startedAt + 7000, () => rust.release(key, version));
+  }
+  clock.set(startedAt + 1000);
+  clock.at(startedAt + 3000, () => {
+    requests.faultsOf.GetItem = [{ name: 'AccessDeniedException', status: 400 }];
+  });
+  expect((await failure(repair())).code).toBe('Unavailable');
+  for (const task of tasks)
+    expect(Date.parse((grantOf(task) as unknown as { acquiredAt: string }).acquiredAt) - startedAt).toBe(11_000);
+  expect(clock.now() - startedAt).toBe(11_000); // and the run is over
+});
+
+it('a mark that a third-party client dropped comes back with the next grant', async () => {
+  const key = 'dropped';
+  const first = await acquire({ key, ttlSeconds: 2 });
+  const [next] = [await park({ key }), await park({ key })];
+  const { mark: _, ...unmarked } = (await rawItem(key)) ?? {};
+  await putRaw(unmarked);
+  clock.advance(10_000);
+  await world.repairKey(key);
+  expect(grantOf(next.task).fence).toBeGreaterThan(first.fence);
+  expect(await rawItem(key)).toHaveProperty('mark');
+});

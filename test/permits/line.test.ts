@@ -1,3 +1,0 @@
-import { testLine } from '../line/suite.ts';
-
-await testLine('permit');

@@ -1,0 +1,104 @@
+import type { Caller } from '../caller.ts';
+import type { Capability } from '../capability.ts';
+import { grantToldInTime, toldInTime, toldWholeToCallers, WHOLE_PERMIT } from './bounds.model.ts';
+import { deadHolderGone } from './dead-holders.model.ts';
+import { askInTheNameOfATask, startExecution } from './executions.ts';
+import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
+import { acquireAfterwards, actForeignOn, actOn, falselyLost, keysOf, previousTold } from './leases.ts';
+import { overtaken } from './line.model.ts';
+import { fencesRiseByRequest, foundAgain, neverTooHeavy } from './permits.model.ts';
+import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
+import { recordRules, roomIsNoticed, ticketsGone } from './record.model.ts';
+import { cancelOne, parkJunk, schedule, settleLines, stuckOn } from './schedule.ts';
+import { TTLS } from './work.ts';
+
+/** Of the first, permits with weights; of the second, readers and writers. Callers that name no terms come to both. Few, so that they meet. */
+const KEYS = ['p0', 'p1'];
+
+/** What a caller asks for: where limits differ, some of them are lower than what is in use. */
+function termsFor(caller: Caller, key: string): { limit?: number; weight?: number; mode?: string } {
+  const dice = caller.random();
+  if (key.endsWith('p1')) {
+    if (dice < 0.35) return dice < 0.18 ? {} : { mode: 'exclusive' };
+    return dice < 0.8 ? { mode: 'shared' } : { mode: 'shared', limit: 2 };
+  }
+  if (dice < 0.1) return dice < 0.07 ? {} : { mode: 'exclusive' };
+  const limit = caller.pick([1, 2, 2, 2, 3]);
+  return caller.random() < 0.3 ? { limit, weight: 1 + Math.floor(caller.random() * limit) } : { limit };
+}
+
+/** Keys with several holders, exclusive callers beside them, and third-party clients. */
+export const permits: Capability = {
+  name: 'permits',
+
+  async act(caller) {
+    const name = caller.random() < 0.6 ? 'p0' : 'p1';
+    const key = caller.world.prefix + name;
+    const dice = caller.random();
+    if (dice < 0.15) startExecution(caller, [key], termsFor);
+    else if (dice < 0.18) await parkJunk(caller, key, TTLS, () => termsFor(caller, key));
+    else if (dice < 0.23) await cancelOne(caller, key);
+    else await actOn(caller, [name], termsFor);
+  },
+
+  actForeign: (caller) => actForeignOn(caller, KEYS),
+
+  others: [
+    schedule('schedule of permits', 3),
+    {
+      name: 'second client of tasks of permits',
+      steps: 6,
+      share: 0.3,
+      act: (caller) => askInTheNameOfATask(caller, KEYS),
+    },
+  ],
+
+  async settle(caller) {
+    await settleLines(caller, 3);
+    for (const name of KEYS) {
+      await acquireAfterwards(caller, name);
+      await caller.call('readLeases', { key: caller.world.prefix + name, waiters: 'true' });
+    }
+  },
+
+  check(history, facts) {
+    const entries = history.filter(({ call }) => CALLS.has(call));
+    const keys = keysOf(
+      entries.filter(({ call }) => call !== 'repairQueues'),
+      KEYS,
+    );
+    return [
+      ...keys.flatMap((key) => {
+        const ofKey = entries.filter(({ input }) => input.key === key);
+        const grants = asGrants(ofKey);
+        return [
+          ...(facts.withinBound ? neverTooHeavy(grants) : []),
+          ...fencesRiseByRequest(grants, facts),
+          ...foundAgain(grants, facts),
+          ...recordRules(history, { key, grants }, facts),
+          ...previousTold(grants, facts),
+          ...roomIsNoticed(history, key),
+          ...ticketsGone(history, key),
+          ...falselyLost(grants),
+          ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps, isShared: true }, facts),
+          ...toldWhole(ofKey),
+          ...oneTaskForEach(ofKey),
+          ...cancelledForGood(ofKey),
+          ...forgotten(ofKey),
+          ...toldInTime(history, key, facts),
+          ...grantToldInTime(history, key, facts),
+          ...toldWholeToCallers(history, key, WHOLE_PERMIT),
+          ...roomBesideLine(history, key, facts),
+          ...deadTaskCostsNothing(history, key, facts),
+          ...deadHolderGone(history, key, facts),
+        ];
+      }),
+      ...stuckOn(entries, keys),
+    ];
+  },
+};
+
+const CALLS = new Set([
+  ...['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases', 'cancelWaiter', 'withdraw', 'repairQueues'],
+  ...['task', 'executionEnds', 'executionRedriven', 'rustAcquire', 'rustExtend', 'rustRelease'],
+]);

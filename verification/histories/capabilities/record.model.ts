@@ -1,0 +1,253 @@
+import { ALONE } from '../../../shared/permits/identity.ts';
+import type { PoolEntry } from '../../../shared/permits/record.ts';
+import type { WorldFacts } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry, Violation } from '../history.ts';
+import { type LockState, NO_LOCK } from '../landed.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
+import { beliefs } from './beliefs.ts';
+import { eventsOf, nameOf } from './line.model.ts';
+import { mayForget, ONE_PERMIT, type Terms, termsOf } from './permits.model.ts';
+
+// What the record of a key tells, as each write has left it.
+
+/** One write on a record. */
+interface Write {
+  before: LockState;
+  after: LockState;
+  entry: Entry;
+  moment: number;
+  ms: number;
+}
+
+export function writesOn(history: readonly Entry[], key: string): Write[] {
+  let before = NO_LOCK;
+  return eventsOf(history, key).flatMap((event) => {
+    if (event.what !== 'lock') return [];
+    const { state: after, entry, moment, ms } = event;
+    const write = { before, after, entry, moment, ms };
+    before = after;
+    return [write];
+  });
+}
+
+const has = ({ entries }: LockState, { id }: PoolEntry) => entries.some((one) => one.id === id);
+const granted = ({ before, after }: Write): PoolEntry[] =>
+  after.entries.filter((one) => !has(before, one)).sort((a, b) => a.fence - b.fence);
+const removed = ({ before, after }: Write): PoolEntry[] => before.entries.filter((one) => !has(after, one));
+export const weightOf = (entries: readonly PoolEntry[]) => entries.reduce((sum, { weight }) => sum + weight, 0);
+
+/** Whether a write has noted that the permit ended for good. */
+const isRemembered = ({ before, after }: Write, { name, fence }: PoolEntry): boolean => {
+  const isThere = ({ ring }: LockState) => ring.some((slot) => slot.name === name);
+  return isThere(after) && !after.entries.some((one) => one.name === name && one.fence === fence) && before !== after;
+};
+
+/** What each request asked for, by its name in the record. */
+function termsByName(history: readonly Entry[], key: string): Map<string, Terms> {
+  const asked = history.filter(({ call, input }) => call === 'acquire' && input.key === key);
+  return new Map(asked.map((entry) => [nameOf(entry), termsOf(entry)]));
+}
+
+/**
+ * The record counts what is in it and shows its holders to third-party clients, each new fence is the highest, and no holder comes in beside more than it
+ * asked for.
+ */
+export function recordKept(history: readonly Entry[], key: string, facts: WorldFacts): Violation[] {
+  const terms = termsByName(history, key);
+  let highest = 0;
+  for (const write of writesOn(history, key)) {
+    const { after, entry } = write;
+    const broken = (promise: string, detail: string): Violation[] => [{ promise, detail, entries: [entry] }];
+    if (after.used !== weightOf(after.entries))
+      return broken(
+        'the record counts the weight of all who are in it',
+        `${after.used}, and ${weightOf(after.entries)} are`,
+      );
+    // The expiries of shared holders are those of one clock, and the record's that of another.
+    const ends = after.entries.map(({ path, expiresAt }) => expiresAt - (path === ALONE ? 0 : facts.spreadMs));
+    const lastMs = Math.max(0, ...ends);
+    if (after.entries.length > 0 && !(Number(after.guardedUntil) >= lastMs))
+      return broken(
+        'third-party clients take a held key for held',
+        `until ${after.guardedUntil}, and it is until ${lastMs}`,
+      );
+    for (const { name, path, fence, holder, acquiredAt } of granted(write)) {
+      if (path === ALONE && fence < acquiredAt)
+        return broken('the fence of an exclusive grant is not behind the clock', `${fence} at ${acquiredAt}`);
+      if (fence <= highest && !mayForget(facts))
+        return broken('fences rise with each grant', `${fence} after ${highest}`);
+      const { limit = 0 } = terms.get(name) ?? {};
+      const used = weightOf(after.entries.filter((one) => one.fence <= fence));
+      if (used > limit)
+        return broken(
+          'nobody is granted a permit past its limit',
+          `${holder} comes in up to ${limit}, to make ${used}`,
+        );
+    }
+    highest = Math.max(highest, ...after.entries.map(({ fence }) => fence));
+  }
+  return [];
+}
+
+/** So many requests are remembered after their grants have ended. */
+const REMEMBERED = 8;
+
+/** A request whose permit ended for good is granted no other, be its reply lost or its retry late, while the record remembers it. */
+export function neverTooManyPermits(history: readonly Entry[], key: string): Violation[] {
+  let ended: { one: PoolEntry; entry: Entry; isLast: boolean }[] = [];
+  for (const write of writesOn(history, key)) {
+    if (write.before === NO_LOCK || write.before.isForeign) ended = []; // the record was deleted or replaced
+    for (const one of granted(write)) {
+      const last = ended.slice(-REMEMBERED).find(({ one: { name } }) => name === one.name);
+      if (last)
+        return [
+          {
+            promise: ONE_PERMIT,
+            detail: `${one.holder} gave its permit back, and was granted another`,
+            entries: [last.entry, write.entry],
+          },
+        ];
+    }
+    const isGranted = granted(write).length > 0;
+    // The record knows the last exclusive holder by its entry, which the next grant replaces.
+    if (isGranted) ended = ended.filter(({ isLast }) => !isLast);
+    for (const one of removed(write))
+      if (isRemembered(write, one)) ended.push({ one, entry: write.entry, isLast: one.path === ALONE && !isGranted });
+  }
+  return [];
+}
+
+/** No permit ends while its holder rightly counts on it, and none is shortened but by the claim of its window, or to its grace. */
+export function timeIsKept(
+  history: readonly Entry[],
+  { key, grants }: { key: string; grants: readonly Entry[] },
+  { withinBound }: WorldFacts,
+): Violation[] {
+  const believed = withinBound ? beliefs(grants) : [];
+  for (const write of writesOn(history, key)) {
+    for (const { id, expiresAt, claimTtlMs, holder, endedExecution } of write.after.entries) {
+      const was = write.before.entries.find((one) => one.id === id);
+      if (!was || was.expiresAt <= expiresAt || (was.claimTtlMs !== undefined && claimTtlMs === undefined)) continue;
+      // Its execution has ended.
+      if (endedExecution !== undefined && was.endedExecution === undefined) continue;
+      const detail = `that of ${holder}, by ${was.expiresAt - expiresAt} ms`;
+      return [{ promise: 'no permit is shortened', detail, entries: [write.entry] }];
+    }
+    for (const one of removed(write)) {
+      // A belief that began later rests on a grant that was written again, by a first try that was late.
+      const told = believed.find(
+        ({ lease, to, entry }) => lease.includes(one.id) && to > write.ms && entry.calledAt.moment < write.moment,
+      );
+      if (!told) continue;
+      const detail = `${write.entry.actor} ended that of ${one.holder}, who holds until ${told.to.toFixed(0)} ms`;
+      return [{ promise: 'nobody loses a permit before its time', detail, entries: [told.entry, write.entry] }];
+    }
+  }
+  return [];
+}
+
+/** What holds of every record. @param grants the calls on the key, with tasks as calls (`asGrants`) */
+export const recordRules = (
+  history: readonly Entry[],
+  { key, grants }: { key: string; grants: readonly Entry[] },
+  facts: WorldFacts,
+): Violation[] => [
+  ...recordKept(history, key, facts),
+  ...neverTooManyPermits(history, key),
+  ...timeIsKept(history, { key, grants }, facts),
+  ...roomIsHad(history, key, facts),
+  ...withdrawalTold(history, key),
+];
+
+/** The record as it was at a moment. */
+export const stateAt = (writes: readonly Write[], moment: number): LockState =>
+  writes.findLast((write) => write.moment < moment)?.after ?? NO_LOCK;
+
+/** A plain caller that is refused has met too much weight, or a line. What has expired for longer than clocks differ does not count. */
+export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: WorldFacts): Violation[] {
+  const writes = writesOn(history, key);
+  if (writes.length === 0) return [];
+  return history.flatMap((entry) => {
+    const { call, input, outcome, calledAt, answeredAt } = entry;
+    const isPlain = call === 'acquire' && input.key === key && !input.waitSeconds && !input.taskToken;
+    if (!isPlain || outcome !== 'LeaseHeld' || !answeredAt) return [];
+    if (writes.some(({ moment }) => moment > calledAt.moment && moment < answeredAt.moment)) return [];
+    const { entries, isMarked, isForeign } = stateAt(writes, calledAt.moment);
+    const { weight, limit } = termsOf(entry);
+    const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
+    // Its own permit has to be over by every clock first.
+    const isOwn = standing.some(({ name }) => name === nameOf(entry));
+    if (isMarked || isForeign || isOwn || weightOf(standing) + weight > limit) return [];
+    const detail = `${entry.actor} was refused, and ${weightOf(standing)} of ${limit} were in use`;
+    return [{ promise: 'an expired permit is had by the first caller', detail, entries: [entry] }];
+  });
+}
+
+/** Those that are first in line look for room this often, with all that their own requests take. */
+const NOTICED_MS = 1500;
+
+/** No call ends its wait with a refusal that no fault struck, and that was first in line beside free room. */
+export function roomIsNoticed(history: readonly Entry[], key: string): Violation[] {
+  const events = eventsOf(history, key);
+  return history.flatMap((entry) => {
+    const { call, input, outcome, answeredAt, calledAt, faults, body } = entry;
+    const isInLine =
+      call === 'acquire' && input.key === key && Number(input.waitSeconds ?? 0) > 0 && input.fair !== false;
+    if (!isInLine || outcome !== 'LeaseHeld' || !answeredAt || faults.length > 0) return [];
+    const fromMs = answeredAt.ms - NOTICED_MS;
+    if (calledAt.ms > fromMs - NOTICED_MS) return [];
+    const { ticket } = (body?.retryWith ?? {}) as { ticket?: string };
+    if (ticket === undefined) return [];
+    const { weight, limit } = termsOf(entry);
+    const rows = new Set<string>();
+    let state: LockState = NO_LOCK;
+    const isFree = () =>
+      rows.has(ticket) &&
+      !state.isForeign &&
+      state.used + weight <= limit &&
+      [...rows].every((one) => one >= ticket) &&
+      !state.entries.some(({ name }) => name === nameOf(entry));
+    let wasFree = true;
+    let isBefore = true;
+    for (const event of events) {
+      if (event.moment > answeredAt.moment) break;
+      if (isBefore && event.ms > fromMs) {
+        isBefore = false;
+        wasFree = isFree();
+      }
+      if (event.what === 'row') rows.add(event.ticket);
+      if (event.what === 'deletion' || event.what === 'flag') rows.delete(event.ticket);
+      if (event.what === 'lock') state = event.state;
+      if (!isBefore) wasFree &&= isFree();
+    }
+    if (!(isBefore ? isFree() : wasFree)) return [];
+    const detail = `${entry.actor} was refused with ${state.used} of ${limit} in use`;
+    return [{ promise: 'nobody waits beside free room', detail, entries: [entry] }];
+  });
+}
+
+const WITHDRAWAL_TOLD = 'a withdrawal that ended a permit does not say that it found none';
+
+export function withdrawalTold(history: readonly Entry[], key: string): Violation[] {
+  return writesOn(history, key).flatMap((write) => {
+    const { entry } = write;
+    const { call, outcome, body } = entry;
+    const saysNone = call === 'withdraw' && outcome === 'ok' && body?.cancelled === false;
+    if (!saysNone || !removed(write).some(({ name }) => name === nameOf(entry))) return [];
+    const detail = `${entry.actor} ended its permit, and was told that there was none`;
+    return [{ promise: WITHDRAWAL_TOLD, detail, entries: [entry] }];
+  });
+}
+
+/** When all is over, nobody is in line. */
+export function ticketsGone(history: readonly Entry[], key: string): Violation[] {
+  const rows = new Map<string, Entry>();
+  for (const event of eventsOf(history, key)) {
+    if (event.what === 'row') rows.set(event.ticket, event.entry);
+    if (event.what === 'deletion') rows.delete(event.ticket);
+  }
+  const left = [...rows.values()];
+  if (left.length === 0) return [];
+  return [{ promise: 'no ticket remains', detail: `that of ${left[0]?.actor}`, entries: left }];
+}

@@ -1,0 +1,218 @@
+// One record for each key, its line, and the callers, tasks and other clients that share the key.
+
+/** The weight of an exclusive holder. */
+export const ALL = 900;
+/** An expiry that no step reaches: that of a bound grant, and the TTL of shared holders. */
+export const FAR = 9;
+/** One write grants up to this many. */
+export const BATCH = 2;
+
+/** A grant, with the letters of the record: `h` and `h<name>` in docs/protocols/locks.md. */
+export interface Entry {
+  /** The request. Empty once the record must not remember it. */
+  n: string;
+  /** The lease id. 0 once the grant has ended. */
+  i: number;
+  /** The version. */
+  v: number;
+  w: number;
+  /** Of the expiry: 1 runs; 0 is over by the clock, but within the margin; -1 others may take the place. */
+  x: number;
+  f: number;
+  /** The ticket of a grant from the line, otherwise 0. */
+  k: number;
+  /** Not claimed yet. */
+  c: boolean;
+  /** An operator has marked it as ending. */
+  s: boolean;
+  /** Granted where no fence was. */
+  nf: boolean;
+  /** The version at which the schedule found the task of a bound grant gone. */
+  j: number;
+  /** For the check alone: the fence is not above all before. */
+  low: boolean;
+}
+
+export interface Rec {
+  /** `lease_version` */
+  lv: 'ours' | number | null;
+  /** `lease_expiry`, as the expiry of an entry. */
+  lx: number;
+  used: number | null;
+  fence: number | null;
+  h: Entry | null;
+  shared: Entry[];
+  ring: string[];
+  mark: number | null;
+  /** `freed_at`: how many steps of time ago a holder gave its place back, from 0 down to -3. */
+  freed: number;
+}
+
+/** How a grant ends. The record remembers the request of the first two. */
+type How = 'released' | 'broken' | 'expired' | 'undelivered' | 'executionEnded';
+export interface End {
+  n: string;
+  i: number;
+  v: number;
+  how: How;
+}
+
+/** A request that is under way. What it names depends on `t`. */
+export interface Op {
+  t: string;
+  n: string;
+  // biome-ignore lint/suspicious/noExplicitAny: as the attributes of an item
+  [part: string]: any;
+}
+
+/** What its caller counts on. */
+interface Held {
+  n: string;
+  i: number;
+  x: number;
+  w: number;
+  l: number;
+  /** Others were in line, and the ticket that it came by. */
+  q: boolean;
+  k: number;
+}
+
+export interface Party {
+  /** How many more requests it makes, and which one this is. */
+  left: number;
+  run: number;
+  held: Held | null;
+  op: Op | null;
+  st: '' | 'waiting' | 'parked' | 'gone' | 'over';
+  /** Of a hand-off: the record before the line is read, what must end, and what its call does afterwards. */
+  seen: Rec | null;
+  end: End[];
+  cont: '' | 'acquire' | 'release' | 'left' | 'wait' | 'outside';
+  next: Op | null;
+  tries: number;
+  /** It has seen the line empty. */
+  empty: boolean;
+  /** The token of its task, and the ticket of its row. */
+  tok: number;
+  ticket: number;
+}
+
+export interface Row {
+  k: number;
+  n: string;
+  /** Whose row. */
+  by: number;
+  tok: number;
+  /** Its call has left, or has exited. */
+  over: boolean;
+  cancelled: boolean;
+}
+
+export interface Spec {
+  k: 'X' | 'S';
+  w: number;
+  /** The limit. */
+  l: number;
+  runs: number;
+  wait: 'no' | 'task' | 'call';
+  quick?: boolean;
+  /** It names an execution: the grant has a ttl, or lasts as long as the execution. */
+  execution?: 'ttl' | 'bound';
+  /** Its grant goes on for a grace after the end of the execution. */
+  grace?: boolean;
+  /** It sends the request of another party once more. */
+  as?: number;
+}
+
+/** How often something may happen. */
+export const NEVER = {
+  ...{ late: 0, twice: 0, lost: 0, exit: 0, beat: 0, breakWait: 0, break: 0, ttl: 0, gone: 0, mute: 0, schedule: 0 },
+  ...{ leave: 0, crate: 0, extend: 0, again: 0, end: 0, redrive: 0, withdraw: 0, cancel: 0 },
+};
+export type Budget = typeof NEVER;
+
+export interface State {
+  rec: Rec | null;
+  rows: Row[];
+  ps: Party[];
+  /** The schedule, operators, ends of executions and withdrawals: one at a time. */
+  outside: Party;
+  late: Op[];
+  crate: { lv: number; x: number } | null;
+  top: number;
+  /** Requests that released their grants, or lost them by a break. With a `?` if the record has forgotten them rightly. */
+  ended: string[];
+  /** Requests of which a withdrawal has begun, and of which one is done. */
+  leaving: string[];
+  withdrawn: string[];
+  /** The crate or TTL has deleted what we wrote. */
+  wiped: boolean;
+  /** Something went wrong, so that only the schedule may help. */
+  odd: boolean;
+  bud: Budget;
+  clock: number;
+  ids: number;
+}
+
+export interface Mix {
+  start?: string;
+  /** Rows that stayed, by their requests. */
+  rows?: string[];
+  ps: Spec[];
+  bud?: Partial<Budget>;
+  /** How many requests the ring has room for: eight in the product. */
+  ring?: number;
+}
+
+/** What is explored, and the rules that are off. */
+export const game = { mix: { ps: [] } as Mix, off: new Set<string>(), ring: 2 };
+export const without = (rule: string): boolean => game.off.has(rule);
+
+export const BARE: Rec = {
+  ...{ lv: null, lx: -1, used: null, fence: null, h: null, shared: [], ring: [], mark: null, freed: -3 },
+};
+export const IDLE: Party = {
+  ...{ left: 0, run: -1, held: null, op: null, st: '', seen: null, end: [], cont: '', next: null },
+  ...{ tries: 0, empty: false, tok: 0, ticket: 0 },
+};
+
+export const weightOf = (entries: readonly { w: number }[]): number => entries.reduce((sum, { w }) => sum + w, 0);
+export const holders = (r: Rec): Entry[] => [...(r.h?.i ? [r.h] : []), ...r.shared];
+export const entryOf = (r: Rec, n: string): Entry | undefined => holders(r).find((e) => e.n === n);
+export const isThird = (r: Rec): boolean => r.used === null && r.lv !== null;
+export const expiredIn = (r: Rec): Entry[] => holders(r).filter(({ x }) => x === -1);
+/** The ring knows the request, or the entry of the last exclusive holder does. */
+export const remembers = (r: Rec, n: string): boolean =>
+  r.ring.includes(n) || (r.h?.n === n && (r.h.i === 0 || r.h.s) && !without('h remembers'));
+
+export const specOf = (j: number): Spec => game.mix.ps[j] as Spec;
+export const nameOf = (j: number, run: number): string => `${specOf(j).k}${specOf(j).as ?? j}${'abcd'[run]}`;
+export const partyOf = (n: string): number => Number(n[1]);
+export const roomOf = (j: number): number => (specOf(j).k === 'X' ? 0 : specOf(j).l - specOf(j).w);
+export const weightOfParty = (j: number): number => (specOf(j).k === 'X' ? ALL : specOf(j).w);
+export const ttlOf = (j: number): number => (specOf(j).execution === 'bound' ? FAR : 1);
+/** Whether the request of a party fits, without the expired entries. */
+export const fits = (r: Rec, j: number): boolean =>
+  isThird(r) ? r.lx === -1 : (r.used ?? 0) - weightOf(expiredIn(r)) <= roomOf(j);
+
+export const now = (s: State): number => (s.clock += 4);
+export const newId = (s: State): number => --s.ids;
+export const get = (s: State, j: number): Party => (j < 0 ? s.outside : (s.ps[j] as Party));
+export function set(s: State, j: number, change: Partial<Party>): void {
+  if (j < 0) s.outside = { ...s.outside, ...change };
+  else s.ps[j] = { ...(s.ps[j] as Party), ...change };
+}
+export const own = (s: State, j: number): string => nameOf(j, Math.max(0, get(s, j).run));
+export const rowOf = (s: State, k: number): Row | undefined => s.rows.find((row) => row.k === k);
+export const dropRow = (s: State, k: number): void => {
+  s.rows = s.rows.filter((row) => row.k !== k);
+};
+export const copy = (s: State): State => ({ ...s, ps: [...s.ps] });
+export const spend = (s: State, what: keyof Budget): void => {
+  s.bud = { ...s.bud, [what]: s.bud[what] - 1 };
+};
+/** The call is over. */
+export const endRun = (s: State, j: number): void =>
+  set(s, j, { op: null, st: '', ticket: 0, tries: 0, empty: false, seen: null, end: [], cont: '', next: null });
+/** Whether the holder of a request, or an operator, has ended its grant. */
+export const hasEnded = ({ ended }: State, n: string): boolean => ended.includes(n) || ended.includes(`${n}?`);
