@@ -10,17 +10,16 @@ import {
   isOf,
   isUnmarked,
   wasNotFreedAfter,
-} from '../shared/permits/conditions.ts';
-import { FREED } from '../shared/permits/freed.ts';
-import { leaseIdOf, OURS, proofOf, requestName } from '../shared/permits/identity.ts';
-import { entryItem } from '../shared/permits/record.ts';
-import { remember } from '../shared/permits/ring.ts';
+} from '../shared/locks/record/conditions.ts';
+import { leaseIdOf, OURS, proofOf, remember, requestName } from '../shared/locks/record/identity.ts';
+import { entryItem } from '../shared/locks/record/record.ts';
 
 /** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
 const table = process.env.LEASES_TABLE;
 const holder = 'bench';
 const LIMIT = 8;
+const FREED = ['freed_before = if_not_exists(freed_at, :now)', 'freed_at = :now', 'used_before = used'];
 const ttlMs = 60_000;
 
 const ttlAt = (now: number) => integer(Math.ceil(now / 1000) + 400 * 86_400);
@@ -89,7 +88,7 @@ export async function release(key: string, leaseId: string): Promise<void> {
     new UpdateItemCommand({
       TableName: table,
       Key: { key: { S: key } },
-      UpdateExpression: `SET used = used - #h.w, turn_ms = :now - #h.a, ${[...FREED.set, ...set].join(', ')}, lease_expiry = :lease_expiry REMOVE #h, #f`,
+      UpdateExpression: `SET used = used - #h.w, turn_ms = :now - #h.a, ${[...FREED, ...set].join(', ')}, lease_expiry = :lease_expiry REMOVE #h, #f`,
       ...conditionFields(isOf(proof), {
         names: {
           '#f': `f${name}`,

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
-import { endAlone, secondsOf } from '../shared/permits/alone.ts';
 import {
   beatBefore,
   entryAt,
@@ -13,10 +12,18 @@ import {
   isToBeHadAlone,
   isUnmarked,
   wasNotFreedAfter,
-} from '../shared/permits/conditions.ts';
-import { ALONE, leaseIdOf, OURS, type Proof, proofOf, requestName } from '../shared/permits/identity.ts';
-import { EXCLUSIVE_WEIGHT } from '../shared/permits/modes.ts';
-import { entryItem } from '../shared/permits/record.ts';
+} from '../shared/locks/record/conditions.ts';
+import {
+  ALONE,
+  EXCLUSIVE_WEIGHT,
+  leaseIdOf,
+  OURS,
+  type Proof,
+  proofOf,
+  requestName,
+} from '../shared/locks/record/identity.ts';
+import { entryItem } from '../shared/locks/record/record.ts';
+import { endAlone, secondsOf } from '../shared/locks/record/requests.ts';
 
 /** What one would write without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});

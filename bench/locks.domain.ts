@@ -1,15 +1,15 @@
-import { leasesFromEnvironment } from '../shared/locks/environment.ts';
-import { acquirePermit } from '../shared/permits/acquire.ts';
-import { extendPermit } from '../shared/permits/heartbeat.ts';
-import { releasePermit } from '../shared/permits/release.ts';
+import { acquireGrant } from '../shared/locks/calls/acquire.ts';
+import { extendGrant } from '../shared/locks/calls/heartbeat.ts';
+import { releaseGrant } from '../shared/locks/calls/release.ts';
+import { leasesFromEnvironment } from '../shared/locks/dependencies.ts';
 
 /** The domain functions, without schema, door, log or metrics. */
 const dependencies = leasesFromEnvironment();
 const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
 const domain = {
-  acquire: acquirePermit(dependencies),
-  heartbeat: extendPermit(dependencies),
-  release: releasePermit(dependencies),
+  acquire: acquireGrant(dependencies),
+  heartbeat: extendGrant(dependencies),
+  release: releaseGrant(dependencies),
 };
 
 interface Asked {

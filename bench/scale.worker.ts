@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { leasesFromEnvironment } from '../shared/locks/environment.ts';
-import { acquirePermit } from '../shared/permits/acquire.ts';
+import { acquireGrant } from '../shared/locks/calls/acquire.ts';
+import { leasesFromEnvironment } from '../shared/locks/dependencies.ts';
 import { shuffle } from './measurement.ts';
 import { abandonedLease, seed, seededKey } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
@@ -55,7 +55,7 @@ async function seeded(size: number) {
   await seed(dynamodb, { table, count: size, item: abandonedLease }, (done) =>
     sendProgress(`scale: seeded ${done} of ${size}`),
   );
-  return { size, acquire: acquirePermit({ ...dependencies, table }) };
+  return { size, acquire: acquireGrant({ ...dependencies, table }) };
 }
 
 async function run(samples: number): Promise<number[][]> {

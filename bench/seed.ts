@@ -1,10 +1,9 @@
 import { BatchWriteItemCommand, type DynamoDBClient, type WriteRequest } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../shared/aws/attributes.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { secondsOf } from '../shared/permits/alone.ts';
-import { ALONE, OURS, requestName } from '../shared/permits/identity.ts';
-import { EXCLUSIVE_WEIGHT } from '../shared/permits/modes.ts';
-import { entryItem } from '../shared/permits/record.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, OURS, requestName } from '../shared/locks/record/identity.ts';
+import { entryItem } from '../shared/locks/record/record.ts';
+import { secondsOf } from '../shared/locks/record/requests.ts';
 
 const BATCH = 25;
 const AT_A_TIME = 8;

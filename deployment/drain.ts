@@ -2,12 +2,12 @@ import type { Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import { paginateScan } from '@aws-sdk/client-dynamodb';
 import { shown } from '../cli/src/escape.ts';
 import { integer } from '../shared/aws/attributes.ts';
-import { stopCommand } from '../shared/line/executions/stop-command.ts';
 import { type Clock, systemClock } from '../shared/surroundings/clock.ts';
 import { type Aws, timeOfAws } from './aws.ts';
 import { Refusal } from './failure.ts';
 import * as stacks from './stack.ts';
 import { refuseState } from './states.ts';
+import { stopCommand } from './stop-command.ts';
 import { type BoundHolder, heldIn } from './table-use.ts';
 
 /** A call of acquire that began before the drain may still grant a lease. No call takes longer, in milliseconds. */

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
 import { shown } from '../cli/src/escape.ts';
-import { inShell } from '../shared/line/executions/stop-command.ts';
 import { ask } from './ask.ts';
 import { connect, timeOfAws } from './aws.ts';
 import { DECLINED, exitCodeOf, only, Refusal } from './failure.ts';
 import { liftFences } from './lift-fences.ts';
+import { inShell } from './stop-command.ts';
 import { keyOfTable } from './storage.ts';
 import { type BoundHolder, heldIn, useOf } from './table-use.ts';
 

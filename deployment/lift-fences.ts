@@ -6,7 +6,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { ALONE } from '../shared/permits/identity.ts';
+import { ALONE } from '../shared/locks/record/identity.ts';
 
 /** How far a fence that a function granted may be ahead of AWS's clock, in milliseconds. */
 const MARGIN_MS = 60_000;

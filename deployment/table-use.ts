@@ -1,6 +1,6 @@
 import { type DynamoDBClient, paginateScan } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { isBound, parsePool } from '../shared/permits/record.ts';
+import { isBound, parseKey } from '../shared/locks/record/record.ts';
 import { isInstant } from '../shared/surroundings/clock.ts';
 
 /** A restore takes longer than this, so a restored table that callers do not use yet has no such write. In milliseconds. */
@@ -61,7 +61,7 @@ export async function heldIn(dynamodb: DynamoDBClient, table: string, now: numbe
 }
 
 function useOfKey(item: Item, now: number) {
-  const { entries, thirdParty, freedAt = 0 } = parsePool('', item);
+  const { entries, thirdParty, freedAt = 0 } = parseKey('', item);
   const held = entries.filter(({ expiresAt }) => expiresAt > now);
   const bound = held.filter(isBound);
   const others = thirdParty !== undefined && thirdParty.endsAt > now ? 1 : 0;

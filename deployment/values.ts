@@ -2,7 +2,7 @@ import type { CloudFormationTemplate, Properties } from '../infrastructure/cloud
 import { evaluate } from '../infrastructure/evaluate.ts';
 import { commitsFromEnvironment, uploadsFromEnvironment } from '../shared/commits/environment.ts';
 import { reportsFromEnvironment } from '../shared/expiry/environment.ts';
-import { leasesFromEnvironment } from '../shared/locks/environment.ts';
+import { leasesFromEnvironment } from '../shared/locks/dependencies.ts';
 import { nameserviceFromEnvironment } from '../shared/nameservice/environment.ts';
 import { Refusal } from './failure.ts';
 

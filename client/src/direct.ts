@@ -4,22 +4,23 @@ import type * as z from 'zod/mini';
 import type { Call } from '../../shared/aws/call.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
 import { namesIn, namesOut } from '../../shared/lambda/stored-names.ts';
-import type { LeaseDependencies } from '../../shared/line/dependencies.ts';
-import { acquire } from '../../shared/locks/acquire.ts';
-import { breakGrant } from '../../shared/locks/break.ts';
-import { heartbeat } from '../../shared/locks/heartbeat.ts';
+import { acquire } from '../../shared/locks/calls/acquire.ts';
+import { breakGrant } from '../../shared/locks/calls/break.ts';
+import { heartbeat } from '../../shared/locks/calls/heartbeat.ts';
 import {
   acquireInput,
   breakInput,
   heartbeatInput,
+  LEASE_LISTS,
+  LEASE_NAMES,
   readInput,
   releaseInput,
   withdrawInput,
-} from '../../shared/locks/inputs.ts';
-import { LEASE_LISTS, LEASE_NAMES } from '../../shared/locks/names.ts';
-import { lookUp } from '../../shared/locks/read.ts';
-import { release } from '../../shared/locks/release.ts';
-import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
+} from '../../shared/locks/calls/inputs.ts';
+import { lookUp } from '../../shared/locks/calls/read.ts';
+import { release } from '../../shared/locks/calls/release.ts';
+import { withdrawOwnRequest } from '../../shared/locks/calls/withdraw.ts';
+import type { LeaseDependencies } from '../../shared/locks/dependencies.ts';
 import type { Names } from '../../shared/namespace.ts';
 import { beginOnce } from '../../shared/once/begin.ts';
 import { completeOnce } from '../../shared/once/complete.ts';

@@ -1,5 +1,5 @@
 import { useContext, useState } from 'preact/hooks';
-import { stopCommand } from '../../shared/line/executions/stop-command.ts';
+import { stopCommand } from '../../deployment/stop-command.ts';
 import { Page } from './context.ts';
 import { Confirm } from './dialog.ts';
 import { html } from './html.ts';

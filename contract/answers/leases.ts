@@ -1,19 +1,20 @@
 import * as z from 'zod/mini';
 import type { Json } from '../../shared/aws/attributes.ts';
-import type { Acquired, Broken, LeaseGrant, Parked, Previous, Released } from '../../shared/line/calls.ts';
-import { ENDINGS } from '../../shared/line/ended.ts';
-import type { Cancelled } from '../../shared/locks/cancel.ts';
-import type { KeyPage } from '../../shared/locks/listed-keys.ts';
-import type { Withdrawn } from '../../shared/locks/withdraw.ts';
-import { MODES } from '../../shared/permits/modes.ts';
+import type { KeyPage } from '../../shared/locks/calls/list.ts';
 import {
-  type FullHolderView,
-  type HolderView,
+  type Acquired,
+  type Broken,
+  ENDINGS,
   KEY_STATES,
-  type KeySummary,
-  type KeyView,
-  type ListedKey,
-} from '../../shared/permits/views.ts';
+  type LeaseGrant,
+  type Parked,
+  type Previous,
+  type Released,
+} from '../../shared/locks/calls/types.ts';
+import type { Cancelled, Withdrawn } from '../../shared/locks/calls/withdraw.ts';
+import type { HolderView } from '../../shared/locks/record/answers.ts';
+import { MODES } from '../../shared/locks/record/identity.ts';
+import type { FullHolderView, KeySummary, KeyView, ListedKey } from '../../shared/locks/record/views.ts';
 import { MEANING, orNull } from '../meanings.ts';
 import {
   always,

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { WaiterView } from '../../shared/line/listed-waiters.ts';
+import type { WaiterView } from '../../shared/locks/line/listed-waiters.ts';
 import { MEANING } from '../meanings.ts';
 import { component, instant, nullable, oneOf, text } from '../schema.ts';
 

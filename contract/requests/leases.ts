@@ -6,7 +6,7 @@ import {
   readInput,
   releaseInput,
   withdrawInput,
-} from '../../shared/locks/inputs.ts';
+} from '../../shared/locks/calls/inputs.ts';
 import { MEANING } from '../meanings.ts';
 import { bytes, cursor, given, json, limit, request } from './request.ts';
 

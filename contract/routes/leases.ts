@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
-import type { lookUp } from '../../shared/locks/read.ts';
-import type { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
-import type { breakPermitByFence } from '../../shared/permits/break.ts';
-import type { extendPermit } from '../../shared/permits/heartbeat.ts';
-import type { releasePermit } from '../../shared/permits/release.ts';
+import type { acquire } from '../../shared/locks/calls/acquire.ts';
+import type { breakByFence } from '../../shared/locks/calls/break.ts';
+import type { extendGrant } from '../../shared/locks/calls/heartbeat.ts';
+import type { lookUp } from '../../shared/locks/calls/read.ts';
+import type { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { acquired, broken, grant, keyPage, oneKey, parked, released } from '../answers/leases.ts';
 import { examplesOf } from '../examples.ts';
 import {
@@ -17,7 +17,7 @@ import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
 export const LEASE_ROUTES = [
-  route<AnswerOf<typeof acquireOrParkPermit>>({
+  route<AnswerOf<typeof acquire>>({
     function: 'acquire',
     method: 'POST',
     path: '/v1/leases/acquire',
@@ -39,13 +39,13 @@ export const LEASE_ROUTES = [
     errors: ['LeaseHeld', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
     when: {
       LeaseHeld:
-        'Another caller holds the lease, the holders of the pool leave no room, or other waiters are in line. The call has waited for `waitSeconds`, or for `maxWaitSeconds` of the deployment. A parked task or callback fails with this code after `parkSeconds`.',
+        'Another caller holds the lease, the holders leave no room, or other waiters are in line. The call has waited for `waitSeconds`, or for `maxWaitSeconds` of the deployment. A parked task or callback fails with this code after `parkSeconds`.',
       LeaseLost:
         'The grant of the `requestId` was released or has another holder. An operator broke it, or cancelled the ticket. Or the request was withdrawn. A parked task or callback fails with this code in the same cases.',
     },
     examples: examplesOf('acquire'),
   }),
-  route<AnswerOf<typeof extendPermit>>({
+  route<AnswerOf<typeof extendGrant>>({
     function: 'heartbeat',
     method: 'POST',
     path: '/v1/leases/heartbeat',
@@ -62,7 +62,7 @@ export const LEASE_ROUTES = [
     },
     examples: examplesOf('heartbeat'),
   }),
-  route<AnswerOf<typeof releasePermit>>({
+  route<AnswerOf<typeof releaseGrant>>({
     function: 'release',
     method: 'POST',
     path: '/v1/leases/release',
@@ -75,7 +75,7 @@ export const LEASE_ROUTES = [
     errors: ['OutcomeUnknown'],
     examples: examplesOf('release'),
   }),
-  route<AnswerOf<typeof breakPermitByFence>>({
+  route<AnswerOf<typeof breakByFence>>({
     function: 'breakLease',
     method: 'POST',
     path: '/v1/leases/break',

@@ -1,5 +1,4 @@
-import type { cancelWaiter } from '../../shared/locks/cancel.ts';
-import type { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
+import type { cancelWaiter, withdrawOwnRequest } from '../../shared/locks/calls/withdraw.ts';
 import { cancelled, withdrawn } from '../answers/leases.ts';
 import { examplesOf } from '../examples.ts';
 import { cancelRequest, withdrawRequest } from '../requests/leases.ts';

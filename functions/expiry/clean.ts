@@ -4,8 +4,8 @@ import { cleanInput, eventInput } from '../../shared/expiry/inputs.ts';
 import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
-import { boundHolders } from '../../shared/locks/bound-holders.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
+import { boundHolders } from '../../shared/locks/expired.ts';
 
 export const clean = (
   dependencies = cleaningFromEnvironment(),

@@ -4,8 +4,8 @@ import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { boundHolders } from '../../shared/locks/bound-holders.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
+import { boundHolders } from '../../shared/locks/expired.ts';
 import { underLease } from '../../shared/locks/under-lease.ts';
 
 export function report(

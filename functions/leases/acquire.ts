@@ -1,9 +1,8 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import type { Acquired, Parked } from '../../shared/line/calls.ts';
-import { acquire as run } from '../../shared/locks/acquire.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { acquire as run } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput, LEASE_NAMES } from '../../shared/locks/calls/inputs.ts';
+import type { Acquired, Parked } from '../../shared/locks/calls/types.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { breakGrant } from '../../shared/locks/break.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { breakInput } from '../../shared/locks/inputs.ts';
-import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { breakGrant } from '../../shared/locks/calls/break.ts';
+import { breakInput, LEASE_NAMES } from '../../shared/locks/calls/inputs.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { cancelWaiter as run } from '../../shared/locks/cancel.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { cancelInput } from '../../shared/locks/inputs.ts';
-import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { cancelInput, LEASE_NAMES } from '../../shared/locks/calls/inputs.ts';
+import { cancelWaiter as run } from '../../shared/locks/calls/withdraw.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,9 +1,9 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { endExecution } from '../../shared/locks/execution-ended.ts';
-import { executionEndedInput } from '../../shared/locks/inputs.ts';
+import { executionEndedInput } from '../../shared/locks/calls/inputs.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
+import { endExecution } from '../../shared/locks/executions/ended.ts';
 
 /** Called by the rule at once, and again by the queue that delays the rule's events. */
 export const executionEnded = (dependencies = leasesFromEnvironment()) =>

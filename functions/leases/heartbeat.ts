@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { heartbeat as run } from '../../shared/locks/heartbeat.ts';
-import { heartbeatInput } from '../../shared/locks/inputs.ts';
-import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { heartbeat as run } from '../../shared/locks/calls/heartbeat.ts';
+import { heartbeatInput, LEASE_NAMES } from '../../shared/locks/calls/inputs.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,9 +1,8 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { readInput } from '../../shared/locks/inputs.ts';
-import { LEASE_LISTS } from '../../shared/locks/names.ts';
-import { lookUp } from '../../shared/locks/read.ts';
+import { LEASE_LISTS, readInput } from '../../shared/locks/calls/inputs.ts';
+import { lookUp } from '../../shared/locks/calls/read.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 export const readLeases = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { releaseInput } from '../../shared/locks/inputs.ts';
-import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { release as run } from '../../shared/locks/release.ts';
+import { LEASE_NAMES, releaseInput } from '../../shared/locks/calls/inputs.ts';
+import { release as run } from '../../shared/locks/calls/release.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 export const release = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,9 +1,9 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { repairInput } from '../../shared/locks/inputs.ts';
-import { repairLines } from '../../shared/locks/repair.ts';
+import { repairInput } from '../../shared/locks/calls/inputs.ts';
+import { repairLines } from '../../shared/locks/calls/repair.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 /** Called by the schedule, and by the queue whose delayed messages each name one key. */
 export const repairQueues = (dependencies = leasesFromEnvironment()) =>

@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { withdrawInput } from '../../shared/locks/inputs.ts';
-import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
+import { LEASE_NAMES, withdrawInput } from '../../shared/locks/calls/inputs.ts';
+import { withdrawOwnRequest } from '../../shared/locks/calls/withdraw.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 export const withdraw = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

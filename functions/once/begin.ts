@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { beginOnce } from '../../shared/once/begin.ts';
 import { beginInput } from '../../shared/once/inputs.ts';
 import { ONCE_NAMES } from '../../shared/once/names.ts';

@@ -1,6 +1,6 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { readOnceInput } from '../../shared/once/inputs.ts';
 import { ONCE_LISTS } from '../../shared/once/names.ts';
 import { readOnce as run } from '../../shared/once/read.ts';

@@ -33,7 +33,7 @@ export type SpareReason =
   | 'ageUnknown'
   /** Its TTL is faulty, so DynamoDB never deletes it, and the caller did not ask for such records by `neverDeletable`. */
   | 'neverDeletable'
-  /** The queue's own repair wakes or fails parked tasks. A task whose ticket vanished would wait without end. */
+  /** The repair notifies or fails parked tasks. A task whose ticket vanished would wait without end. */
   | 'leftToQueue'
   /** It is a part of a ledger's record. The other parts are of no use without it. */
   | 'partOfRecord'
@@ -43,7 +43,7 @@ export type SpareReason =
   | 'unrecognisable'
   /** The record has changed since the report, or the key has a line. */
   | 'changed'
-  /** Another client or DynamoDB has deleted it since the report. Of a permit: its holder gave it back, or others took its place. */
+  /** Another client or DynamoDB has deleted it since the report. Of a permit: its holder released it, or others took its place. */
   | 'gone';
 
 /** The dependencies of deleting a record. */

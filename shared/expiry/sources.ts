@@ -1,7 +1,6 @@
 import { COMMITS, UPLOADS } from '../commits/expired.ts';
 import type { ExpirySource } from '../expired/source.ts';
-import { WAITERS } from '../line/expired.ts';
-import { LOCKS } from '../locks/expired.ts';
+import { LOCKS, WAITERS } from '../locks/expired.ts';
 import { NAMESERVICE } from '../nameservice/expired.ts';
 import type { Kind } from './kinds.ts';
 

@@ -1,14 +1,75 @@
-import { all, type Condition } from '../aws/condition.ts';
+import { integer, number, text } from '../aws/attributes.ts';
+import { aliased, all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import type { ExpiredRow } from '../expired/rows.ts';
-import type { ExpirySource, Found } from '../expired/source.ts';
-import { byNamespace, remover, scan } from '../expired/table.ts';
+import { HoldfastError } from '../errors.ts';
+import { agedBy, type ExpiredRow, holderNamed, identityOf } from '../expired/rows.ts';
+import type { BoundHolding, ExpirySource, Found, Holders, Question, Verdict } from '../expired/source.ts';
+import { byNamespace, remover, scan, tableSource } from '../expired/table.ts';
+import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
 import { findRun, isRun, mayRemember, ONCE_KINDS } from '../once/expired.ts';
 import { keyOf, rowOf } from '../once/row-key.ts';
-import { isUnmarked } from '../permits/conditions.ts';
-import { boundGrants, endAbandoned, expiredGrants, findGrants, GRANT_KINDS } from '../permits/expired.ts';
-import { hasMemory } from '../permits/memory.ts';
-import { HOLDER_KINDS, questionsAbout } from './bound-holders.ts';
+import { logLine } from '../surroundings/log.ts';
+import { NAMELESS } from './calls/types.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { boundGrants, endAbandoned, expiredGrants, findGrants, GRANT_KINDS } from './expired-grants.ts';
+import { isUnmarked } from './record/conditions.ts';
+import { hasMemory } from './record/identity.ts';
+
+const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
+type HolderKind = (typeof HOLDER_KINDS)[number];
+
+/**
+ * Asks, for the report, about the executions of bound grants, and ends, for the clean-up, the grants of ended executions. The code is loaded
+ * at the first bound grant, because most reports find no bound grant.
+ */
+export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
+  async ask(execution, call) {
+    const { clock, clockSkewMs } = dependencies;
+    const { describeExecution } = await import('./executions/state.ts');
+    const { judgeBy } = await import('./executions/judgement.ts');
+    const askedAt = clock.now();
+    const described = await describeExecution(dependencies, execution, call).catch((error) => {
+      if (!(error instanceof HoldfastError) || error.code === 'Throttled') throw error;
+      logLine('WARN', { message: 'AWS does not say whether an execution runs', cause: error.message });
+    });
+    if (described === undefined || described.state === 'foreign') return () => 'unknown';
+    const judge = judgeBy(described, { askedAt, clockSkewMs });
+    return (grant) => judge(grant) ?? 'goesOn';
+  },
+  async end(row, call) {
+    const { endIfOver } = await import('./executions/ended.ts');
+    return endIfOver(dependencies, row, call);
+  },
+});
+
+/** One question for each execution that holds bound grants. */
+const questionsAbout = (holders: Holders, holdings: readonly BoundHolding[], now: number): Question<HolderKind>[] =>
+  [...Map.groupBy(holdings, ({ execution }) => execution)].map(([execution, held]) => async (call) => {
+    const verdictOn = await holders.ask(execution, call);
+    return held.flatMap((holding) => holderRow(holding, verdictOn(holding.grant), now));
+  });
+
+function holderRow(
+  { key, holder, execution, isUnnotified, identity }: BoundHolding,
+  verdict: Verdict,
+  now: number,
+): ExpiredRow<HolderKind>[] {
+  if (verdict === 'goesOn' && !isUnnotified) return [];
+  const who = holder ?? NAMELESS;
+  const row = { key, holder, neverDeletable: false, ttlFault: null, identity };
+  const end = typeof verdict === 'string' ? undefined : verdict.endedAt;
+  const unknown =
+    verdict === 'goesOn'
+      ? `${who} may never have been notified of the grant, and its execution runs: ${execution}`
+      : `AWS does not say whether the execution of ${who} runs: ${execution}`;
+  const what: Pick<ExpiredRow<HolderKind>, 'kind' | 'reason'> = end === undefined
+    ? { kind: 'holderUnknown', reason: unknown }
+    : {
+        kind: 'holderEnded',
+        reason: `the execution of ${who} has ended, and no other caller wanted the key: ${execution}`,
+      };
+  return [{ ...row, ...what, ...agedBy(end, now) }];
+}
 
 const KINDS = [...GRANT_KINDS, ...HOLDER_KINDS, ...ONCE_KINDS] as const;
 type LockKind = (typeof KINDS)[number];
@@ -64,3 +125,35 @@ export const LOCKS: ExpirySource<LockKind> = {
     return deleteRecord(stores, isRun(row) ? { ...row, key: { key: rowOf(row.key.key ?? '') } } : row, call);
   },
 };
+
+const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
+
+/**
+ * Rows of tasks that are parked for a lease or a permit. A row of an execution has neither a task token nor a callback id. Both are secrets: the filter asks whether there is one, and the scan never reads it.
+ */
+export const WAITERS = tableSource<'waiter'>({
+  place: ({ waitersTable }) => waitersTable,
+  kinds: ['waiter'],
+  key: ['key', 'ticket'],
+  attributes: [...WAITER_IDENTITY, 'holder', 'weight'],
+  filter: (now, { clockSkewMs }) =>
+    aliased('(attribute_type(#task_token, :string) OR attribute_type(#callback_id, :string)) AND #deadline < :cut', {
+      ':string': text('S'),
+      ':cut': integer(now - clockSkewMs),
+    }),
+  row: (item, now) => {
+    const { fault } = readTtl(item.ttl, now);
+    const holder = holderNamed(item.holder?.S);
+    const lock = item.weight === undefined ? 'the lease' : 'a permit';
+    const what = `${holder ?? 'a caller without a name'} is still parked for ${lock}, and its deadline is past`;
+    return {
+      kind: 'waiter',
+      key: { key: item.key?.S ?? '', ticket: item.ticket?.S ?? '' },
+      holder,
+      ...agedBy(number(item, 'deadline'), now),
+      ...reasonWithTtl(what, fault),
+      identity: identityOf(item, WAITER_IDENTITY),
+    };
+  },
+  untouchable: () => 'leftToQueue',
+});

@@ -1,8 +1,8 @@
 import type { Call } from '../aws/call.ts';
-import type { LeaseDependencies } from '../line/dependencies.ts';
-import { acquirePermit } from '../permits/acquire.ts';
-import { extendPermit } from '../permits/heartbeat.ts';
-import { releasePermit } from '../permits/release.ts';
+import { acquireGrant } from './calls/acquire.ts';
+import { extendGrant } from './calls/heartbeat.ts';
+import { releaseGrant } from './calls/release.ts';
+import type { LeaseDependencies } from './dependencies.ts';
 
 interface LeaseRequest<Result> {
   key: string;
@@ -14,7 +14,7 @@ interface LeaseRequest<Result> {
 /** What work under a lease needs of it. */
 interface HeldLease {
   fence: number;
-  /** Extends the lease if a quarter of its ttl has passed. @throws HoldfastError as permits/heartbeat.ts */
+  /** Extends the lease if a quarter of its ttl has passed. @throws HoldfastError as locks/calls/heartbeat.ts */
   keep(): Promise<void>;
 }
 
@@ -30,8 +30,8 @@ export async function underLease<Result>(
   { work, ...request }: LeaseRequest<Result>,
   call: Call,
 ): Promise<Result> {
-  const { key, leaseId, fence } = await acquirePermit(dependencies)({ ...request, waitSeconds: 0 }, call);
-  const beat = extendPermit(dependencies);
+  const { key, leaseId, fence } = await acquireGrant(dependencies)({ ...request, waitSeconds: 0 }, call);
+  const beat = extendGrant(dependencies);
   let beatAt = dependencies.clock.now();
   const keep = async () => {
     const now = dependencies.clock.now();
@@ -43,6 +43,6 @@ export async function underLease<Result>(
     return await work({ fence, keep });
   } finally {
     // Best effort: the lease lapses on its own, and the outcome of the work matters more.
-    await releasePermit(dependencies)({ key, leaseId }, call).catch(() => undefined);
+    await releaseGrant(dependencies)({ key, leaseId }, call).catch(() => undefined);
   }
 }

@@ -2,15 +2,14 @@ import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
-import { durations, type LeaseGrant, type Previous, previousView } from '../line/calls.ts';
-import type { LeaseDependencies } from '../line/dependencies.ts';
-import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
-import { pollItem } from '../line/look.ts';
-import { deadlineOf } from '../line/times.ts';
-import { requestName } from '../permits/identity.ts';
-import { previousAlone } from '../permits/previous.ts';
-import { entryOf, type PoolEntry, unusable } from '../permits/record.ts';
-import { permitGrant, poolHeld } from '../permits/views.ts';
+import { durations, type LeaseGrant, type Previous, previousView } from '../locks/calls/types.ts';
+import { deadlineOf, type LeaseDependencies } from '../locks/dependencies.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../locks/executions/allowed.ts';
+import { pollItem } from '../locks/line/wait.ts';
+import { grantView, leaseHeld } from '../locks/record/answers.ts';
+import { requestName } from '../locks/record/identity.ts';
+import { entryOf, type HolderEntry, unusable } from '../locks/record/record.ts';
+import { previousAlone } from '../locks/record/room.ts';
 import type { BeginInput } from './inputs.ts';
 import { judge } from './judge-slot.ts';
 import { newOnceGrant, type OnceGrant, type OnceRequest, onceItem } from './once-grant.ts';
@@ -103,7 +102,7 @@ function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { princ
   };
 }
 
-type Granted = { run: PoolEntry; slot: string | undefined; repeated: boolean; previous: Previous | null };
+type Granted = { run: HolderEntry; slot: string | undefined; repeated: boolean; previous: Previous | null };
 type Outcome = Granted | { done: Done; meaning: 'done' | 'superseded' } | { heldBy: OnceRecord };
 
 interface Asked {
@@ -140,7 +139,7 @@ function held(
   chosen: object | false,
 ) {
   const asked = { name, room: 0, limit: null };
-  const { code, message, context } = poolHeld(record, { asked, now: clock.now(), clockSkewMs });
+  const { code, message, context } = leaseHeld(record, { asked, now: clock.now(), clockSkewMs });
   return new HoldfastError(code, message, { ...context, ...(chosen && { retryWith: chosen }) });
 }
 
@@ -173,17 +172,17 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
 /** Records the time of this answer if the grant names an execution, as for a key. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
-  entry: PoolEntry,
+  entry: HolderEntry,
   { key, call }: { key: string; call: Call },
-): Promise<PoolEntry | undefined> {
+): Promise<HolderEntry | undefined> {
   if (entry.execution === undefined) return entry;
-  const { answer } = await import('../permits/deliver.ts');
+  const { answer } = await import('../locks/record/versions.ts');
   const { won, entry: current } = await answer(dependencies, { key, entry }, call);
   return won ? current : undefined;
 }
 
 function granted(grant: OnceGrant, before: OnceRecord): Granted {
-  const run = runOf(parseOnce(grant.key, onceItem(grant))) as PoolEntry;
+  const run = runOf(parseOnce(grant.key, onceItem(grant))) as HolderEntry;
   const wasCompleted = !runOf(before) && before.doneFence !== undefined && before.doneFence === before.fence;
   const ended = wasCompleted ? undefined : previousAlone(before, grant.acquiredAt);
   return { run, slot: grant.slot, repeated: false, previous: previousView(ended) };
@@ -195,7 +194,7 @@ function runView(
   { since, now }: { since: number; now: number },
 ): Run {
   const told = durations({ since, expiresAt: run.expiresAt, now });
-  return withRunId({ outcome: 'run' as const, slot, ...permitGrant(key, run, now), repeated, previous, ...told });
+  return withRunId({ outcome: 'run' as const, slot, ...grantView(key, run, now), repeated, previous, ...told });
 }
 
 function doneView(key: string, slot: string, { done, meaning }: { done: Done; meaning: 'done' | 'superseded' }) {

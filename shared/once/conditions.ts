@@ -1,6 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import { all, type Condition } from '../aws/condition.ts';
-import { isFenceBelow, isNotRemembered, isToBeHadAlone } from '../permits/conditions.ts';
+import { isFenceBelow, isNotRemembered, isToBeHadAlone } from '../locks/record/conditions.ts';
 import type { OnceGrant } from './once-grant.ts';
 
 /** Neither the slot nor a later slot is done, or `keep_until` is over. @param cut now, less the margin of the clocks */

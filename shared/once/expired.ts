@@ -1,7 +1,7 @@
 import type { Item } from '../aws/dynamodb.ts';
 import type { ExpiredRow } from '../expired/rows.ts';
 import type { Found, Margins } from '../expired/source.ts';
-import { findGrants } from '../permits/expired.ts';
+import { findGrants } from '../locks/expired-grants.ts';
 import { keyOf } from './row-key.ts';
 
 export const ONCE_KINDS = ['abandonedRun', 'endedRun'] as const;
@@ -11,7 +11,7 @@ export const isRun = <Kind extends string>(
   row: ExpiredRow<Kind | OnceKind>,
 ): row is ExpiredRow<Kind | OnceKind> & { kind: OnceKind } => ONCE_KINDS.some((kind) => kind === row.kind);
 
-/** @param item a record of `once` that the filter of expired grants (permits/expired.ts) let through */
+/** @param item a record of `once` that the filter of expired grants (locks/expired-grants.ts) let through */
 export function findRun(item: Item, now: number, margins: Margins): Found<OnceKind> {
   const { rows, held } = findGrants(item, now, margins);
   const keepUntil = item.keep_until?.N === undefined ? null : { N: item.keep_until.N };

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, json, limit, must, name, whole } from '../fields.ts';
-import { executionArn } from '../line/executions/arn.ts';
+import { executionArn } from '../locks/calls/inputs.ts';
 import { isPeriod, MOST_PERIOD_SECONDS, periodSeconds } from './slots.ts';
 import { leastKeepSeconds } from './terms.ts';
 

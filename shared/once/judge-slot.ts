@@ -1,8 +1,9 @@
 import { HoldfastError } from '../errors.ts';
-import type { LeaseDependencies } from '../line/dependencies.ts';
-import { ending, entryOf } from '../permits/record.ts';
-import { toEnd } from '../permits/room.ts';
-import { keySummary, permitLost } from '../permits/views.ts';
+import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { leaseLost } from '../locks/record/answers.ts';
+import { ending, entryOf } from '../locks/record/record.ts';
+import { toEnd } from '../locks/record/room.ts';
+import { keySummary } from '../locks/record/views.ts';
 import type { OnceRequest } from './once-grant.ts';
 import type { Done, OnceRecord } from './record.ts';
 import { keyOf } from './row-key.ts';
@@ -44,7 +45,7 @@ export function judge(dependencies: LeaseDependencies, request: OnceRequest, rec
     return { meaning: 'superseded', done };
   }
   const how = ending(record, request.name);
-  if (how) throw permitLost(key, how);
+  if (how) throw leaseLost(key, how);
   return { meaning: toEnd(record, { ...request, room: 0 }, { now, clockSkewMs }) ? 'free' : 'held' };
 }
 

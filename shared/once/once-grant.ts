@@ -1,9 +1,8 @@
 import { integer, type Json, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import type { LeaseDependencies } from '../line/dependencies.ts';
-import { ALONE, OURS } from '../permits/identity.ts';
-import { EXCLUSIVE_WEIGHT } from '../permits/modes.ts';
-import { entryOfNew } from '../permits/record.ts';
+import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, OURS } from '../locks/record/identity.ts';
+import { entryOfNew } from '../locks/record/record.ts';
 import type { OnceRecord } from './record.ts';
 
 /** What a caller of `begin` asks for. `key` is that of the record. */
@@ -46,8 +45,8 @@ export function newOnceGrant(
   const keepMs = Math.max(request.keepSeconds * 1000, (before?.done?.keepUntil ?? 0) - now);
   const staysSeconds = Math.ceil(keepMs / 1000) + dependencies.fenceRetentionSeconds;
   const alone = { limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 };
-  const permit = { name, holder, ttlMs: ttlSeconds * 1000, data, execution, ...alone };
-  const { id, item: entry } = entryOfNew(dependencies, { permit, now, staysSeconds });
+  const grant = { name, holder, ttlMs: ttlSeconds * 1000, data, execution, ...alone };
+  const { id, item: entry } = entryOfNew(dependencies, { grant, now, staysSeconds });
   const fence = Math.max((before?.fence ?? 0) + 1, now);
   return { ...request, id, entry, fence, acquiredAt: now, keepMs, staysSeconds };
 }

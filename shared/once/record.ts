@@ -1,10 +1,9 @@
-import type { Json } from '../aws/attributes.ts';
-import { json, number } from '../aws/attributes.ts';
+import { type Json, json, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import { type PoolEntry, type PoolRecord, parsePool } from '../permits/record.ts';
+import { type HolderEntry, type KeyRecord, parseKey } from '../locks/record/record.ts';
 
 /** The record of `once` (docs/protocols/once.md#record): that of a key, with the slot of its grant and the last slot that was done. */
-export interface OnceRecord extends PoolRecord {
+export interface OnceRecord extends KeyRecord {
   /** The slot of the grant. */
   slot: string | undefined;
   /** The fence of the last grant that stored a result, also after the slot is forgotten. */
@@ -27,14 +26,14 @@ export interface Done {
 
 /** @param key that of the record @param item undefined if there is no record */
 export const parseOnce = (key: string, item: Item | undefined): OnceRecord => ({
-  ...parsePool(key, item),
+  ...parseKey(key, item),
   slot: item?.slot?.S,
   doneFence: item && number(item, 'done_fence'),
   done: item && doneIn(item),
 });
 
 /** The grant of the caller that works, whether or not it has expired. */
-export const runOf = ({ entries: [run] }: OnceRecord): PoolEntry | undefined => run;
+export const runOf = ({ entries: [run] }: OnceRecord): HolderEntry | undefined => run;
 
 function doneIn(item: Item): Done | undefined {
   const slot = item.done_slot?.S;

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { ONCE_IDS, ONCE_ROWS } from '../permits/memory.ts';
+import { ONCE_IDS, ONCE_ROWS } from '../locks/record/identity.ts';
 
 /** The key of the record of a caller's key. */
 export const rowOf = (key: string): string => ONCE_ROWS + key;

@@ -4,7 +4,7 @@ import type { Call } from '../aws/call.ts';
 import { conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { mayBegin } from './conditions.ts';
 import { type OnceGrant, onceItem } from './once-grant.ts';
 

@@ -61,7 +61,7 @@ it('the floor of the benchmark sends what the functions send', async () => {
 });
 
 it('the floor of the benchmark of permits sends what the functions send', async () => {
-  answers = 'pool';
+  answers = 'holdfast';
   const bare = await import('../../bench/bare-permits.ts');
   const [key, leaseId] = ['k', 'p.AbCdEfGhIjKlMnOp.da91f8eb-f757-4f74-81a5-86d441d75bcf'];
   await expectSame([

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
-import { stopCommand } from '../../shared/line/executions/stop-command.ts';
+import { stopCommand } from '../../deployment/stop-command.ts';
 import { systemClock as clock } from '../../shared/surroundings/clock.ts';
 import { builtCli } from '../support/programs/cli.ts';
 import { startApi } from '../support/stack/api.ts';

@@ -144,7 +144,7 @@ it('a script acquires a permit, extends it, and gives it back', async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-it('holdfast queue shows the permits of a key and its line, and holdfast cancel takes a waiter out', async () => {
+it('holdfast queue shows permits and line, and holdfast cancel removes a waiter', async () => {
   const key = freshKey();
   const first = job(key, '--limit', '1');
   await first.begun();

@@ -211,9 +211,9 @@ describe('holdfast queue', () => {
   it('holdfast queue names who broke a permit, and when', async () => {
     await using lease = await holdfast.acquire('broken permit', { limit: 2, ttlSeconds: 600 });
     const [permit] = (await holdfast.readLease('broken permit')).holders;
-    const { breakPermitByFence } = await import('../../shared/permits/break.ts');
+    const { breakByFence } = await import('../../shared/locks/calls/break.ts');
     const request = { key: 'broken permit', fence: permit?.fence ?? 0, wait: true };
-    await breakPermitByFence(world.dependencies)(request, callOf({ principal: OPERATOR }));
+    await breakByFence(world.dependencies)(request, callOf({ principal: OPERATOR }));
     expect((await call('queue', 'broken permit')).stdout).toMatch(
       new RegExp(`^the other +ending .*\n\nthe other: broken \\S+Z \\(\\d+s ago\\) by ${OPERATOR}\n$`, 'm'),
     );

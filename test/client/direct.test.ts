@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DirectOptions, directTransport } from '../../client/src/direct.ts';
 import { Holdfast, type Transport } from '../../client/src/index.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import type { LeaseDependencies } from '../../shared/line/dependencies.ts';
+import type { LeaseDependencies } from '../../shared/locks/dependencies.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { testClient } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await queueWorld({ clock: systemClock });
-const permits = await poolLineWorld({ clock: systemClock });
+const permits = await permitLineWorld({ clock: systemClock });
 const { park, rawItem, rows, repair, grantOf, steps } = world;
 afterAll(() => Promise.all([steps.stop(), permits.steps.stop()]));
 

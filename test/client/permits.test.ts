@@ -91,7 +91,7 @@ describe('a call without limit and mode', () => {
   });
 });
 
-it('a permit says if its limit is not that of the grant before, and a read says who named the limit', async () => {
+it('a permit shows a changed limit, and a read shows who named it', async () => {
   const key = freshKey();
   const first = await caller('one').acquire(key, { limit: 5 });
   const same = await caller('two').acquire(key, { limit: 5 });

@@ -61,7 +61,7 @@ describe('The service in memory', () => {
     expect(await holdfast.withLease('nightly', () => 'done')).toBe('done');
   });
 
-  it('the service in memory lists the keys that are held or waited for as active, and the grant of the holder that is asked for', async () => {
+  it('the service in memory lists active keys, and the grant of a given holder', async () => {
     const { service, holdfast } = setting();
     service.hold('lease');
     service.hold('freed')();

@@ -177,7 +177,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText(`this page broke the permit of worker, fence ${two?.fence}`).waitFor();
   });
 
-  it('the page shows how much of a full key is in use, its holders and its line', async () => {
+  it('the page shows the use, the holders and the line of a full key', async () => {
     const permit = (holder: string, ttlSeconds: number) =>
       site.world.acquire('full/shared', { holder, limit: 3, ttlSeconds });
     await site.world.acquire('full/lease', { holder: 'alone', ttlSeconds: 500 });

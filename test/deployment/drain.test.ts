@@ -1,8 +1,8 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { drain, resume } from '../../deployment/drain.ts';
-import { acquire } from '../../shared/locks/acquire.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquire } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';

@@ -5,15 +5,15 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { liftFencesCommand } from '../../deployment/commands.ts';
 import { liftFences } from '../../deployment/lift-fences.ts';
 import { useOf } from '../../deployment/table-use.ts';
-import { acquire } from '../../shared/locks/acquire.ts';
-import { breakGrant } from '../../shared/locks/break.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquire } from '../../shared/locks/calls/acquire.ts';
+import { breakGrant } from '../../shared/locks/calls/break.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call } from '../support/emulators/aws.ts';
 import { printed } from '../support/stack/cloudformation.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
-import { poolWorld } from '../support/worlds/permits.ts';
+import { permitsWorld } from '../support/worlds/permits.ts';
 
 describe('the command that lifts fences', () => {
   /** Says who the caller is, as STS does. */
@@ -131,16 +131,16 @@ describe('a record with a lifted fence', () => {
     expect(await rawItem('permanent')).not.toHaveProperty('lease_expiry');
   });
 
-  it('a record with a lifted fence of shared holders stays for its 400 days, and is otherwise the same', async () => {
-    const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
+  it('lifting the fence of shared holders keeps the 400 days of their record', async () => {
+    const { dynamodb, dependencies, clock, acquire, rawItem } = await permitsWorld();
     await acquire({ key: 'render', limit: 5 });
     const before = await rawItem('render');
     await liftFences(dynamodb, dependencies.table, clock.now());
     expect(await rawItem('render')).toEqual({ ...before, fence: { N: String(clock.now() + 60_000) } });
   });
 
-  it('a record with a lifted fence whose 400 days end before stays for the retention after it', async () => {
-    const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
+  it('a record with a lifted fence stays for the retention after that fence', async () => {
+    const { dynamodb, dependencies, clock, acquire, rawItem } = await permitsWorld();
     await acquire({ key: 'render', limit: 5 });
     await liftFences(dynamodb, dependencies.table, clock.now() + 500 * 86_400_000);
     const { fence, lease_expiry: until } = (await rawItem('render')) ?? {};
@@ -161,7 +161,7 @@ describe('a table of leases', () => {
     leases.clock.advance(300_000);
     expect(await use()).toBe(undefined);
 
-    const { dynamodb, dependencies, clock, acquire } = await poolWorld();
+    const { dynamodb, dependencies, clock, acquire } = await permitsWorld();
     for (const holder of ['a', 'b']) await acquire({ key: 'render', limit: 5, holder, ttlSeconds: 60 });
     expect(await useOf(dynamodb, dependencies.table, clock.now())).toContain('2 leases or permits');
     clock.advance(361_000);

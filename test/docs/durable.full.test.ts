@@ -8,7 +8,7 @@ import { REGION } from '../../infrastructure/pseudo-parameters.ts';
 import { startDurableFunctions } from '../../local/durable/start.ts';
 import { freePort } from '../../local/ports.ts';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';
-import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
+import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { has, PYTHON } from '../support/programs/callers.ts';
 import { folderWithClient } from '../support/programs/client-package.ts';

@@ -133,7 +133,7 @@ describe('docs/permits.md: five at once', () => {
       const arns: string[] = [];
       for (let no = 0; no < 6; no++) arns.push(await world.states.start(world.exclusive, input));
       await until(() => world.running.length).toBe(5);
-      await until(async () => (await world.pool('render')).waiting).toBe(1);
+      await until(async () => (await world.readKey('render')).waiting).toBe(1);
       expect(world.running[0]?.input).toEqual({ frame: 7 });
       world.running[0]?.finish({});
       await world.atWorkNo(5);

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import { REGION } from '../../infrastructure/pseudo-parameters.ts';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';
-import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
+import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { durableFunctionsOver, startDouble, type Work } from '../support/emulators/durable-functions.ts';
 import { lambdaContext } from '../support/stack/adapters.ts';

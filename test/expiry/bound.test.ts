@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import { boundHolders } from '../../shared/locks/bound-holders.ts';
+import { boundHolders } from '../../shared/locks/expired.ts';
 import { call, newBucket } from '../support/emulators/aws.ts';
 import type { EndStatus } from '../support/emulators/step-functions.ts';
 import { post } from '../support/stack/adapters.ts';
@@ -8,7 +8,7 @@ import { aFew } from '../support/time/rounds.ts';
 import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const HOUR = 3_600_000;
 const others = await newPlaces();
@@ -44,7 +44,7 @@ const leases = async () => {
   return { ...world, ...(await reportsOver(world)), ...bound(world, {}), other: (key: string) => ({ key }) };
 };
 const permits = async () => {
-  const world = await poolLineWorld();
+  const world = await permitLineWorld();
   const shaped = { ...world } as unknown as Awaited<ReturnType<typeof queueWorld>>;
   return {
     ...shaped,
@@ -168,13 +168,13 @@ describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
   });
 });
 
-describe('the permits of one execution in a pool', () => {
-  it('the permits of one execution in a pool cost one question, and each is freed on its own', async () => {
-    const world = await poolLineWorld();
+describe('the permits of one execution', () => {
+  it('the permits of one execution cost one question, and each is freed on its own', async () => {
+    const world = await permitLineWorld();
     const { steps, clock, park } = world;
     const { expiry, cleanNow } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
     const execution = steps.newExecution('RUNNING');
-    for (const requestId of ['1', '2', '3']) await park({ key: 'pool', limit: 3, requestId, execution, bound: true });
+    for (const requestId of ['1', '2', '3']) await park({ key: 'gpus', limit: 3, requestId, execution, bound: true });
     clock.advance(1000);
     steps.executions.set(execution, 'SUCCEEDED');
     steps.stopped.set(execution, clock.now());
@@ -182,13 +182,13 @@ describe('the permits of one execution in a pool', () => {
     expect((await expiry.report()).expired.holderEnded.count).toBe(3);
     expect(steps.requests.filter(({ action }) => action === 'DescribeExecution')).toHaveLength(1);
     expect(await cleanNow()).toMatchObject({ deleted: { count: 3 }, spared: { count: 0 } });
-    expect(await world.read('pool')).toMatchObject({ used: 0, holders: [] });
+    expect(await world.read('gpus')).toMatchObject({ used: 0, holders: [] });
   });
 });
 
 describe('the handlers of report and clean-up', () => {
   it('the handlers of report and clean-up free a permit of an ended execution, and leave a permit with its target that runs', async () => {
-    const world = await poolLineWorld();
+    const world = await permitLineWorld();
     const { steps, clock, acquire, park, release } = world;
     const { expiry } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
     const { report, clean } = expiry.handlers(async () => stepFunctionsClient({ endpoint: steps.endpoint }));

@@ -4,7 +4,7 @@ import { MAX_TOLD } from '../../shared/expiry/checkpoint.ts';
 import { call } from '../support/emulators/aws.ts';
 import { httpEvent, lambdaContext } from '../support/stack/adapters.ts';
 import { expiryWorld, lease, newPlaces, releasedLease, rustLease } from '../support/worlds/expiry.ts';
-import { poolWorld } from '../support/worlds/permits.ts';
+import { permitsWorld } from '../support/worlds/permits.ts';
 
 /** Leases that run for an hour yet, of each of these keys. */
 async function worldWith(keys: string[], overrides: Parameters<typeof expiryWorld>[0] = {}) {
@@ -42,17 +42,17 @@ it('a report counts the leases that each namespace holds, and no others', async 
 });
 
 it('a report counts the permits that each namespace holds, each as one lease', async () => {
-  const pools = await poolWorld();
-  const { clock, dependencies } = pools;
+  const permits = await permitsWorld();
+  const { clock, dependencies } = permits;
   const places = { ...(await newPlaces()), leasesTable: dependencies.table };
   const world = await expiryWorld({ clock, places, pageRows: 1 });
-  for (const holder of ['a', 'b']) await pools.acquire({ key: 'team-a/gpus', holder, limit: 8, weight: 4 });
-  await pools.acquire({ key: 'team-a/catalog', mode: 'exclusive' });
-  await pools.acquire({ key: 'plain', limit: 2 });
-  await pools.release(await pools.acquire({ key: 'team-b/done', limit: 2 }));
-  await pools.acquire({ key: 'team-b/dead', limit: 2, ttlSeconds: 1 });
+  for (const holder of ['a', 'b']) await permits.acquire({ key: 'team-a/gpus', holder, limit: 8, weight: 4 });
+  await permits.acquire({ key: 'team-a/catalog', mode: 'exclusive' });
+  await permits.acquire({ key: 'plain', limit: 2 });
+  await permits.release(await permits.acquire({ key: 'team-b/done', limit: 2 }));
+  await permits.acquire({ key: 'team-b/dead', limit: 2, ttlSeconds: 2 });
   await world.putLease(lease('team-a/1', clock.now() + 3_600_000));
-  clock.advance(1500);
+  clock.advance(2500);
   expect((await world.report()).heldByNamespace).toEqual([
     { namespace: 'team-a', leases: 4 },
     { namespace: 'team-b', leases: 1 }, // within the margin for clocks

@@ -1,20 +1,20 @@
 import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
+import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
+import { extendGrant } from '../../shared/locks/calls/heartbeat.ts';
+import { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { LOCKS } from '../../shared/locks/expired.ts';
-import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { extendPermit } from '../../shared/permits/heartbeat.ts';
-import { releasePermit } from '../../shared/permits/release.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 import { expiryWorld } from '../support/worlds/expiry.ts';
-import { poolWorld } from '../support/worlds/permits.ts';
+import { permitsWorld } from '../support/worlds/permits.ts';
 
 const ROUNDS = rounds(300, 8);
-const pools = await poolWorld();
-const { table: leasesTable } = pools.dependencies;
-const expiry = await expiryWorld({ clock: pools.clock });
+const permits = await permitsWorld();
+const { table: leasesTable } = permits.dependencies;
+const expiry = await expiryWorld({ clock: permits.clock });
 const reader = { ...expiry.dependencies, places: { ...expiry.places, leasesTable } };
 const dynamodb = testClient();
 let interleaver: Interleaver;
@@ -29,7 +29,7 @@ it(`evictions among holders free each expired permit once, and no held permit ($
   expectAllHappened(happened, ROUNDS / 50);
 }, 240_000);
 
-/** The rows of the report about a pool, which may be on any page. */
+/** The rows of the report about a key, which may be on any page. */
 async function reported(key: string) {
   const own: Awaited<ReturnType<typeof LOCKS.page>>['rows'] = [];
   for (let after: Parameters<typeof LOCKS.page>[1]['after']; ; ) {
@@ -47,14 +47,17 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
     happened[what] = (happened[what] ?? 0) + 1;
   };
   const asked = (holder: string) => ({ key, holder, requestId: holder, ttlSeconds: 60, waitSeconds: 0, limit: 5 });
-  const dead = [await pools.acquire({ ...asked('a'), weight: 2 }), await pools.acquire({ ...asked('b'), weight: 3 })];
-  pools.clock.advance(7_200_000);
+  const dead = [
+    await permits.acquire({ ...asked('a'), weight: 2 }),
+    await permits.acquire({ ...asked('b'), weight: 3 }),
+  ];
+  permits.clock.advance(7_200_000);
   const own = await reported(key);
   expect(own).toHaveLength(2);
 
   interleaver = new Interleaver(random);
   // The ids of the world: no version may come twice.
-  const dependencies = { ...pools.dependencies, dynamodb };
+  const dependencies = { ...permits.dependencies, dynamodb };
   /** Who must still be in at the end, by fence. */
   const held = new Set<number>();
   const tolerate = (what: string) => (error: unknown) => {
@@ -67,17 +70,17 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
   const extend = (nth: number) => async () => {
     const permit = dead[nth];
     if (!permit) return;
-    await extendPermit(dependencies)(permit, call());
+    await extendGrant(dependencies)(permit, call());
     count('extended');
     held.add(permit.fence);
     if (random() < 0.3) {
       held.delete(permit.fence);
-      await releasePermit(dependencies)(permit, call());
+      await releaseGrant(dependencies)(permit, call());
       count('released');
     }
   };
   const enter = async () => {
-    const { fence } = await acquirePermit(dependencies)({ ...asked('c'), weight: 3 }, call());
+    const { fence } = await acquireGrant(dependencies)({ ...asked('c'), weight: 3 }, call());
     held.add(fence);
     count('granted');
   };
@@ -85,7 +88,7 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
   if (random() < 0.5) actors.push(() => extend(1)().catch(tolerate('lost')));
   await interleaver.run(actors);
 
-  const { used, holders } = await pools.read(key);
+  const { used, holders } = await permits.read(key);
   expect(used, `seed ${seed}`).toBe(holders.reduce((sum, { weight }) => sum + weight, 0));
   expect(new Set(holders.map(({ fence }) => fence)), `seed ${seed}`).toEqual(
     new Set([...holders.map(({ fence }) => fence), ...held]),

@@ -4,8 +4,8 @@ import { call, type Fault, newBucket } from '../support/emulators/aws.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { expiryWorld, lease, N, newPlaces, S } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { poolWorld } from '../support/worlds/permits.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitsWorld } from '../support/worlds/permits.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const HOUR = 3_600_000;
 const SKEW_MS = 500;
@@ -13,12 +13,12 @@ const others = await newPlaces();
 
 /** Grants and reports over the same tables and clock. */
 async function permitWorld(overrides: Parameters<typeof expiryWorld>[0] = {}) {
-  const pools = await poolWorld();
-  return { ...pools, ...(await reportsOver(pools, overrides)) };
+  const world = await permitsWorld();
+  return { ...world, ...(await reportsOver(world, overrides)) };
 }
 
 async function reportsOver(
-  { clock, dependencies }: Pick<Awaited<ReturnType<typeof poolWorld>>, 'clock' | 'dependencies'>,
+  { clock, dependencies }: Pick<Awaited<ReturnType<typeof permitsWorld>>, 'clock' | 'dependencies'>,
   overrides: Parameters<typeof expiryWorld>[0] = {},
 ) {
   const { table: leasesTable, waitersTable } = dependencies;
@@ -147,7 +147,7 @@ describe('the clean-up spares a permit', () => {
   });
 
   it('the clean-up spares a permit while a waiter is in line: the line takes its room', async () => {
-    const line = await poolLineWorld();
+    const line = await permitLineWorld();
     const { expiry, cleanNow } = await reportsOver(line);
     await line.acquire({ key: 'wanted', holder: 'dead', limit: 2, ttlSeconds: 60 });
     await line.acquire({ key: 'wanted', holder: 'alive', limit: 2, ttlSeconds: 86_400 });
@@ -288,7 +288,7 @@ describe('a key after its last shared holder', () => {
     return { ...world, empty };
   }
 
-  it('a key after its last shared holder is deleted after its retention, and the next fence is higher', async () => {
+  it('the fence is higher after the deletion of a key of shared holders', async () => {
     const { acquire, empty, rawItem, clock, expiry, cleanNow } = await emptied();
     const { fence } = await empty('done');
     clock.advance(HOUR);
@@ -312,7 +312,7 @@ describe('a key after its last shared holder', () => {
     expect((await acquire({ key: 'done', limit: 2 })).fence).toBeGreaterThan(fence);
   });
 
-  it('a key after its last shared holder is spared while its retention lasts, or its fence is ahead of the clock', async () => {
+  it('a key after its last shared holder is spared for its retention', async () => {
     const { empty, setRaw, clock, expiry, cleanNow } = await emptied();
     for (const key of ['young', 'ahead']) await empty(key);
     clock.advance(2 * HOUR);
@@ -355,7 +355,7 @@ describe('a key after its last shared holder', () => {
     expect(await expiry.itemsOf(expiry.places.leasesTable)).toEqual(before);
   });
 
-  it('a key after its last shared holder is not reported with a mark, or with entries that are not in use', async () => {
+  it('a key after its last shared holder is not reported with a mark', async () => {
     const { acquire, empty, setRaw, clock, expiry } = await emptied();
     await empty('marked');
     await setRaw('marked', 'mark', S('m'));
@@ -368,7 +368,7 @@ describe('a key after its last shared holder', () => {
     }
   });
 
-  it('a key after its last shared holder is reported as released, and a key in use is not, however old', async () => {
+  it('a key after its last shared holder is reported as released', async () => {
     const { acquire, empty, clock, expiry } = await emptied();
     await empty('empty');
     await acquire({ key: 'in use', holder: 'alive', limit: 2, ttlSeconds: 86_400 });
@@ -379,7 +379,7 @@ describe('a key after its last shared holder', () => {
     expect(kinds.toSorted()).toEqual(['a lease: abandonedLease', 'empty: releasedLease', 'in use: abandonedPermit']);
   });
 
-  it('a key after its last shared holder is spared if its deletion arrives after the next grant', async () => {
+  it('a key after its last shared holder survives a deletion behind the next grant', async () => {
     const { acquire, empty, read, clock, expiry, cleanNow } = await emptied();
     await empty('late');
     clock.advance(3 * HOUR);
@@ -448,7 +448,7 @@ describe('a record that another client wrote', () => {
 
 describe('what an execution held that ended, after its grace', () => {
   it('a grant of an execution that ended is reported as such after its grace, for a lease and for a permit, and is deleted', async () => {
-    const { dependencies, clock, steps, executionEnded, ...calls } = await poolLineWorld();
+    const { dependencies, clock, steps, executionEnded, ...calls } = await permitLineWorld();
     const execution = steps.newExecution('ABORTED');
     const terms = { holder: 'wf', execution, ttlSeconds: 600, graceSeconds: 60 };
     await calls.acquire({ key: 'shared', limit: 1, ...terms });

@@ -8,10 +8,10 @@ import { newSegment, partKey, reportKey, type Segment } from '../../shared/expir
 import { cleaner } from '../../shared/expiry/clean.ts';
 import { cleanInput } from '../../shared/expiry/inputs.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { extendPermit } from '../../shared/permits/heartbeat.ts';
-import { releasePermit } from '../../shared/permits/release.ts';
+import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
+import { extendGrant } from '../../shared/locks/calls/heartbeat.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient, testS3 } from '../support/emulators/aws.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
@@ -169,10 +169,10 @@ async function play(
 
   const acquire = (key: string) => async () => {
     const input = acquireInput().parse({ key, holder: 'new', ttlSeconds: 600 });
-    const { fence, version, leaseId } = await acquirePermit(leases)(input, call());
+    const { fence, version, leaseId } = await acquireGrant(leases)(input, call());
     granted(key, fence, version);
     if (random() < 0.3) {
-      await releasePermit(leases)({ key, leaseId }, call());
+      await releaseGrant(leases)({ key, leaseId }, call());
       // Unless the next holder was quicker.
       if (alive.get(key)?.mark[1] === version)
         alive.set(key, { what: key, where: places.leasesTable, mark: ['fence', String(fence)] });
@@ -180,7 +180,7 @@ async function play(
     }
   };
   const revive = async () => {
-    const { version } = await extendPermit(leases)({ key: held, leaseId: `e.${HELD_BY}.${name}` }, call());
+    const { version } = await extendGrant(leases)({ key: held, leaseId: `e.${HELD_BY}.${name}` }, call());
     alive.set(held, { what: held, where: places.leasesTable, mark: ['h.v', version] });
     count('revived');
   };

@@ -29,7 +29,6 @@ const isWrite = (command: string) => /^(Put|Update|Delete|Transact|Copy|Create|C
 const REFUSALS = [
   'NotFound',
   'LeaseHeld',
-  'WrongKind',
   'QueueFull',
   'CommitInProgress',
   'Conflict',

@@ -11,14 +11,16 @@ import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import { SOURCES, sourceOf } from '../../shared/expiry/sources.ts';
 import { reasonToSpare } from '../../shared/expiry/spared.ts';
 import { decodeCursor, encodeCursor } from '../../shared/listings/cursor.ts';
+import { KEY_STATES } from '../../shared/locks/calls/types.ts';
+import { boundGrants, findGrants } from '../../shared/locks/expired-grants.ts';
+import { leaseHeld } from '../../shared/locks/record/answers.ts';
+import { ALONE } from '../../shared/locks/record/identity.ts';
+import { entryItem, parseKey } from '../../shared/locks/record/record.ts';
+import { keyView } from '../../shared/locks/record/views.ts';
 import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
 import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
 import { asRead, type JsonObject, map, objectOf } from '../../shared/nameservice/values.ts';
-import { boundGrants, findGrants } from '../../shared/permits/expired.ts';
-import { ALONE } from '../../shared/permits/identity.ts';
-import { entryItem, parsePool } from '../../shared/permits/record.ts';
-import { KEY_STATES, keyView, poolHeld } from '../../shared/permits/views.ts';
 import { anyText } from '../support/chance/text.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { entryOf } from '../support/worlds/expiry.ts';
@@ -69,7 +71,7 @@ describe('records of keys', () => {
         const item = { used: { N: '1' }, ...fences, [path]: entryItem({ ...kept, path, expiresAt }) };
         // JSON has no negative zero
         const data = kept.data === undefined ? undefined : JSON.parse(JSON.stringify(kept.data));
-        expect(parsePool('k', item).entries).toMatchObject([{ ...kept, path, fence, expiresAt, data }]);
+        expect(parseKey('k', item).entries).toMatchObject([{ ...kept, path, fence, expiresAt, data }]);
       }),
     );
   });
@@ -85,9 +87,9 @@ describe('records of keys', () => {
     const asked = { name: 'x', room: 1, limit: 2 };
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), fc.oneof(value, entry)), (item) => {
-        const record = parsePool('k', item);
+        const record = parseKey('k', item);
         expect(KEY_STATES).toContain(keyView(record, NOW).state);
-        expect(poolHeld(record, { asked, now: NOW, clockSkewMs: 500 }).retryAfterMs).toBeGreaterThan(0);
+        expect(leaseHeld(record, { asked, now: NOW, clockSkewMs: 500 }).retryAfterMs).toBeGreaterThan(0);
         for (const row of findGrants(item, NOW, margins).rows) {
           expect(row.ageSeconds).toBeGreaterThanOrEqual(0);
           expect(JSON.parse(JSON.stringify(row))).toEqual(row);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { namesIn } from '../../shared/lambda/stored-names.ts';
 import { Page } from '../../shared/listings/pages.ts';
-import { LEASE_LISTS } from '../../shared/locks/names.ts';
+import { LEASE_LISTS } from '../../shared/locks/calls/inputs.ts';
 import { httpEvent, throughHttp, throughTask } from '../support/stack/adapters.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
@@ -6,8 +6,7 @@ import type { LineWorld } from './world.ts';
 /** A call that asks again with its ticket, and what a call that leaves says of its position. */
 export async function askingAgain(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, cancel, park, repair, rows, countsOf, requests, steps, as, newKey, timeline, exitInLine } =
-    world;
+  const { acquire, release, cancel, park, repair, rows, requests, steps, as, newKey, timeline } = world;
   const { now, sleep, later } = timeline;
 
   const held = (ttlSeconds = 60) => acquire({ key: newKey(), holder: 'first', ttlSeconds });
@@ -21,147 +20,119 @@ export async function askingAgain(lineWorld: LineWorld) {
     return refused.context.retryWith as { requestId: string; ticket: string };
   }
 
-  describe('a call that asks again with what its LeaseHeld said', () => {
-    it('a call that asks again keeps its position until five seconds after its new deadline', async () => {
-      const first = await held();
-      const { key } = first;
-      const retryWith = await placeOf(key);
-      const askedAt = now();
-      const [, grant] = await timeline.play(
-        () =>
-          later(5100, async () => {
-            await repair(key); // its first deadline, and the five seconds after it, are over
-            const seconds = Math.ceil((askedAt + 25_000) / 1000);
-            expect(await rows(key)).toMatchObject([
-              {
-                ...{ ticket: { S: retryWith.ticket }, deadline: { N: String(askedAt + 20_000) } },
-                ...{ keep_until: { N: String(askedAt + 25_000) }, ttl: { N: String(seconds + 3600) } },
-              },
-            ]);
-            await release(first);
-          }),
-        () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith }),
-      );
-      expect(grant).toMatchObject({ holder: 'b', repeated: false });
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a call that asks again keeps its position, though its first try takes longer than it was to wait', async () => {
-      const first = await held();
-      const { key } = first;
-      const retryWith = await placeOf(key);
-      const [granted, behind] = await timeline.play(
-        async () => {
-          await sleep(300);
-          requests.faultsOf.PutItem = [(send) => sleep(2000).then(send)];
-          const refused = await failure(acquire({ ...asked(key), waitSeconds: 1, ...retryWith }));
-          expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 1, retryWith } });
-          // Five seconds from its answer, and not from its arrival.
-          expect(await rows(key)).toMatchObject([{ keep_until: { N: String(now() + 5000) } }, {}]);
-          return acquire({ ...asked(key), waitSeconds: 20, ...retryWith });
-        },
-        () => later(100, () => failure(acquire({ key, holder: 'behind', ttlSeconds: 10, waitSeconds: 8 }))),
-        () => later(4000, () => release(first)),
-      );
-      expect(granted).toMatchObject({ holder: 'b' });
-      expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
-    });
-
-    it('a call keeps its position if it asks again while the schedule deletes its expired row', async () => {
-      const first = await held();
-      const { key } = first;
-      const retryWith = await placeOf(key);
-      timeline.advance(5100);
-      requests.faultsOf.DeleteItem = [(send) => sleep(500).then(send)];
-      const [, , grant] = await timeline.play(
-        () => repair(key),
-        () =>
-          later(1000, async () => {
-            expect((await rows(key)).map(({ ticket }) => ticket?.S)).toEqual([retryWith.ticket]);
-            await release(first);
-          }),
-        () => later(100, () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith })),
-      );
-      expect(grant).toMatchObject({ holder: 'b', repeated: false });
-    });
-
-    it('a call that asks again is not counted as another arrival', async () => {
-      const { key } = await held();
-      const { ticket } = await placeOf(key);
-      await exitInLine({ key, holder: 'behind' });
-      const waiting = async () => {
-        const { waiters, out } = await countsOf(key);
-        return waiters - out;
-      };
-      const before = await waiting();
-      await timeline.play(() => failure(acquire({ ...asked(key), waitSeconds: 1, ticket })));
-      expect(await waiting()).toBe(before);
-    });
-
-    it('a call that asks again without waiting sends its first try alone', async () => {
-      const { key } = await held();
-      const retryWith = await placeOf(key);
-      requests.sent.length = 0;
-      const refused = await failure(acquire({ ...asked(key), waitSeconds: 0, ...retryWith }));
-      expect([refused.code, requests.sent.length]).toEqual(['LeaseHeld', 1]);
-    });
-
-    it.each([
-      ['holder', { holder: 'another' }, call()],
-      ['principal', {}, as('another')],
-    ])('a call of another %s sees no withdrawal of the ticket, and keeps its own grant', async (_, other, caller) => {
-      const first = await held();
-      const { key } = first;
-      const { ticket } = await placeOf(key);
-      expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
-      const again = { ...asked(key), ...other, ticket };
-      const [refused] = await timeline.play(() => failure(acquire({ ...again, waitSeconds: 1 }, caller)));
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first' } });
-      await release(first);
-      expect(await release(await acquire(again, caller))).toMatchObject({ released: true });
-    });
-
-    it('a call that asks again leaves the line if it has the lock at once', async () => {
-      const first = await held();
-      const { key } = first;
-      const retryWith = await placeOf(key);
-      await release(first);
-      expect(await rows(key)).toHaveLength(1);
-      const grant = await acquire({ ...asked(key), waitSeconds: 1, ...retryWith });
-      expect(grant).toMatchObject({ holder: 'b', waitedMs: 0 });
-      expect(await rows(key)).toEqual([]);
-    });
+  it('a call that asks again keeps its position until five seconds after its new deadline', async () => {
+    const first = await held();
+    const { key } = first;
+    const retryWith = await placeOf(key);
+    const askedAt = now();
+    const [, grant] = await timeline.play(
+      () =>
+        later(5100, async () => {
+          await repair(key); // its first deadline, and the five seconds after it, are over
+          const seconds = Math.ceil((askedAt + 25_000) / 1000);
+          expect(await rows(key)).toMatchObject([
+            {
+              ...{ ticket: { S: retryWith.ticket }, deadline: { N: String(askedAt + 20_000) } },
+              ...{ keep_until: { N: String(askedAt + 25_000) }, ttl: { N: String(seconds + 3600) } },
+            },
+          ]);
+          await release(first);
+        }),
+      () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith }),
+    );
+    expect(grant).toMatchObject({ holder: 'b', repeated: false });
+    expect(await rows(key)).toEqual([]);
   });
 
-  describe('the position of a call that leaves', () => {
-    it('the position counts no unnotified task that has the lock', async () => {
-      const first = await held();
-      await park({ key: first.key, holder: 'task', ttlSeconds: 60 });
-      steps.faults.SendTaskSuccess = ['refused'];
-      await release(first);
-      const [left] = await timeline.play(() => failure(acquire({ ...asked(first.key), waitSeconds: 1 })));
-      expect(left).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', waiting: 0, place: 1 } });
-    });
+  it('a call that asks again keeps its position, though its first try takes longer than it was to wait', async () => {
+    const first = await held();
+    const { key } = first;
+    const retryWith = await placeOf(key);
+    const [granted, behind] = await timeline.play(
+      async () => {
+        await sleep(300);
+        requests.faultsOf.PutItem = [(send) => sleep(2000).then(send)];
+        const refused = await failure(acquire({ ...asked(key), waitSeconds: 1, ...retryWith }));
+        expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 1, retryWith } });
+        // Five seconds from its answer, and not from its arrival.
+        expect(await rows(key)).toMatchObject([{ keep_until: { N: String(now() + 5000) } }, {}]);
+        return acquire({ ...asked(key), waitSeconds: 20, ...retryWith });
+      },
+      () => later(100, () => failure(acquire({ key, holder: 'behind', ttlSeconds: 10, waitSeconds: 8 }))),
+      () => later(4000, () => release(first)),
+    );
+    expect(granted).toMatchObject({ holder: 'b' });
+    expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
+  });
 
-    it('the position counts no duplicate call, even one that waits on with the same ticket', async () => {
-      const { key } = await held();
-      const { ticket } = await placeOf(key);
-      const [left] = await timeline.play(
-        () => failure(acquire({ ...asked(key), ticket, waitSeconds: 2 })),
-        () => later(500, () => failure(acquire({ ...asked(key), ticket, waitSeconds: 5 }))),
-      );
-      expect(left).toMatchObject({ code: 'LeaseHeld', context: { waiting: 0, place: 1 } });
-    });
+  it('a call keeps its position if it asks again while the schedule deletes its expired row', async () => {
+    const first = await held();
+    const { key } = first;
+    const retryWith = await placeOf(key);
+    timeline.advance(5100);
+    requests.faultsOf.DeleteItem = [(send) => sleep(500).then(send)];
+    const [, , grant] = await timeline.play(
+      () => repair(key),
+      () =>
+        later(1000, async () => {
+          expect((await rows(key)).map(({ ticket }) => ticket?.S)).toEqual([retryWith.ticket]);
+          await release(first);
+        }),
+      () => later(100, () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith })),
+    );
+    expect(grant).toMatchObject({ holder: 'b', repeated: false });
+  });
 
-    it('a call that leaves makes no hand-off if the record is gone', async () => {
-      const { key } = await held();
-      await exitInLine({ key, holder: 'c', ttlSeconds: 10 });
-      const [refused] = await timeline.play(
-        () => failure(acquire({ ...asked(key), waitSeconds: 1 })),
-        () => later(999, () => world.deleteRecord(key)),
-      );
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 2, waiting: 1 } });
-      expect((await world.see(key)).holder).toBeUndefined();
-    });
+  it('a call that asks again without waiting sends its first try alone', async () => {
+    const { key } = await held();
+    const retryWith = await placeOf(key);
+    requests.sent.length = 0;
+    const refused = await failure(acquire({ ...asked(key), waitSeconds: 0, ...retryWith }));
+    expect([refused.code, requests.sent.length]).toEqual(['LeaseHeld', 1]);
+  });
+
+  it.each([
+    ['holder', { holder: 'another' }, call()],
+    ['principal', {}, as('another')],
+  ])('a call of another %s sees no withdrawal of the ticket, and keeps its own grant', async (_, other, caller) => {
+    const first = await held();
+    const { key } = first;
+    const { ticket } = await placeOf(key);
+    expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
+    const again = { ...asked(key), ...other, ticket };
+    const [refused] = await timeline.play(() => failure(acquire({ ...again, waitSeconds: 1 }, caller)));
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first' } });
+    await release(first);
+    expect(await release(await acquire(again, caller))).toMatchObject({ released: true });
+  });
+
+  it('a call that asks again leaves the line if it has the lock at once', async () => {
+    const first = await held();
+    const { key } = first;
+    const retryWith = await placeOf(key);
+    await release(first);
+    expect(await rows(key)).toHaveLength(1);
+    const grant = await acquire({ ...asked(key), waitSeconds: 1, ...retryWith });
+    expect(grant).toMatchObject({ holder: 'b', waitedMs: 0 });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('the position counts no unnotified task that has the lock', async () => {
+    const first = await held();
+    await park({ key: first.key, holder: 'task', ttlSeconds: 60 });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    const [left] = await timeline.play(() => failure(acquire({ ...asked(first.key), waitSeconds: 1 })));
+    expect(left).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', waiting: 0, place: 1 } });
+  });
+
+  it('the position counts no duplicate call, even one that waits on with the same ticket', async () => {
+    const { key } = await held();
+    const { ticket } = await placeOf(key);
+    const [left] = await timeline.play(
+      () => failure(acquire({ ...asked(key), ticket, waitSeconds: 2 })),
+      () => later(500, () => failure(acquire({ ...asked(key), ticket, waitSeconds: 5 }))),
+    );
+    expect(left).toMatchObject({ code: 'LeaseHeld', context: { waiting: 0, place: 1 } });
   });
 }

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { networkError } from '../support/faults/network.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { Grant, LineWorld } from './world.ts';
@@ -12,7 +12,7 @@ const brokenTask = { error: 'LeaseLost', cause: { reason: 'broken' } };
 export async function breaks(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, heartbeat, release, breakGrant, cancel, grantOf, see, rows, repair, lookAgain } = world;
-  const { parkNext: park, exitInLine, precededBy, messages, withdraw, requests, steps, newKey, timeline } = world;
+  const { parkNext: park, exitInLine, precededBy, messages, requests, steps, newKey, timeline } = world;
   beforeEach(() => {
     timeline.advance(1000);
   });
@@ -34,228 +34,178 @@ export async function breaks(lineWorld: LineWorld) {
     throw networkError('ECONNRESET', 'read');
   };
 
-  describe('a break', () => {
-    it('a break names until when the former holder may go on and when its last heartbeat came, also if the break ends the grant and the answer is lost', async () => {
-      const grant = await worker();
-      timeline.advance(20_000);
-      const { expiresAt: holderUntil } = (await beat(grant)) as object as Grant;
-      const lastHeartbeatAt = iso(timeline.now());
-      timeline.advance(1000);
-      requests.faultsOf.UpdateItem = ['lostReply'];
-      expect(await breakGrant(grant)).toEqual({ ...ended(grant), ended: true, holderUntil, lastHeartbeatAt });
-    });
-
-    it('a break ends the grant at once if the task of the grant cannot be notified', async () => {
-      const { task, ...grant } = await unnotified();
-      const next = await park({ key: grant.key, holder: 'next' });
-      steps.faults.SendTaskFailure = ['denied', 'denied', 'denied'];
-      expect(await breakGrant(grant)).toMatchObject({ broken: true, ended: true });
-      expect([task.state, next.task.output]).toMatchObject(['waiting', { holder: 'next' }]);
-    });
-
-    it('a break is reported to a holder whose lock two waiters have had since', async () => {
-      const first = await acquire({ key: newKey(), holder: 'first', ttlSeconds: 2 });
-      const { key } = first;
-      const [one, two] = [await park({ key, holder: 'one' }), await park({ key, holder: 'two' })];
-      await breakGrant(first);
-      expect(await failure(beat(first))).toMatchObject(broken);
-      await release(grantOf(one.task));
-      expect(grantOf(two.task)).toMatchObject({ holder: 'two' });
-      expect(await failure(beat(first))).toMatchObject(broken);
-      expect(await release(first)).toEqual({ key, released: false, reason: 'broken' });
-    });
+  it('a break names when the former holder must stop, and its last heartbeat', async () => {
+    const grant = await worker();
+    timeline.advance(20_000);
+    const { expiresAt: holderUntil } = (await beat(grant)) as object as Grant;
+    const lastHeartbeatAt = iso(timeline.now());
+    timeline.advance(1000);
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    expect(await breakGrant(grant)).toEqual({ ...ended(grant), ended: true, holderUntil, lastHeartbeatAt });
   });
 
-  describe('a break and a release of the same grant', () => {
-    /** A grant whose only waiter has left the line. A lease still has its mark. */
-    async function marked() {
-      const grant = await worker();
-      const { key } = grant;
-      await park({ key, holder: 'leaves' });
-      for (const { ticket } of await rows(key)) await cancel(key, ticket?.S ?? '');
-      expect(await rows(key)).toEqual([]);
-      return grant;
-    }
-    /** The write that ends the grant comes second. */
-    const afterOther = (other: () => Promise<unknown>) => {
-      requests.faultsOf.UpdateItem = [precededBy(other)];
-    };
-
-    it('a break after the release of the holder answers NotFound', async () => {
-      const grant = await marked();
-      afterOther(async () => expect(await release(grant)).toEqual({ key: grant.key, released: true }));
-      expect(await failure(breakGrant(grant))).toMatchObject({ code: 'NotFound' });
-    });
-
-    it('a release after a break answers that the grant was broken', async () => {
-      const grant = await marked();
-      afterOther(async () => expect(await breakGrant(grant)).toMatchObject({ broken: true, ended: true }));
-      expect(await release(grant)).toEqual({ key: grant.key, released: false, reason: 'broken' });
-    });
-
-    it.each(['break', 'release'])('a %s whose answer is lost answers that it ended the grant', async (how) => {
-      const grant = await marked();
-      const end = how === 'break' ? () => breakGrant(grant) : () => release(grant);
-      requests.faultsOf.UpdateItem = ['lostReply'];
-      expect(await end()).toMatchObject(how === 'break' ? { broken: true, ended: true } : { released: true });
-    });
-
-    it('a withdrawal after a break does not answer that it ended the grant', async () => {
-      const grant = await marked();
-      const { key, holder } = grant;
-      afterOther(() => breakGrant(grant));
-      expect(await withdraw({ key, holder, requestId: 'r' })).toMatchObject({ cancelled: false });
-    });
+  it('a break is reported to a holder whose lock two waiters have had since', async () => {
+    const first = await acquire({ key: newKey(), holder: 'first', ttlSeconds: 2 });
+    const { key } = first;
+    const [one, two] = [await park({ key, holder: 'one' }), await park({ key, holder: 'two' })];
+    await breakGrant(first);
+    expect(await failure(beat(first))).toMatchObject(broken);
+    await release(grantOf(one.task));
+    expect(grantOf(two.task)).toMatchObject({ holder: 'two' });
+    expect(await failure(beat(first))).toMatchObject(broken);
+    expect(await release(first)).toEqual({ key, released: false, reason: 'broken' });
   });
 
-  describe('a break that waits for the holder', () => {
-    it('a break that waits marks the grant, and reports the break to the holder at its next heartbeat, which extends no grant', async () => {
-      const grant = await worker();
-      const { key, expiresAt } = grant;
-      timeline.advance(5000);
-      const answer = await marks(grant);
-      const terms = { ended: false, holderUntil: expiresAt, lastHeartbeatAt: null };
-      expect(answer).toEqual({ ...ended(grant), ...terms });
-      expect(await marks(grant)).toEqual(answer);
-      for (const more of [{}, { ttlSeconds: 600 }]) expect(await failure(beat(grant, more))).toMatchObject(broken);
-      expect(await see(key)).toMatchObject({ holder: 'worker', ending: true, expiresAt });
-      expect(await failure(acquire({ key, holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
-    });
+  /** A grant whose only waiter has left the line. A lease still has its mark. */
+  async function marked() {
+    const grant = await worker();
+    const { key } = grant;
+    await park({ key, holder: 'leaves' });
+    for (const { ticket } of await rows(key)) await cancel(key, ticket?.S ?? '');
+    expect(await rows(key)).toEqual([]);
+    return grant;
+  }
+  /** The write that ends the grant comes second. */
+  const afterOther = (other: () => Promise<unknown>) => {
+    requests.faultsOf.UpdateItem = [precededBy(other)];
+  };
 
-    it('a break that waits lets no heartbeat revive the grant when the ttl has ended', async () => {
-      const grant = await ending();
-      timeline.advance(TTL_MS + 501);
-      expect(await failure(beat(grant))).toMatchObject(broken);
-      const next = await acquire({ key: grant.key, holder: 'next' });
-      expect(next).toMatchObject({ previous: { fence: grant.fence, ended: 'expired' } });
-    });
+  it('a break after the release of the holder answers NotFound', async () => {
+    const grant = await marked();
+    afterOther(async () => expect(await release(grant)).toEqual({ key: grant.key, released: true }));
+    expect(await failure(breakGrant(grant))).toMatchObject({ code: 'NotFound' });
+  });
 
-    it('a break that waits refuses a repeat of the request of the holder, of a call and of a task, before and after the end of the ttl', async () => {
-      const { key, expiresAt } = await ending();
-      const repeat = { key, holder: 'worker', requestId: 'r' };
-      expect(await failure(acquire(repeat))).toMatchObject(broken);
-      const { task, parked } = await park(repeat);
-      expect([parked, task, await see(key)]).toMatchObject([false, brokenTask, { expiresAt }]);
-      timeline.advance(TTL_MS + 501);
-      expect(await failure(acquire(repeat))).toMatchObject(broken);
-      const again = await park(repeat);
-      expect([again.parked, again.task, await rows(key)]).toMatchObject([false, brokenTask, []]);
-    });
+  it('a release after a break answers that the grant was broken', async () => {
+    const grant = await marked();
+    afterOther(async () => expect(await breakGrant(grant)).toMatchObject({ broken: true, ended: true }));
+    expect(await release(grant)).toEqual({ key: grant.key, released: false, reason: 'broken' });
+  });
 
-    it('a break that waits refuses a call in line that finds the grant of a duplicate call', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-      const asked = { key, holder: 'worker', requestId: 'r', ttlSeconds: 60, waitSeconds: 20 };
-      const [, refused, grant] = await timeline.play(
-        () => timeline.later(1000, () => release(first)),
-        async () => {
-          await marks(await acquire(asked));
-          return failure(acquire(asked));
-        },
-        () => timeline.later(5000, () => see(key)),
-      );
-      expect(refused).toMatchObject(broken);
-      expect(grant).toMatchObject({ holder: 'worker', ending: true });
-    });
+  it('a break that waits fails the next heartbeat of the holder', async () => {
+    const grant = await worker();
+    const { key, expiresAt } = grant;
+    timeline.advance(5000);
+    const answer = await marks(grant);
+    const terms = { ended: false, holderUntil: expiresAt, lastHeartbeatAt: null };
+    expect(answer).toEqual({ ...ended(grant), ...terms });
+    expect(await marks(grant)).toEqual(answer);
+    for (const more of [{}, { ttlSeconds: 600 }]) expect(await failure(beat(grant, more))).toMatchObject(broken);
+    expect(await see(key)).toMatchObject({ holder: 'worker', ending: true, expiresAt });
+    expect(await failure(acquire({ key, holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
+  });
 
-    it('a break that waits ends the grant at once when the operator breaks the grant again without wait', async () => {
-      const grant = await ending();
-      expect(await breakGrant(grant)).toMatchObject({ ended: true, holderUntil: grant.expiresAt });
-      expect(await failure(beat(grant))).toMatchObject(broken);
-      expect(await acquire({ key: grant.key, holder: 'next' })).toMatchObject({ holder: 'next', repeated: false });
-    });
+  it('a break that waits lets no heartbeat revive the grant when the ttl has ended', async () => {
+    const grant = await ending();
+    timeline.advance(TTL_MS + 501);
+    expect(await failure(beat(grant))).toMatchObject(broken);
+    const next = await acquire({ key: grant.key, holder: 'next' });
+    expect(next).toMatchObject({ previous: { fence: grant.fence, ended: 'expired' } });
+  });
 
-    it.each(['release', 'ttl'])(
-      'a break that waits leaves the lock to a task in line at the end of the grant (by %s)',
-      async (how) => {
-        const grant = await worker();
-        const { task } = await park({ key: grant.key, holder: 'next' });
-        await marks(grant);
-        expect(task.state).toBe('waiting');
-        if (how === 'release') expect(await release(grant)).toMatchObject({ released: true });
-        timeline.advance(how === 'ttl' ? 62_000 : 0);
-        await lookAgain(messages[0]);
-        expect(task.output).toMatchObject({ holder: 'next' });
-        timeline.advance(1);
-        expect(await beat(grantOf(task))).toMatchObject({ holder: 'next' });
-        expect(await see(grant.key)).toMatchObject({ ending: false });
+  it('a break that waits refuses repeats of the request of the holder', async () => {
+    const { key, expiresAt } = await ending();
+    const repeat = { key, holder: 'worker', requestId: 'r' };
+    expect(await failure(acquire(repeat))).toMatchObject(broken);
+    const { task, parked } = await park(repeat);
+    expect([parked, task, await see(key)]).toMatchObject([false, brokenTask, { expiresAt }]);
+    timeline.advance(TTL_MS + 501);
+    expect(await failure(acquire(repeat))).toMatchObject(broken);
+    const again = await park(repeat);
+    expect([again.parked, again.task, await rows(key)]).toMatchObject([false, brokenTask, []]);
+  });
+
+  it('a break that waits refuses a call in line that finds the grant of a duplicate call', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const asked = { key, holder: 'worker', requestId: 'r', ttlSeconds: 60, waitSeconds: 20 };
+    const [, refused, grant] = await timeline.play(
+      () => timeline.later(1000, () => release(first)),
+      async () => {
+        await marks(await acquire(asked));
+        return failure(acquire(asked));
       },
+      () => timeline.later(5000, () => see(key)),
     );
+    expect(refused).toMatchObject(broken);
+    expect(grant).toMatchObject({ holder: 'worker', ending: true });
+  });
 
-    it.each(['release', 'ttl'])(
-      'a break that waits leaves the lock to a waiting call at the end of the grant (by %s)',
-      async (how) => {
-        const grant = await worker(10);
-        const [endedAt, next] = await timeline.play(
-          () =>
-            timeline.later(1000, async () => {
-              expect(await marks(grant)).toMatchObject({ ended: false });
-              await timeline.sleep(1000);
-              if (how === 'release') await release(grant);
-              return how === 'release' ? timeline.now() : Date.parse(grant.expiresAt) + 500;
-            }),
-          async () => {
-            await acquire({ key: grant.key, holder: 'next', waitSeconds: 20 });
-            return timeline.now();
-          },
-        );
-        expect(next - endedAt).toBeGreaterThanOrEqual(0);
-        expect(next - endedAt).toBeLessThan(1100);
-      },
-    );
+  it('a break that waits ends the grant at once when the operator breaks the grant again without wait', async () => {
+    const grant = await ending();
+    expect(await breakGrant(grant)).toMatchObject({ ended: true, holderUntil: grant.expiresAt });
+    expect(await failure(beat(grant))).toMatchObject(broken);
+    expect(await acquire({ key: grant.key, holder: 'next' })).toMatchObject({ holder: 'next', repeated: false });
+  });
 
-    it('a break that waits ends an expired grant at once, because no caller holds it', async () => {
+  it.each(['release', 'ttl'])(
+    'a break that waits leaves the lock to a task in line at the end of the grant (by %s)',
+    async (how) => {
       const grant = await worker();
-      timeline.advance(TTL_MS + 501);
-      expect(await marks(grant)).toMatchObject({ ended: true, holder: 'worker', holderUntil: grant.expiresAt });
-      expect(await see(grant.key)).toMatchObject({ holder: undefined });
-    });
-
-    it('a break that waits ends a grant at once that its caller has not claimed', async () => {
-      const { key, ...first } = await worker();
-      await exitInLine({ key, holder: 'caller' });
-      const { task } = await park({ key, holder: 'next' });
-      await release({ key, ...first });
-      const { holder, fence = 0 } = await see(key);
-      expect([holder, task.state]).toEqual(['caller', 'waiting']);
-      expect(await marks({ key, fence })).toMatchObject({ ended: true, holder: 'caller', lastHeartbeatAt: null });
+      const { task } = await park({ key: grant.key, holder: 'next' });
+      await marks(grant);
+      expect(task.state).toBe('waiting');
+      if (how === 'release') expect(await release(grant)).toMatchObject({ released: true });
+      timeline.advance(how === 'ttl' ? 62_000 : 0);
+      await lookAgain(messages[0]);
       expect(task.output).toMatchObject({ holder: 'next' });
-    });
+      timeline.advance(1);
+      expect(await beat(grantOf(task))).toMatchObject({ holder: 'next' });
+      expect(await see(grant.key)).toMatchObject({ ending: false });
+    },
+  );
 
-    it('a break that waits keeps the lock for the holder of an expired grant that a heartbeat revives in between', async () => {
-      const grant = await worker();
-      timeline.advance(TTL_MS + 501);
-      requests.faultsOf.UpdateItem = [precededBy(() => beat(grant))];
-      expect(await marks(grant)).toMatchObject({ ended: false });
-      expect(await see(grant.key)).toMatchObject({ holder: 'worker', ending: true });
-    });
+  it('a break that waits ends an expired grant at once, because no caller holds it', async () => {
+    const grant = await worker();
+    timeline.advance(TTL_MS + 501);
+    expect(await marks(grant)).toMatchObject({ ended: true, holder: 'worker', holderUntil: grant.expiresAt });
+    expect(await see(grant.key)).toMatchObject({ holder: undefined });
+  });
 
-    it('a break that waits refuses a heartbeat that was sent before the mark and lands after it', async () => {
-      const grant = await worker();
-      timeline.advance(5000);
-      requests.faultsOf.UpdateItem = [precededBy(() => marks(grant))];
-      expect(await failure(beat(grant))).toMatchObject(broken);
-      expect(await see(grant.key)).toMatchObject({ expiresAt: grant.expiresAt });
-    });
+  it('a break that waits ends a grant at once that its caller has not claimed', async () => {
+    const { key, ...first } = await worker();
+    await exitInLine({ key, holder: 'caller' });
+    const { task } = await park({ key, holder: 'next' });
+    await release({ key, ...first });
+    const { holder, fence = 0 } = await see(key);
+    expect([holder, task.state]).toEqual(['caller', 'waiting']);
+    expect(await marks({ key, fence })).toMatchObject({ ended: true, holder: 'caller', lastHeartbeatAt: null });
+    expect(task.output).toMatchObject({ holder: 'next' });
+  });
 
-    it('a break that waits answers the same if the answer to its first try is lost, and NotFound once the holder has released the grant', async () => {
-      const grant = await worker();
-      requests.faultsOf.UpdateItem = ['lostReply'];
-      expect(await marks(grant)).toMatchObject({ ...ended(grant), ended: false, holderUntil: grant.expiresAt });
+  it('a break that waits lets a grant go on that a heartbeat revives meanwhile', async () => {
+    const grant = await worker();
+    timeline.advance(TTL_MS + 501);
+    requests.faultsOf.UpdateItem = [precededBy(() => beat(grant))];
+    expect(await marks(grant)).toMatchObject({ ended: false });
+    expect(await see(grant.key)).toMatchObject({ holder: 'worker', ending: true });
+  });
+
+  it('a break that waits refuses a heartbeat that was sent before the mark and lands after it', async () => {
+    const grant = await worker();
+    timeline.advance(5000);
+    requests.faultsOf.UpdateItem = [precededBy(() => marks(grant))];
+    expect(await failure(beat(grant))).toMatchObject(broken);
+    expect(await see(grant.key)).toMatchObject({ expiresAt: grant.expiresAt });
+  });
+
+  it('a break that waits answers the same if its first answer is lost', async () => {
+    const grant = await worker();
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    expect(await marks(grant)).toMatchObject({ ...ended(grant), ended: false, holderUntil: grant.expiresAt });
+    await release(grant);
+    expect(await failure(marks(grant))).toMatchObject({ code: 'NotFound' });
+  });
+
+  it('a break that waits has an unknown outcome if another has the lock since', async () => {
+    const grant = await worker();
+    const moveOn = async () => {
       await release(grant);
-      expect(await failure(marks(grant))).toMatchObject({ code: 'NotFound' });
-    });
-
-    it('a break that waits has an unknown outcome if its answer is lost and another caller has the lock before the next try', async () => {
-      const grant = await worker();
-      const moveOn = async () => {
-        await release(grant);
-        timeline.advance(1);
-        await acquire({ key: grant.key, holder: 'next' });
-      };
-      requests.faultsOf.UpdateItem = [lostBefore(moveOn)];
-      expect(await failure(marks(grant))).toMatchObject({ code: 'OutcomeUnknown' });
-    });
+      timeline.advance(1);
+      await acquire({ key: grant.key, holder: 'next' });
+    };
+    requests.faultsOf.UpdateItem = [lostBefore(moveOn)];
+    expect(await failure(marks(grant))).toMatchObject({ code: 'OutcomeUnknown' });
   });
 
   /** A task that receives the lock from the line, and that no message has reached. */
@@ -269,39 +219,37 @@ export async function breaks(lineWorld: LineWorld) {
     return { key, task, fence: (await see(key)).fence ?? 0 };
   }
 
-  describe('a break that waits, of a grant whose task was never notified', () => {
-    it('a break that waits fails a task that was never notified with LeaseLost and ends the grant at once, or at its repeat if Step Functions gives no answer', async () => {
-      const { task, ...grant } = await unnotified();
-      const next = await park({ key: grant.key, holder: 'next' });
-      steps.faults.SendTaskFailure = ['refused'];
-      expect(await marks(grant)).toMatchObject({ broken: true, ended: false });
-      expect(await marks(grant)).toMatchObject({ ended: true, holder: 'task' });
-      expect([task, next.task.output]).toMatchObject([brokenTask, { holder: 'next' }]);
-      expect(await rows(grant.key)).toEqual([]);
-    });
+  it('a break that waits ends the grant of a task that was never notified', async () => {
+    const { task, ...grant } = await unnotified();
+    const next = await park({ key: grant.key, holder: 'next' });
+    steps.faults.SendTaskFailure = ['refused'];
+    expect(await marks(grant)).toMatchObject({ broken: true, ended: false });
+    expect(await marks(grant)).toMatchObject({ ended: true, holder: 'task' });
+    expect([task, next.task.output]).toMatchObject([brokenTask, { holder: 'next' }]);
+    expect(await rows(grant.key)).toEqual([]);
+  });
 
-    it('a break that waits is finished by the schedule if the break exited before it looked at the ticket', async () => {
-      const { task, ...grant } = await unnotified();
-      const next = await park({ key: grant.key, holder: 'next' });
-      steps.faults.SendTaskFailure = ['refused'];
-      expect(await marks(grant)).toMatchObject({ broken: true, ended: false });
-      timeline.advance(10_001);
-      await repair(grant.key);
-      expect([task, next.task.output]).toMatchObject([brokenTask, { holder: 'next' }]);
-      expect(await rows(grant.key)).toEqual([]);
-    });
+  it('a break that waits is finished by the schedule if the break exited before it looked at the ticket', async () => {
+    const { task, ...grant } = await unnotified();
+    const next = await park({ key: grant.key, holder: 'next' });
+    steps.faults.SendTaskFailure = ['refused'];
+    expect(await marks(grant)).toMatchObject({ broken: true, ended: false });
+    timeline.advance(10_001);
+    await repair(grant.key);
+    expect([task, next.task.output]).toMatchObject([brokenTask, { holder: 'next' }]);
+    expect(await rows(grant.key)).toEqual([]);
+  });
 
-    it('a break that waits keeps the grant of a task that was notified, and whose ticket is still there', async () => {
-      const first = await worker();
-      const { key } = first;
-      const { task } = await park({ key, holder: 'task' });
-      requests.faultsOf.DeleteItem = ['throttle', 'throttle', 'throttle'];
-      await release(first);
-      requests.faultsOf = {};
-      expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 1]);
-      expect(await marks(grantOf(task))).toMatchObject({ ended: false });
-      expect(await failure(beat(grantOf(task)))).toMatchObject(broken);
-      expect(await release(grantOf(task))).toMatchObject({ released: true });
-    });
+  it('a break that waits keeps the grant of a task that was notified, and whose ticket is still there', async () => {
+    const first = await worker();
+    const { key } = first;
+    const { task } = await park({ key, holder: 'task' });
+    requests.faultsOf.DeleteItem = ['throttle', 'throttle', 'throttle'];
+    await release(first);
+    requests.faultsOf = {};
+    expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 1]);
+    expect(await marks(grantOf(task))).toMatchObject({ ended: false });
+    expect(await failure(beat(grantOf(task)))).toMatchObject(broken);
+    expect(await release(grantOf(task))).toMatchObject({ released: true });
   });
 }

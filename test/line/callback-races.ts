@@ -1,8 +1,8 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';
-import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
-import { acquire as acquireOrPark } from '../../shared/locks/acquire.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquire as acquireOrPark } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
 import { call } from '../support/emulators/aws.ts';
 import { startCallbackDouble } from '../support/emulators/callbacks.ts';
 import { before, stepped } from '../support/faults/mortal.ts';
@@ -73,29 +73,27 @@ export async function racesOfCallbacks(lineWorld: LineWorld) {
     },
   };
 
-  describe('two parks of one callback', () => {
-    it.each(Object.keys(RACES))('%s grants the callback once, and then the next one', async (name) => {
-      const race = RACES[name] as (typeof RACES)[string];
-      let steps = 0;
-      for (let goesOn = true; goesOn && steps < MAX_STEPS; steps++) {
-        const all = await parties();
-        const { key, twice, next } = all;
-        goesOn = await race(all, steps);
-        if (!goesOn && name !== MEETS_RELEASE) await all.ends();
-        timeline.advance(11_000); // the schedule now notifies those whom the calls have left out
-        await repair(key);
-        const grant = grantOf(twice);
-        const context = `${name}, step ${steps}`;
-        expect([(await see(key)).fence, next.callback.result], context).toEqual([grant.fence, undefined]);
-        expect(await heartbeat(grant), context).toMatchObject({ holder: 'twice' });
-        await release(grant);
-        await repair(key);
-        const other = grantOf(next);
-        expect(other.fence, context).toBeGreaterThan(grant.fence);
-        await release(other);
-        expect([await rows(key), (await see(key)).holder], context).toEqual([[], undefined]);
-      }
-      expect(steps).toBeGreaterThan(2);
-    });
+  it.each(Object.keys(RACES))('%s grants the callback once, and then the next one', async (name) => {
+    const race = RACES[name] as (typeof RACES)[string];
+    let steps = 0;
+    for (let goesOn = true; goesOn && steps < MAX_STEPS; steps++) {
+      const all = await parties();
+      const { key, twice, next } = all;
+      goesOn = await race(all, steps);
+      if (!goesOn && name !== MEETS_RELEASE) await all.ends();
+      timeline.advance(11_000); // the schedule now notifies those whom the calls have left out
+      await repair(key);
+      const grant = grantOf(twice);
+      const context = `${name}, step ${steps}`;
+      expect([(await see(key)).fence, next.callback.result], context).toEqual([grant.fence, undefined]);
+      expect(await heartbeat(grant), context).toMatchObject({ holder: 'twice' });
+      await release(grant);
+      await repair(key);
+      const other = grantOf(next);
+      expect(other.fence, context).toBeGreaterThan(grant.fence);
+      await release(other);
+      expect([await rows(key), (await see(key)).holder], context).toEqual([[], undefined]);
+    }
+    expect(steps).toBeGreaterThan(2);
   });
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';
-import type { Parked } from '../../shared/line/calls.ts';
-import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
-import { acquire as acquireOrPark } from '../../shared/locks/acquire.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquire as acquireOrPark } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import type { Parked } from '../../shared/locks/calls/types.ts';
+import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Callback } from '../support/emulators/callback-model.ts';
 import { startCallbackDouble } from '../support/emulators/callbacks.ts';
@@ -70,93 +70,76 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     double.onTheWay = async () => undefined;
   });
 
-  describe('a callback that parks', () => {
-    it('a callback receives a free lock at once, as the JSON of what acquire would answer', async () => {
-      const key = newKey();
-      const { callback, parked } = await park(key, { ttlSeconds: 30, data: { run: 7 } });
-      expect(parked).toBe(false);
-      const grant = grantOf(callback);
-      expect(grant).toMatchObject({ key, holder: 'durable', data: { run: 7 }, remainingMs: 30_000, repeated: false });
-      expect([await rows(key), await isMarked(key)]).toEqual([[], false]);
-      expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
-      expect(await release(grant)).toMatchObject({ released: true });
-    });
+  it('a callback receives a free lock at once, as the JSON of what acquire would answer', async () => {
+    const key = newKey();
+    const { callback, parked } = await park(key, { ttlSeconds: 30, data: { run: 7 } });
+    expect(parked).toBe(false);
+    const grant = grantOf(callback);
+    expect(grant).toMatchObject({ key, holder: 'durable', data: { run: 7 }, remainingMs: 30_000, repeated: false });
+    expect([await rows(key), await isMarked(key)]).toEqual([[], false]);
+    expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
+    expect(await release(grant)).toMatchObject({ released: true });
+  });
 
-    it('the row of a callback has the callback id in place of a task token, and lists show its kind and not its id', async () => {
-      const { key, callback } = await held();
-      const [row] = await rows(key);
-      expect(row).toMatchObject({
-        callback_id: { S: callback.id },
-        request_id: { S: `c-${createHash('sha256').update(callback.id).digest('base64url')}` },
-      });
-      expect(row).not.toHaveProperty('task_token');
-      expect(row).not.toHaveProperty('keep_until');
-      const { waiters } = await see(key);
-      expect(waiters).toMatchObject([{ kind: 'callback', holder: 'durable' }]);
-      expect(JSON.stringify(waiters)).not.toContain(callback.id);
+  it('the row of a callback has its id, which no list shows', async () => {
+    const { key, callback } = await held();
+    const [row] = await rows(key);
+    expect(row).toMatchObject({
+      callback_id: { S: callback.id },
+      request_id: { S: `c-${createHash('sha256').update(callback.id).digest('base64url')}` },
     });
+    expect(row).not.toHaveProperty('task_token');
+    expect(row).not.toHaveProperty('keep_until');
+    const { waiters } = await see(key);
+    expect(waiters).toMatchObject([{ kind: 'callback', holder: 'durable' }]);
+    expect(JSON.stringify(waiters)).not.toContain(callback.id);
+  });
 
-    it('a release grants the lock to a waiting callback, with the whole ttl ahead', async () => {
-      const { key, first, callback } = await held();
-      timeline.advance(5000);
-      await release(first);
-      expect(grantOf(callback)).toMatchObject({ key, waitedMs: 5000, remainingMs: 60_000 });
-      expect(await rows(key)).toEqual([]);
-    });
+  it('a release grants the lock to a waiting callback, with the whole ttl ahead', async () => {
+    const { key, first, callback } = await held();
+    timeline.advance(5000);
+    await release(first);
+    expect(grantOf(callback)).toMatchObject({ key, waitedMs: 5000, remainingMs: 60_000 });
+    expect(await rows(key)).toEqual([]);
+  });
 
-    it('a callback whose wait is over fails with LeaseHeld, and its error data is the problem with code and key', async () => {
-      const { key, callback } = await held({ parkSeconds: 30 });
-      timeline.advance(31_000);
-      await repair(key);
-      const { ErrorType, ErrorMessage, ErrorData = '' } = failureOf(callback);
-      expect(ErrorType).toBe('LeaseHeld');
-      expect(JSON.parse(ErrorData)).toMatchObject({ code: 'LeaseHeld', key, detail: ErrorMessage });
-      expect(await rows(key)).toEqual([]);
-    });
+  it('a callback whose wait is over fails with LeaseHeld and the problem', async () => {
+    const { key, callback } = await held({ parkSeconds: 30 });
+    timeline.advance(31_000);
+    await repair(key);
+    const { ErrorType, ErrorMessage, ErrorData = '' } = failureOf(callback);
+    expect(ErrorType).toBe('LeaseHeld');
+    expect(JSON.parse(ErrorData)).toMatchObject({ code: 'LeaseHeld', key, detail: ErrorMessage });
+    expect(await rows(key)).toEqual([]);
+  });
 
-    it('a call of the same request that receives the grant leaves the ticket of a callback that was not notified', async () => {
-      const { key, first, callback } = await held();
-      double.faults.push('refused');
-      await release(first);
-      const [row] = await rows(key);
-      const shared = { key, holder: 'durable', ttlSeconds: 60, requestId: row?.request_id?.S };
-      expect(await acquire(shared)).toMatchObject({ repeated: true });
-      expect(await rows(key)).toHaveLength(1);
-      timeline.advance(11_000);
-      await repair(key);
-      expect(grantOf(callback)).toMatchObject({ key });
-      expect(await rows(key)).toEqual([]);
-    });
+  it('a call that shares a grant leaves the ticket of an unnotified callback', async () => {
+    const { key, first, callback } = await held();
+    double.faults.push('refused');
+    await release(first);
+    const [row] = await rows(key);
+    const shared = { key, holder: 'durable', ttlSeconds: 60, requestId: row?.request_id?.S };
+    expect(await acquire(shared)).toMatchObject({ repeated: true });
+    expect(await rows(key)).toHaveLength(1);
+    timeline.advance(11_000);
+    await repair(key);
+    expect(grantOf(callback)).toMatchObject({ key });
+    expect(await rows(key)).toEqual([]);
+  });
 
-    it('a withdrawal by a call of the same request leaves the ticket of a callback', async () => {
-      const { key, first, callback, ticket } = await held();
-      const [row] = await rows(key);
-      await world.withdraw({ key, holder: 'durable', requestId: row?.request_id?.S ?? '', ticket }, call());
-      expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
-      await release(first);
-      expect(grantOf(callback)).toMatchObject({ key });
-    });
+  it('a withdrawal by a call of the same request leaves the ticket of a callback', async () => {
+    const { key, first, callback, ticket } = await held();
+    const [row] = await rows(key);
+    await world.withdraw({ key, holder: 'durable', requestId: row?.request_id?.S ?? '', ticket }, call());
+    expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
+    await release(first);
+    expect(grantOf(callback)).toMatchObject({ key });
+  });
 
-    it('a cancelled callback fails with LeaseLost', async () => {
-      const { key, callback, ticket } = await held();
-      expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
-      expect(failureOf(callback)).toMatchObject({ ErrorType: 'LeaseLost' });
-    });
-
-    it('twenty durable executions are served in the order of the line', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 600 });
-      const parked = [];
-      for (let at = 0; at < 20; at++) parked.push(await park(key, { holder: `durable ${at}` }));
-      let proof: Grant = first;
-      for (const [at, { callback }] of parked.entries()) {
-        await release(proof);
-        expect(parked.filter((one) => one.callback.result)).toHaveLength(at + 1);
-        proof = grantOf(callback);
-      }
-      await release(proof);
-      expect([await rows(key), (await see(key)).holder]).toEqual([[], undefined]);
-    });
+  it('a cancelled callback fails with LeaseLost', async () => {
+    const { key, callback, ticket } = await held();
+    expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
+    expect(failureOf(callback)).toMatchObject({ ErrorType: 'LeaseLost' });
   });
 
   describe('a callback that is submitted twice', () => {
@@ -164,33 +147,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     const again = ({ callback, execution }: { callback: Callback; execution: string }, key: string) =>
       submit({ key, callback, execution });
 
-    it('a callback that is submitted twice before its grant is served by its first ticket, and the next hand-off removes the second ticket', async () => {
-      const parked = await held();
-      const { key, first, callback, ticket } = parked;
-      const second = await again(parked, key);
-      const other = await park(key, { holder: 'other' });
-      expect(await rows(key)).toHaveLength(3);
-      await release(first);
-      const grant = grantOf(callback);
-      expect(await rows(key)).toMatchObject([{ ticket: { S: second.ticket } }, { ticket: { S: other.ticket } }]);
-      expect(ticket < second.ticket).toBe(true);
-      await release(grant);
-      expect(grantOf(other.callback).fence).toBeGreaterThan(grant.fence);
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a callback that is submitted again after its grant keeps the grant, and the second ticket is gone', async () => {
-      const key = newKey();
-      const parked = await park(key);
-      const grant = grantOf(parked.callback);
-      expect(await again(parked, key)).toMatchObject({ parked: false });
-      expect(double.requests).toEqual(['succeed', 'succeed']);
-      expect(await see(key)).toMatchObject({ holder: 'durable', fence: grant.fence });
-      expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a callback that is submitted again after the release of its grant receives no other grant, and the key stays free', async () => {
+    it('a callback that is submitted after its release receives no other grant', async () => {
       const key = newKey();
       const parked = await park(key);
       await release(grantOf(parked.callback));
@@ -198,17 +155,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect([(await see(key)).holder, await rows(key)]).toEqual([undefined, []]);
     });
 
-    it('a callback that is submitted twice fails with LeaseHeld past its deadline, and neither ticket stays', async () => {
-      const parked = await held({ parkSeconds: 30 });
-      const { key, callback } = parked;
-      await submit({ key, callback, execution: parked.execution, parkSeconds: 30 });
-      timeline.advance(40_000);
-      await repair(key);
-      expect(failureOf(callback).ErrorType).toBe('LeaseHeld');
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a callback whose second submission finds the line full fails with QueueFull, and the hand-off removes its first ticket', async () => {
+    it('a callback whose second submission finds the line full fails with QueueFull', async () => {
       const parked = await held();
       const { key, first, callback } = parked;
       for (let at = 1; at < 30; at++) await park(key, { holder: `durable ${at}` });
@@ -220,117 +167,105 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     });
   });
 
-  describe('a message to a callback', () => {
-    it.each(['missing', 'closed'] as const)('a grant to a callback that is %s goes to the next waiter', async (how) => {
-      const { key, first, callback } = await held();
-      const next = await park(key, { holder: 'next' });
-      if (how === 'closed') callbacks.close(callback.id);
-      else double.faults.push('missing');
-      await release(first);
-      expect(grantOf(next.callback)).toMatchObject({ key, holder: 'next' });
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a message to a callback whose answer is lost leaves the ticket, and the repair finds that the callback has its grant', async () => {
-      const { key, first, callback } = await held();
-      double.faults.push('lost');
-      await release(first);
-      const grant = grantOf(callback);
-      expect(double.requests).toEqual(['succeed']); // a single try
-      expect(await rows(key)).toHaveLength(1);
-      timeline.advance(11_000);
-      await repair(key);
-      expect(double.requests).toEqual(['succeed', 'succeed', 'describe']); // is its execution still running?
-      expect([await rows(key), (await see(key)).fence]).toEqual([[], grant.fence]);
-      expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
-    });
-
-    it('a throttled message to a callback is sent again within the call', async () => {
-      const { first, callback } = await held();
-      double.faults.push('throttled', 'throttled');
-      await release(first);
-      expect(grantOf(callback)).toMatchObject({ holder: 'durable' });
-      expect(double.requests).toEqual(['succeed', 'succeed', 'succeed']);
-    });
-
-    it.each(['refused', 'denied'] as const)(
-      'a %s message to a callback leaves the ticket and the grant, and the repair sends the message again',
-      async (fault) => {
-        const { key, first, callback } = await held();
-        double.faults.push(fault);
-        await release(first);
-        expect(double.requests).toEqual(['succeed']);
-        expect([callback.result, (await rows(key)).length, (await see(key)).holder]).toEqual([undefined, 1, 'durable']);
-        timeline.advance(11_000);
-        await repair(key);
-        expect(grantOf(callback).fence).toBe((await see(key)).fence);
-      },
-    );
-
-    it('a process without a client of Lambda sends no message to a callback, and the repair of the deployment serves the callback', async () => {
-      const { key, first, callback } = await held();
-      const { durableFunctions: withClient } = dependencies;
-      dependencies.durableFunctions = undefined;
-      await release(first);
-      dependencies.durableFunctions = withClient;
-      expect([callback.result, double.requests]).toEqual([undefined, []]);
-      await repair(key);
-      expect(grantOf(callback)).toMatchObject({ key });
-    });
+  it.each(['missing', 'closed'] as const)('a grant to a callback that is %s goes to the next waiter', async (how) => {
+    const { key, first, callback } = await held();
+    const next = await park(key, { holder: 'next' });
+    if (how === 'closed') callbacks.close(callback.id);
+    else double.faults.push('missing');
+    await release(first);
+    expect(grantOf(next.callback)).toMatchObject({ key, holder: 'next' });
+    expect(await rows(key)).toEqual([]);
   });
 
-  describe('the end of a durable execution', () => {
-    it('five executions that are killed in line and five that are killed while they hold leave nothing behind', async () => {
-      const killed = [];
-      for (let at = 0; at < 5; at++) {
-        const waiting = await held();
-        const key = newKey();
-        const holding = await park(key);
-        grantOf(holding.callback);
-        killed.push({ ...waiting, key: waiting.first.key }, { ...holding, key });
-        await end(waiting.execution, at % 2 ? 'STOPPED' : 'TIMED_OUT');
-        await end(holding.execution, at % 2 ? 'FAILED' : 'STOPPED');
-        await release(waiting.first);
-      }
-      for (const { key } of killed) expect([(await see(key)).holder, await rows(key)]).toEqual([undefined, []]);
-    });
+  it('the repair finds that a callback has its grant if the answer was lost', async () => {
+    const { key, first, callback } = await held();
+    double.faults.push('lost');
+    await release(first);
+    const grant = grantOf(callback);
+    expect(double.requests).toEqual(['succeed']); // a single try
+    expect(await rows(key)).toHaveLength(1);
+    timeline.advance(11_000);
+    await repair(key);
+    expect(double.requests).toEqual(['succeed', 'succeed', 'describe']); // is its execution still running?
+    expect([await rows(key), (await see(key)).fence]).toEqual([[], grant.fence]);
+    expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
+  });
 
-    it('the end of a durable execution serves the next callback, whose grant names the holder before', async () => {
-      const key = newKey();
-      const one = await park(key);
-      const next = await park(key, { holder: 'next' });
-      await end(one.execution, 'STOPPED');
-      expect(grantOf(next.callback)).toMatchObject({ previous: { holder: 'durable', ended: 'executionEnded' } });
-    });
+  it('a throttled message to a callback is sent again within the call', async () => {
+    const { first, callback } = await held();
+    double.faults.push('throttled', 'throttled');
+    await release(first);
+    expect(grantOf(callback)).toMatchObject({ holder: 'durable' });
+    expect(double.requests).toEqual(['succeed', 'succeed', 'succeed']);
+  });
 
-    it('the repair finds the end of a durable execution if its event is lost', async () => {
-      const key = newKey();
-      const one = await park(key, { ttlSeconds: 3600 });
-      const next = await park(key, { holder: 'next' });
-      callbacks.end(one.execution, 'TIMED_OUT');
-      timeline.advance(61_000);
-      await repairAll();
-      expect(grantOf(next.callback)).toMatchObject({ key, holder: 'next' });
-    });
+  it.each(['refused', 'denied'] as const)(
+    'a %s message to a callback leaves the ticket and the grant, and the repair sends the message again',
+    async (fault) => {
+      const { key, first, callback } = await held();
+      double.faults.push(fault);
+      await release(first);
+      expect(double.requests).toEqual(['succeed']);
+      expect([callback.result, (await rows(key)).length, (await see(key)).holder]).toEqual([undefined, 1, 'durable']);
+      timeline.advance(11_000);
+      await repair(key);
+      expect(grantOf(callback).fence).toBe((await see(key)).fence);
+    },
+  );
 
-    it('the end of a durable execution frees no lease while AWS says that the execution runs, unless an event says that it ended', async () => {
-      const key = newKey();
-      const { execution, callback } = await park(key);
-      expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
-      const lagging = callbacks.executions.get(execution);
-      callbacks.end(execution, 'FAILED');
-      Object.assign(lagging ?? {}, { shown: 'RUNNING' });
-      const event = { status: 'FAILED', stopDate: timeline.now() } as const;
-      expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 0 });
-      expect((await see(key)).fence).toBe(grantOf(callback).fence);
-      expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 1 });
-    });
+  it('a process without a client of Lambda leaves a callback to the repair', async () => {
+    const { key, first, callback } = await held();
+    const { durableFunctions: withClient } = dependencies;
+    dependencies.durableFunctions = undefined;
+    await release(first);
+    dependencies.durableFunctions = withClient;
+    expect([callback.result, double.requests]).toEqual([undefined, []]);
+    await repair(key);
+    expect(grantOf(callback)).toMatchObject({ key });
+  });
 
-    it('the lease of a stopped durable execution lasts for the grace of the code that still runs', async () => {
+  it('five executions that are killed in line and five that are killed while they hold leave nothing behind', async () => {
+    const killed = [];
+    for (let at = 0; at < 5; at++) {
+      const waiting = await held();
       const key = newKey();
-      const { execution } = await park(key, { graceSeconds: 20 });
-      await end(execution, 'STOPPED');
-      expect(await see(key)).toMatchObject({ holder: 'durable', inGrace: true, remainingMs: 20_000 });
-    });
+      const holding = await park(key);
+      grantOf(holding.callback);
+      killed.push({ ...waiting, key: waiting.first.key }, { ...holding, key });
+      await end(waiting.execution, at % 2 ? 'STOPPED' : 'TIMED_OUT');
+      await end(holding.execution, at % 2 ? 'FAILED' : 'STOPPED');
+      await release(waiting.first);
+    }
+    for (const { key } of killed) expect([(await see(key)).holder, await rows(key)]).toEqual([undefined, []]);
+  });
+
+  it('the repair finds the end of a durable execution if its event is lost', async () => {
+    const key = newKey();
+    const one = await park(key, { ttlSeconds: 3600 });
+    const next = await park(key, { holder: 'next' });
+    callbacks.end(one.execution, 'TIMED_OUT');
+    timeline.advance(61_000);
+    await repairAll();
+    expect(grantOf(next.callback)).toMatchObject({ key, holder: 'next' });
+  });
+
+  it('a durable execution that AWS shows as running keeps its lease without an event', async () => {
+    const key = newKey();
+    const { execution, callback } = await park(key);
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    const lagging = callbacks.executions.get(execution);
+    callbacks.end(execution, 'FAILED');
+    Object.assign(lagging ?? {}, { shown: 'RUNNING' });
+    const event = { status: 'FAILED', stopDate: timeline.now() } as const;
+    expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 0 });
+    expect((await see(key)).fence).toBe(grantOf(callback).fence);
+    expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 1 });
+  });
+
+  it('the lease of a stopped durable execution lasts for the grace of the code that still runs', async () => {
+    const key = newKey();
+    const { execution } = await park(key, { graceSeconds: 20 });
+    await end(execution, 'STOPPED');
+    expect(await see(key)).toMatchObject({ holder: 'durable', inGrace: true, remainingMs: 20_000 });
   });
 }

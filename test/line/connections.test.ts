@@ -1,8 +1,8 @@
 import { createServer, type Socket } from 'node:net';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import { describeExecution } from '../../shared/line/executions/state.ts';
-import { releasePermit } from '../../shared/permits/release.ts';
+import { releaseGrant } from '../../shared/locks/calls/release.ts';
+import { describeExecution } from '../../shared/locks/executions/state.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -48,27 +48,25 @@ afterAll(() => {
   return Promise.all([idle.steps.stop(), steps.stop()]);
 });
 
-describe('a connection to Step Functions that was closed while it was idle', () => {
-  it('a closed idle connection to Step Functions loses no message to a task: each message has a connection of its own', async () => {
-    for (const key of ['one', 'two']) {
-      const first = await idle.acquire({ key });
-      await idle.park({ key });
-      expect(await idle.release(first)).toMatchObject({ released: true });
-      expect(await idle.rows(key)).toEqual([]); // the ticket of a delivered grant is gone
-    }
-    expect(forgetful.arrived).toEqual(['SendTaskSuccess', 'SendTaskSuccess']);
-  });
+it('a closed idle connection to Step Functions loses no message to a task', async () => {
+  for (const key of ['one', 'two']) {
+    const first = await idle.acquire({ key });
+    await idle.park({ key });
+    expect(await idle.release(first)).toMatchObject({ released: true });
+    expect(await idle.rows(key)).toEqual([]); // the ticket of a delivered grant is gone
+  }
+  expect(forgetful.arrived).toEqual(['SendTaskSuccess', 'SendTaskSuccess']);
+});
 
-  it('a closed idle connection to Step Functions does not fail a question about an execution', async () => {
-    const execution = steps.newExecution();
-    for (const _ of ['first', 'second'])
-      expect(await describeExecution(idle.dependencies, execution, call())).toMatchObject({ state: 'running' });
-  });
+it('a closed idle connection to Step Functions does not fail a question about an execution', async () => {
+  const execution = steps.newExecution();
+  for (const _ of ['first', 'second'])
+    expect(await describeExecution(idle.dependencies, execution, call())).toMatchObject({ state: 'running' });
 });
 
 it("a message to a task is sent once, also by a client of the caller's own that tries three times", async () => {
   const client = stepFunctionsClient({ endpoint: steps.endpoint, maxAttempts: 3 });
-  const release = releasePermit({ ...dependencies, stepFunctions: async () => client });
+  const release = releaseGrant({ ...dependencies, stepFunctions: async () => client });
   const first = await acquire({ key: 'own client' });
   const { task } = await world.park({ key: 'own client' });
   steps.requests.length = 0;
@@ -80,41 +78,39 @@ it("a message to a task is sent once, also by a client of the caller's own that 
   });
 });
 
-describe('a question about an execution', () => {
-  const asked = () => steps.requests.splice(0).filter(({ action }) => action === 'DescribeExecution').length;
+const asked = () => steps.requests.splice(0).filter(({ action }) => action === 'DescribeExecution').length;
 
-  it.each(['throttled', 'lost', 'refused'] as const)(
-    'a question about an execution is asked again if the first answer was %s, so that the lease of a dead execution ends at the first pass',
-    async (fault) => {
-      const execution = steps.newExecution('RUNNING');
-      await acquire({ key: fault, ttlSeconds: 3600, execution });
-      steps.executions.set(execution, 'FAILED');
-      clock.advance(1000);
-      steps.faults.DescribeExecution = [fault, fault];
-      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-      expect(await rawItem(fault)).not.toHaveProperty('lease_version');
-    },
-  );
+it.each(['throttled', 'lost', 'refused'] as const)(
+  'a question about an execution is asked again if its answer was %s',
+  async (fault) => {
+    const execution = steps.newExecution('RUNNING');
+    await acquire({ key: fault, ttlSeconds: 3600, execution });
+    steps.executions.set(execution, 'FAILED');
+    clock.advance(1000);
+    steps.faults.DescribeExecution = [fault, fault];
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(await rawItem(fault)).not.toHaveProperty('lease_version');
+  },
+);
 
-  it('a question about an execution ends with the error of its third try', async () => {
-    asked();
-    const execution = steps.newExecution();
-    steps.faults.DescribeExecution = ['throttled', 'throttled', 'throttled'];
-    await expect(describeExecution(dependencies, execution, call())).rejects.toMatchObject({ code: 'Throttled' });
-    expect(asked()).toBe(3);
+it('a question about an execution ends with the error of its third try', async () => {
+  asked();
+  const execution = steps.newExecution();
+  steps.faults.DescribeExecution = ['throttled', 'throttled', 'throttled'];
+  await expect(describeExecution(dependencies, execution, call())).rejects.toMatchObject({ code: 'Throttled' });
+  expect(asked()).toBe(3);
+});
+
+it('a question about an execution is not asked again after a definite answer, or without the time for another try', async () => {
+  asked();
+  expect(await describeExecution(dependencies, `${steps.newExecution()}-missing`, call())).toMatchObject({
+    state: 'missing',
   });
-
-  it('a question about an execution is not asked again after a definite answer, or without the time for another try', async () => {
-    asked();
-    expect(await describeExecution(dependencies, `${steps.newExecution()}-missing`, call())).toMatchObject({
-      state: 'missing',
-    });
-    expect(asked()).toBe(1);
-    steps.faults.DescribeExecution = ['throttled'];
-    const late = call({ timeLeftMs: () => 400 });
-    await expect(describeExecution(dependencies, steps.newExecution(), late)).rejects.toMatchObject({
-      code: 'Throttled',
-    });
-    expect(asked()).toBe(1);
+  expect(asked()).toBe(1);
+  steps.faults.DescribeExecution = ['throttled'];
+  const late = call({ timeLeftMs: () => 400 });
+  await expect(describeExecution(dependencies, steps.newExecution(), late)).rejects.toMatchObject({
+    code: 'Throttled',
   });
+  expect(asked()).toBe(1);
 });

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { listKeys } from '../../shared/locks/listed-keys.ts';
+import { expect, it } from 'vitest';
+import { listKeys } from '../../shared/locks/calls/list.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call } from '../support/emulators/aws.ts';
 import { aFew, isFull, rounds } from '../support/time/rounds.ts';
@@ -118,75 +118,73 @@ export async function counts(lineWorld: LineWorld) {
     );
   }
 
-  describe('the number of waiters', () => {
-    // A caller that comes back after its row has expired counts twice, until a call that leaves counts the line.
-    const PAUSES: [how: string, pauseMs: number, listed: number][] = [
-      ['a moment', 200, 3],
-      ['four seconds', 4000, 3],
-      ['nine seconds', 9000, 6],
-    ];
-    it.each(aFew(1, PAUSES))(
-      'a list counts all waiters after their callers paused for %s',
-      async (_, pauseMs, listed) => {
-        const { key } = await held();
-        const clients = ['a', 'b', 'c'].map((holder) => () => client(key, { holder, pauseMs }));
-        const [seen] = await play(() => later(100, () => samples(key, 13_000)), ...clients);
-        expect(seen.filter(({ listed, waiting }) => listed < waiting)).toEqual([]);
-        expect(seen.at(-1)).toMatchObject({ listed, waiting: 3 });
-      },
-    );
-
-    it('the positions in line do not change while callers ask again', async () => {
+  // A caller that comes back after its row has expired counts twice, until a call that leaves counts the line.
+  const PAUSES: [how: string, pauseMs: number, listed: number][] = [
+    ['a moment', 200, 3],
+    ['four seconds', 4000, 3],
+    ['nine seconds', 9000, 6],
+  ];
+  it.each(aFew(1, PAUSES))(
+    'a list counts all waiters after their callers paused for %s',
+    async (_, pauseMs, listed) => {
       const { key } = await held();
-      const holders = Array.from({ length: 5 }, (_, index) => `etl-${index + 8}`);
-      const clients = holders.map((holder, index) => () => later(index, () => client(key, { holder, pauseMs: 700 })));
+      const clients = ['a', 'b', 'c'].map((holder) => () => client(key, { holder, pauseMs }));
       const [seen] = await play(() => later(100, () => samples(key, 13_000)), ...clients);
-      for (const sample of seen) expect(sample.holders).toEqual(holders);
-    });
+      expect(seen.filter(({ listed, waiting }) => listed < waiting)).toEqual([]);
+      expect(seen.at(-1)).toMatchObject({ listed, waiting: 3 });
+    },
+  );
 
-    it("a list counts callers that may come back after another caller's grant", async () => {
-      const first = await held();
-      const { key } = first;
-      const [left] = await play(
-        () => leaves(key, 'a'),
-        () => leaves(key, 'b'),
-      );
-      await release(first);
-      expect(await counted(key)).toMatchObject({ listed: 2, waiting: 2 });
-      await acquire({ key, holder: 'plain', ttlSeconds: 600 });
-      expect(await counted(key)).toMatchObject({ listed: 2, waiting: 2 });
-      const [during] = await play(
-        () => later(500, () => counted(key)),
-        () => failure(acquire({ key, waitSeconds: 1, holder: 'a', ...left })),
-      );
-      expect(during).toMatchObject({ listed: 2, waiting: 2 });
-      timeline.advance(5000);
-      const { listed, waiting } = await counted(key);
-      expect(listed).toBeGreaterThanOrEqual(waiting);
-    });
-    it('a list does not count callers that did not come back', async () => {
-      const first = await held();
-      await play(() => leaves(first.key, 'a'));
-      await release(first);
-      expect(await counted(first.key)).toMatchObject({ listed: 1, waiting: 1 });
-      timeline.advance(5000);
-      expect(await counted(first.key)).toMatchObject({ listed: 0, waiting: 0 });
-    });
+  it('the positions in line do not change while callers ask again', async () => {
+    const { key } = await held();
+    const holders = Array.from({ length: 5 }, (_, index) => `etl-${index + 8}`);
+    const clients = holders.map((holder, index) => () => later(index, () => client(key, { holder, pauseMs: 700 })));
+    const [seen] = await play(() => later(100, () => samples(key, 13_000)), ...clients);
+    for (const sample of seen) expect(sample.holders).toEqual(holders);
+  });
 
-    it.runIf(isFull)(
-      `a list never shows fewer waiters than wait, whoever comes and goes (${ROUNDS} rounds from seed ${base})`,
-      async () => {
-        for (let round = 0; round < ROUNDS; round++) await playRound(base + round);
-      },
+  it("a list counts callers that may come back after another caller's grant", async () => {
+    const first = await held();
+    const { key } = first;
+    const [left] = await play(
+      () => leaves(key, 'a'),
+      () => leaves(key, 'b'),
     );
+    await release(first);
+    expect(await counted(key)).toMatchObject({ listed: 2, waiting: 2 });
+    await acquire({ key, holder: 'plain', ttlSeconds: 600 });
+    expect(await counted(key)).toMatchObject({ listed: 2, waiting: 2 });
+    const [during] = await play(
+      () => later(500, () => counted(key)),
+      () => failure(acquire({ key, waitSeconds: 1, holder: 'a', ...left })),
+    );
+    expect(during).toMatchObject({ listed: 2, waiting: 2 });
+    timeline.advance(5000);
+    const { listed, waiting } = await counted(key);
+    expect(listed).toBeGreaterThanOrEqual(waiting);
+  });
+  it('a list does not count callers that did not come back', async () => {
+    const first = await held();
+    await play(() => leaves(first.key, 'a'));
+    await release(first);
+    expect(await counted(first.key)).toMatchObject({ listed: 1, waiting: 1 });
+    timeline.advance(5000);
+    expect(await counted(first.key)).toMatchObject({ listed: 0, waiting: 0 });
+  });
 
-    it('a call that leaves corrects a count of waiters that were withdrawn', async () => {
-      const { key } = await held();
-      await park({ key, holder: 'stays' });
-      await parkNext({ key, holder: 'leaves' });
-      await cancel(key, (await rows(key))[1]?.ticket?.S ?? '');
-      await play(() => leaves(key, 'a'));
-      expect(await counted(key)).toMatchObject({ listed: 2, waiting: 2 });
-    });
+  it.runIf(isFull)(
+    `a list never shows fewer waiters than wait, whoever comes and goes (${ROUNDS} rounds from seed ${base})`,
+    async () => {
+      for (let round = 0; round < ROUNDS; round++) await playRound(base + round);
+    },
+  );
+
+  it('a call that leaves corrects a count of waiters that were withdrawn', async () => {
+    const { key } = await held();
+    await park({ key, holder: 'stays' });
+    await parkNext({ key, holder: 'leaves' });
+    await cancel(key, (await rows(key))[1]?.ticket?.S ?? '');
+    await play(() => leaves(key, 'a'));
+    expect(await counted(key)).toMatchObject({ listed: 2, waiting: 2 });
   });
 }

@@ -1,10 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest';
-import { endExecution } from '../../shared/locks/execution-ended.ts';
+import { beforeEach, expect, it } from 'vitest';
+import { endExecution } from '../../shared/locks/executions/ended.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { counting } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { redriveBefore } from '../support/worlds/line.ts';
 import type { LineWorld } from './world.ts';
 
 const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
@@ -15,8 +14,7 @@ const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
 export async function executions(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, heartbeat, release, park, cancel, grantOf, executionEnded, see, rows, isMarked } = world;
-  const { repair, repairAll, precededBy, putTickets, callerRow, dependencies, requests, steps, newKey, timeline } =
-    world;
+  const { repair, precededBy, putTickets, callerRow, dependencies, requests, steps, newKey, timeline } = world;
   beforeEach(() => {
     steps.onTheWay = async () => {};
     steps.foreign.clear();
@@ -43,333 +41,255 @@ export async function executions(lineWorld: LineWorld) {
     return { key, execution, asked: request, task };
   }
 
-  describe('the end of an execution', () => {
-    it('a lock goes to the next task when its execution ends, or is free', async () => {
-      const { key, execution, task } = await held();
-      const alone = newKey();
-      await acquire({ key: alone, execution });
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 2 });
-      expect(grantOf(task)).toMatchObject({ previous: { holder: 'tester', ended: 'executionEnded' } });
-      expect([await see(key), await see(alone)]).toMatchObject([{ holder: 'next' }, { holder: undefined }]);
-      steps.requests.length = 0;
-      expect(await executionEnded(execution, true)).toEqual({ execution, ...none });
-      expect(asked()).toBe(0);
-    });
-
-    it('a lock that a task or a call received from the line ends with its execution', async () => {
-      const [key, ofTask, execution] = [newKey(), steps.newExecution(), steps.newExecution()];
-      const first = await acquire({ key });
-      const { task } = await park({ key, execution: ofTask });
-      await release(first);
-      expect(task.state).toBe('succeeded');
-      const waits = () => acquire({ key, holder: 'caller', waitSeconds: 10, execution });
-      const [granted] = await timeline.play(waits, () => timeline.later(1000, () => executionEnded(ofTask)));
-      expect(granted).toMatchObject({ holder: 'caller' });
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 1 });
-      expect(await see(key)).toMatchObject({ holder: undefined });
-    });
-
-    it('a waiter leaves the line when its execution ends, and the holder keeps the lock', async () => {
-      const [key, execution] = [newKey(), steps.newExecution()];
-      const first = await acquire({ key, holder: 'first' });
-      (await park({ key, execution })).task.state = 'timedOut';
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1 });
-      expect(await rows(key)).toEqual([]);
-      expect(await see(key)).toMatchObject({ holder: 'first', waiting: 0 });
-      expect(await release(first)).toMatchObject({ released: true });
-      expect(await isMarked(key)).toBe(false);
-    });
-
-    it('a lock whose line has no waiter left is free when its execution ends', async () => {
-      const [key, execution] = [newKey(), steps.newExecution()];
-      await acquire({ key, execution });
-      const { ticket } = await park({ key });
-      await cancel(key, ticket);
-      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-      expect([await see(key), await isMarked(key)]).toMatchObject([{ holder: undefined }, false]);
-    });
-
-    it('the second pass ends what calls of the execution were granted after the first pass', async () => {
-      const [execution, late, parked] = [steps.newExecution(), newKey(), newKey()];
-      expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
-      await acquire({ key: late, execution });
-      expect((await park({ key: parked, execution })).task.state).toBe('succeeded');
-      expect(await executionEnded(execution, true)).toMatchObject({ freed: 2 });
-      expect([await see(late), await see(parked)]).toMatchObject([{ holder: undefined }, { holder: undefined }]);
-    });
-
-    it('neither pass of a late event takes the grants and tickets of an execution that was redriven', async () => {
-      const [execution, key, waiting] = [steps.newExecution('RUNNING'), newKey(), newKey()];
-      redrive(execution);
-      await acquire({ key, execution });
-      await acquire({ key: waiting });
-      await park({ key: waiting, execution });
-      for (const again of [false, true]) {
-        expect(await executionEnded(execution, again)).toEqual({ execution, ...none });
-        expect([await see(key), await rows(waiting)]).toMatchObject([{ holder: 'tester' }, [{}]]);
-      }
-      steps.executions.set(execution, 'FAILED');
-      expect(await executionEnded(execution)).toMatchObject({ tickets: 1, freed: 1 });
-    });
-
-    it('an execution that is redriven while its grants are read keeps what it acquires then', async () => {
-      const [key, execution] = [newKey(), steps.newExecution()];
-      await acquire({ key, execution, ttlSeconds: 2 });
-      const event = steps.end(execution);
-      requests.faultsOf.GetItem = [
-        precededBy(async () => {
-          timeline.advance(3000);
-          await acquire({ key, holder: 'after', execution });
-        }),
-      ];
-      expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none });
-      expect(await see(key)).toMatchObject({ holder: 'after' });
-    });
-
-    it.each([
-      ['reads the record', 'GetItem'],
-      ['writes its end', 'UpdateItem'],
-    ])(
-      'an execution that is redriven before the pass %s keeps the grant that its task receives',
-      async (_, command) => {
-        const [key, execution] = [newKey(), steps.newExecution()];
-        const request = { key, requestId: 'r', execution };
-        const before = await park(request);
-        const again = async () => grantOf((await park(request)).task);
-        const answered = redriveBefore(command, { requests, steps, execution, again });
-        expect(await executionEnded(execution)).toEqual({ execution, ...none });
-        expect(answered).toMatchObject([{ fence: grantOf(before.task).fence, repeated: true }]);
-        expect(await see(key)).toMatchObject({ holder: 'tester' });
-      },
-    );
-
-    it('a lock that has another holder since stays with that holder, and Step Functions is not asked', async () => {
-      const [key, execution] = [newKey(), steps.newExecution()];
-      const before = await acquire({ key, execution });
-      requests.faultsOf.GetItem = [
-        precededBy(async () => {
-          await release(before);
-          await acquire({ key, holder: 'another', execution: steps.newExecution('RUNNING') });
-        }),
-      ];
-      steps.requests.length = 0;
-      expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
-      expect([await see(key), asked(), requests.faultsOf.GetItem]).toMatchObject([{ holder: 'another' }, 0, []]);
-    });
-
-    it('a heartbeat that comes between does not keep the lock from the next waiter', async () => {
-      const { execution, grant, task } = await held();
-      timeline.advance(1);
-      requests.faultsOf.Query = ['none', 'none', precededBy(() => heartbeat(grant))]; // the read of the line
-      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-      expect([requests.faultsOf.Query, task.state]).toEqual([[], 'succeeded']);
-    });
-
-    it('the end of an execution asks Step Functions once about each grant, and once about all tickets', async () => {
-      const { execution } = await held();
-      await acquire({ key: newKey(), execution });
-      for (const key of [newKey(), newKey()]) {
-        await acquire({ key });
-        await park({ key, execution });
-      }
-      steps.requests.length = 0;
-      expect(await executionEnded(execution)).toMatchObject({ freed: 2, tickets: 2 });
-      expect(asked()).toBe(3);
-    });
+  it('a lock goes to the next task when its execution ends, or is free', async () => {
+    const { key, execution, task } = await held();
+    const alone = newKey();
+    await acquire({ key: alone, execution });
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 2 });
+    expect(grantOf(task)).toMatchObject({ previous: { holder: 'tester', ended: 'executionEnded' } });
+    expect([await see(key), await see(alone)]).toMatchObject([{ holder: 'next' }, { holder: undefined }]);
+    steps.requests.length = 0;
+    expect(await executionEnded(execution, true)).toEqual({ execution, ...none });
+    expect(asked()).toBe(0);
   });
 
-  describe('a grant that its task was not notified of', () => {
-    it('the end of the execution gives the grant to the next task, and not to that task again', async () => {
-      const { key, execution, task } = await unnotified();
-      const next = await park({ key, holder: 'next' });
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1, freed: 1 });
-      expect([task.state, grantOf(next.task)]).toMatchObject(['waiting', { holder: 'next' }]);
-      expect(await rows(key)).toEqual([]);
-    });
+  it('a lock that a task or a call received from the line ends with its execution', async () => {
+    const [key, ofTask, execution] = [newKey(), steps.newExecution(), steps.newExecution()];
+    const first = await acquire({ key });
+    const { task } = await park({ key, execution: ofTask });
+    await release(first);
+    expect(task.state).toBe('succeeded');
+    const waits = () => acquire({ key, holder: 'caller', waitSeconds: 10, execution });
+    const [granted] = await timeline.play(waits, () => timeline.later(1000, () => executionEnded(ofTask)));
+    expect(granted).toMatchObject({ holder: 'caller' });
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 1 });
+    expect(await see(key)).toMatchObject({ holder: undefined });
+  });
 
-    it('the end of the execution deletes the ticket of the grant last, wherever the pass exits, and a redriven execution is granted the lock again', async () => {
-      for (const calls of counting()) {
-        const { key, execution, asked } = await unnotified();
-        const { survived } = await dyingAfter(calls, () => executionEnded(execution));
-        expect([(await see(key)).holder !== undefined, (await rows(key)).length]).toBeOneOf([
-          [true, 1],
-          [false, 1],
-          [false, 0],
-        ]);
-        await executionEnded(execution, true);
-        redrive(execution);
-        expect(grantOf((await park(asked)).task)).toMatchObject({ key, repeated: false });
-        if (survived) return;
-      }
-    });
+  it('a waiter leaves the line when its execution ends, and the holder keeps the lock', async () => {
+    const [key, execution] = [newKey(), steps.newExecution()];
+    const first = await acquire({ key, holder: 'first' });
+    (await park({ key, execution })).task.state = 'timedOut';
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1 });
+    expect(await rows(key)).toEqual([]);
+    expect(await see(key)).toMatchObject({ holder: 'first', waiting: 0 });
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(await isMarked(key)).toBe(false);
+  });
 
-    it('a redriven execution is granted the lock again, although the index did not list the waiter of its task', async () => {
+  it('the second pass ends what calls of the execution were granted after the first pass', async () => {
+    const [execution, late, parked] = [steps.newExecution(), newKey(), newKey()];
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    await acquire({ key: late, execution });
+    expect((await park({ key: parked, execution })).task.state).toBe('succeeded');
+    expect(await executionEnded(execution, true)).toMatchObject({ freed: 2 });
+    expect([await see(late), await see(parked)]).toMatchObject([{ holder: undefined }, { holder: undefined }]);
+  });
+
+  it('neither pass of a late event takes the grants and tickets of an execution that was redriven', async () => {
+    const [execution, key, waiting] = [steps.newExecution('RUNNING'), newKey(), newKey()];
+    redrive(execution);
+    await acquire({ key, execution });
+    await acquire({ key: waiting });
+    await park({ key: waiting, execution });
+    for (const again of [false, true]) {
+      expect(await executionEnded(execution, again)).toEqual({ execution, ...none });
+      expect([await see(key), await rows(waiting)]).toMatchObject([{ holder: 'tester' }, [{}]]);
+    }
+    steps.executions.set(execution, 'FAILED');
+    expect(await executionEnded(execution)).toMatchObject({ tickets: 1, freed: 1 });
+  });
+
+  it('a lock that has another holder since stays with that holder, and Step Functions is not asked', async () => {
+    const [key, execution] = [newKey(), steps.newExecution()];
+    const before = await acquire({ key, execution });
+    requests.faultsOf.GetItem = [
+      precededBy(async () => {
+        await release(before);
+        await acquire({ key, holder: 'another', execution: steps.newExecution('RUNNING') });
+      }),
+    ];
+    steps.requests.length = 0;
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    expect([await see(key), asked(), requests.faultsOf.GetItem]).toMatchObject([{ holder: 'another' }, 0, []]);
+  });
+
+  it('a heartbeat that comes between does not keep the lock from the next waiter', async () => {
+    const { execution, grant, task } = await held();
+    timeline.advance(1);
+    requests.faultsOf.Query = ['none', 'none', precededBy(() => heartbeat(grant))]; // the read of the line
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect([requests.faultsOf.Query, task.state]).toEqual([[], 'succeeded']);
+  });
+
+  it('the end of an execution asks Step Functions once about each grant, and once about all tickets', async () => {
+    const { execution } = await held();
+    await acquire({ key: newKey(), execution });
+    for (const key of [newKey(), newKey()]) {
+      await acquire({ key });
+      await park({ key, execution });
+    }
+    steps.requests.length = 0;
+    expect(await executionEnded(execution)).toMatchObject({ freed: 2, tickets: 2 });
+    expect(asked()).toBe(3);
+  });
+
+  it('the end of the execution gives the grant to the next task, and not to that task again', async () => {
+    const { key, execution, task } = await unnotified();
+    const next = await park({ key, holder: 'next' });
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1, freed: 1 });
+    expect([task.state, grantOf(next.task)]).toMatchObject(['waiting', { holder: 'next' }]);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('a pass that exits anywhere lets a redriven execution have the lock again', async () => {
+    for (const calls of counting()) {
       const { key, execution, asked } = await unnotified();
-      const [{ execution: _, ...row } = {}] = await rows(key);
-      await putTickets([row]);
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 1 });
-      await cancel(key, String(row.ticket?.S));
-      expect(await rows(key)).toEqual([]);
+      const { survived } = await dyingAfter(calls, () => executionEnded(execution));
+      expect([(await see(key)).holder !== undefined, (await rows(key)).length]).toBeOneOf([
+        [true, 1],
+        [false, 1],
+        [false, 0],
+      ]);
+      await executionEnded(execution, true);
       redrive(execution);
       expect(grantOf((await park(asked)).task)).toMatchObject({ key, repeated: false });
-    });
-
-    it('a redriven execution is granted the lock again if its call exited before the claim', async () => {
-      const [key, execution] = [newKey(), steps.newExecution()];
-      const first = await acquire({ key, holder: 'first' });
-      await putTickets([callerRow(key, 'c', { execution: { S: execution } })]);
-      await repair(key);
-      await release(first);
-      expect(await see(key)).toMatchObject({ holder: 'c' });
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1, freed: 1 });
-      redrive(execution);
-      expect(await acquire({ key, holder: 'c', requestId: 'c', execution })).toMatchObject({ repeated: false });
-    });
-  });
-
-  it.each([
-    ['was granted the lock without a line', undefined],
-    ['received the lock from its holder', 60],
-    ['took the lock over from an expired holder', 2],
-  ])('a redriven execution is granted the lock again after a call that %s', async (_, ttlSeconds) => {
-    const [key, execution] = [newKey(), steps.newExecution()];
-    const request = { key, requestId: 'r', execution, ttlSeconds: 60 };
-    const first = ttlSeconds ? await acquire({ key, holder: 'first', ttlSeconds }) : undefined;
-    const [grant] = await timeline.play(
-      () => acquire({ ...request, waitSeconds: 20 }),
-      () => timeline.later(1300, async () => first && ttlSeconds === 60 && release(first)),
-    );
-    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-    redrive(execution);
-    expect(await failure(heartbeat(grant))).toMatchObject({ code: 'LeaseLost' });
-    expect(await acquire(request)).toMatchObject({ repeated: false });
-  });
-
-  describe('the schedule, with a grant whose message has no answer and whose task is gone,', () => {
-    /** The message to the task was lost, and it is ten seconds later. */
-    async function lost(terms: object) {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      const { task: gone } = await park({ key, holder: 'gone', ttlSeconds: 600, ...terms });
-      timeline.advance(1);
-      const { ticket, task } = await park({ key, holder: 'next' });
-      steps.faults.SendTaskSuccess = ['lost'];
-      await release(first);
-      expect(gone.state).toBe('succeeded');
-      timeline.advance(11_000);
-      steps.requests.length = 0;
-      return { key, ticket, task };
+      if (survived) return;
     }
-
-    it('the schedule gives the lock to the next task if the execution has ended, or frees the lock if there is none', async () => {
-      const { key, task } = await lost({ execution: steps.newExecution() });
-      expect(await repair(key)).toMatchObject({ granted: 1, told: 0, unanswered: 0 });
-      expect(grantOf(task)).toMatchObject({ holder: 'next', previous: { ended: 'executionEnded' } });
-      const alone = await lost({ execution: steps.newExecution() });
-      await cancel(alone.key, alone.ticket);
-      expect(await repair(alone.key)).toMatchObject({ granted: 0, told: 0 });
-      expect(await see(alone.key)).toMatchObject({ holder: undefined });
-    });
-
-    it('the schedule leaves the lock if the execution runs, if there is none, or if the target may not have started', async () => {
-      const dead = steps.newExecution();
-      const running = steps.newExecution('RUNNING');
-      for (const terms of [{ execution: running }, {}, { execution: dead, target: NEVER_STARTED }]) {
-        const { key, task } = await lost(terms);
-        expect(await repair(key)).toMatchObject({ granted: 0, unanswered: 0 });
-        expect([await see(key), task.state]).toMatchObject([{ holder: 'gone' }, 'waiting']);
-        if (!('execution' in terms)) expect(asked()).toBe(0);
-      }
-      expect(await executionEnded(dead, true)).toMatchObject({ freed: 1 });
-    });
-
-    it('the schedule leaves the lock of an execution of another account, and goes on with the other keys', async () => {
-      const execution = steps.newExecution();
-      steps.foreign.add(execution);
-      const { key } = await lost({ execution });
-      const other = newKey();
-      await acquire({ key: other, ttlSeconds: 2 });
-      const { task } = await park({ key: other });
-      timeline.advance(3000);
-      expect(await repairAll()).toMatchObject({ complete: true });
-      expect([await see(key), task.state]).toMatchObject([{ holder: 'gone' }, 'succeeded']);
-    });
   });
 
-  describe('a grant with a target', () => {
-    it.each(['RUNNING', 'PENDING_REDRIVE'])(
-      'a grant passes to a target that is %s, and ends with the target',
-      async (status) => {
-        const target = steps.newExecution(status);
-        const { key, execution, grant, task } = await held({ target });
-        timeline.advance(1);
-        steps.requests.length = 0;
-        steps.onTheWay = async () => asked() === 2 && heartbeat(grant); // between the read and the write
-        expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
-        expect(await executionEnded(execution, true)).toMatchObject({ freed: 0 });
-        expect([await see(key), task.state]).toMatchObject([{ holder: 'tester', execution: target }, 'waiting']);
-        expect(await heartbeat(grant)).toMatchObject({ holder: 'tester' });
-        steps.executions.set(target, 'SUCCEEDED');
-        expect(await executionEnded(target)).toMatchObject({ freed: 1 });
-        expect(task.state).toBe('succeeded');
-      },
-    );
+  it('a redriven execution is granted the lock again, although the index did not list the waiter of its task', async () => {
+    const { key, execution, asked } = await unnotified();
+    const [{ execution: _, ...row } = {}] = await rows(key);
+    await putTickets([row]);
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 1 });
+    await cancel(key, String(row.ticket?.S));
+    expect(await rows(key)).toEqual([]);
+    redrive(execution);
+    expect(grantOf((await park(asked)).task)).toMatchObject({ key, repeated: false });
+  });
 
-    it('a grant ends at once if its target has ended, or ends while the grant passes to the target', async () => {
-      const ended = await held({ target: steps.newExecution('TIMED_OUT') });
-      expect(await executionEnded(ended.execution)).toMatchObject({ freed: 1, kept: 0 });
-      const target = steps.newExecution('RUNNING');
-      const { execution, task } = await held({ target });
+  it('a redriven execution is granted the lock again if its call exited before the claim', async () => {
+    const [key, execution] = [newKey(), steps.newExecution()];
+    const first = await acquire({ key, holder: 'first' });
+    await putTickets([callerRow(key, 'c', { execution: { S: execution } })]);
+    await repair(key);
+    await release(first);
+    expect(await see(key)).toMatchObject({ holder: 'c' });
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1, freed: 1 });
+    redrive(execution);
+    expect(await acquire({ key, holder: 'c', requestId: 'c', execution })).toMatchObject({ repeated: false });
+  });
+
+  /** The message to the task was lost, and it is ten seconds later. */
+  async function lost(terms: object) {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first' });
+    const { task: gone } = await park({ key, holder: 'gone', ttlSeconds: 600, ...terms });
+    timeline.advance(1);
+    const { ticket, task } = await park({ key, holder: 'next' });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    expect(gone.state).toBe('succeeded');
+    timeline.advance(11_000);
+    steps.requests.length = 0;
+    return { key, ticket, task };
+  }
+
+  it('the schedule gives the lock to the next task if the execution has ended, or frees the lock if there is none', async () => {
+    const { key, task } = await lost({ execution: steps.newExecution() });
+    expect(await repair(key)).toMatchObject({ granted: 1, told: 0, unanswered: 0 });
+    expect(grantOf(task)).toMatchObject({ holder: 'next', previous: { ended: 'executionEnded' } });
+    const alone = await lost({ execution: steps.newExecution() });
+    await cancel(alone.key, alone.ticket);
+    expect(await repair(alone.key)).toMatchObject({ granted: 0, told: 0 });
+    expect(await see(alone.key)).toMatchObject({ holder: undefined });
+  });
+
+  it('the schedule leaves the lock if the execution runs, if there is none, or if the target may not have started', async () => {
+    const dead = steps.newExecution();
+    const running = steps.newExecution('RUNNING');
+    for (const terms of [{ execution: running }, {}, { execution: dead, target: NEVER_STARTED }]) {
+      const { key, task } = await lost(terms);
+      expect(await repair(key)).toMatchObject({ granted: 0, unanswered: 0 });
+      expect([await see(key), task.state]).toMatchObject([{ holder: 'gone' }, 'waiting']);
+      if (!('execution' in terms)) expect(asked()).toBe(0);
+    }
+    expect(await executionEnded(dead, true)).toMatchObject({ freed: 1 });
+  });
+
+  it.each(['RUNNING', 'PENDING_REDRIVE'])(
+    'a grant passes to a target that is %s, and ends with the target',
+    async (status) => {
+      const target = steps.newExecution(status);
+      const { key, execution, grant, task } = await held({ target });
+      timeline.advance(1);
       steps.requests.length = 0;
-      steps.onTheWay = async () => {
-        if (asked() === 3) steps.executions.set(target, 'SUCCEEDED'); // Step Functions has just said that it runs
-      };
-      expect(await executionEnded(execution)).toMatchObject({ freed: 1, kept: 0 });
+      steps.onTheWay = async () => asked() === 2 && heartbeat(grant); // between the read and the write
+      expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+      expect(await executionEnded(execution, true)).toMatchObject({ freed: 0 });
+      expect([await see(key), task.state]).toMatchObject([{ holder: 'tester', execution: target }, 'waiting']);
+      expect(await heartbeat(grant)).toMatchObject({ holder: 'tester' });
+      steps.executions.set(target, 'SUCCEEDED');
+      expect(await executionEnded(target)).toMatchObject({ freed: 1 });
       expect(task.state).toBe('succeeded');
-    });
+    },
+  );
 
-    it('a grant stays until the second pass if its target does not exist, because the start may be on the way', async () => {
-      const { execution } = await held({ target: NEVER_STARTED, ttlSeconds: 3600 });
-      timeline.advance(120_000);
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, kept: 1 });
-      expect(await executionEnded(execution, true)).toEqual({ execution, ...none, freed: 1 });
-    });
+  it('a grant ends at once if its target has ended, or ends while the grant passes to the target', async () => {
+    const ended = await held({ target: steps.newExecution('TIMED_OUT') });
+    expect(await executionEnded(ended.execution)).toMatchObject({ freed: 1, kept: 0 });
+    const target = steps.newExecution('RUNNING');
+    const { execution, task } = await held({ target });
+    steps.requests.length = 0;
+    steps.onTheWay = async () => {
+      if (asked() === 3) steps.executions.set(target, 'SUCCEEDED'); // Step Functions has just said that it runs
+    };
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1, kept: 0 });
+    expect(task.state).toBe('succeeded');
+  });
 
-    it('a grant stays if Step Functions does not answer about its target', async () => {
-      const { key, execution } = await held({ target: steps.newExecution() });
-      steps.faults.DescribeExecution = ['refused', 'refused', 'refused'];
-      expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
-      expect(await see(key)).toMatchObject({ holder: 'tester' });
-    });
+  it('a grant stays until the second pass if its target does not exist, because the start may be on the way', async () => {
+    const { execution } = await held({ target: NEVER_STARTED, ttlSeconds: 3600 });
+    timeline.advance(120_000);
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, kept: 1 });
+    expect(await executionEnded(execution, true)).toEqual({ execution, ...none, freed: 1 });
+  });
 
-    it('a target of another account keeps no other grant of the execution, and its own grant ends at the second pass', async () => {
-      const target = steps.newExecution();
-      steps.foreign.add(target);
-      const { execution, task } = await held();
-      for (let nth = 0; nth < 5; nth++) await acquire({ key: newKey(), execution });
-      await acquire({ key: newKey(), execution, target });
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 6, kept: 1 });
-      expect(task.state).toBe('succeeded');
-      const foreign = target.replace('123456789012', '999999999999');
-      steps.foreign.add(foreign);
-      await acquire({ key: newKey(), execution, target: foreign });
-      const second = endExecution(dependencies);
-      expect(await second({ execution, again: true }, call())).toMatchObject({ freed: 2, kept: 0 });
-      await acquire({ key: newKey(), execution, target: foreign });
-      expect(await second({ execution, again: true }, call(OWN))).toMatchObject({ freed: 1 });
-    });
+  it('a grant stays if Step Functions does not answer about its target', async () => {
+    const { key, execution } = await held({ target: steps.newExecution() });
+    steps.faults.DescribeExecution = ['refused', 'refused', 'refused'];
+    expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+    expect(await see(key)).toMatchObject({ holder: 'tester' });
+  });
 
-    it('a target of the own account that may not be described keeps its grant, because a missing permission must not end it', async () => {
-      const target = steps.newExecution('RUNNING');
-      const { key, execution } = await held({ target });
-      const beside = newKey();
-      await acquire({ key: beside, execution });
-      steps.foreign.add(target);
-      const ended = endExecution(dependencies);
-      expect((await failure(ended({ execution, again: true }, call(OWN)))).code).toBe('Unavailable');
-      expect([await see(key), await see(beside)]).toMatchObject([{ holder: 'tester' }, { holder: undefined }]);
-      steps.foreign.delete(target);
-      expect(await ended({ execution, again: true }, call(OWN))).toMatchObject({ kept: 1 });
-    });
+  it('a target of another account keeps no other grant of the execution, and its own grant ends at the second pass', async () => {
+    const target = steps.newExecution();
+    steps.foreign.add(target);
+    const { execution, task } = await held();
+    for (let nth = 0; nth < 5; nth++) await acquire({ key: newKey(), execution });
+    await acquire({ key: newKey(), execution, target });
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 6, kept: 1 });
+    expect(task.state).toBe('succeeded');
+    const foreign = target.replace('123456789012', '999999999999');
+    steps.foreign.add(foreign);
+    await acquire({ key: newKey(), execution, target: foreign });
+    const second = endExecution(dependencies);
+    expect(await second({ execution, again: true }, call())).toMatchObject({ freed: 2, kept: 0 });
+    await acquire({ key: newKey(), execution, target: foreign });
+    expect(await second({ execution, again: true }, call(OWN))).toMatchObject({ freed: 1 });
+  });
+
+  it('a target keeps its grant while the permission to describe it is missing', async () => {
+    const target = steps.newExecution('RUNNING');
+    const { key, execution } = await held({ target });
+    const beside = newKey();
+    await acquire({ key: beside, execution });
+    steps.foreign.add(target);
+    const ended = endExecution(dependencies);
+    expect((await failure(ended({ execution, again: true }, call(OWN)))).code).toBe('Unavailable');
+    expect([await see(key), await see(beside)]).toMatchObject([{ holder: 'tester' }, { holder: undefined }]);
+    steps.foreign.delete(target);
+    expect(await ended({ execution, again: true }, call(OWN))).toMatchObject({ kept: 1 });
   });
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { failure } from '../support/worlds/leases.ts';
-import { redriveBefore } from '../support/worlds/line.ts';
 import type { LineWorld } from './world.ts';
 
 const MARGIN_MS = 500;
@@ -9,8 +8,8 @@ const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:n
 /** How long a grant lasts after its execution has ended abnormally. */
 export async function graces(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, park, grantOf, executionEnded, see, rows, repair, lookAgain } = world;
-  const { precededBy, putTickets, callerRow, requests, steps, messages, newKey, timeline } = world;
+  const { acquire, release, park, grantOf, executionEnded, see, rows, repair, lookAgain } = world;
+  const { putTickets, callerRow, steps, messages, newKey, timeline } = world;
 
   /** A lock of an execution of that status, with a grace of a minute. */
   async function hold(more: object = {}, status = 'FAILED') {
@@ -39,65 +38,47 @@ export async function graces(lineWorld: LineWorld) {
     return { key, execution };
   }
 
-  describe('a grant with graceSeconds', () => {
-    it.each(['FAILED', 'TIMED_OUT', 'ABORTED'])(
-      'a grant lasts for its grace after its execution ended with %s, because a function of the execution may still work',
-      async (status) => {
-        const { key, execution } = await hold({}, 'RUNNING');
-        timeline.advance(1000);
-        steps.executions.set(execution, status);
-        expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, graced: 1, kept: 0 });
-        expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: true, remainingMs: 60_000 });
-        expect(await failure(acquire({ key, holder: 'other' }))).toMatchObject({ code: 'LeaseHeld' });
-        expect(await executionEnded(execution, true)).toMatchObject({ freed: 0, graced: 0 });
-        timeline.advance(60_000 + MARGIN_MS + 1);
-        expect(await acquire({ key, holder: 'other' })).toMatchObject({ previous: { ended: 'expired' } });
-        expect(await see(key)).toMatchObject({ inGrace: false });
-      },
-    );
+  it.each(['FAILED', 'TIMED_OUT', 'ABORTED'])(
+    'a grant lasts for its grace after its execution ended with %s',
+    async (status) => {
+      const { key, execution } = await hold({}, 'RUNNING');
+      timeline.advance(1000);
+      steps.executions.set(execution, status);
+      expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 0, graced: 1, kept: 0 });
+      expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: true, remainingMs: 60_000 });
+      expect(await failure(acquire({ key, holder: 'other' }))).toMatchObject({ code: 'LeaseHeld' });
+      expect(await executionEnded(execution, true)).toMatchObject({ freed: 0, graced: 0 });
+      timeline.advance(60_000 + MARGIN_MS + 1);
+      expect(await acquire({ key, holder: 'other' })).toMatchObject({ previous: { ended: 'expired' } });
+      expect(await see(key)).toMatchObject({ inGrace: false });
+    },
+  );
 
-    it.each([
-      ['SUCCEEDED', undefined, { freed: 1, graced: 0 }],
-      ['RUNNING', 'SUCCEEDED', { freed: 1, graced: 0 }],
-      ['RUNNING', 'ABORTED', { freed: 0, graced: 1 }],
-      // A call by hand has no event, and is not believed.
-      ['RUNNING', undefined, { freed: 0, graced: 0 }],
-      ['FAILED', 'SUCCEEDED', { freed: 1, graced: 0 }],
-      ['FAILED', undefined, { freed: 0, graced: 1 }],
-      // The execution may be about to start.
-      ['unknown', undefined, { freed: 0, graced: 0 }],
-    ] as const)('the first pass judges an execution shown as %s with the event %s', async (shown, status, expected) => {
-      const { execution } = await hold({}, shown);
-      if (shown === 'unknown') steps.executions.delete(execution);
-      const event = status && { status, stopDate: timeline.now() };
-      expect(await executionEnded(execution, false, event)).toMatchObject(expected);
-    });
+  it.each([
+    ['SUCCEEDED', undefined, { freed: 1, graced: 0 }],
+    ['RUNNING', 'SUCCEEDED', { freed: 1, graced: 0 }],
+    ['RUNNING', 'ABORTED', { freed: 0, graced: 1 }],
+    // A call by hand has no event, and is not believed.
+    ['RUNNING', undefined, { freed: 0, graced: 0 }],
+    ['FAILED', 'SUCCEEDED', { freed: 1, graced: 0 }],
+    ['FAILED', undefined, { freed: 0, graced: 1 }],
+    // The execution may be about to start.
+    ['unknown', undefined, { freed: 0, graced: 0 }],
+  ] as const)('the first pass judges an execution shown as %s with the event %s', async (shown, status, expected) => {
+    const { execution } = await hold({}, shown);
+    if (shown === 'unknown') steps.executions.delete(execution);
+    const event = status && { status, stopDate: timeline.now() };
+    expect(await executionEnded(execution, false, event)).toMatchObject(expected);
+  });
 
-    it('the grace ends no later than the grant itself, and an expired grant has none', async () => {
-      const { key, execution, asked, grant } = await hold({ ttlSeconds: 30, graceSeconds: 900 });
-      timeline.advance(10_000);
-      expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
-      expect(await see(key)).toMatchObject({ expiresAt: grant.expiresAt });
-      await acquire({ ...asked, key: newKey() });
-      timeline.advance(30_000 + MARGIN_MS + 1);
-      expect(await executionEnded(execution)).toMatchObject({ freed: 1, graced: 0 });
-    });
-
-    it('a heartbeat between the read and the write of the pass does not take the grace', async () => {
-      const { key, execution, grant } = await hold();
-      timeline.advance(1);
-      requests.faultsOf.UpdateItem = [precededBy(() => heartbeat(grant))];
-      expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
-      expect(await see(key)).toMatchObject({ inGrace: true, remainingMs: 60_000 });
-    });
-
-    it('a grant stays with an execution that is redriven between the read and the write of the pass, and that was answered with the grant', async () => {
-      const { key, execution, asked } = await hold();
-      const again = async () => grantOf((await park(asked)).task);
-      redriveBefore('UpdateItem', { requests, steps, execution, again });
-      expect(await executionEnded(execution)).toMatchObject({ graced: 0, freed: 0 });
-      expect(await see(key)).toMatchObject({ execution, inGrace: false });
-    });
+  it('the grace ends no later than the grant itself, and an expired grant has none', async () => {
+    const { key, execution, asked, grant } = await hold({ ttlSeconds: 30, graceSeconds: 900 });
+    timeline.advance(10_000);
+    expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
+    expect(await see(key)).toMatchObject({ expiresAt: grant.expiresAt });
+    await acquire({ ...asked, key: newKey() });
+    timeline.advance(30_000 + MARGIN_MS + 1);
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1, graced: 0 });
   });
 
   describe('a grant in its grace', () => {
@@ -110,28 +91,6 @@ export async function graces(lineWorld: LineWorld) {
       return { ...held, task };
     }
 
-    it('a heartbeat extends a grant in its grace by the whole ttl, and no later event of the execution ends the grant', async () => {
-      const { key, execution, grant } = await inGrace();
-      timeline.advance(1000);
-      expect(await heartbeat(grant)).toMatchObject({ remainingMs: 900_000 });
-      for (const again of [false, true])
-        expect(await executionEnded(execution, again)).toMatchObject({ freed: 0, graced: 0 });
-      expect(await see(key)).toMatchObject({ holder: 'wf', remainingMs: 900_000 });
-    });
-
-    it('a grant in its grace goes to the next waiter if its holder releases it', async () => {
-      const { key, grant, task } = await inGrace();
-      expect(await release(grant)).toMatchObject({ released: true });
-      expect(grantOf(task)).toMatchObject({ holder: 'tester' });
-      expect(await see(key)).toMatchObject({ holder: 'tester', inGrace: false });
-    });
-
-    it('a redriven execution that asks again receives what is left of the grace', async () => {
-      const { asked, grant } = await inGrace();
-      timeline.advance(20_000);
-      expect(await acquire(asked)).toMatchObject({ fence: grant.fence, repeated: true, remainingMs: 40_000 });
-    });
-
     it('a message hands off a grant one to two seconds after its grace and the margin', async () => {
       const { task } = await inGrace();
       expect(messages).toMatchObject([{ delaySeconds: 62 }]);
@@ -141,123 +100,91 @@ export async function graces(lineWorld: LineWorld) {
     });
   });
 
-  describe('the grace of a grant from the line', () => {
-    it('a grant from the line has the grace of its own request, whether a task or a call waited, and none of the holder before', async () => {
-      const [one, two, three] = [steps.newExecution(), steps.newExecution(), steps.newExecution()];
-      const { key, grant } = await hold();
-      await park({ key, execution: one });
-      timeline.advance(1); // a later ticket
-      const { task } = await park({ key, execution: two, graceSeconds: 5 });
-      await release(grant);
-      expect(await executionEnded(one)).toMatchObject({ freed: 1, graced: 0 });
-      expect(await executionEnded(two)).toMatchObject({ graced: 1 });
-      await timeline.play(
-        () => acquire({ key, holder: 'caller', waitSeconds: 20, execution: three, graceSeconds: 5 }),
-        () => timeline.later(1000, () => release({ key, leaseId: grantOf(task).leaseId })),
-      );
-      expect(await executionEnded(three)).toMatchObject({ graced: 1 });
-    });
-
-    it.each([
-      [40, { graced: 1, freed: 0 }],
-      [0, { graced: 0, freed: 1 }],
-    ])(
-      'an unclaimed grant that passes to a task of its request has the grace of the task, %s seconds',
-      async (graceSeconds, expected) => {
-        const { key, execution } = await unclaimed();
-        await park({ key, holder: 'wf', requestId: 'r', execution, ttlSeconds: 600, graceSeconds });
-        expect(await executionEnded(execution)).toMatchObject(expected);
-      },
+  it('a grant from the line has the grace of its own request', async () => {
+    const [one, two, three] = [steps.newExecution(), steps.newExecution(), steps.newExecution()];
+    const { key, grant } = await hold();
+    await park({ key, execution: one });
+    timeline.advance(1); // a later ticket
+    const { task } = await park({ key, execution: two, graceSeconds: 5 });
+    await release(grant);
+    expect(await executionEnded(one)).toMatchObject({ freed: 1, graced: 0 });
+    expect(await executionEnded(two)).toMatchObject({ graced: 1 });
+    await timeline.play(
+      () => acquire({ key, holder: 'caller', waitSeconds: 20, execution: three, graceSeconds: 5 }),
+      () => timeline.later(1000, () => release({ key, leaseId: grantOf(task).leaseId })),
     );
-
-    it('an unclaimed grant ends at once with its execution, because nothing works under the grant', async () => {
-      const { execution } = await unclaimed();
-      expect(await executionEnded(execution)).toMatchObject({ freed: 1, graced: 0 });
-    });
-
-    it('a grant lasts for its grace if its task may have been notified', async () => {
-      const [key, execution] = [newKey(), steps.newExecution()];
-      const first = await acquire({ key });
-      await park({ key, execution, ttlSeconds: 900, graceSeconds: 60 });
-      steps.faults.SendTaskSuccess = ['lost'];
-      await release(first);
-      expect(await rows(key)).toHaveLength(1);
-      expect(await executionEnded(execution)).toMatchObject({ graced: 1, tickets: 1, freed: 0 });
-      expect(await rows(key)).toEqual([]);
-    });
+    expect(await executionEnded(three)).toMatchObject({ graced: 1 });
   });
 
-  describe('the grace of a grant with a target', () => {
-    it.each([
-      ['SUCCEEDED', 'ABORTED', { freed: 1, graced: 0 }],
-      ['TIMED_OUT', 'SUCCEEDED', { freed: 0, graced: 1 }],
-    ])(
-      'the status of the target counts, %s, although the execution ended with %s',
-      async (ofTarget, status, expected) => {
-        const { execution } = await hold({ target: steps.newExecution(ofTarget) }, status);
-        expect(await executionEnded(execution)).toMatchObject(expected);
-      },
-    );
+  it.each([
+    [40, { graced: 1, freed: 0 }],
+    [0, { graced: 0, freed: 1 }],
+  ])(
+    'an unclaimed grant that passes to a task of its request has the grace of the task, %s seconds',
+    async (graceSeconds, expected) => {
+      const { key, execution } = await unclaimed();
+      await park({ key, holder: 'wf', requestId: 'r', execution, ttlSeconds: 600, graceSeconds });
+      expect(await executionEnded(execution)).toMatchObject(expected);
+    },
+  );
 
-    it('the grace stays with a grant that passes to the target', async () => {
-      const target = steps.newExecution('RUNNING');
-      const { key, execution } = await hold({ target });
-      expect(await executionEnded(execution)).toMatchObject({ kept: 1 });
-      steps.executions.set(target, 'ABORTED');
-      expect(await executionEnded(target)).toMatchObject({ graced: 1 });
-      expect(await see(key)).toMatchObject({ execution: target, inGrace: true });
-    });
-
-    it('a grant has no grace for a target that never started, and has one for a target that Step Functions does not describe', async () => {
-      const { execution } = await hold({ target: NEVER_STARTED });
-      expect(await executionEnded(execution)).toMatchObject({ kept: 1 });
-      expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, graced: 0 });
-      const target = steps.newExecution();
-      steps.foreign.add(target);
-      const other = await hold({ target });
-      expect(await executionEnded(other.execution, true)).toMatchObject({ graced: 1 });
-    });
+  it('an unclaimed grant ends at once with its execution, because nothing works under the grant', async () => {
+    const { execution } = await unclaimed();
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1, graced: 0 });
   });
 
-  describe('an event that says when the execution stopped', () => {
-    it('the first pass leaves grants and tickets from after the end, because a redriven execution may have them', async () => {
-      const { asked, execution } = await hold({ graceSeconds: 0 }, 'RUNNING');
-      const [event, granted, waiting] = [steps.end(execution), newKey(), newKey()]; // DescribeExecution still shows this end
-      timeline.advance(1000);
-      await acquire({ ...asked, key: granted });
-      await acquire({ key: waiting });
-      timeline.advance(1);
-      await park({ key: waiting, execution });
-      expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 1, tickets: 0 });
-      expect([await see(granted), await rows(waiting)]).toMatchObject([{ holder: 'wf' }, [{}]]);
-      timeline.advance(90_000);
-      expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 1, tickets: 1 });
-    });
+  it('a grant lasts for its grace if its task may have been notified', async () => {
+    const [key, execution] = [newKey(), steps.newExecution()];
+    const first = await acquire({ key });
+    await park({ key, execution, ttlSeconds: 900, graceSeconds: 60 });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    expect(await rows(key)).toHaveLength(1);
+    expect(await executionEnded(execution)).toMatchObject({ graced: 1, tickets: 1, freed: 0 });
+    expect(await rows(key)).toEqual([]);
+  });
 
-    it('the first pass leaves a grant just after the end to the second pass', async () => {
-      const { execution } = await hold({ graceSeconds: 0 });
-      steps.stopped.set(execution, timeline.now() - MARGIN_MS);
-      const event = { status: 'FAILED', stopDate: timeline.now() - MARGIN_MS } as const;
-      expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 0 });
-      timeline.advance(90_000);
-      expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 1 });
-    });
+  it.each([
+    ['SUCCEEDED', 'ABORTED', { freed: 1, graced: 0 }],
+    ['TIMED_OUT', 'SUCCEEDED', { freed: 0, graced: 1 }],
+  ])(
+    'the status of the target counts, %s, although the execution ended with %s',
+    async (ofTarget, status, expected) => {
+      const { execution } = await hold({ target: steps.newExecution(ofTarget) }, status);
+      expect(await executionEnded(execution)).toMatchObject(expected);
+    },
+  );
 
-    it('the second pass ends the grant of a dead task and deletes its ticket', async () => {
-      const [key, execution] = [newKey(), steps.newExecution()];
-      const first = await acquire({ key });
-      const asked = { key, requestId: 'r', execution };
-      await park(asked);
-      timeline.advance(1000);
-      const event = steps.end(execution);
-      timeline.advance(1000);
-      steps.faults.SendTaskSuccess = ['refused'];
-      await release(first);
-      expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 0, tickets: 0 });
-      expect(await rows(key)).toHaveLength(1);
-      timeline.advance(90_000);
-      expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 1, tickets: 1 });
-      expect(await acquire(asked)).toMatchObject({ repeated: false });
-    });
+  it('the grace stays with a grant that passes to the target', async () => {
+    const target = steps.newExecution('RUNNING');
+    const { key, execution } = await hold({ target });
+    expect(await executionEnded(execution)).toMatchObject({ kept: 1 });
+    steps.executions.set(target, 'ABORTED');
+    expect(await executionEnded(target)).toMatchObject({ graced: 1 });
+    expect(await see(key)).toMatchObject({ execution: target, inGrace: true });
+  });
+
+  it('a grant has no grace for a target that never started', async () => {
+    const { execution } = await hold({ target: NEVER_STARTED });
+    expect(await executionEnded(execution)).toMatchObject({ kept: 1 });
+    expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, graced: 0 });
+    const target = steps.newExecution();
+    steps.foreign.add(target);
+    const other = await hold({ target });
+    expect(await executionEnded(other.execution, true)).toMatchObject({ graced: 1 });
+  });
+
+  it('the first pass leaves grants and tickets from after the end, because a redriven execution may have them', async () => {
+    const { asked, execution } = await hold({ graceSeconds: 0 }, 'RUNNING');
+    const [event, granted, waiting] = [steps.end(execution), newKey(), newKey()]; // DescribeExecution still shows this end
+    timeline.advance(1000);
+    await acquire({ ...asked, key: granted });
+    await acquire({ key: waiting });
+    timeline.advance(1);
+    await park({ key: waiting, execution });
+    expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 1, tickets: 0 });
+    expect([await see(granted), await rows(waiting)]).toMatchObject([{ holder: 'wf' }, [{}]]);
+    timeline.advance(90_000);
+    expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 1, tickets: 1 });
   });
 }

@@ -1,199 +1,132 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
-type Send = () => Promise<unknown>;
-
 /** Who receives a lock that came free, whom the hand-off passes over, and which rows go. */
 export async function handOffs(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, breakGrant, park, grantOf, see, repair, rows, isMarked, requests, steps, newKey } = world;
+  const { acquire, release, breakGrant, park, grantOf, see, repair, rows, isMarked, requests, steps, heldKey, newKey } =
+    world;
   const { timeline, answeredLate, precededBy } = world;
   const sent = (action: string) => steps.requests.filter((one) => one.action === action).length;
   const waits = (key: string, holder: string, waitSeconds = 20) =>
     dyingAfter(3, () => acquire({ key, holder, requestId: holder, waitSeconds }));
 
-  describe('a release', () => {
-    it('a plain call takes a lock whose expired holder releases it at that moment, if no waiter is left in its line', async () => {
-      const key = newKey();
-      const first = await acquire({ key, ttlSeconds: 2 });
-      await waits(key, 'exited', 1);
-      timeline.advance(10_000);
-      requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))];
-      expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain', repeated: false });
-      expect(await isMarked(key)).toBe(false);
-    });
-
-    it('a release ends ten overdue tasks, serves the task behind them, and leaves the rest to the schedule', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      const overdue: Task[] = [];
-      for (let nth = 0; nth < 12; nth++) overdue.push((await park({ key, holder: `o${nth}`, parkSeconds: 1 })).task);
-      timeline.advance(1); // a later ticket
-      const { task } = await park({ key, holder: 'next' });
-      timeline.advance(1000);
-      await release(first);
-      expect([task.state, sent('SendTaskFailure')]).toEqual(['succeeded', 10]);
-      expect(await isMarked(key)).toBe(false); // the schedule finds the other two
-      await repair(key);
-      expect([await rows(key), overdue.map(({ state }) => state)]).toEqual([[], Array(12).fill('failed')]);
-    });
-
-    it('a release deletes ten expired rows of callers, from the first millisecond on', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      for (let nth = 0; nth < 12; nth++) await waits(key, `c${nth}`, 1);
-      timeline.advance(1); // a later ticket
-      const { task } = await park({ key, holder: 'next' });
-      timeline.advance(5999);
-      await release(first);
-      expect([task.state, (await rows(key)).length, await isMarked(key)]).toEqual(['succeeded', 2, false]);
-    });
-
-    it('a release deletes the row of an overdue task that has ended', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      const { task } = await park({ key, parkSeconds: 1 });
-      task.state = 'timedOut';
-      timeline.advance(1000);
-      await release(first);
-      expect([await rows(key), await isMarked(key)]).toEqual([[], false]);
-    });
-
-    it.each([
-      [2000, 'succeeded'],
-      [1999, 'waiting'],
-    ])('after a release with %i ms left the task is %s', async (leftMs, state) => {
-      const key = newKey();
-      const first = await acquire({ key });
-      const { task } = await park({ key });
-      expect(await release(first, call({ timeLeftMs: () => leftMs }))).toMatchObject({ released: true });
-      expect(task.state).toBe(state);
-    });
-
-    it.each(['release', 'break'])('a hand-off follows a first try without an answer, if that is a %s', async (how) => {
-      const key = newKey();
-      const first = await acquire({ key });
-      const { task } = await park({ key });
-      requests.faultsOf.UpdateItem = ['lostReply'];
-      if (how === 'release') expect(await release(first)).toMatchObject({ released: true });
-      else expect(await breakGrant(first)).toMatchObject({ broken: true, fence: first.fence });
-      expect(task.state).toBe('succeeded');
-    });
-
-    it('a hand-off whose grant gets no answer notifies the task', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      const { task } = await park({ key });
-      requests.faultsOf.UpdateItem = ['none', 'lostReply'];
-      expect(await release(first)).toMatchObject({ released: true });
-      expect(grantOf(task).fence).toBeGreaterThan(first.fence);
-    });
-
-    it('a hand-off whose grant is answered late gives the task its whole ttl', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      const { task } = await park({ key, ttlSeconds: 20 });
-      requests.faultsOf.UpdateItem = ['none', answeredLate(6000)];
-      await release(first);
-      expect(grantOf(task)).toMatchObject({ remainingMs: 20_000 });
-      expect(grantOf(task).expiresAt).toBe(new Date(timeline.now() + 20_000).toISOString());
-    });
-
-    it('a hand-off whose grant expires before its answer notifies no task, and the schedule serves the task', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      const { task } = await park({ key, ttlSeconds: 2 });
-      requests.faultsOf.UpdateItem = ['none', answeredLate(2000)];
-      expect(await release(first)).toMatchObject({ released: true });
-      expect(sent('SendTaskSuccess')).toBe(0);
-      const { fence } = await see(key);
-      timeline.advance(1000);
-      await repair(key);
-      expect(grantOf(task).fence).toBeGreaterThan(fence ?? first.fence);
-    });
+  it('a plain call takes a lock whose expired holder releases it at that moment, if no waiter is left in its line', async () => {
+    const { key, first } = await heldKey({ ttlSeconds: 2 });
+    await waits(key, 'exited', 1);
+    timeline.advance(10_000);
+    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))];
+    expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain', repeated: false });
+    expect(await isMarked(key)).toBe(false);
   });
 
-  it('a task that joins between the look at an empty line and the write that removes the mark is served', async () => {
-    const key = newKey();
-    const first = await acquire({ key });
-    await park({ key, parkSeconds: 1 });
+  it('a release ends ten overdue tasks, serves the task behind them, and leaves the rest to the schedule', async () => {
+    const { key, first } = await heldKey();
+    const overdue: Task[] = [];
+    for (let nth = 0; nth < 12; nth++) overdue.push((await park({ key, holder: `o${nth}`, parkSeconds: 1 })).task);
+    timeline.advance(1); // a later ticket
+    const { task } = await park({ key, holder: 'next' });
     timeline.advance(1000);
-    const late = steps.newTask();
-    requests.faultsOf.Query = [
-      async (send: Send) => {
-        const seen = await send();
-        await park({ key }, late);
-        return seen;
-      },
-    ];
     await release(first);
-    expect(late.state).toBe('succeeded');
+    expect([task.state, sent('SendTaskFailure')]).toEqual(['succeeded', 10]);
+    expect(await isMarked(key)).toBe(false); // the schedule finds the other two
+    await repair(key);
+    expect([await rows(key), overdue.map(({ state }) => state)]).toEqual([[], Array(12).fill('failed')]);
   });
 
-  it('a task whose ticket is written late is served at once if the lock was released before', async () => {
+  it('a release deletes ten expired rows of callers, from the first millisecond on', async () => {
+    const { key, first } = await heldKey();
+    for (let nth = 0; nth < 12; nth++) await waits(key, `c${nth}`, 1);
+    timeline.advance(1); // a later ticket
+    const { task } = await park({ key, holder: 'next' });
+    timeline.advance(5999);
+    await release(first);
+    expect([task.state, (await rows(key)).length, await isMarked(key)]).toEqual(['succeeded', 2, false]);
+  });
+
+  it.each([
+    [2000, 'succeeded'],
+    [1999, 'waiting'],
+  ])('after a release with %i ms left the task is %s', async (leftMs, state) => {
+    const { key, first } = await heldKey();
+    const { task } = await park({ key });
+    expect(await release(first, call({ timeLeftMs: () => leftMs }))).toMatchObject({ released: true });
+    expect(task.state).toBe(state);
+  });
+
+  it.each(['release', 'break'])('a hand-off follows a first try without an answer, if that is a %s', async (how) => {
+    const { key, first } = await heldKey();
+    const { task } = await park({ key });
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    if (how === 'release') expect(await release(first)).toMatchObject({ released: true });
+    else expect(await breakGrant(first)).toMatchObject({ broken: true, fence: first.fence });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('a hand-off whose grant expires before its answer notifies no task, and the schedule serves the task', async () => {
+    const { key, first } = await heldKey();
+    const { task } = await park({ key, ttlSeconds: 2 });
+    requests.faultsOf.UpdateItem = ['none', answeredLate(2000)];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(sent('SendTaskSuccess')).toBe(0);
+    const { fence } = await see(key);
+    timeline.advance(1000);
+    await repair(key);
+    expect(grantOf(task).fence).toBeGreaterThan(fence ?? first.fence);
+  });
+
+  it('the schedule takes over no lock before the margin is over, and takes it over a millisecond later', async () => {
     const key = newKey();
-    const first = await acquire({ key });
-    requests.faultsOf.PutItem = [precededBy(() => release(first))];
-    const { task, parked } = await park({ key });
-    expect([parked, task.state]).toEqual([false, 'succeeded']);
+    await acquire({ key, ttlSeconds: 2 });
+    const { task } = await park({ key });
+    timeline.advance(2500);
+    await repair(key);
+    expect(task.state).toBe('waiting');
+    timeline.advance(1);
+    await repair(key);
+    expect(task.state).toBe('succeeded');
   });
 
-  describe('the schedule', () => {
-    it('the schedule takes over no lock before the margin is over, and takes it over a millisecond later', async () => {
-      const key = newKey();
-      await acquire({ key, ttlSeconds: 2 });
-      const { task } = await park({ key });
-      timeline.advance(2500);
-      await repair(key);
-      expect(task.state).toBe('waiting');
+  it('the schedule serves the line if TTL has deleted the record', async () => {
+    const key = newKey();
+    await acquire({ key, ttlSeconds: 600 });
+    const { task } = await park({ key });
+    await world.deleteRecord(key);
+    await repair(key);
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('the schedule puts back the mark that a third-party client removed', async () => {
+    const { key, first } = await heldKey({ ttlSeconds: 600 });
+    const { task } = await park({ key });
+    await world.removeMark(key);
+    await repair(key);
+    expect([await isMarked(key), task.state]).toEqual([true, 'waiting']);
+    await world.removeMark(key);
+    await release(first);
+    expect(task.state).toBe('waiting'); // the release did not look at the line
+    await repair(key);
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('the schedule passes over calls that did not claim their grants, and grants none of them another', async () => {
+    const { key, first } = await heldKey();
+    for (const holder of ['c1', 'c2']) {
+      await waits(key, holder);
       timeline.advance(1);
+    }
+    const { task } = await park({ key, holder: 'next' });
+    await release(first);
+    for (const holder of ['c1', 'c2']) {
+      expect(await see(key)).toMatchObject({ holder });
+      timeline.advance(2501);
       await repair(key);
-      expect(task.state).toBe('succeeded');
-    });
-
-    it('the schedule serves the line if TTL has deleted the record', async () => {
-      const key = newKey();
-      await acquire({ key, ttlSeconds: 600 });
-      const { task } = await park({ key });
-      await world.deleteRecord(key);
-      await repair(key);
-      expect(task.state).toBe('succeeded');
-    });
-
-    it('the schedule puts back the mark that a third-party client removed', async () => {
-      const key = newKey();
-      const first = await acquire({ key, ttlSeconds: 600 });
-      const { task } = await park({ key });
-      await world.removeMark(key);
-      await repair(key);
-      expect([await isMarked(key), task.state]).toEqual([true, 'waiting']);
-      await world.removeMark(key);
-      await release(first);
-      expect(task.state).toBe('waiting'); // the release did not look at the line
-      await repair(key);
-      expect(task.state).toBe('succeeded');
-    });
-
-    it('the schedule passes over calls that did not claim their grants, and grants none of them another', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      for (const holder of ['c1', 'c2']) {
-        await waits(key, holder);
-        timeline.advance(1);
-      }
-      const { task } = await park({ key, holder: 'next' });
-      await release(first);
-      for (const holder of ['c1', 'c2']) {
-        expect(await see(key)).toMatchObject({ holder });
-        timeline.advance(2501);
-        await repair(key);
-      }
-      expect(grantOf(task)).toMatchObject({ holder: 'next' });
-      expect(await failure(acquire({ key, holder: 'c1', requestId: 'c1' }))).toMatchObject({ code: 'LeaseHeld' });
-    });
+    }
+    expect(grantOf(task)).toMatchObject({ holder: 'next' });
+    expect(await failure(acquire({ key, holder: 'c1', requestId: 'c1' }))).toMatchObject({ code: 'LeaseHeld' });
   });
 }

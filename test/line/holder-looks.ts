@@ -1,7 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { acquire as acquireKey } from '../../shared/locks/acquire.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquire as acquireKey } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { EndStatus } from '../support/emulators/step-functions.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -12,7 +12,7 @@ const LOOK_MS = 30_000;
 /** Those who want a lock ask about the execution of its bound grant. */
 export async function looksAtHolders(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, park, grantOf, see, repair, precededBy, requests, rows, steps, newKey, timeline } = world;
+  const { acquire, release, park, grantOf, see, repair, requests, rows, steps, newKey, timeline } = world;
   const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
 
   /** A bound lock of an execution that runs. */
@@ -27,7 +27,6 @@ export async function looksAtHolders(lineWorld: LineWorld) {
   const ask = async (request: object) => grantOf((await park(request)).task);
   /** The execution ends now, and the event of that end is lost. */
   const end = (execution: string, status: EndStatus = 'SUCCEEDED') => steps.end(execution, status);
-  const redrive = (execution: string) => steps.redrive(execution);
   const other = (key: string, more: object = {}) => acquire({ key, holder: 'other', ...more });
   const held = (key: string, more: object = {}) => failure(other(key, more));
   /** Does `what` while each question of `act` is on its way. */
@@ -38,171 +37,151 @@ export async function looksAtHolders(lineWorld: LineWorld) {
     });
   };
 
-  describe('a look at the execution of a bound grant', () => {
-    it('a caller whose look frees the lock receives it if the event is lost', async () => {
-      const { key, execution } = await hold();
-      end(execution);
-      expect(await other(key)).toMatchObject({ holder: 'other', repeated: false });
-    });
+  it('a caller whose look frees the lock receives it if the event is lost', async () => {
+    const { key, execution } = await hold();
+    end(execution);
+    expect(await other(key)).toMatchObject({ holder: 'other', repeated: false });
+  });
 
-    it('a caller whose look frees the lock is refused if a task waits', async () => {
-      const { key, execution } = await hold();
-      const { task } = await park({ key });
-      end(execution);
-      expect(await held(key)).toMatchObject({ code: 'LeaseHeld', context: { holder: 'tester' } });
-      expect(task.state).toBe('succeeded');
-    });
+  it('a caller whose look frees the lock is refused if a task waits', async () => {
+    const { key, execution } = await hold();
+    const { task } = await park({ key });
+    end(execution);
+    expect(await held(key)).toMatchObject({ code: 'LeaseHeld', context: { holder: 'tester' } });
+    expect(task.state).toBe('succeeded');
+  });
 
-    it('refused callers ask once in thirty seconds about an execution that runs', async () => {
-      const { key } = await hold();
-      steps.requests.length = 0;
-      for (let tries = 0; tries < 10; tries++) await held(key);
-      expect(asked()).toBe(1);
-      timeline.advance(LOOK_MS + 1);
-      await held(key);
-      expect(asked()).toBe(2);
-    });
+  it('refused callers ask once in thirty seconds about an execution that runs', async () => {
+    const { key } = await hold();
+    steps.requests.length = 0;
+    for (let tries = 0; tries < 10; tries++) await held(key);
+    expect(asked()).toBe(1);
+    timeline.advance(LOOK_MS + 1);
+    await held(key);
+    expect(asked()).toBe(2);
+  });
 
-    it('a call in line receives the lock meanwhile if the event is lost', async () => {
-      const { key, execution } = await hold();
-      await held(key);
-      timeline.advance(LOOK_MS - 5000);
-      const [granted] = await timeline.play(
-        () => other(key, { waitSeconds: 20 }),
-        () => timeline.later(1000, async () => end(execution)),
+  it('a call in line receives the lock meanwhile if the event is lost', async () => {
+    const { key, execution } = await hold();
+    await held(key);
+    timeline.advance(LOOK_MS - 5000);
+    const [granted] = await timeline.play(
+      () => other(key, { waitSeconds: 20 }),
+      () => timeline.later(1000, async () => end(execution)),
+    );
+    expect(granted).toMatchObject({ holder: 'other', previous: { ended: 'executionEnded' } });
+  });
+
+  it('a racing call receives the lock meanwhile if the event is lost', async () => {
+    const { key, execution } = await hold();
+    await held(key);
+    timeline.advance(LOOK_MS - 5000);
+    const [granted] = await timeline.play(
+      () => other(key, { waitSeconds: 20, fair: false }),
+      () => timeline.later(1000, async () => end(execution)),
+    );
+    expect(granted).toMatchObject({ holder: 'other' });
+  });
+
+  it('the schedule frees the lock within 75 seconds if the event is lost', async () => {
+    const { key, execution } = await hold();
+    const { task } = await park({ key });
+    await repair(key); // a run of the schedule just before the end
+    end(execution);
+    const endedAt = timeline.now();
+    timeline.advance(60_000);
+    await repair(key);
+    expect(grantOf(task)).toMatchObject({ previous: { ended: 'executionEnded' } });
+    expect(timeline.now() - endedAt).toBeLessThan(75_000);
+  });
+
+  it('the schedule frees the grant of a task that was never notified', async () => {
+    const { key, grant } = await hold();
+    const execution = steps.newExecution('RUNNING');
+    await park({ key, holder: 'late', requestId: 'late', execution, bound: true, parkSeconds: 600 });
+    steps.faults.SendTaskSuccess = Array(10).fill('refused');
+    await release(grant);
+    end(execution);
+    timeline.advance(800_000);
+    await repair(key);
+    expect(await see(key)).toMatchObject({ holder: undefined });
+    await repair(key);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it.each([['throttled'], ['refused']] as const)('a look leaves the grant if the question is %s', async (fault) => {
+    const { key, execution } = await hold();
+    end(execution);
+    steps.faults.DescribeExecution = [fault, fault, fault];
+    expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
+    expect(await see(key)).toMatchObject({ holder: 'wf' });
+    timeline.advance(LOOK_MS + 1);
+    expect(await other(key)).toMatchObject({ holder: 'other' });
+  });
+
+  it('the next in line receives its grant even if the answer takes six seconds', async () => {
+    const { key, grant } = await hold();
+    await held(key);
+    timeline.advance(LOOK_MS - 2000);
+    const slow = () => timeline.play(() => timeline.sleep(6000));
+    await whileAsked(slow, async () => {
+      const [first] = await timeline.play(
+        () => other(key, { waitSeconds: 20, ttlSeconds: 10 }),
+        () => timeline.later(3500, () => release(grant)),
       );
-      expect(granted).toMatchObject({ holder: 'other', previous: { ended: 'executionEnded' } });
+      expect(first).toMatchObject({ holder: 'other', repeated: false });
+      expect(first.waitedMs).toBeLessThan(4600);
     });
+  });
 
-    it('a racing call receives the lock meanwhile if the event is lost', async () => {
-      const { key, execution } = await hold();
-      await held(key);
-      timeline.advance(LOOK_MS - 5000);
-      const [granted] = await timeline.play(
+  it('a racing call receives a released lock even if the answer takes six seconds', async () => {
+    const { key, grant } = await hold();
+    const slow = () => timeline.play(() => timeline.sleep(6000));
+    await whileAsked(slow, async () => {
+      const [first] = await timeline.play(
         () => other(key, { waitSeconds: 20, fair: false }),
-        () => timeline.later(1000, async () => end(execution)),
+        () => timeline.later(2000, () => release(grant)),
       );
-      expect(granted).toMatchObject({ holder: 'other' });
-    });
-
-    it('the schedule frees the lock within 75 seconds if the event is lost', async () => {
-      const { key, execution } = await hold();
-      const { task } = await park({ key });
-      await repair(key); // a run of the schedule just before the end
-      end(execution);
-      const endedAt = timeline.now();
-      timeline.advance(60_000);
-      await repair(key);
-      expect(grantOf(task)).toMatchObject({ previous: { ended: 'executionEnded' } });
-      expect(timeline.now() - endedAt).toBeLessThan(75_000);
-    });
-
-    it('the schedule frees the grant of a task that was never notified', async () => {
-      const { key, grant } = await hold();
-      const execution = steps.newExecution('RUNNING');
-      await park({ key, holder: 'late', requestId: 'late', execution, bound: true, parkSeconds: 600 });
-      steps.faults.SendTaskSuccess = Array(10).fill('refused');
-      await release(grant);
-      end(execution);
-      timeline.advance(800_000);
-      await repair(key);
-      expect(await see(key)).toMatchObject({ holder: undefined });
-      await repair(key);
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it.each([['throttled'], ['refused']] as const)('a look leaves the grant if the question is %s', async (fault) => {
-      const { key, execution } = await hold();
-      end(execution);
-      steps.faults.DescribeExecution = [fault, fault, fault];
-      expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
-      expect(await see(key)).toMatchObject({ holder: 'wf' });
-      timeline.advance(LOOK_MS + 1);
-      expect(await other(key)).toMatchObject({ holder: 'other' });
-    });
-
-    it('a look leaves a grant whose execution is answered again before the write', async () => {
-      const { key, execution, request } = await hold();
-      end(execution, 'FAILED');
-      const again = precededBy(async () => {
-        redrive(execution);
-        await ask(request);
-      });
-      const before = key.startsWith('a lease') ? ['none' as const] : ['none' as const, 'none' as const];
-      requests.faultsOf.UpdateItem = [...before, again];
-      await held(key);
-      expect(requests.faultsOf.UpdateItem).toEqual([]);
-      expect(await see(key)).toMatchObject({ holder: 'wf' });
+      expect(first.waitedMs).toBeLessThan(2500);
     });
   });
 
-  describe('a slow answer about the execution of a bound grant', () => {
-    it('the next in line receives its grant even if the answer takes six seconds', async () => {
-      const { key, grant } = await hold();
-      await held(key);
-      timeline.advance(LOOK_MS - 2000);
-      const slow = () => timeline.play(() => timeline.sleep(6000));
-      await whileAsked(slow, async () => {
-        const [first] = await timeline.play(
-          () => other(key, { waitSeconds: 20, ttlSeconds: 10 }),
-          () => timeline.later(3500, () => release(grant)),
-        );
-        expect(first).toMatchObject({ holder: 'other', repeated: false });
-        expect(first.waitedMs).toBeLessThan(4600);
-      });
-    });
-
-    it('a racing call receives a released lock even if the answer takes six seconds', async () => {
-      const { key, grant } = await hold();
-      const slow = () => timeline.play(() => timeline.sleep(6000));
-      await whileAsked(slow, async () => {
-        const [first] = await timeline.play(
-          () => other(key, { waitSeconds: 20, fair: false }),
-          () => timeline.later(2000, () => release(grant)),
-        );
-        expect(first.waitedMs).toBeLessThan(2500);
-      });
-    });
-
-    it('a call that waits is in line before it asks', async () => {
-      const { key } = await hold();
-      const inLine: number[] = [];
-      const count = async () => {
-        inLine.push((await rows(key)).length);
-      };
-      await whileAsked(count, () => timeline.play(() => held(key, { waitSeconds: 2 })));
-      expect(inLine).toEqual([1]);
-    });
-  });
-
-  describe('a process without a client for the question', () => {
-    /** A call of a process that has no client of Step Functions. */
-    const fromThere = (key: string, more: object = {}) => {
-      const stepFunctions = async () => {
-        throw new HoldfastError('Unavailable', 'this process has no client of Step Functions');
-      };
-      const input = acquireInput().parse({ key, holder: 'there', ...world.terms, ...more });
-      return acquireKey({ ...world.dependencies, stepFunctions })(input, call());
+  it('a call that waits is in line before it asks', async () => {
+    const { key } = await hold();
+    const inLine: number[] = [];
+    const count = async () => {
+      inLine.push((await rows(key)).length);
     };
+    await whileAsked(count, () => timeline.play(() => held(key, { waitSeconds: 2 })));
+    expect(inLine).toEqual([1]);
+  });
 
-    it('a process that cannot ask leaves the look to the next caller', async () => {
-      const { key, execution } = await hold();
-      end(execution);
-      requests.sent.length = 0;
-      expect(await failure(fromThere(key))).toMatchObject({ code: 'LeaseHeld' });
-      expect(requests.sent).toHaveLength(1);
-      expect(await other(key)).toMatchObject({ holder: 'other' });
-    });
+  /** A call of a process that has no client of Step Functions. */
+  const fromThere = (key: string, more: object = {}) => {
+    const stepFunctions = async () => {
+      throw new HoldfastError('Unavailable', 'this process has no client of Step Functions');
+    };
+    const input = acquireInput().parse({ key, holder: 'there', ...world.terms, ...more });
+    return acquireKey({ ...world.dependencies, stepFunctions })(input, call());
+  };
 
-    it('a waiter that cannot ask leaves the look to the schedule', async () => {
-      const { key, execution } = await hold();
-      end(execution);
-      const waits = (waitSeconds: number) => fromThere(key, { waitSeconds, requestId: 'there' });
-      const [granted] = await timeline.play(
-        () => waits(20),
-        () => timeline.later(10_000, () => repair(key)),
-      );
-      expect(granted).toMatchObject({ holder: 'there' });
-    });
+  it('a process that cannot ask leaves the look to the next caller', async () => {
+    const { key, execution } = await hold();
+    end(execution);
+    requests.sent.length = 0;
+    expect(await failure(fromThere(key))).toMatchObject({ code: 'LeaseHeld' });
+    expect(requests.sent).toHaveLength(1);
+    expect(await other(key)).toMatchObject({ holder: 'other' });
+  });
+
+  it('a waiter that cannot ask leaves the look to the schedule', async () => {
+    const { key, execution } = await hold();
+    end(execution);
+    const waits = (waitSeconds: number) => fromThere(key, { waitSeconds, requestId: 'there' });
+    const [granted] = await timeline.play(
+      () => waits(20),
+      () => timeline.later(10_000, () => repair(key)),
+    );
+    expect(granted).toMatchObject({ holder: 'there' });
   });
 }

@@ -17,177 +17,134 @@ export async function lateWrites(lineWorld: LineWorld) {
   const held = () => acquire({ key: newKey(), holder: 'first', ttlSeconds: 60 });
   const cancelFirst = async (key: string) => cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
 
-  describe('the write of a new ticket', () => {
-    it('a call and a task recognize their tickets if the first try landed without an answer', async () => {
-      const first = await held();
-      const { key } = first;
-      requests.faultsOf.PutItem = ['lostReply'];
-      const [grant] = await timeline.play(
-        () => acquire({ key, holder: 'b', ttlSeconds: 10, waitSeconds: 20 }),
-        () =>
-          later(500, async () => {
-            expect(await rows(key)).toHaveLength(1);
-            await release(first);
-          }),
-      );
-      expect(grant).toMatchObject({ holder: 'b', repeated: false });
-      requests.faultsOf.PutItem = ['lostReply'];
-      const { task, parked } = await park({ key, holder: 'task' });
-      expect(parked).toBe(true);
-      await release(grant);
-      expect(grantOf(task)).toMatchObject({ holder: 'task' });
-    });
-
-    it('a first try that arrives after a withdrawal does not undo the withdrawal', async () => {
-      const { key } = await held();
-      const asked = { key, holder: 'b', requestId: 'r' };
-      let late: Send | undefined;
-      const delayed = async (send: Send) => {
-        late = send;
-        throw networkError('ECONNRESET', 'write');
-      };
-      requests.faultsOf.PutItem = [delayed];
-      const [refused] = await timeline.play(
-        () => failure(acquire({ ...asked, waitSeconds: 20 })),
-        () =>
-          later(500, async () => {
-            expect(await withdraw(asked)).toMatchObject({ cancelled: true });
-            await late?.().catch(() => {});
-          }),
-      );
-      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a call that joins when TTL deletes the record has the lock', async () => {
-      const { key } = await held();
-      requests.faultsOf.UpdateItem = [precededBy(() => world.deleteRecord(key))];
-      const [grant] = await timeline.play(() => acquire({ key, holder: 'b', waitSeconds: 5 }));
-      expect(grant).toMatchObject({ holder: 'b', repeated: false });
-      expect(await rows(key)).toEqual([]);
-    });
-  });
-
-  describe('an operator that cancels a call', () => {
-    it('a call that is cancelled before its claim hands the lock off at once', async () => {
-      const first = await held();
-      const { key } = first;
-      let cancelledAt = 0;
-      const [refused, next] = await timeline.play(
-        () => failure(acquire({ key, holder: 'b', waitSeconds: 20 })),
-        () => later(100, async () => ({ ...(await acquire({ key, holder: 'c', waitSeconds: 20 })), at: now() })),
-        () =>
-          later(1500, async () => {
-            await release(first);
-            expect(await cancelFirst(key)).toMatchObject({ cancelled: true });
-            timeline.advance(1500); // less than the window, and long enough for a look at the ticket
-            cancelledAt = now();
-          }),
-      );
-      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-      expect(next.at - cancelledAt).toBeLessThanOrEqual(250);
-    });
-
-    it.each(['granted', 'gone'] as const)(
-      'a cancel of a call that is %s in that moment writes no row',
-      async (reason) => {
-        const first = await held();
-        const { key } = first;
-        const asked = { key, holder: 'b', requestId: 'r' };
-        await exitInLine({ ...asked, waitSeconds: 1 });
-        const granted = async () => {
+  it('a call and a task recognize their tickets if the first try landed without an answer', async () => {
+    const first = await held();
+    const { key } = first;
+    requests.faultsOf.PutItem = ['lostReply'];
+    const [grant] = await timeline.play(
+      () => acquire({ key, holder: 'b', ttlSeconds: 10, waitSeconds: 20 }),
+      () =>
+        later(500, async () => {
+          expect(await rows(key)).toHaveLength(1);
           await release(first);
-          await acquire(asked);
-        };
-        const gone = async () => {
-          timeline.advance(6000); // its place is over
-          await repair(key);
-        };
-        requests.faultsOf.UpdateItem = [precededBy(reason === 'granted' ? granted : gone)];
-        expect(await cancelFirst(key)).toMatchObject({ cancelled: false, reason });
-        expect(await rows(key)).toEqual([]);
-      },
+        }),
     );
+    expect(grant).toMatchObject({ holder: 'b', repeated: false });
+    requests.faultsOf.PutItem = ['lostReply'];
+    const { task, parked } = await park({ key, holder: 'task' });
+    expect(parked).toBe(true);
+    await release(grant);
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
   });
 
-  describe('a call whose deadline comes', () => {
-    const WAIT_MS = 1000;
-    /** Its answer, if something happens after its deadline, before the nth of its reads from then on. */
-    async function leaving(key: string, nth: number, what: () => Promise<unknown>) {
-      const deadline = now() + WAIT_MS;
-      let reads = 0;
-      requests.faultsOf.GetItem = Array(50).fill(async (send: Send) => {
-        if (now() >= deadline && ++reads === nth) {
-          timeline.advance(-100); // by a clock that is behind
-          await what();
-          timeline.advance(100);
-        }
-        return send();
-      });
-      const asked = { key, holder: 'b', waitSeconds: WAIT_MS / 1000 };
-      const [answer] = await timeline.play(() => acquire(asked).catch((error) => error));
-      requests.faultsOf.GetItem = [];
-      expect(await rows(key)).toEqual([]);
-      return answer;
-    }
+  it('a first try that arrives after a withdrawal does not undo the withdrawal', async () => {
+    const { key } = await held();
+    const asked = { key, holder: 'b', requestId: 'r' };
+    let late: Send | undefined;
+    const delayed = async (send: Send) => {
+      late = send;
+      throw networkError('ECONNRESET', 'write');
+    };
+    requests.faultsOf.PutItem = [delayed];
+    const [refused] = await timeline.play(
+      () => failure(acquire({ ...asked, waitSeconds: 20 })),
+      () =>
+        later(500, async () => {
+          expect(await withdraw(asked)).toMatchObject({ cancelled: true });
+          await late?.().catch(() => {});
+        }),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(await rows(key)).toEqual([]);
+  });
 
-    it('a call has the lock that it is granted in that moment, by a clock that is behind', async () => {
+  it.each(['granted', 'gone'] as const)(
+    'a cancel of a call that is %s in that moment writes no row',
+    async (reason) => {
       const first = await held();
-      const answer = await leaving(first.key, 2, () => release(first));
-      expect(answer).toMatchObject({ holder: 'b', repeated: false });
-    });
-
-    it('a call receives LeaseLost if an operator cancels it in that moment', async () => {
-      const { key } = await held();
-      const answer = await leaving(key, 1, async () => {
-        expect(await cancelFirst(key)).toMatchObject({ cancelled: true });
-      });
-      expect(answer).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    });
-  });
-
-  describe('the first try of an acquire that arrives after its second try', () => {
-    /** Delays the first try, so that the second try is refused. @returns lets the first try arrive */
-    async function refusedWithTryOnTheWay(asked: { key: string; holder: string }) {
-      timeline.advance(1000); // a higher fence
-      let arrive: Send = async () => {};
-      const delayed = async (send: Send) => {
-        arrive = send;
-        timeline.advance(2000); // the timeout of the SDK
-        throw networkError('ECONNRESET', 'write');
+      const { key } = first;
+      const asked = { key, holder: 'b', requestId: 'r' };
+      await exitInLine({ ...asked, waitSeconds: 1 });
+      const granted = async () => {
+        await release(first);
+        await acquire(asked);
       };
-      requests.faultsOf = { UpdateItem: [delayed] };
-      expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseHeld' });
-      return () => arrive().catch(() => {});
-    }
+      const gone = async () => {
+        timeline.advance(6000); // its place is over
+        await repair(key);
+      };
+      requests.faultsOf.UpdateItem = [precededBy(reason === 'granted' ? granted : gone)];
+      expect(await cancelFirst(key)).toMatchObject({ cancelled: false, reason });
+      expect(await rows(key)).toEqual([]);
+    },
+  );
 
-    it('a first try does not take a lock released after its caller was refused', async () => {
-      const first = await held();
-      const arrive = await refusedWithTryOnTheWay({ key: first.key, holder: 'b' });
-      await release(first);
-      timeline.advance(1000);
-      await arrive();
-      expect(await world.see(first.key)).toMatchObject({ holder: undefined });
-      expect(await acquire({ key: first.key, holder: 'c' })).toMatchObject({ holder: 'c' });
+  const WAIT_MS = 1000;
+  /** Its answer, if something happens after its deadline, before the nth of its reads from then on. */
+  async function leaving(key: string, nth: number, what: () => Promise<unknown>) {
+    const deadline = now() + WAIT_MS;
+    let reads = 0;
+    requests.faultsOf.GetItem = Array(50).fill(async (send: Send) => {
+      if (now() >= deadline && ++reads === nth) {
+        timeline.advance(-100); // by a clock that is behind
+        await what();
+        timeline.advance(100);
+      }
+      return send();
     });
+    const asked = { key, holder: 'b', waitSeconds: WAIT_MS / 1000 };
+    const [answer] = await timeline.play(() => acquire(asked).catch((error) => error));
+    requests.faultsOf.GetItem = [];
+    expect(await rows(key)).toEqual([]);
+    return answer;
+  }
 
-    it('a first try does not take a lock broken after its caller was refused', async () => {
-      const first = await held();
-      const arrive = await refusedWithTryOnTheWay({ key: first.key, holder: 'b' });
-      await world.breakGrant(first);
-      await arrive();
-      expect(await world.see(first.key)).toMatchObject({ holder: undefined });
-    });
+  it('a call has the lock that it is granted in that moment, by a clock that is behind', async () => {
+    const first = await held();
+    const answer = await leaving(first.key, 2, () => release(first));
+    expect(answer).toMatchObject({ holder: 'b', repeated: false });
+  });
 
-    it('a call whose clock is far behind the last release succeeds by two writes', async () => {
-      const first = await held();
-      await release(first);
-      timeline.advance(-5000);
-      requests.sent.length = 0;
-      expect(await acquire({ key: first.key, holder: 'b' })).toMatchObject({ holder: 'b', repeated: false });
-      expect(requests.sent).toHaveLength(2);
-      timeline.advance(5000);
+  it('a call receives LeaseLost if an operator cancels it in that moment', async () => {
+    const { key } = await held();
+    const answer = await leaving(key, 1, async () => {
+      expect(await cancelFirst(key)).toMatchObject({ cancelled: true });
     });
+    expect(answer).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+  });
+
+  /** Delays the first try, so that the second try is refused. @returns lets the first try arrive */
+  async function refusedWithTryOnTheWay(asked: { key: string; holder: string }) {
+    timeline.advance(1000); // a higher fence
+    let arrive: Send = async () => {};
+    const delayed = async (send: Send) => {
+      arrive = send;
+      timeline.advance(2000); // the timeout of the SDK
+      throw networkError('ECONNRESET', 'write');
+    };
+    requests.faultsOf = { UpdateItem: [delayed] };
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseHeld' });
+    return () => arrive().catch(() => {});
+  }
+
+  it('a first try does not take a lock released after its caller was refused', async () => {
+    const first = await held();
+    const arrive = await refusedWithTryOnTheWay({ key: first.key, holder: 'b' });
+    await release(first);
+    timeline.advance(1000);
+    await arrive();
+    expect(await world.see(first.key)).toMatchObject({ holder: undefined });
+    expect(await acquire({ key: first.key, holder: 'c' })).toMatchObject({ holder: 'c' });
+  });
+
+  it('a call whose clock is far behind the last release succeeds by two writes', async () => {
+    const first = await held();
+    await release(first);
+    timeline.advance(-5000);
+    requests.sent.length = 0;
+    expect(await acquire({ key: first.key, holder: 'b' })).toMatchObject({ holder: 'b', repeated: false });
+    expect(requests.sent).toHaveLength(2);
+    timeline.advance(5000);
   });
 
   it('the second pass ends a grant that a faster clock dates after the end', async () => {

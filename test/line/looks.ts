@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
@@ -50,295 +50,245 @@ export async function looks(lineWorld: LineWorld) {
     ];
   };
 
-  describe('a call in line that was paused for longer than the grant window', () => {
-    const PAUSED_MS = WINDOW_MS + 1;
-    const AT = LOOK_MS + PAUSED_MS;
+  const PAUSED_MS = WINDOW_MS + 1;
+  const AT = LOOK_MS + PAUSED_MS;
 
-    it.each([
-      [WINDOW_MS, LOOK_MS + WINDOW_MS + LOOK_MS],
-      [PAUSED_MS, AT],
-    ])('a call whose waiter is gone after a pause of %i ms leaves after %i ms', async (ms, at) => {
-      const { key } = await held();
-      const execution = endedExecution();
-      afterFirstLook(ms, async () => {
-        await park({ key, holder: 'behind' });
-        await executionEnded(execution);
-      });
-      const refused = await played(() => refusedAfter(key, { execution }));
-      const context = { holder: 'first', retryWith: { requestId: 'r' } };
-      expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: at, context });
-      expect(refused.context.retryWith).not.toHaveProperty('ticket');
+  it.each([
+    [WINDOW_MS, LOOK_MS + WINDOW_MS + LOOK_MS],
+    [PAUSED_MS, AT],
+  ])('a call whose waiter is gone after a pause of %i ms leaves after %i ms', async (ms, at) => {
+    const { key } = await held();
+    const execution = endedExecution();
+    afterFirstLook(ms, async () => {
+      await park({ key, holder: 'behind' });
+      await executionEnded(execution);
     });
-
-    it('a call whose waiter is in line waits on after a pause', async () => {
-      const first = await held();
-      afterFirstLook(PAUSED_MS);
-      const [granted] = await timeline.play(
-        () => steady(first.key),
-        () => later(AT + 10, () => release(first)),
-      );
-      expect(granted).toMatchObject({ holder: 'b', repeated: false, waitedMs: AT + LOOK_MS });
-    });
-
-    it('a call that was cancelled during a pause deletes its own row alone', async () => {
-      const { key } = await held();
-      afterFirstLook(PAUSED_MS, async () => {
-        await park({ key, holder: 'behind' });
-        await cancelFirst(key);
-      });
-      expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: AT });
-      expect((await rows(key)).map(({ holder }) => holder?.S)).toEqual(['behind']);
-    });
-
-    it.each([
-      ['that it has not claimed, and that is over', async () => {}],
-      // The first try, and the claim.
-      ['that an exited call of its request claimed', (key: string) => dyingAfter(2, () => acquire(asked(key)))],
-    ])('a call that was cancelled with a grant %s hands the lock off at once', async (_, claim) => {
-      const first = await held();
-      const { key } = first;
-      const behind = steps.newTask();
-      afterFirstLook(PAUSED_MS, async () => {
-        await park({ key, holder: 'behind' }, behind);
-        await release(first);
-        await cancelFirst(key);
-        await claim(key);
-      });
-      expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: AT });
-      expect(behind.output).toMatchObject({ holder: 'behind' });
-    });
-
-    it('a call has at once the grant that a duplicate call received during a pause', async () => {
-      const first = await held();
-      const { key } = first;
-      const others: { leaseId: string }[] = [];
-      afterFirstLook(PAUSED_MS, async () => {
-        await release(first);
-        others.push(await acquire(asked(key)));
-        requests.sent = [];
-      });
-      const granted = await played(() => steady(key));
-      expect(granted).toMatchObject({ repeated: true, leaseId: others[0]?.leaseId, waitedMs: AT });
-      // Its ticket, the record, the answer, its ticket.
-      expect(requests.sent).toEqual(['GetItem', 'GetItem', 'UpdateItem', 'DeleteItem']);
-    });
-
-    it('a call receives LeaseLost at once if a duplicate call released the grant during a pause', async () => {
-      const first = await held();
-      const { key } = first;
-      afterFirstLook(PAUSED_MS, async () => {
-        await release(first);
-        await release(await acquire(asked(key)));
-      });
-      expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('released'), afterMs: AT });
-    });
-
-    it('a call receives no second grant in the moment in which the first grant of its request expires', async () => {
-      const first = await held();
-      const { key } = first;
-      const ttlSeconds = WINDOW_MS / 1000;
-      afterFirstLook(PAUSED_MS, async () => {
-        await release(first);
-        timeline.advance(PAUSED_MS - WINDOW_MS);
-        await acquire({ ...asked(key), ttlSeconds });
-      });
-      const refused = await played(() => refusedAfter(key, { ttlSeconds }));
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { retryWith: { requestId: 'r' } }, afterMs: AT });
-      expect(refused.context.retryWith).not.toHaveProperty('ticket');
-    });
+    const refused = await played(() => refusedAfter(key, { execution }));
+    const context = { holder: 'first', retryWith: { requestId: 'r' } };
+    expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: at, context });
+    expect(refused.context.retryWith).not.toHaveProperty('ticket');
   });
 
-  describe('a call in line that looks at its own waiter', () => {
-    it('a call stays in line if DynamoDB leaves its ticket out of an answer', async () => {
-      const first = await held();
-      const { result, asked: looks } = await world.leavingOut(world.dependencies.waitersTable, () =>
-        timeline.play(
-          () => steady(first.key),
-          () => later(1010, () => release(first)),
-        ),
-      );
-      expect(result[0]).toMatchObject({ holder: 'b', waitedMs: 1025 });
-      expect(looks).toHaveLength(1);
-    });
-
-    it('a call looks at its own waiter once a second, and receives LeaseLost if an operator cancelled it', async () => {
-      const { key } = await held();
-      requests.faultsOf.GetItem = [answeredLate(950)];
-      const [refused, cancelled] = await timeline.play(
-        () => refusedAfter(key),
-        () =>
-          later(510, async () => {
-            await park({ key, holder: 'behind' });
-            return cancelFirst(key);
-          }),
-      );
-      expect(cancelled).toMatchObject({ cancelled: true });
-      expect(refused).toMatchObject({ ...lost('cancelled'), afterMs: 1000 });
-      expect(await cancel(key, 'none')).toMatchObject({ cancelled: false, reason: 'unknown' });
-    });
-
-    it.each([
-      ['between two looks', [answeredLate(10)]],
-      ['with a look', []],
-    ])('a call leaves in the moment of its deadline, %s', async (_, faults) => {
-      const { key } = await held();
-      requests.faultsOf.GetItem = [...faults];
-      const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first', place: 1 }, afterMs: 1000 });
-    });
+  it('a call whose waiter is in line waits on after a pause', async () => {
+    const first = await held();
+    afterFirstLook(PAUSED_MS);
+    const [granted] = await timeline.play(
+      () => steady(first.key),
+      () => later(AT + 10, () => release(first)),
+    );
+    expect(granted).toMatchObject({ holder: 'b', repeated: false, waitedMs: AT + LOOK_MS });
   });
 
-  describe('a call in line that finds the grant of its request', () => {
-    it('a call receives LeaseLost, and deletes its own row, if a duplicate call has released the grant', async () => {
-      const first = await held();
-      const { key } = first;
-      await exitInLine(asked(key));
-      let left = 0;
-      beforeFirstLook(async () => {
-        await release(first);
-        await releaseOnly(await acquire(asked(key)));
-        left = (await rows(key)).length;
-      });
-      expect(await played(() => refusedAfter(key))).toMatchObject(lost('released'));
-      expect([left, await rows(key)]).toEqual([1, []]);
+  it('a call that was cancelled during a pause deletes its own row alone', async () => {
+    const { key } = await held();
+    afterFirstLook(PAUSED_MS, async () => {
+      await park({ key, holder: 'behind' });
+      await cancelFirst(key);
     });
-
-    it('a call claims its grant in the moment in which the grant window ends', async () => {
-      const first = await held();
-      const from = now();
-      requests.faultsOf.GetItem = [
-        async (send) => {
-          await release(first);
-          const seen = await send();
-          timeline.advance(from + LOOK_MS + WINDOW_MS - now());
-          return seen;
-        },
-      ];
-      const granted = await played(() => steady(first.key));
-      expect(granted).toMatchObject({ repeated: false, waitedMs: LOOK_MS + WINDOW_MS, remainingMs: 10_000 });
-    });
-
-    it('a call whose deadline has come claims its grant after the grant window, though another waits behind it', async () => {
-      const first = await held();
-      const { key } = first;
-      afterFirstLook(WINDOW_MS + MARGIN_MS + 1, async () => {
-        await park({ key, holder: 'behind' });
-        await release(first);
-      });
-      const granted = await played(() => steady(key, { waitSeconds: 1 }));
-      expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
-      expect(await world.see(key)).toMatchObject({ holder: 'b', waiting: 1 });
-    });
+    expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: AT });
+    expect((await rows(key)).map(({ holder }) => holder?.S)).toEqual(['behind']);
   });
 
-  describe('a call in line that leaves', () => {
-    it('a call hands off a free lock before it leaves', async () => {
-      const first = await held();
-      const [refused, , { task }] = await timeline.play(
-        () => refusedAfter(first.key, { waitSeconds: 1 }),
-        () => later(990, () => releaseOnly(first)),
-        () => later(10, () => park({ key: first.key, holder: 'behind' })),
-      );
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'behind' } });
-      expect(task.output).toMatchObject({ holder: 'behind' });
-    });
-
-    it('a call hands off the lock that its request has just released', async () => {
-      const first = await held();
-      const { key } = first;
-      const [refused, { task }] = await timeline.play(
-        () => {
-          afterFirstLook(1000, () => release(first));
-          const ends = precededBy(async () => releaseOnly(await acquire(asked(key))));
-          requests.faultsOf.GetItem?.push('none', ends); // its waiter, and the record
-          return refusedAfter(key, { waitSeconds: 1 });
-        },
-        () => later(10, () => park({ key, holder: 'behind' })),
-      );
-      expect(refused).toMatchObject(lost('released'));
-      expect(task.state).toBe('succeeded');
-    });
-
-    it('a call has the lock that its own hand-off grants to an older waiter of its request', async () => {
-      const first = await held();
-      await exitInLine(asked(first.key));
-      afterFirstLook(1000);
-      const ends = precededBy(() => releaseOnly(first));
-      requests.faultsOf.GetItem?.push('none', ends); // its waiter, and the record
-      const granted = await played(() => steady(first.key, { waitSeconds: 1 }));
-      expect(granted).toMatchObject({ holder: 'b', repeated: false });
-    });
-  });
-
-  describe('a call in line that finds the lock free', () => {
-    it('a call takes the lock, and ends the unnotified task before it whose grant was released', async () => {
-      const first = await held();
-      const ofTask = { key: first.key, holder: 'task', requestId: 'of task' };
-      const { task } = await park(ofTask);
-      steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+  it.each([
+    ['that it has not claimed, and that is over', async () => {}],
+    // The first try, and the claim.
+    ['that an exited call of its request claimed', (key: string) => dyingAfter(2, () => acquire(asked(key)))],
+  ])('a call that was cancelled with a grant %s hands the lock off at once', async (_, claim) => {
+    const first = await held();
+    const { key } = first;
+    const behind = steps.newTask();
+    afterFirstLook(PAUSED_MS, async () => {
+      await park({ key, holder: 'behind' }, behind);
       await release(first);
-      steps.faults = {};
-      timeline.advance(1); // a later ticket
-      const states: string[] = [];
-      beforeFirstLook(async () => {
-        await releaseOnly(await acquire(ofTask));
-        states.push(task.state);
-      });
-      expect(await played(() => steady(first.key))).toMatchObject({ holder: 'b' });
-      expect(states).toEqual(['waiting']);
-      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost' });
+      await cancelFirst(key);
+      await claim(key);
     });
-
-    it('a call whose waiter is gone leaves at once, though the line is empty', async () => {
-      const execution = endedExecution();
-      const first = await held();
-      let tickets = 0;
-      beforeFirstLook(async () => {
-        tickets = (await executionEnded(execution)).tickets;
-        await release(first);
-      });
-      const refused = await played(() => refusedAfter(first.key, { execution }));
-      expect(tickets).toBe(1);
-      expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: LOOK_MS });
-      expect(refused.context).not.toHaveProperty('place');
-    });
+    expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: AT });
+    expect(behind.output).toMatchObject({ holder: 'behind' });
   });
 
-  describe('a call in line that finds the lock held without its mark', () => {
-    it('a call claims at once the grant that it receives while it puts the mark back', async () => {
-      const first = await held();
-      const { key } = first;
-      const granted = async () => {
-        await repair(key);
-        await release(first);
-      };
-      requests.faultsOf.GetItem = [
-        async (send) => {
-          await world.removeMark(key);
-          requests.faultsOf.UpdateItem = [precededBy(granted)];
-          return send();
-        },
-      ];
-      expect(await played(() => steady(key))).toMatchObject({
-        ...{ holder: 'b', repeated: false, waitedMs: LOOK_MS, remainingMs: 10_000 },
-      });
+  it('a call has at once the grant that a duplicate call received during a pause', async () => {
+    const first = await held();
+    const { key } = first;
+    const others: { leaseId: string }[] = [];
+    afterFirstLook(PAUSED_MS, async () => {
+      await release(first);
+      others.push(await acquire(asked(key)));
+      requests.sent = [];
     });
+    const granted = await played(() => steady(key));
+    expect(granted).toMatchObject({ repeated: true, leaseId: others[0]?.leaseId, waitedMs: AT });
+    // Its ticket, the record, the answer, its ticket.
+    expect(requests.sent).toEqual(['GetItem', 'GetItem', 'UpdateItem', 'DeleteItem']);
+  });
 
-    it('a call that puts the mark back has at once the lock that came free before', async () => {
-      const first = await held();
-      const [granted] = await timeline.play(
+  it('a call stays in line if DynamoDB leaves its ticket out of an answer', async () => {
+    const first = await held();
+    const { result, asked: looks } = await world.leavingOut(world.dependencies.waitersTable, () =>
+      timeline.play(
         () => steady(first.key),
-        () =>
-          later(510, async () => {
-            await world.removeMark(first.key);
-            await release(first);
-          }),
-      );
-      expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // at its next look
+        () => later(1010, () => release(first)),
+      ),
+    );
+    expect(result[0]).toMatchObject({ holder: 'b', waitedMs: 1025 });
+    expect(looks).toHaveLength(1);
+  });
+
+  it('a call looks at its own waiter once a second, and receives LeaseLost if an operator cancelled it', async () => {
+    const { key } = await held();
+    requests.faultsOf.GetItem = [answeredLate(950)];
+    const [refused, cancelled] = await timeline.play(
+      () => refusedAfter(key),
+      () =>
+        later(510, async () => {
+          await park({ key, holder: 'behind' });
+          return cancelFirst(key);
+        }),
+    );
+    expect(cancelled).toMatchObject({ cancelled: true });
+    expect(refused).toMatchObject({ ...lost('cancelled'), afterMs: 1000 });
+    expect(await cancel(key, 'none')).toMatchObject({ cancelled: false, reason: 'unknown' });
+  });
+
+  it.each([
+    ['between two looks', [answeredLate(10)]],
+    ['with a look', []],
+  ])('a call leaves in the moment of its deadline, %s', async (_, faults) => {
+    const { key } = await held();
+    requests.faultsOf.GetItem = [...faults];
+    const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first', place: 1 }, afterMs: 1000 });
+  });
+
+  it('a call receives LeaseLost, and deletes its own row, if a duplicate call has released the grant', async () => {
+    const first = await held();
+    const { key } = first;
+    await exitInLine(asked(key));
+    let left = 0;
+    beforeFirstLook(async () => {
+      await release(first);
+      await releaseOnly(await acquire(asked(key)));
+      left = (await rows(key)).length;
+    });
+    expect(await played(() => refusedAfter(key))).toMatchObject(lost('released'));
+    expect([left, await rows(key)]).toEqual([1, []]);
+  });
+
+  it('a call claims its grant in the moment in which the grant window ends', async () => {
+    const first = await held();
+    const from = now();
+    requests.faultsOf.GetItem = [
+      async (send) => {
+        await release(first);
+        const seen = await send();
+        timeline.advance(from + LOOK_MS + WINDOW_MS - now());
+        return seen;
+      },
+    ];
+    const granted = await played(() => steady(first.key));
+    expect(granted).toMatchObject({ repeated: false, waitedMs: LOOK_MS + WINDOW_MS, remainingMs: 10_000 });
+  });
+
+  it('a call claims its grant after the grant window though another waits', async () => {
+    const first = await held();
+    const { key } = first;
+    afterFirstLook(WINDOW_MS + MARGIN_MS + 1, async () => {
+      await park({ key, holder: 'behind' });
+      await release(first);
+    });
+    const granted = await played(() => steady(key, { waitSeconds: 1 }));
+    expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
+    expect(await world.see(key)).toMatchObject({ holder: 'b', waiting: 1 });
+  });
+
+  it('a call hands off a free lock before it leaves', async () => {
+    const first = await held();
+    const [refused, , { task }] = await timeline.play(
+      () => refusedAfter(first.key, { waitSeconds: 1 }),
+      () => later(990, () => releaseOnly(first)),
+      () => later(10, () => park({ key: first.key, holder: 'behind' })),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'behind' } });
+    expect(task.output).toMatchObject({ holder: 'behind' });
+  });
+
+  it('a call hands off the lock that its request has just released', async () => {
+    const first = await held();
+    const { key } = first;
+    const [refused, { task }] = await timeline.play(
+      () => {
+        afterFirstLook(1000, () => release(first));
+        const ends = precededBy(async () => releaseOnly(await acquire(asked(key))));
+        requests.faultsOf.GetItem?.push('none', ends); // its waiter, and the record
+        return refusedAfter(key, { waitSeconds: 1 });
+      },
+      () => later(10, () => park({ key, holder: 'behind' })),
+    );
+    expect(refused).toMatchObject(lost('released'));
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('a call has the lock that its own hand-off grants to an older waiter of its request', async () => {
+    const first = await held();
+    await exitInLine(asked(first.key));
+    afterFirstLook(1000);
+    const ends = precededBy(() => releaseOnly(first));
+    requests.faultsOf.GetItem?.push('none', ends); // its waiter, and the record
+    const granted = await played(() => steady(first.key, { waitSeconds: 1 }));
+    expect(granted).toMatchObject({ holder: 'b', repeated: false });
+  });
+
+  it('a call takes the lock, and ends the unnotified task before it whose grant was released', async () => {
+    const first = await held();
+    const ofTask = { key: first.key, holder: 'task', requestId: 'of task' };
+    const { task } = await park(ofTask);
+    steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+    await release(first);
+    steps.faults = {};
+    timeline.advance(1); // a later ticket
+    const states: string[] = [];
+    beforeFirstLook(async () => {
+      await releaseOnly(await acquire(ofTask));
+      states.push(task.state);
+    });
+    expect(await played(() => steady(first.key))).toMatchObject({ holder: 'b' });
+    expect(states).toEqual(['waiting']);
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost' });
+  });
+
+  it('a call claims at once the grant that it receives while it puts the mark back', async () => {
+    const first = await held();
+    const { key } = first;
+    const granted = async () => {
+      await repair(key);
+      await release(first);
+    };
+    requests.faultsOf.GetItem = [
+      async (send) => {
+        await world.removeMark(key);
+        requests.faultsOf.UpdateItem = [precededBy(granted)];
+        return send();
+      },
+    ];
+    expect(await played(() => steady(key))).toMatchObject({
+      ...{ holder: 'b', repeated: false, waitedMs: LOOK_MS, remainingMs: 10_000 },
     });
   });
 
-  it('a task whose expired grant is taken over between its two marks is granted the lock after the new holder', async () => {
+  it('a call that puts the mark back has at once the lock that came free before', async () => {
+    const first = await held();
+    const [granted] = await timeline.play(
+      () => steady(first.key),
+      () =>
+        later(510, async () => {
+          await world.removeMark(first.key);
+          await release(first);
+        }),
+    );
+    expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // at its next look
+  });
+
+  it('a task is granted the lock after a caller that came between its marks', async () => {
     const key = newKey();
     const again = asked(key);
     await acquire({ ...again, ttlSeconds: 2 });

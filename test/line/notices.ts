@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { LineWorld } from './world.ts';
 
 /** Tasks that have a grant, and that no message about the grant has reached. The schedule notifies those tasks. */
@@ -16,15 +16,15 @@ export async function lateNotices(lineWorld: LineWorld) {
     precededBy,
     requests,
     steps,
+    heldKey,
     newKey,
     timeline,
   } = world;
-  const { parkNext: park, exitInLine, putTickets, callerRow } = world;
+  const { parkNext: park, putTickets, callerRow } = world;
   const ttlSeconds = 3600;
   /** A task that has the lock, and was not notified. */
   async function unnotified(terms: object = { ttlSeconds }) {
-    const key = newKey();
-    const first = await acquire({ key, ttlSeconds: 60 });
+    const { key, first } = await heldKey({ ttlSeconds: 60 });
     const parked = await park({ key, holder: 'task', ...terms });
     steps.faults.SendTaskSuccess = ['refused'];
     await release(first);
@@ -34,213 +34,170 @@ export async function lateNotices(lineWorld: LineWorld) {
   }
   const neither = { told: 0, unanswered: 0 };
 
-  describe('the schedule', () => {
-    it('the schedule notifies a task of its grant from ten seconds after the grant until three minutes after the deadline', async () => {
-      const { key, task } = await unnotified({ ttlSeconds, parkSeconds: 1, execution: steps.newExecution('RUNNING') });
-      const deadline = Number((await rows(key))[0]?.deadline?.N);
-      timeline.advance(9999);
-      expect(await repair(key)).toMatchObject(neither); // the call that granted the lock may still notify the task
-      timeline.advance(1);
-      steps.faults.SendTaskSuccess = ['refused'];
-      expect(await repair(key)).toMatchObject({ told: 0, unanswered: 1 });
-      timeline.advance(deadline + 180_000 - timeline.now());
-      expect(await repair(key)).toMatchObject(neither);
-      timeline.advance(-1);
-      expect(await repair(key)).toMatchObject({ told: 1, unanswered: 0 });
-      expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000, repeated: false });
-      expect(steps.requests.map(({ action }) => action)).not.toContain('DescribeExecution');
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('the schedule notifies the task of a bound grant however long after its deadline', async () => {
-      const { key, task } = await unnotified({ parkSeconds: 1, execution: steps.newExecution('RUNNING'), bound: true });
-      timeline.advance(3_600_000);
-      expect(await repair(key)).toMatchObject({ told: 1, unanswered: 0 });
-      expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
-    });
-
-    it('one run notifies the latest try of the request that has the lock, although an earlier try is gone', async () => {
-      const key = newKey();
-      const ofRequest = { key, holder: 'wf', execution: steps.newExecution('RUNNING'), requestId: 'one', ttlSeconds };
-      await park(ofRequest);
-      steps.faults.SendTaskSuccess = ['refused', 'refused'];
-      const tries = [await park(ofRequest), await park(ofRequest)];
-      expect(tries.map(({ task }) => task.state)).toEqual(['waiting', 'waiting']);
-      for (const { task } of tries.slice(0, 1)) task.state = 'timedOut';
-      timeline.advance(10_000);
-      await repair(key);
-      expect(tries.map(({ task }) => task.state)).toEqual(['timedOut', 'succeeded']);
-    });
-
-    it('the schedule deletes the ticket of a task that a message has reached without an answer, and the grant stays', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      const { task } = await park({ key, holder: 'task', ttlSeconds });
-      steps.faults.SendTaskSuccess = ['lost'];
-      await release(first);
-      expect(steps.requests).toHaveLength(1); // the client does not send a message again
-      timeline.advance(10_000);
-      expect(await repair(key)).toMatchObject({ granted: 0, ...neither });
-      expect([await rows(key), await see(key)]).toMatchObject([[], { holder: 'task' }]);
-      expect(await release(grantOf(task))).toMatchObject({ released: true });
-    });
-
-    it.each([true, false])(
-      'the schedule leaves a task to another run that sends to the task at the same time (answered: %s)',
-      async (isAnswered) => {
-        const { key, task } = await unnotified();
-        timeline.advance(10_000);
-        const other = precededBy(async () => {
-          if (!isAnswered) steps.faults.SendTaskSuccess = ['refused'];
-          expect(await repair(key)).toMatchObject(isAnswered ? { told: 1 } : { told: 0, unanswered: 1 });
-        });
-        requests.faultsOf.UpdateItem = [other];
-        expect(await repair(key)).toMatchObject(neither);
-        expect(await repair(key)).toMatchObject({ told: isAnswered ? 0 : 1 });
-        expect([task.state, steps.requests.length, await rows(key)]).toEqual(['succeeded', isAnswered ? 1 : 2, []]);
-      },
-    );
-
-    it('the schedule deletes the row of a caller that has claimed its grant, and does not change the grant', async () => {
-      const key = newKey();
-      const first = await acquire({ key });
-      await exitInLine({ key, holder: 'caller', requestId: 'r' });
-      const claimed = await rows(key);
-      await release(first);
-      await acquire({ key, holder: 'caller', requestId: 'r', ttlSeconds });
-      await putTickets(claimed); // the call exited before it deleted the row
-      timeline.advance(10_000);
-      const before = await see(key);
-      expect(await repair(key)).toMatchObject(neither);
-      expect([await rows(key), steps.requests]).toEqual([[], []]);
-      expect(await see(key)).toMatchObject({ ...before, waiting: 0, waiters: [] });
-    });
-
-    it('the schedule deletes the row of a caller that has left, and puts no mark on a lock without waiters', async () => {
-      const key = newKey();
-      await acquire({ key, ttlSeconds });
-      const now = timeline.now();
-      const until = { deadline: { N: String(now) }, keep_until: { N: String(now + 5000) } };
-      await putTickets([callerRow(key, 'left', until)]);
-      for (const left of [1, 0, 0]) {
-        expect(await repair(key)).toMatchObject({ unanswered: 0 });
-        expect([(await rows(key)).length, await isMarked(key)]).toEqual([left, false]);
-        timeline.advance(5000);
-      }
-      expect(steps.requests).toEqual([]);
-    });
+  it('the schedule notifies a task of its grant from ten seconds after the grant until three minutes after the deadline', async () => {
+    const { key, task } = await unnotified({ ttlSeconds, parkSeconds: 1, execution: steps.newExecution('RUNNING') });
+    const deadline = Number((await rows(key))[0]?.deadline?.N);
+    timeline.advance(9999);
+    expect(await repair(key)).toMatchObject(neither); // the call that granted the lock may still notify the task
+    timeline.advance(1);
+    steps.faults.SendTaskSuccess = ['refused'];
+    expect(await repair(key)).toMatchObject({ told: 0, unanswered: 1 });
+    timeline.advance(deadline + 180_000 - timeline.now());
+    expect(await repair(key)).toMatchObject(neither);
+    timeline.advance(-1);
+    expect(await repair(key)).toMatchObject({ told: 1, unanswered: 0 });
+    expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000, repeated: false });
+    expect(steps.requests.map(({ action }) => action)).not.toContain('DescribeExecution');
+    expect(await rows(key)).toEqual([]);
   });
 
-  describe('a bound grant whose task is gone when the schedule notifies it', () => {
-    const minute = async (key: string) => {
-      timeline.advance(60_000);
-      return repair(key);
-    };
-    /** A grant whose message was never answered. Its task times out before the schedule runs, and its execution goes on. */
-    async function goneTask() {
-      const key = newKey();
-      const first = await acquire({ key, ttlSeconds });
-      const execution = steps.newExecution('RUNNING');
-      const ofExecution = { key, holder: 'wf', execution, bound: true, parkSeconds: 3600 };
-      const { task } = await park({ ...ofExecution, requestId: 'one' });
-      steps.faults.SendTaskSuccess = ['refused'];
-      await release(first);
-      task.state = 'timedOut';
-      return { key, execution, ofExecution, fence: Number((await see(key)).fence) };
+  it('the schedule notifies the task of a bound grant however long after its deadline', async () => {
+    const { key, task } = await unnotified({ parkSeconds: 1, execution: steps.newExecution('RUNNING'), bound: true });
+    timeline.advance(3_600_000);
+    expect(await repair(key)).toMatchObject({ told: 1, unanswered: 0 });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
+  });
+
+  it('one run notifies the latest try of the request that has the lock, although an earlier try is gone', async () => {
+    const key = newKey();
+    const ofRequest = { key, holder: 'wf', execution: steps.newExecution('RUNNING'), requestId: 'one', ttlSeconds };
+    await park(ofRequest);
+    steps.faults.SendTaskSuccess = ['refused', 'refused'];
+    const tries = [await park(ofRequest), await park(ofRequest)];
+    expect(tries.map(({ task }) => task.state)).toEqual(['waiting', 'waiting']);
+    for (const { task } of tries.slice(0, 1)) task.state = 'timedOut';
+    timeline.advance(10_000);
+    await repair(key);
+    expect(tries.map(({ task }) => task.state)).toEqual(['timedOut', 'succeeded']);
+  });
+
+  it.each([true, false])(
+    'the schedule leaves a task to another run that sends to the task at the same time (answered: %s)',
+    async (isAnswered) => {
+      const { key, task } = await unnotified();
+      timeline.advance(10_000);
+      const other = precededBy(async () => {
+        if (!isAnswered) steps.faults.SendTaskSuccess = ['refused'];
+        expect(await repair(key)).toMatchObject(isAnswered ? { told: 1 } : { told: 0, unanswered: 1 });
+      });
+      requests.faultsOf.UpdateItem = [other];
+      expect(await repair(key)).toMatchObject(neither);
+      expect(await repair(key)).toMatchObject({ told: isAnswered ? 0 : 1 });
+      expect([task.state, steps.requests.length, await rows(key)]).toEqual(['succeeded', isAnswered ? 1 : 2, []]);
+    },
+  );
+
+  it('the schedule deletes the row of a caller that has left, and puts no mark on a lock without waiters', async () => {
+    const key = newKey();
+    await acquire({ key, ttlSeconds });
+    const now = timeline.now();
+    const until = { deadline: { N: String(now) }, keep_until: { N: String(now + 5000) } };
+    await putTickets([callerRow(key, 'left', until)]);
+    for (const left of [1, 0, 0]) {
+      expect(await repair(key)).toMatchObject({ unanswered: 0 });
+      expect([(await rows(key)).length, await isMarked(key)]).toEqual([left, false]);
+      timeline.advance(5000);
     }
+    expect(steps.requests).toEqual([]);
+  });
 
-    it('the next bound task of the execution receives the lock under a new fence', async () => {
-      const { key, ofExecution, fence } = await goneTask();
-      await minute(key);
-      const { task: other } = await park({ key, holder: 'other', parkSeconds: 3600 });
-      const { task } = await park({ ...ofExecution, requestId: 'two' });
-      expect(await minute(key)).toMatchObject({ granted: 1, told: 1 });
-      expect(grantOf(task)).toMatchObject({ holder: 'wf', repeated: false });
-      expect(grantOf(task).fence).toBeGreaterThan(fence);
-      expect(other.state).toBe('waiting');
-      await release(grantOf(task));
-      expect(other.state).toBe('succeeded');
-    });
+  const minute = async (key: string) => {
+    timeline.advance(60_000);
+    return repair(key);
+  };
+  /** A grant whose message was never answered. Its task times out before the schedule runs, and its execution goes on. */
+  async function goneTask() {
+    const { key, first } = await heldKey({ ttlSeconds });
+    const execution = steps.newExecution('RUNNING');
+    const ofExecution = { key, holder: 'wf', execution, bound: true, parkSeconds: 3600 };
+    const { task } = await park({ ...ofExecution, requestId: 'one' });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    task.state = 'timedOut';
+    return { key, execution, ofExecution, fence: Number((await see(key)).fence) };
+  }
 
-    it('a task of the execution that is already in line receives the lock', async () => {
-      const { key, ofExecution } = await goneTask();
-      const { task } = await park({ ...ofExecution, requestId: 'two' });
-      await minute(key);
-      expect(grantOf(task)).toMatchObject({ holder: 'wf' });
-      expect(await rows(key)).toEqual([]);
-    });
+  it('the next bound task of the execution receives the lock under a new fence', async () => {
+    const { key, ofExecution, fence } = await goneTask();
+    await minute(key);
+    const { task: other } = await park({ key, holder: 'other', parkSeconds: 3600 });
+    const { task } = await park({ ...ofExecution, requestId: 'two' });
+    expect(await minute(key)).toMatchObject({ granted: 1, told: 1 });
+    expect(grantOf(task)).toMatchObject({ holder: 'wf', repeated: false });
+    expect(grantOf(task).fence).toBeGreaterThan(fence);
+    expect(other.state).toBe('waiting');
+    await release(grantOf(task));
+    expect(other.state).toBe('succeeded');
+  });
 
-    it('all other waiters wait for the end of the execution', async () => {
-      const { key, execution } = await goneTask();
-      const another = steps.newExecution('RUNNING');
-      const { task: bound } = await park({ key, holder: 'b', execution: another, bound: true, parkSeconds: 3600 });
-      const { task: plain } = await park({ key, holder: 'c', execution, ttlSeconds, parkSeconds: 3600 });
-      for (let minutes = 0; minutes < 3; minutes++) await minute(key);
-      expect([bound.state, plain.state, await see(key)]).toMatchObject(['waiting', 'waiting', { holder: 'wf' }]);
-      steps.end(execution, 'SUCCEEDED');
-      await minute(key);
-      expect([bound.state, plain.state]).toEqual(['succeeded', 'waiting']);
-    });
+  it('all other waiters wait for the end of the execution', async () => {
+    const { key, execution } = await goneTask();
+    const another = steps.newExecution('RUNNING');
+    const { task: bound } = await park({ key, holder: 'b', execution: another, bound: true, parkSeconds: 3600 });
+    const { task: plain } = await park({ key, holder: 'c', execution, ttlSeconds, parkSeconds: 3600 });
+    for (let minutes = 0; minutes < 3; minutes++) await minute(key);
+    expect([bound.state, plain.state, await see(key)]).toMatchObject(['waiting', 'waiting', { holder: 'wf' }]);
+    steps.end(execution, 'SUCCEEDED');
+    await minute(key);
+    expect([bound.state, plain.state]).toEqual(['succeeded', 'waiting']);
+  });
 
-    it('a task of the same request goes before other tasks of the execution', async () => {
-      const { key, ofExecution } = await goneTask();
-      await minute(key);
-      const { task } = await park({ ...ofExecution, requestId: 'one' });
-      expect(grantOf(task)).toMatchObject({ holder: 'wf', repeated: true });
-      const { task: other } = await park({ ...ofExecution, requestId: 'two' });
-      await minute(key);
-      expect(other.state).toBe('waiting');
-    });
+  it('a task of the same request goes before other tasks of the execution', async () => {
+    const { key, ofExecution } = await goneTask();
+    await minute(key);
+    const { task } = await park({ ...ofExecution, requestId: 'one' });
+    expect(grantOf(task)).toMatchObject({ holder: 'wf', repeated: true });
+    const { task: other } = await park({ ...ofExecution, requestId: 'two' });
+    await minute(key);
+    expect(other.state).toBe('waiting');
+  });
 
-    it('a task of the same request keeps the lock, even if the answer to its notification was lost', async () => {
-      const key = newKey();
-      const first = await acquire({ key, ttlSeconds });
-      const execution = steps.newExecution('RUNNING');
-      const ofExecution = { key, holder: 'wf', execution, bound: true, parkSeconds: 3600, requestId: 'one' };
-      const { task: gone } = await park(ofExecution);
-      gone.state = 'timedOut';
-      const { task } = await park(ofExecution);
-      steps.faults.SendTaskSuccess = ['refused'];
-      await release(first);
-      steps.faults.SendTaskSuccess = ['lost'];
-      await minute(key);
-      const grant = grantOf(task);
-      await minute(key);
-      expect(await heartbeat({ key, leaseId: grant.leaseId })).toMatchObject({ fence: grant.fence });
-    });
+  it('a task of the same request keeps the lock, even if the answer to its notification was lost', async () => {
+    const { key, first } = await heldKey({ ttlSeconds });
+    const execution = steps.newExecution('RUNNING');
+    const ofExecution = { key, holder: 'wf', execution, bound: true, parkSeconds: 3600, requestId: 'one' };
+    const { task: gone } = await park(ofExecution);
+    gone.state = 'timedOut';
+    const { task } = await park(ofExecution);
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    steps.faults.SendTaskSuccess = ['lost'];
+    await minute(key);
+    const grant = grantOf(task);
+    await minute(key);
+    expect(await heartbeat({ key, leaseId: grant.leaseId })).toMatchObject({ fence: grant.fence });
+  });
 
-    it('a grant that has had a heartbeat stays, even if its ticket stayed too', async () => {
-      const key = newKey();
-      const first = await acquire({ key, ttlSeconds });
-      const ofExecution = {
-        key,
-        holder: 'wf',
-        execution: steps.newExecution('RUNNING'),
-        bound: true,
-        parkSeconds: 3600,
-      };
-      const { task } = await park({ ...ofExecution, requestId: 'one' });
-      const tickets = await rows(key);
-      await release(first);
-      const { leaseId, fence } = grantOf(task);
-      timeline.advance(1000);
-      await heartbeat({ key, leaseId });
-      await putTickets(tickets); // the deletion of the ticket was lost
-      const { task: other } = await park({ ...ofExecution, requestId: 'two' });
-      await minute(key);
-      await minute(key);
-      expect(other.state).toBe('waiting');
-      expect(await heartbeat({ key, leaseId })).toMatchObject({ fence });
-    });
+  it('a grant that has had a heartbeat stays, even if its ticket stayed too', async () => {
+    const { key, first } = await heldKey({ ttlSeconds });
+    const ofExecution = {
+      key,
+      holder: 'wf',
+      execution: steps.newExecution('RUNNING'),
+      bound: true,
+      parkSeconds: 3600,
+    };
+    const { task } = await park({ ...ofExecution, requestId: 'one' });
+    const tickets = await rows(key);
+    await release(first);
+    const { leaseId, fence } = grantOf(task);
+    timeline.advance(1000);
+    await heartbeat({ key, leaseId });
+    await putTickets(tickets); // the deletion of the ticket was lost
+    const { task: other } = await park({ ...ofExecution, requestId: 'two' });
+    await minute(key);
+    await minute(key);
+    expect(other.state).toBe('waiting');
+    expect(await heartbeat({ key, leaseId })).toMatchObject({ fence });
+  });
 
-    it('if the second task is gone too, the third receives the lock', async () => {
-      const { key, ofExecution } = await goneTask();
-      const { task: second } = await park({ ...ofExecution, requestId: 'two' });
-      const { task: third } = await park({ ...ofExecution, requestId: 'three' });
-      second.state = 'timedOut';
-      await minute(key);
-      await minute(key);
-      expect(grantOf(third)).toMatchObject({ holder: 'wf' });
-    });
+  it('if the second task is gone too, the third receives the lock', async () => {
+    const { key, ofExecution } = await goneTask();
+    const { task: second } = await park({ ...ofExecution, requestId: 'two' });
+    const { task: third } = await park({ ...ofExecution, requestId: 'three' });
+    second.state = 'timedOut';
+    await minute(key);
+    await minute(key);
+    expect(grantOf(third)).toMatchObject({ holder: 'wf' });
   });
 }

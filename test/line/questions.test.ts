@@ -1,31 +1,29 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { askWithin, type Looked, NOTHING, newQuestions } from '../../shared/line/executions/questions.ts';
+import { askWithin, type Looked, NOTHING, newQuestions } from '../../shared/locks/executions/questions.ts';
 
-describe('the questions of a run about holders', () => {
-  const due = { key: 'k', lookedAt: 0, most: 5 };
-  /** Looks at a few keys, one after the other. @returns how many questions each look might ask */
-  async function looks(questions: ReturnType<typeof newQuestions>, look: () => Promise<Looked>, keys = 3) {
-    const allowed: number[] = [];
-    for (let nth = 0; nth < keys; nth++)
-      await askWithin(questions, due, (most) => {
-        allowed.push(most);
-        return look();
-      });
-    return { allowed, isCutShort: questions.isCutShort };
-  }
+const due = { key: 'k', lookedAt: 0, most: 5 };
+/** Looks at a few keys, one after the other. @returns how many questions each look might ask */
+async function looks(questions: ReturnType<typeof newQuestions>, look: () => Promise<Looked>, keys = 3) {
+  const allowed: number[] = [];
+  for (let nth = 0; nth < keys; nth++)
+    await askWithin(questions, due, (most) => {
+      allowed.push(most);
+      return look();
+    });
+  return { allowed, isCutShort: questions.isCutShort };
+}
 
-  it('a look may ask no more questions than its run has left', async () => {
-    const few = { ...newQuestions(), holders: 7 };
-    expect(await looks(few, async () => NOTHING)).toEqual({ allowed: [5, 2], isCutShort: true });
-    expect(await looks(newQuestions(), async () => NOTHING)).toEqual({ allowed: [5, 5, 5], isCutShort: false });
-  });
+it('a look may ask no more questions than its run has left', async () => {
+  const few = { ...newQuestions(), holders: 7 };
+  expect(await looks(few, async () => NOTHING)).toEqual({ allowed: [5, 2], isCutShort: true });
+  expect(await looks(newQuestions(), async () => NOTHING)).toEqual({ allowed: [5, 5, 5], isCutShort: false });
+});
 
-  it('a run asks no more once AWS has throttled a question', async () => {
-    const throttled = async () => {
-      throw new HoldfastError('Throttled', 'too many questions');
-    };
-    expect(await looks(newQuestions(), throttled, 1)).toEqual({ allowed: [5], isCutShort: true });
-    expect(await looks(newQuestions(), throttled, 3)).toEqual({ allowed: [5], isCutShort: true });
-  });
+it('a run asks no more once AWS has throttled a question', async () => {
+  const throttled = async () => {
+    throw new HoldfastError('Throttled', 'too many questions');
+  };
+  expect(await looks(newQuestions(), throttled, 1)).toEqual({ allowed: [5], isCutShort: true });
+  expect(await looks(newQuestions(), throttled, 3)).toEqual({ allowed: [5], isCutShort: true });
 });

@@ -15,47 +15,45 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
   const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
   const askedBy = (execution = steps.newExecution('RUNNING')) => ({ key: newKey(), requestId: 'r', execution });
 
-  describe('the grant of a redriven execution that has received it again', () => {
-    /** A grant with a ttl that was repeated after the end and a redrive, while DescribeExecution still shows the end. */
-    async function answeredAgain() {
-      const request = { ...askedBy(), ttlSeconds: 3600 };
-      const grant = await acquire(request);
-      timeline.advance(10_000);
-      const event = steps.end(request.execution);
-      timeline.advance(1000);
-      const redrivenAt = timeline.now();
-      timeline.advance(1000);
-      expect(await acquire(request)).toMatchObject({ repeated: true, fence: grant.fence });
-      return { ...request, grant, event, redrivenAt };
-    }
+  /** A grant with a ttl that was repeated after the end and a redrive, while DescribeExecution still shows the end. */
+  async function answeredAgain() {
+    const request = { ...askedBy(), ttlSeconds: 3600 };
+    const grant = await acquire(request);
+    timeline.advance(10_000);
+    const event = steps.end(request.execution);
+    timeline.advance(1000);
+    const redrivenAt = timeline.now();
+    timeline.advance(1000);
+    expect(await acquire(request)).toMatchObject({ repeated: true, fence: grant.fence });
+    return { ...request, grant, event, redrivenAt };
+  }
 
-    it('the first pass of the former end leaves the grant while the status lags', async () => {
-      const { key, execution, event, grant } = await answeredAgain();
-      expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none });
-      expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
-      expect(await see(key)).toMatchObject({ holder: 'tester' });
-    });
+  it('the first pass of the former end leaves the grant while the status lags', async () => {
+    const { key, execution, event, grant } = await answeredAgain();
+    expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none });
+    expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
+    expect(await see(key)).toMatchObject({ holder: 'tester' });
+  });
 
-    it('the second pass and the schedule leave the grant while the status lags', async () => {
-      const { key, execution, event, redrivenAt } = await answeredAgain();
-      const { task } = await park({ key, holder: 'next' });
-      timeline.advance(LAG_MS);
-      expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
-      await repairAll();
-      steps.redrive(execution, redrivenAt);
-      timeline.advance(SETTLED_MS);
-      expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
-      await repairAll();
-      expect([task.state, await see(key)]).toMatchObject(['waiting', { holder: 'tester' }]);
-    });
+  it('the second pass and the schedule leave the grant while the status lags', async () => {
+    const { key, execution, event, redrivenAt } = await answeredAgain();
+    const { task } = await park({ key, holder: 'next' });
+    timeline.advance(LAG_MS);
+    expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
+    await repairAll();
+    steps.redrive(execution, redrivenAt);
+    timeline.advance(SETTLED_MS);
+    expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
+    await repairAll();
+    expect([task.state, await see(key)]).toMatchObject(['waiting', { holder: 'tester' }]);
+  });
 
-    it('the grant ends with the next end of the execution', async () => {
-      const { execution, key } = await answeredAgain();
-      timeline.advance(1000);
-      steps.requests.length = 0;
-      expect(await executionEnded(execution, false, steps.end(execution))).toMatchObject({ freed: 1 });
-      expect([asked(), (await see(key)).holder]).toEqual([0, undefined]);
-    });
+  it('the grant ends with the next end of the execution', async () => {
+    const { execution, key } = await answeredAgain();
+    timeline.advance(1000);
+    steps.requests.length = 0;
+    expect(await executionEnded(execution, false, steps.end(execution))).toMatchObject({ freed: 1 });
+    expect([asked(), (await see(key)).holder]).toEqual([0, undefined]);
   });
 
   describe('a redriven execution that asks by another request', () => {
@@ -118,43 +116,41 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
     });
   });
 
-  describe('a redriven execution that asks by the request whose grant has ended with it', () => {
-    /** The execution ends and is redriven, and its request comes again. */
-    async function askAgain(request: { execution: string }) {
-      expect(await executionEnded(request.execution)).toMatchObject({ freed: 1 });
-      steps.redrive(request.execution);
-      return acquire(request);
-    }
+  /** The execution ends and is redriven, and its request comes again. */
+  async function askAgain(request: { execution: string }) {
+    expect(await executionEnded(request.execution)).toMatchObject({ freed: 1 });
+    steps.redrive(request.execution);
+    return acquire(request);
+  }
 
-    it.each(['is there', 'is still in the index'])(
-      'a redriven execution is granted the lock again after a claim whose row %s',
-      async (where) => {
-        const request = { ...askedBy(steps.newExecution()), ttlSeconds: 5 };
-        requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
-        const first = await acquire({ key: request.key, holder: 'first' });
-        await timeline.play(
-          () => acquire({ ...request, waitSeconds: 20 }).catch((error) => error),
-          () => timeline.later(1300, () => release(first)),
-        );
-        expect([requests.faultsOf.DeleteItem, (await rows(request.key)).length]).toEqual([[], 1]);
-        if (where === 'is still in the index')
-          requests.faultsOf.Query = [
-            async (send) => {
-              const found = await send();
-              expect(await acquire(request)).toMatchObject({ repeated: true }); // deletes the row
-              return found;
-            },
-          ];
-        expect(await askAgain(request)).toMatchObject({ repeated: false });
-      },
-    );
-
-    it('a redriven execution is granted again after a call answered for its task', async () => {
+  it.each(['is there', 'is still in the index'])(
+    'a redriven execution is granted the lock again after a claim whose row %s',
+    async (where) => {
       const request = { ...askedBy(steps.newExecution()), ttlSeconds: 5 };
-      steps.faults.SendTaskSuccess = ['refused'];
-      (await park({ ...request, parkSeconds: 5 })).task.state = 'timedOut';
-      expect(await acquire(request)).toMatchObject({ repeated: true });
+      requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
+      const first = await acquire({ key: request.key, holder: 'first' });
+      await timeline.play(
+        () => acquire({ ...request, waitSeconds: 20 }).catch((error) => error),
+        () => timeline.later(1300, () => release(first)),
+      );
+      expect([requests.faultsOf.DeleteItem, (await rows(request.key)).length]).toEqual([[], 1]);
+      if (where === 'is still in the index')
+        requests.faultsOf.Query = [
+          async (send) => {
+            const found = await send();
+            expect(await acquire(request)).toMatchObject({ repeated: true }); // deletes the row
+            return found;
+          },
+        ];
       expect(await askAgain(request)).toMatchObject({ repeated: false });
-    });
+    },
+  );
+
+  it('a redriven execution is granted again after a call answered for its task', async () => {
+    const request = { ...askedBy(steps.newExecution()), ttlSeconds: 5 };
+    steps.faults.SendTaskSuccess = ['refused'];
+    (await park({ ...request, parkSeconds: 5 })).task.state = 'timedOut';
+    expect(await acquire(request)).toMatchObject({ repeated: true });
+    expect(await askAgain(request)).toMatchObject({ repeated: false });
   });
 }

@@ -8,145 +8,85 @@ export async function duplicateCalls(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, heartbeat, release, breakGrant, cancel, see, repair, park, grantOf, rows, executionEnded } = world;
   const { messages, requests, steps, newKey, timeline, precededBy, exitInLine } = world;
-  const { sleep, later } = timeline;
+  const { later } = timeline;
   const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
   const ended = (reason: string) => ({ state: 'failed', error: 'LeaseLost', cause: { reason } });
   const ticketAt = async (key: string, place: number) => (await rows(key)).at(place)?.ticket?.S ?? '';
   const first = () => acquire({ key: newKey(), holder: 'first' });
 
-  describe('a request with two calls in line', () => {
-    it('a call whose waiter an operator cancels leaves the lock to the other call of its request', async () => {
-      const held = await first();
-      const { key } = held;
-      const asked = { key, holder: 'b', requestId: 'twice', ttlSeconds: 60, waitSeconds: 20 };
-      const [, grant, refused] = await timeline.play(
-        () =>
-          later(300, async () => {
-            expect(await cancel(key, await ticketAt(key, 1))).toMatchObject({ cancelled: true });
-            await release(held);
-          }),
-        () => acquire(asked),
-        () => later(10, () => failure(acquire(asked))),
-      );
-      expect(refused).toMatchObject(lost('cancelled'));
-      expect(await see(key)).toMatchObject({ fence: grant.fence });
-      expect(await release(grant)).toMatchObject({ released: true });
-    });
-
-    it('a call that asks again with a cancelled ticket receives LeaseLost, and the other call keeps the lock', async () => {
-      const held = await first();
-      const asked = { key: held.key, holder: 'b', requestId: 'asks twice', ttlSeconds: 60 };
-      const [left] = await timeline.play(() => failure(acquire({ ...asked, waitSeconds: 1 })));
-      const { ticket } = left.context.retryWith as { ticket: string };
-      await cancel(held.key, ticket);
-      const [, grant] = await timeline.play(
-        () => later(300, () => release(held)),
-        () => acquire({ ...asked, waitSeconds: 20 }),
-      );
-      expect(await failure(acquire({ ...asked, ticket }))).toMatchObject(lost('cancelled'));
-      expect(await see(held.key)).toMatchObject({ fence: grant.fence });
-    });
-
-    /** The first call exits in line. The second call finds the grant of that waiter after `meanwhile`. */
-    async function secondOf(asked: object, meanwhile: (ticket: string, key: string) => Promise<unknown>, as = call()) {
-      const held = await first();
-      const { key } = held;
-      await exitInLine({ key, ...asked });
-      const [, answer] = await timeline.play(
-        () =>
-          later(300, async () => {
-            const ticket = await ticketAt(key, 1);
-            await release(held);
-            await meanwhile(ticket, key);
-          }),
-        () => acquire({ key, ...asked, waitSeconds: 20 }, as).catch((error) => error),
-      );
-      return { key, answer };
-    }
-
-    it('a call that is cancelled before it looks claims no grant of another waiter of its request', async () => {
-      const asked = { holder: 'b', requestId: 'own waiter gone' };
-      const { key, answer } = await secondOf(asked, (ticket, of) => cancel(of, ticket));
-      expect(answer).toMatchObject(lost('cancelled'));
-      timeline.advance(2501); // the grant window and the margin
-      expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
-    });
-
-    it('a call that is cancelled while it claims the grant of another waiter leaves the lock to its request', async () => {
-      const asked = { holder: 'b', requestId: 'other waiter' };
-      const { key, answer } = await secondOf(asked, async (ticket, of) => {
-        requests.faultsOf.DeleteItem = [precededBy(() => cancel(of, ticket))];
-      });
-      expect(answer).toMatchObject(lost('cancelled'));
-      expect(await acquire({ key, ...asked })).toMatchObject({ repeated: true });
-    });
-
-    it('a call is answered with the grant that its retry received by its ticket, and measures no hand-off', async () => {
-      const asked = { holder: 'b', requestId: 'retried' };
-      const measured: string[] = [];
-      const as = call({ measure: (measure) => void measured.push(measure) });
-      const retried: Grant[] = [];
-      const retry = async (ticket: string, key: string) => retried.push(await acquire({ key, ...asked, ticket }));
-      const { answer } = await secondOf(asked, retry, as);
-      expect(answer).toMatchObject({ leaseId: retried[0]?.leaseId, repeated: true });
-      expect(measured).toEqual([]);
-    });
-
-    it('a call that looks at the line of an expired grant is answered with the grant that a duplicate call receives then', async () => {
-      const { key } = await acquire({ key: newKey(), holder: 'dead', ttlSeconds: 3 });
-      const asked = { key, holder: 'b', requestId: 'r' };
-      await exitInLine(asked);
-      await park({ key, holder: 'behind' });
-      timeline.advance(3501);
-      const duplicates: Grant[] = [];
-      requests.faultsOf.Query = [precededBy(async () => duplicates.push(await acquire(asked)))];
-      expect(await acquire(asked)).toMatchObject({ fence: duplicates[0]?.fence, repeated: true });
-      expect(duplicates).toHaveLength(1);
-    });
+  it('a call whose waiter an operator cancels leaves the lock to the other call of its request', async () => {
+    const held = await first();
+    const { key } = held;
+    const asked = { key, holder: 'b', requestId: 'twice', ttlSeconds: 60, waitSeconds: 20 };
+    const [, grant, refused] = await timeline.play(
+      () =>
+        later(300, async () => {
+          expect(await cancel(key, await ticketAt(key, 1))).toMatchObject({ cancelled: true });
+          await release(held);
+        }),
+      () => acquire(asked),
+      () => later(10, () => failure(acquire(asked))),
+    );
+    expect(refused).toMatchObject(lost('cancelled'));
+    expect(await see(key)).toMatchObject({ fence: grant.fence });
+    expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  describe('a request with a task and a call in line', () => {
-    it('the lock stays with the call if the task of the request is gone', async () => {
-      const held = await first();
-      const { key } = held;
-      const asked = { key, holder: 'b', requestId: 'gone' };
-      const { task } = await park(asked);
-      const [, grant] = await timeline.play(
-        () =>
-          later(300, async () => {
-            steps.onTheWay = async () => {
-              steps.onTheWay = async () => {};
-              await sleep(3000); // the call is answered meanwhile
-              task.state = 'timedOut';
-            };
-            await release(held);
-          }),
-        () => later(10, () => acquire({ ...asked, waitSeconds: 20 })),
-      );
-      expect(grant).toMatchObject({ holder: 'b', repeated: true });
-      expect(await see(key)).toMatchObject({ fence: grant.fence });
-    });
+  /** The first call exits in line. The second call finds the grant of that waiter after `meanwhile`. */
+  async function secondOf(asked: object, meanwhile: (ticket: string, key: string) => Promise<unknown>, as = call()) {
+    const held = await first();
+    const { key } = held;
+    await exitInLine({ key, ...asked });
+    const [, answer] = await timeline.play(
+      () =>
+        later(300, async () => {
+          const ticket = await ticketAt(key, 1);
+          await release(held);
+          await meanwhile(ticket, key);
+        }),
+      () => acquire({ key, ...asked, waitSeconds: 20 }, as).catch((error) => error),
+    );
+    return { key, answer };
+  }
 
-    it('the call has the lock alone if it looks while the hand-off passes over the task of its request', async () => {
-      const held = await first();
-      const { key } = held;
-      const asked = { key, holder: 'b', requestId: 'task gone' };
-      const { task } = await park(asked);
-      task.state = 'timedOut';
-      const [, grant, refused] = await timeline.play(
-        () =>
-          later(300, async () => {
-            // Between the deletion of the ticket and the transfer to the next one, the call looks.
-            const slow = (send: () => Promise<unknown>) => sleep(500).then(send);
-            requests.faultsOf.Query = ['none', slow];
-            await release(held);
-          }),
-        () => later(10, () => acquire({ ...asked, waitSeconds: 5 })),
-        () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 5 }))),
-      );
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b', fence: grant.fence } });
-      expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
+  it('a call that is cancelled before it looks claims no grant of another waiter of its request', async () => {
+    const asked = { holder: 'b', requestId: 'own waiter gone' };
+    const { key, answer } = await secondOf(asked, (ticket, of) => cancel(of, ticket));
+    expect(answer).toMatchObject(lost('cancelled'));
+    timeline.advance(2501); // the grant window and the margin
+    expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
+  });
+
+  it('a call that is cancelled while it claims the grant of another waiter leaves the lock to its request', async () => {
+    const asked = { holder: 'b', requestId: 'other waiter' };
+    const { key, answer } = await secondOf(asked, async (ticket, of) => {
+      requests.faultsOf.DeleteItem = [precededBy(() => cancel(of, ticket))];
     });
+    expect(answer).toMatchObject(lost('cancelled'));
+    expect(await acquire({ key, ...asked })).toMatchObject({ repeated: true });
+  });
+
+  it('a call is answered with the grant that its retry received by its ticket, and measures no hand-off', async () => {
+    const asked = { holder: 'b', requestId: 'retried' };
+    const measured: string[] = [];
+    const as = call({ measure: (measure) => void measured.push(measure) });
+    const retried: Grant[] = [];
+    const retry = async (ticket: string, key: string) => retried.push(await acquire({ key, ...asked, ticket }));
+    const { answer } = await secondOf(asked, retry, as);
+    expect(answer).toMatchObject({ leaseId: retried[0]?.leaseId, repeated: true });
+    expect(measured).toEqual([]);
+  });
+
+  it('a call is answered with the grant that a duplicate call receives then', async () => {
+    const { key } = await acquire({ key: newKey(), holder: 'dead', ttlSeconds: 3 });
+    const asked = { key, holder: 'b', requestId: 'r' };
+    await exitInLine(asked);
+    await park({ key, holder: 'behind' });
+    timeline.advance(3501);
+    const duplicates: Grant[] = [];
+    requests.faultsOf.Query = [precededBy(async () => duplicates.push(await acquire(asked)))];
+    expect(await acquire(asked)).toMatchObject({ fence: duplicates[0]?.fence, repeated: true });
+    expect(duplicates).toHaveLength(1);
   });
 
   describe('a grant that a call in line has not claimed', () => {
@@ -162,7 +102,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
       return held.key;
     }
 
-    it('an unclaimed grant becomes a full grant of the task of its request, with the execution that the task names', async () => {
+    it('an unclaimed grant becomes the grant of the task of its request', async () => {
       const key = await unclaimed();
       messages.length = 0;
       const { task, parked } = await park({ key, ...asked });
@@ -182,13 +122,6 @@ export async function duplicateCalls(lineWorld: LineWorld) {
       expect(await executionEnded(execution)).toMatchObject({ freed: 0 }); // the target runs
       steps.executions.set(target, 'FAILED');
       expect(await executionEnded(target)).toMatchObject({ freed: 1 });
-    });
-
-    it('an unclaimed grant names no execution if neither the call nor the task does', async () => {
-      const key = await unclaimed();
-      await park({ key, ...unnamed });
-      expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
-      expect(await see(key)).toMatchObject({ holder: 'b' });
     });
 
     it('an unclaimed grant goes to the task of its request even if the task cannot be notified at once', async () => {
@@ -248,56 +181,42 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     );
   });
 
-  describe('a grant of a task that was not notified', () => {
-    /** A duplicate call was answered with the grant. Another task may wait behind. */
-    async function shared(others: boolean) {
-      const held = await first();
-      const { key } = held;
-      const asked = { key, holder: 'task', requestId: 'shared' };
-      const { task } = await park(asked);
-      timeline.advance(1);
-      const next = others ? (await park({ key, holder: 'next' })).task : undefined;
-      steps.faults.SendTaskSuccess = ['refused'];
-      await release(held);
-      return { key, task, next, grant: await acquire(asked) };
-    }
+  /** A duplicate call was answered with the grant. Another task may wait behind. */
+  async function shared(others: boolean) {
+    const held = await first();
+    const { key } = held;
+    const asked = { key, holder: 'task', requestId: 'shared' };
+    const { task } = await park(asked);
+    timeline.advance(1);
+    const next = others ? (await park({ key, holder: 'next' })).task : undefined;
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(held);
+    return { key, task, next, grant: await acquire(asked) };
+  }
 
-    it('a task receives LeaseLost if a duplicate call releases the grant', async () => {
-      const { key, task, next, grant } = await shared(true);
-      expect(await release(grant)).toMatchObject({ released: true });
-      expect(task).toMatchObject(ended('released'));
-      expect(next && grantOf(next)).toMatchObject({ holder: 'next' });
-      expect(await rows(key)).toEqual([]);
-    });
+  it('a task receives LeaseLost if a duplicate call releases the grant', async () => {
+    const { key, task, next, grant } = await shared(true);
+    expect(await release(grant)).toMatchObject({ released: true });
+    expect(task).toMatchObject(ended('released'));
+    expect(next && grantOf(next)).toMatchObject({ holder: 'next' });
+    expect(await rows(key)).toEqual([]);
+  });
 
-    it('the schedule sends that LeaseLost if no other waiter is in line, and until the task is notified', async () => {
-      const { key, task, grant } = await shared(false);
-      await release(grant);
-      steps.faults.SendTaskFailure = ['refused'];
-      await repair(key);
-      expect([task.state, await rows(key)]).toMatchObject(['waiting', [{}]]);
-      await repair(key);
-      expect(task).toMatchObject(ended('released'));
-      expect(await rows(key)).toEqual([]);
-    });
+  it('the schedule sends that LeaseLost if no other waiter is in line, and until the task is notified', async () => {
+    const { key, task, grant } = await shared(false);
+    await release(grant);
+    steps.faults.SendTaskFailure = ['refused'];
+    await repair(key);
+    expect([task.state, await rows(key)]).toMatchObject(['waiting', [{}]]);
+    await repair(key);
+    expect(task).toMatchObject(ended('released'));
+    expect(await rows(key)).toEqual([]);
+  });
 
-    it('a task receives LeaseLost if an operator breaks the grant that a duplicate call was answered with', async () => {
-      const { task, grant } = await shared(true);
-      await breakGrant(grant);
-      expect(task).toMatchObject(ended('broken'));
-    });
-
-    it('a task receives LeaseLost if another token of its request has released the grant', async () => {
-      const held = await first();
-      const asked = { key: held.key, holder: 'task', requestId: 'two tokens' };
-      const old = await park(asked);
-      steps.faults.SendTaskSuccess = ['refused'];
-      await release(held);
-      const { task } = await park(asked);
-      await park({ key: held.key, holder: 'next' });
-      await release(grantOf(task));
-      expect(old.task).toMatchObject({ ...ended('released'), cause: { reason: 'released', holder: null } });
-    });
+  it('a task receives LeaseLost if an operator breaks the grant that a duplicate call was answered with', async () => {
+    const { task, grant } = await shared(true);
+    await breakGrant(grant);
+    expect(task).toMatchObject(ended('broken'));
   });
 
   it('a call that leaves as its request holds an expired grant keeps its waiter', async () => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { deleteWaiter } from '../../shared/line/waiters.ts';
-import { flagCancelled } from '../../shared/line/waiting-calls.ts';
+import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
+import { flagCancelled } from '../../shared/locks/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -12,8 +12,8 @@ const late = call({ timeLeftMs: () => 1999 });
 /** Rules of a call in line (docs/protocols/queue.md#wait). */
 export async function rulesOfCalls(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, see, rows, isMarked, removeMark, grantOf, precededBy, steady } = world;
-  const { parkNext: park, exitInLine, dependencies, requests, steps, newKey, timeline } = world;
+  const { acquire, release, see, rows, isMarked, removeMark, grantOf, precededBy, steady } = world;
+  const { parkNext: park, exitInLine, dependencies, requests, newKey, timeline } = world;
   const { later } = timeline;
   const waits = (key: string, more: object = {}) => acquire({ key, ttlSeconds: 10, waitSeconds: 20, ...more });
   const names = async (key: string) =>
@@ -81,26 +81,6 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
     expect(await acquire(asked)).toMatchObject({ holder: 'c', repeated: true });
   });
 
-  it('the position in LeaseHeld does not count a waiter that has its grant', async () => {
-    const { key, first } = await held();
-    await exitInLine({ key, holder: 'dead' });
-    await release(first);
-    const [refused] = await timeline.play(() => failure(waits(key, { waitSeconds: 1 })));
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 0 } });
-  });
-
-  it('a repeated acquire does not extend a grant that came from the line', async () => {
-    const { key, first } = await held();
-    const asked = { key, holder: 'dead', requestId: 'r', ttlSeconds: 10 };
-    await exitInLine(asked);
-    await release(first);
-    const claimed = await acquire(asked);
-    timeline.advance(6000);
-    const again = await acquire(asked);
-    expect(again).toMatchObject({ repeated: true, expiresAt: claimed.expiresAt, remainingMs: 4000 });
-    expect(await heartbeat({ key, leaseId: claimed.leaseId })).toMatchObject({ remainingMs: 10_000 });
-  });
-
   it.each(['with its ticket', 'without its ticket'])(
     'a withdrawn call gives up its claimed grant if the call asks again %s',
     async (how) => {
@@ -116,24 +96,6 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
       expect(await see(key)).toMatchObject({ holder: undefined });
     },
   );
-
-  it('a call in line that ends with LeaseLost hands off the free lock', async () => {
-    const { key, first } = await held();
-    const asked = { key, holder: 'twice', requestId: 'r', ttlSeconds: 10 };
-    const task = steps.newTask();
-    const [refused] = await timeline.play(
-      () => failure(acquire({ ...asked, waitSeconds: 20 })),
-      () => later(10, () => park({ key, holder: 'behind' }, task)),
-      () =>
-        later(500, async () => {
-          await release(first);
-          await release(await acquire(asked), late);
-          expect(task.state).toBe('waiting');
-        }),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
-    expect(task.state).toBe('succeeded');
-  });
 
   it('a waiter that is not next sleeps no longer than its patience', async () => {
     const { key, first } = await held();

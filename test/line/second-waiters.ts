@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
 
@@ -17,6 +17,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
     isMarked,
     messages,
     steps,
+    heldKey,
     newKey,
     timeline,
   } = world;
@@ -24,125 +25,93 @@ export async function secondWaiters(lineWorld: LineWorld) {
 
   /** Two tasks of one request wait behind a holder. */
   async function twoTasks(more: object = {}) {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first' });
+    const { key, first } = await heldKey({ holder: 'first' });
     const one = await park({ ...asked(key), ...more });
     timeline.advance(1); // a later ticket
     const two = await park({ ...asked(key), ...more });
     return { key, first, one: one.task, two: two.task };
   }
 
-  describe('a request with a second waiter', () => {
-    it('a request that released its grant receives no second one from the schedule, and its task receives LeaseLost', async () => {
-      const key = newKey();
-      await release(await acquire(asked(key)));
-      steps.faults.SendTaskFailure = ['refused'];
-      const { task } = await park(asked(key));
-      expect(task.state).toBe('waiting');
-      await repair(key);
-      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
-      expect([await rows(key), await see(key)]).toMatchObject([[], { holder: undefined }]);
-    });
+  it('a request that released its grant receives no second one from the schedule', async () => {
+    const key = newKey();
+    await release(await acquire(asked(key)));
+    steps.faults.SendTaskFailure = ['refused'];
+    const { task } = await park(asked(key));
+    expect(task.state).toBe('waiting');
+    await repair(key);
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+    expect([await rows(key), await see(key)]).toMatchObject([[], { holder: undefined }]);
+  });
 
-    it.each(['released', 'broken'])(
-      'a request whose grant was %s receives no second one, and its other task receives LeaseLost',
-      async (reason) => {
-        const { key, first, one, two } = await twoTasks();
-        await release(first);
-        await (reason === 'broken' ? breakGrant(grantOf(one)) : release(grantOf(one)));
-        await repair(key);
-        expect(two).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason } });
-        expect([await rows(key), await isMarked(key)]).toEqual([[], false]);
-      },
-    );
-
-    it.each([
-      ['by the first run of the schedule from ten seconds after the grant on', 60, 10_000],
-      ['once the task is overdue', 5, 5000],
-    ])(
-      'the second task of a request that holds the lock is notified of that grant, as a repeat, %s',
-      async (_, parkSeconds, laterMs) => {
-        const { key, first, one, two } = await twoTasks({ parkSeconds });
-        await release(first);
-        expect([one.state, two.state]).toEqual(['succeeded', 'waiting']);
-        timeline.advance(laterMs);
-        await repair(key);
-        const { leaseId } = grantOf(one);
-        expect(grantOf(two)).toMatchObject({ leaseId, repeated: true, remainingMs: 600_000 });
-        expect(await rows(key)).toEqual([]);
-      },
-    );
-
-    it.each(['a ttl', 'bound'])(
-      'the second task of a request, which asks by other terms, is refused the grant of the first task, which asked with %s',
-      async (terms) => {
-        const bound = () => ({ bound: true, execution: steps.newExecution('RUNNING') });
-        const key = newKey();
-        const first = await acquire({ key, holder: 'first' });
-        const { ttlSeconds, ...request } = asked(key);
-        const [ownTerms, otherTerms] = terms === 'bound' ? [bound(), { ttlSeconds }] : [{ ttlSeconds }, bound()];
-        const { task: one } = await park({ ...request, ...ownTerms });
-        timeline.advance(1); // a later ticket
-        const { task: two } = await park({ ...request, ...otherTerms });
-        await release(first);
-        timeline.advance(10_000);
-        await repair(key);
-        expect(two).toMatchObject({
-          state: 'failed',
-          error: 'InvalidRequest',
-          cause: { issues: [{ path: 'requestId' }] },
-        });
-        expect(await see(key)).toMatchObject({ fence: grantOf(one).fence });
-        expect(await rows(key)).toEqual([]);
-      },
-    );
-
-    it('the second task of a request is refused the grant that is bound to another execution', async () => {
-      const key = newKey();
-      const { ttlSeconds: _, ...request } = asked(key);
-      const first = await acquire({ key, holder: 'first' });
-      const parked: Awaited<ReturnType<typeof park>>['task'][] = [];
-      for (let at = 0; at < 2; at++) {
-        parked.push((await park({ ...request, bound: true, execution: steps.newExecution('RUNNING') })).task);
-        timeline.advance(1); // a later ticket
-      }
-      await release(first);
-      timeline.advance(10_000);
-      await repair(key);
-      expect(parked).toMatchObject([{ state: 'succeeded' }, { state: 'failed', error: 'InvalidRequest' }]);
-    });
-
-    it('the second task of a request receives the lock if the first task is gone', async () => {
+  it.each(['released', 'broken'])(
+    'a request whose grant was %s receives no second one, and its other task receives LeaseLost',
+    async (reason) => {
       const { key, first, one, two } = await twoTasks();
-      one.state = 'timedOut';
       await release(first);
-      expect(grantOf(two)).toMatchObject({ holder: 'task', repeated: false });
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a grant that a call in line has not claimed yet is not sent to the second task of the request', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
-      timeline.advance(1); // a later ticket
-      const { task } = await park({ ...asked(key), parkSeconds: 1 });
-      timeline.advance(999);
-      await release(first);
-      timeline.advance(1);
+      await (reason === 'broken' ? breakGrant(grantOf(one)) : release(grantOf(one)));
       await repair(key);
-      expect(await see(key)).toMatchObject({ holder: 'task' });
-      expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    });
+      expect(two).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason } });
+      expect([await rows(key), await isMarked(key)]).toEqual([[], false]);
+    },
+  );
 
-    it('a hand-off to a call in line sends the message that looks again for a task of the same request', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
-      timeline.advance(1); // a later ticket
-      await park(asked(key));
-      messages.length = 0;
+  it.each([
+    ['by the first run of the schedule from ten seconds after the grant on', 60, 10_000],
+    ['once the task is overdue', 5, 5000],
+  ])(
+    'the second task of a request that holds the lock is notified of that grant, as a repeat, %s',
+    async (_, parkSeconds, laterMs) => {
+      const { key, first, one, two } = await twoTasks({ parkSeconds });
       await release(first);
-      expect(messages).toMatchObject([{}]);
+      expect([one.state, two.state]).toEqual(['succeeded', 'waiting']);
+      timeline.advance(laterMs);
+      await repair(key);
+      const { leaseId } = grantOf(one);
+      expect(grantOf(two)).toMatchObject({ leaseId, repeated: true, remainingMs: 600_000 });
+      expect(await rows(key)).toEqual([]);
+    },
+  );
+
+  it.each(['a ttl', 'bound'])('a second task by other terms is refused a grant with %s', async (terms) => {
+    const bound = () => ({ bound: true, execution: steps.newExecution('RUNNING') });
+    const { key, first } = await heldKey({ holder: 'first' });
+    const { ttlSeconds, ...request } = asked(key);
+    const [ownTerms, otherTerms] = terms === 'bound' ? [bound(), { ttlSeconds }] : [{ ttlSeconds }, bound()];
+    const { task: one } = await park({ ...request, ...ownTerms });
+    timeline.advance(1); // a later ticket
+    const { task: two } = await park({ ...request, ...otherTerms });
+    await release(first);
+    timeline.advance(10_000);
+    await repair(key);
+    expect(two).toMatchObject({
+      state: 'failed',
+      error: 'InvalidRequest',
+      cause: { issues: [{ path: 'requestId' }] },
     });
+    expect(await see(key)).toMatchObject({ fence: grantOf(one).fence });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('a grant that a call in line has not claimed yet is not sent to the second task of the request', async () => {
+    const { key, first } = await heldKey({ holder: 'first' });
+    await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
+    timeline.advance(1); // a later ticket
+    const { task } = await park({ ...asked(key), parkSeconds: 1 });
+    timeline.advance(999);
+    await release(first);
+    timeline.advance(1);
+    await repair(key);
+    expect(await see(key)).toMatchObject({ holder: 'task' });
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  });
+
+  it('a hand-off to a call in line sends the message that looks again for a task of the same request', async () => {
+    const { key, first } = await heldKey({ holder: 'first' });
+    await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
+    timeline.advance(1); // a later ticket
+    await park(asked(key));
+    messages.length = 0;
+    await release(first);
+    expect(messages).toMatchObject([{}]);
   });
 }

@@ -1,14 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
 
 /** A task that comes again while its request has the grant, and the messages that tasks receive. */
 export async function retriedTasks(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, grantOf, rows, steps, repair, executionEnded, newKey, timeline } = world;
-  const { parkNext: park, exitInLine, messages, lookAgain } = world;
+  const { acquire, heartbeat, release, grantOf, rows, steps, repair, executionEnded, heldKey, newKey, timeline } =
+    world;
+  const { parkNext: park, messages, lookAgain } = world;
   const asking = (ttlSeconds = 3600) => ({ key: newKey(), holder: 'task', requestId: 'r', ttlSeconds });
-  const inFront = { holder: 'first', requestId: 'first' };
   const after = { holder: 'behind', requestId: 'behind' };
   const runFor = async (minutes: number, key: string) => {
     for (let minute = 0; minute < minutes; minute++) {
@@ -21,214 +21,120 @@ export async function retriedTasks(lineWorld: LineWorld) {
     steps.faults[action] = Array(times).fill('refused');
   };
 
-  describe('a retried task', () => {
-    it('a retried task is notified by the schedule if no message reached the older try or this try', async () => {
-      const request = asking();
-      refuse('SendTaskSuccess', 2);
-      const older = await park(request);
-      older.task.state = 'timedOut';
-      const { task, parked } = await park(request);
-      expect([parked, task.state]).toEqual([true, 'waiting']);
-      await runFor(2, request.key);
-      expect(grantOf(task)).toMatchObject({ holder: 'task' });
-      await runFor(1, request.key);
-      expect(steps.requests.filter(({ token }) => token === task.token)).toHaveLength(2);
-      expect(await release(grantOf(task))).toMatchObject({ released: true });
-    });
-
-    it('a retried task is notified by the schedule if both tries were in line and the grant went to the older try, which has ended', async () => {
-      const request = asking();
-      const first = await acquire({ ...request, ...inFront });
-      const older = await park(request);
-      const { task } = await park(request);
-      refuse('SendTaskSuccess');
-      await release(first);
-      older.task.state = 'timedOut';
-      await runFor(2, request.key);
-      expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: true });
-      expect(await rows(request.key)).toEqual([]);
-    });
-
-    it('a retried task is notified by the schedule if a call has the grant and the message to the task was lost', async () => {
-      const request = asking();
-      const { leaseId } = await acquire(request);
-      refuse('SendTaskSuccess');
-      const { task, parked } = await park(request);
-      expect([parked, task.state]).toEqual([true, 'waiting']);
-      timeline.advance(90_000);
-      await repair(request.key);
-      expect(grantOf(task)).toMatchObject({ leaseId, remainingMs: 3_600_000 });
-      expect(await rows(request.key)).toEqual([]);
-    });
-
-    it('a retried task is notified by the schedule if its call exited right after that call passed the grant to the task', async () => {
-      const request = asking();
-      await acquire(request);
-      const task = steps.newTask();
-      const sent = ['PutItem', 'UpdateItem', 'UpdateItem'];
-      expect(await dyingAfter(3, () => park(request, task))).toEqual({ sent, survived: false });
-      timeline.advance(90_000);
-      await repair(request.key);
-      expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
-    });
-
-    it('a retried task receives its whole ttl with its message, and does not shorten a grant that lasts longer', async () => {
-      const request = asking();
-      const { key } = request;
-      const { leaseId, acquiredAt } = await acquire(request);
-      timeline.advance(1_000_000);
-      const shorter = await park({ ...request, ttlSeconds: 60 });
-      expect(grantOf(shorter.task)).toMatchObject({ leaseId, acquiredAt, repeated: true, remainingMs: 3_600_000 });
-      for (const ttlSeconds of [7200, 60]) await heartbeat({ key, leaseId, ttlSeconds });
-      const { task } = await park(request);
-      expect(grantOf(task)).toMatchObject({ leaseId, acquiredAt, repeated: true });
-      expect(Date.parse(grantOf(task).expiresAt) - timeline.now()).toBeGreaterThanOrEqual(3_600_000);
-    });
-
-    it('a retried task that could not be notified of its grant receives another grant if the first expires', async () => {
-      const request = asking(60);
-      await park(request);
-      refuse('SendTaskSuccess');
-      const { task, parked } = await park(request);
-      expect([parked, task.state, await rows(request.key)]).toMatchObject([true, 'waiting', [{}]]);
-      timeline.advance(61_000);
-      await repair(request.key);
-      expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
-    });
-
-    it('a retried task leaves the grant to the execution that has it, and the end of that execution ends the grant', async () => {
-      const request = asking();
-      const [working, other] = [steps.newExecution('RUNNING'), steps.newExecution('RUNNING')];
-      const { task } = await park({ ...request, execution: working });
-      expect(grantOf(task)).toMatchObject({ repeated: false });
-      await park({ ...request, execution: other }, timedOut());
-      for (const execution of [working, other]) steps.executions.set(execution, 'FAILED');
-      expect(await executionEnded(other)).toMatchObject({ freed: 0 });
-      expect(await executionEnded(working)).toMatchObject({ freed: 1 });
-    });
-
-    it('a duplicate that has timed out, and whose execution has failed, leaves the grant to the execution that works', async () => {
-      const request = asking();
-      const { task } = await park({ ...request, execution: steps.newExecution('RUNNING') });
-      const behind = await park({ ...request, ...after });
-      await park({ ...request, execution: steps.newExecution('FAILED') }, timedOut());
-      await runFor(5, request.key);
-      expect([task.state, behind.task.state]).toEqual(['succeeded', 'waiting']);
-    });
-
-    it('a task whose message was lost, and whose execution then failed, leaves the grant to the call that has it', async () => {
-      const request = asking();
-      const { leaseId } = await acquire(request);
-      const behind = await park({ ...request, ...after });
-      refuse('SendTaskSuccess');
-      const execution = steps.newExecution('RUNNING');
-      const again = await park({ ...request, execution });
-      again.task.state = 'timedOut';
-      steps.executions.set(execution, 'FAILED');
-      expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
-      await runFor(3, request.key);
-      expect(behind.task.state).toBe('waiting');
-      expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
-    });
-
-    it('a task that waits for the message of its grant receives the message, though a duplicate that has timed out came', async () => {
-      const request = asking();
-      refuse('SendTaskSuccess');
-      const { task } = await park(request);
-      await park(request, timedOut());
-      await runFor(2, request.key);
-      expect(task.state).toBe('succeeded');
-    });
-
-    it('the end of an execution does not end a grant in its grace, even if a task of this execution has asked again', async () => {
-      const request = asking();
-      const execution = steps.newExecution('FAILED');
-      const { leaseId } = await acquire({ ...request, graceSeconds: 60, execution });
-      expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
-      const { task } = await park({ ...request, execution });
-      expect(grantOf(task)).toMatchObject({ leaseId, repeated: true });
-      expect(await executionEnded(execution, true)).toMatchObject({ freed: 0, graced: 0 });
-      expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
-    });
-
-    it('a retried task that has already ended does not hand off the grant, because a call may work under the grant', async () => {
-      const request = asking();
-      const { leaseId } = await acquire(request);
-      const behind = await park({ ...request, ...after });
-      expect(await park(request, timedOut())).toMatchObject({ parked: false });
-      expect(behind.task.state).toBe('waiting');
-      expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
-    });
+  it('a retried task is notified by the schedule if no message reached the older try or this try', async () => {
+    const request = asking();
+    refuse('SendTaskSuccess', 2);
+    const older = await park(request);
+    older.task.state = 'timedOut';
+    const { task, parked } = await park(request);
+    expect([parked, task.state]).toEqual([true, 'waiting']);
+    await runFor(2, request.key);
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+    await runFor(1, request.key);
+    expect(steps.requests.filter(({ token }) => token === task.token)).toHaveLength(2);
+    expect(await release(grantOf(task))).toMatchObject({ released: true });
   });
 
-  describe('the answer to a task that parks', () => {
-    it('the answer says that the task waits if the request was released and the LeaseLost message was lost, and the schedule sends LeaseLost', async () => {
-      const request = asking(60);
-      await release(await acquire(request));
-      refuse('SendTaskFailure');
-      const { task, parked } = await park(request);
-      expect([parked, task.state, await rows(request.key)]).toMatchObject([true, 'waiting', [{}]]);
-      timeline.advance(90_000);
-      await repair(request.key);
-      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
-      expect(await rows(request.key)).toEqual([]);
-    });
-
-    it('the answer says that the task waits if the task was granted at once and the message was lost', async () => {
-      const request = asking(60);
-      refuse('SendTaskSuccess');
-      const { task, parked } = await park(request);
-      expect([parked, task.state]).toEqual([true, 'waiting']);
-      timeline.advance(10_000);
-      await repair(request.key);
-      expect(grantOf(task)).toMatchObject({ holder: 'task' });
-    });
+  it('a retried task is notified by the schedule if its call exited right after that call passed the grant to the task', async () => {
+    const request = asking();
+    await acquire(request);
+    const task = steps.newTask();
+    const sent = ['PutItem', 'UpdateItem', 'UpdateItem'];
+    expect(await dyingAfter(3, () => park(request, task))).toEqual({ sent, survived: false });
+    timeline.advance(90_000);
+    await repair(request.key);
+    expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
   });
 
-  describe('the message that looks again', () => {
-    it('only the first task in line sends the message that looks again when the grant of the holder ends', async () => {
-      const key = newKey();
-      await acquire({ key, holder: 'dead', ttlSeconds: 30 });
-      const { task } = await park({ key, holder: 'first' });
-      await park({ key, holder: 'second' });
-      expect(messages).toMatchObject([{ delaySeconds: 32 }]);
-      timeline.advance(32_000);
-      await lookAgain(messages[0]);
-      expect(grantOf(task)).toMatchObject({ holder: 'first' });
-    });
+  it('a retried task receives its whole ttl with its message, and does not shorten a grant that lasts longer', async () => {
+    const request = asking();
+    const { key } = request;
+    const { leaseId, acquiredAt } = await acquire(request);
+    timeline.advance(1_000_000);
+    const shorter = await park({ ...request, ttlSeconds: 60 });
+    expect(grantOf(shorter.task)).toMatchObject({ leaseId, acquiredAt, repeated: true, remainingMs: 3_600_000 });
+    for (const ttlSeconds of [7200, 60]) await heartbeat({ key, leaseId, ttlSeconds });
+    const { task } = await park(request);
+    expect(grantOf(task)).toMatchObject({ leaseId, acquiredAt, repeated: true });
+    expect(Date.parse(grantOf(task).expiresAt) - timeline.now()).toBeGreaterThanOrEqual(3_600_000);
+  });
 
-    it('a hand-off to a task sends the message that looks again when the grant of that task ends, if another task waits', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 600 });
-      await park({ key, holder: 'dead', ttlSeconds: 30 });
-      const { task } = await park({ key, holder: 'behind' });
-      messages.length = 0;
-      await release(first);
-      expect(messages).toMatchObject([{ delaySeconds: 32 }]);
-      timeline.advance(32_000);
-      await lookAgain(messages[0]);
-      expect(grantOf(task)).toMatchObject({ holder: 'behind' });
-    });
+  it('a retried task that could not be notified of its grant receives another grant if the first expires', async () => {
+    const request = asking(60);
+    await park(request);
+    refuse('SendTaskSuccess');
+    const { task, parked } = await park(request);
+    expect([parked, task.state, await rows(request.key)]).toMatchObject([true, 'waiting', [{}]]);
+    timeline.advance(61_000);
+    await repair(request.key);
+    expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
+  });
 
-    it('a hand-off to a task that is gone sends no message that looks again', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 600 });
-      const gone = await park({ key, holder: 'gone', ttlSeconds: 30 });
-      await park({ key, holder: 'behind' });
-      gone.task.state = 'timedOut';
-      messages.length = 0;
-      await release(first);
-      expect(messages).toEqual([]);
-    });
+  it('a retried task leaves the grant to the execution that has it, and the end of that execution ends the grant', async () => {
+    const request = asking();
+    const [working, other] = [steps.newExecution('RUNNING'), steps.newExecution('RUNNING')];
+    const { task } = await park({ ...request, execution: working });
+    expect(grantOf(task)).toMatchObject({ repeated: false });
+    await park({ ...request, execution: other }, timedOut());
+    for (const execution of [working, other]) steps.executions.set(execution, 'FAILED');
+    expect(await executionEnded(other)).toMatchObject({ freed: 0 });
+    expect(await executionEnded(working)).toMatchObject({ freed: 1 });
+  });
 
-    it('a hand-off sends the message that looks again after the grant window, even if other callers are in front of the task', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 30 });
-      for (const holder of ['one', 'two']) await exitInLine({ key, holder, ttlSeconds: 30 });
-      await park({ key, holder: 'task' });
-      messages.length = 0;
-      await release(first);
-      expect(messages).toMatchObject([{ delaySeconds: 4 }]);
-    });
+  it('a task whose message was lost, and whose execution then failed, leaves the grant to the call that has it', async () => {
+    const request = asking();
+    const { leaseId } = await acquire(request);
+    const behind = await park({ ...request, ...after });
+    refuse('SendTaskSuccess');
+    const execution = steps.newExecution('RUNNING');
+    const again = await park({ ...request, execution });
+    again.task.state = 'timedOut';
+    steps.executions.set(execution, 'FAILED');
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+    await runFor(3, request.key);
+    expect(behind.task.state).toBe('waiting');
+    expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
+  });
+
+  it('a retried task that has already ended does not hand off the grant, because a call may work under the grant', async () => {
+    const request = asking();
+    const { leaseId } = await acquire(request);
+    const behind = await park({ ...request, ...after });
+    expect(await park(request, timedOut())).toMatchObject({ parked: false });
+    expect(behind.task.state).toBe('waiting');
+    expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
+  });
+
+  it('only the first task in line sends the message that looks again when the grant of the holder ends', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'dead', ttlSeconds: 30 });
+    const { task } = await park({ key, holder: 'first' });
+    await park({ key, holder: 'second' });
+    expect(messages).toMatchObject([{ delaySeconds: 32 }]);
+    timeline.advance(32_000);
+    await lookAgain(messages[0]);
+    expect(grantOf(task)).toMatchObject({ holder: 'first' });
+  });
+
+  it('a hand-off to a task sends the message that looks again when the grant of that task ends, if another task waits', async () => {
+    const { key, first } = await heldKey({ holder: 'first', ttlSeconds: 600 });
+    await park({ key, holder: 'dead', ttlSeconds: 30 });
+    const { task } = await park({ key, holder: 'behind' });
+    messages.length = 0;
+    await release(first);
+    expect(messages).toMatchObject([{ delaySeconds: 32 }]);
+    timeline.advance(32_000);
+    await lookAgain(messages[0]);
+    expect(grantOf(task)).toMatchObject({ holder: 'behind' });
+  });
+
+  it('a hand-off to a task that is gone sends no message that looks again', async () => {
+    const { key, first } = await heldKey({ holder: 'first', ttlSeconds: 600 });
+    const gone = await park({ key, holder: 'gone', ttlSeconds: 30 });
+    await park({ key, holder: 'behind' });
+    gone.task.state = 'timedOut';
+    messages.length = 0;
+    await release(first);
+    expect(messages).toEqual([]);
   });
 }

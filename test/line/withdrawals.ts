@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { flagCancelled } from '../../shared/line/waiting-calls.ts';
+import { expect, it } from 'vitest';
+import { flagCancelled } from '../../shared/locks/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -12,7 +12,7 @@ const late = call({ timeLeftMs: () => 1000 });
 export async function withdrawals(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, release, park, withdraw, cancel, repair, grantOf, see, rows, isMarked, as } = world;
-  const { dependencies, requests, steps, newKey, timeline } = world;
+  const { dependencies, requests, steps, heldKey, newKey, timeline } = world;
   const { now, later } = timeline;
   const owner = as('arn:aws:iam::1:user/owner');
   const cancelled = { code: 'LeaseLost', context: { reason: 'cancelled' } };
@@ -26,245 +26,199 @@ export async function withdrawals(lineWorld: LineWorld) {
   };
   /** A held lock with a call of the owner, which has exited, and a task behind it. */
   async function inLine() {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first' });
+    const { key, first } = await heldKey({ holder: 'first' });
     await dieInLine(ofB(key));
     const { task } = await park({ key, holder: 'task' });
     return { key, first, task };
   }
 
-  describe('a withdrawal', () => {
-    it('a withdrawal ends the call that waits', async () => {
-      const key = newKey();
-      await acquire({ key, holder: 'first', ttlSeconds: 60 });
-      const [refused, withdrawn] = await timeline.play(
-        async () => ({ ...(await failure(acquire({ ...ofB(key), waitSeconds: 20 }, owner))), at: now() }),
-        () => later(3000, async () => ({ ...(await withdraw(ofB(key), owner)), at: now() })),
-      );
-      expect(withdrawn).toMatchObject({ key, requestId: `of ${key}`, cancelled: true });
-      expect(refused).toMatchObject(cancelled);
-      expect(refused.at - withdrawn.at).toBeLessThanOrEqual(1250);
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a withdrawal ends a grant, and the request is refused from then on', async () => {
-      const key = newKey();
-      await acquire(ofB(key), owner);
-      expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
-      expect((await see(key)).holder).toBeUndefined();
-      expect((await failure(acquire(ofB(key), owner))).code).toBe('LeaseLost');
-      expect(await withdraw(ofB(key), owner)).toMatchObject(unknown);
-    });
-
-    it('a withdrawal ends a grant that its call has not claimed, and hands off the lock', async () => {
-      const { key, first, task } = await inLine();
-      await release(first);
-      expect((await see(key)).holder).toBe('b');
-      expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
-      expect(grantOf(task)).toMatchObject({ holder: 'task' });
-    });
-
-    it.each(['none', 'lostReply'] as const)(
-      'a withdrawal ends a grant that its call has claimed, and hands off the lock (fault: %s)',
-      async (fault) => {
-        const { key, first, task } = await inLine();
-        await release(first);
-        await acquire(ofB(key), owner);
-        expect(task.state).toBe('waiting');
-        requests.faultsOf.UpdateItem = ['none', fault];
-        expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
-        expect(grantOf(task)).toMatchObject({ holder: 'task' });
-      },
-    );
-
-    it('a withdrawal of a task that was not notified of its grant ends the task', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      const asked = { key, holder: 'task', requestId: 'not notified' };
-      const { task } = await park(asked);
-      steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
-      await release(first);
-      expect([task.state, await see(key)]).toMatchObject(['waiting', { holder: 'task' }]);
-      steps.faults = { SendTaskFailure: ['refused', 'refused', 'refused'] };
-      expect((await failure(withdraw(asked))).code).toBe('Unavailable');
-      steps.faults = {};
-      expect(await withdraw(asked)).toMatchObject(isDone);
-      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { key, reason: 'cancelled' } });
-      expect([await rows(key), await see(key)]).toMatchObject([[], { holder: undefined }]);
-    });
-
-    it('a call receives LeaseLost if a withdrawal ends its grant before the call has claimed it', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-      const [refused] = await timeline.play(
-        () => failure(acquire({ ...ofB(key), waitSeconds: 20 }, owner)),
-        () =>
-          later(500, async () => {
-            await release(first);
-            await park({ key, holder: 'task' });
-            expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
-          }),
-      );
-      expect(refused).toMatchObject(cancelled);
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it('a withdrawal ends only requests of its own caller and holder', async () => {
-      const key = newKey();
-      const grant = await acquire(ofB(key), owner);
-      await dieInLine({ key, holder: 'd', requestId: 'waits' });
-      const { requestId } = ofB(key);
-      for (const [more, who] of [
-        [{}, as('arn:aws:iam::1:user/other')],
-        [{}, call()],
-        [{ holder: 'c' }, owner],
-        [{ requestId: 'another' }, owner],
-        [{ holder: 'd', requestId: 'waits' }, as('another')],
-      ] as const)
-        expect(await withdraw({ key, holder: 'b', requestId, ...more }, who)).toMatchObject(unknown);
-      expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
-      expect(await release(grant, owner)).toMatchObject({ released: true });
-    });
-
-    it.each(['none', 'lostReply'] as const)(
-      'a claim finds a withdrawal that comes at the same time, and hands off the lock (fault: %s)',
-      async (fault) => {
-        const key = newKey();
-        const first = await acquire({ key, holder: 'first' });
-        const [, refused] = await timeline.play(
-          () =>
-            later(100, async () => {
-              await release(first);
-              // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
-              requests.faultsOf.DeleteItem = [
-                async (send) => {
-                  const [row] = await rows(key);
-                  const name = { key: row?.key?.S ?? '', ticket: row?.ticket?.S ?? '' };
-                  await flagCancelled(dependencies, { name }, call());
-                  requests.faultsOf.UpdateItem = [fault]; // the end of the grant
-                  return send();
-                },
-              ];
-            }),
-          () => failure(acquire({ ...ofB(key), waitSeconds: 20 })),
-          () => later(10, () => park({ key, holder: 'next' })),
-        );
-        expect(refused).toMatchObject(cancelled);
-        expect(await see(key)).toMatchObject({ holder: 'next' });
-      },
-    );
-
-    it('a call that has left the line receives LeaseLost when it asks again after its withdrawal', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      const asked = { ...ofB(key), waitSeconds: 1 };
-      const [refused] = await timeline.play(() => failure(acquire(asked, owner)));
-      const { ticket } = refused.context.retryWith as { ticket: string };
-      await withdraw(ofB(key), owner);
-      const [again] = await timeline.play(() => failure(acquire({ ...asked, ticket }, owner)));
-      expect(again).toMatchObject(cancelled);
-      await release(first);
-      expect(await failure(acquire({ ...asked, ticket }, owner))).toMatchObject(cancelled);
-      expect((await see(key)).holder).toBeUndefined();
-    });
-
-    it('a withdrawal whose answers are lost, or that exits after any of its writes, is done when it is sent again', async () => {
-      for (let writes = 1, survived = false; !survived; writes++) {
-        const { key, first, task } = await inLine();
-        await release(first);
-        ({ survived } = await dyingAfter(writes, () => withdraw(ofB(key), owner)));
-        requests.faultsOf.UpdateItem = ['lostReply'];
-        await withdraw(ofB(key), owner);
-        requests.faultsOf = {};
-        timeline.advance(11_000);
-        await repair(key);
-        expect(grantOf(task)).toMatchObject({ holder: 'task' });
-        expect(await see(key)).toMatchObject({ holder: 'task' });
-      }
-    });
-  });
-
-  describe('a withdrawal that names the ticket of its call', () => {
-    const ticketOf = async (key: string) => (await rows(key))[0]?.ticket?.S ?? '';
-
-    it('a withdrawal by ticket ends the grant that the call has received since', async () => {
-      const { key, first, task } = await inLine();
-      const ticket = await ticketOf(key);
-      await release(first);
-      expect(await withdraw({ ...ofB(key), ticket }, owner)).toMatchObject(isDone);
-      expect(grantOf(task)).toMatchObject({ holder: 'task' });
-    });
-
-    it('a withdrawal by ticket does not change the waiter of another request, holder or principal, or of a task', async () => {
-      const { key, task } = await inLine();
-      const own = { ...ofB(key), ticket: await ticketOf(key) };
-      for (const more of [{ holder: 'another' }, { requestId: 'another' }])
-        expect(await withdraw({ ...own, ...more }, owner)).toMatchObject(unknown);
-      expect(await withdraw(own, as('arn:aws:iam::1:user/other'))).toMatchObject({ cancelled: false });
-      const parked = await park({ key, holder: 'task', requestId: 't' });
-      const ofTask = { key, holder: 'task', requestId: 't', ticket: parked.ticket };
-      expect(await withdraw(ofTask)).toMatchObject({ cancelled: false });
-      expect([task.state, parked.task.state]).toEqual(['waiting', 'waiting']);
-      for (const row of await rows(key)) expect(row).not.toHaveProperty('cancelled_at');
-    });
-
-    it('a withdrawal by ticket finds the waiter with which the call has joined again', async () => {
-      const { key } = await inLine();
-      const ticket = `${(await ticketOf(key)).slice(0, -4)}gone`;
-      expect(await withdraw({ ...ofB(key), ticket }, owner)).toMatchObject(isDone);
-      expect((await rows(key))[0]).toHaveProperty('cancelled_at');
-    });
-  });
-
-  describe('a free lock whose holder had no time to look at the line', () => {
-    it('a free lock goes to the task behind a call that withdraws', async () => {
-      const { key, first, task } = await inLine();
-      await release(first, late);
-      expect(task.state).toBe('waiting');
-      expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
-      expect(grantOf(task)).toMatchObject({ holder: 'task' });
-    });
-
-    it.each(['task', 'call'])('a free lock goes to the task behind a %s that an operator cancels', async (kind) => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      if (kind === 'call') await dieInLine(ofB(key));
-      else await park({ key, holder: 'cancelled' });
-      timeline.advance(1); // a later ticket
-      const [row] = await rows(key);
-      const { task } = await park({ key, holder: 'task' });
-      await release(first, late);
-      expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject(isDone);
-      expect(grantOf(task)).toMatchObject({ holder: 'task' });
-    });
-
-    it('a free lock loses its mark if the only call in line withdraws', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      await dieInLine(ofB(key));
-      await release(first, late);
-      expect(await isMarked(key)).toBe(true);
-      await withdraw(ofB(key), owner);
-      expect(await isMarked(key)).toBe(false);
-      expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
-    });
-  });
-
-  it.each([
-    ['a cancel of a call reads its row and the record', 2, (key: string, ticket: string) => cancel(key, ticket)],
-    [
-      'a withdrawal by ticket reads the record alone',
-      1,
-      (key: string, ticket: string) => withdraw({ ...ofB(key), ticket }, owner),
-    ],
-    ['a withdrawal of a request reads the record alone', 1, (key: string) => withdraw(ofB(key), owner)],
-  ] as const)('%s, once', async (_, reads, end) => {
+  it('a withdrawal ends the call that waits', async () => {
     const key = newKey();
-    await acquire({ key, holder: 'first' });
+    await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const [refused, withdrawn] = await timeline.play(
+      async () => ({ ...(await failure(acquire({ ...ofB(key), waitSeconds: 20 }, owner))), at: now() }),
+      () => later(3000, async () => ({ ...(await withdraw(ofB(key), owner)), at: now() })),
+    );
+    expect(withdrawn).toMatchObject({ key, requestId: `of ${key}`, cancelled: true });
+    expect(refused).toMatchObject(cancelled);
+    expect(refused.at - withdrawn.at).toBeLessThanOrEqual(1250);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('a withdrawal ends a grant, and the request is refused from then on', async () => {
+    const key = newKey();
+    await acquire(ofB(key), owner);
+    expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
+    expect((await see(key)).holder).toBeUndefined();
+    expect((await failure(acquire(ofB(key), owner))).code).toBe('LeaseLost');
+    expect(await withdraw(ofB(key), owner)).toMatchObject(unknown);
+  });
+
+  it('a withdrawal ends a grant that its call has not claimed, and hands off the lock', async () => {
+    const { key, first, task } = await inLine();
+    await release(first);
+    expect((await see(key)).holder).toBe('b');
+    expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+
+  it.each(['none', 'lostReply'] as const)(
+    'a withdrawal ends a grant that its call has claimed, and hands off the lock (fault: %s)',
+    async (fault) => {
+      const { key, first, task } = await inLine();
+      await release(first);
+      await acquire(ofB(key), owner);
+      expect(task.state).toBe('waiting');
+      requests.faultsOf.UpdateItem = ['none', fault];
+      expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
+      expect(grantOf(task)).toMatchObject({ holder: 'task' });
+    },
+  );
+
+  it('a withdrawal of a task that was not notified of its grant ends the task', async () => {
+    const { key, first } = await heldKey({ holder: 'first' });
+    const asked = { key, holder: 'task', requestId: 'not notified' };
+    const { task } = await park(asked);
+    steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+    await release(first);
+    expect([task.state, await see(key)]).toMatchObject(['waiting', { holder: 'task' }]);
+    steps.faults = { SendTaskFailure: ['refused', 'refused', 'refused'] };
+    expect((await failure(withdraw(asked))).code).toBe('Unavailable');
+    steps.faults = {};
+    expect(await withdraw(asked)).toMatchObject(isDone);
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { key, reason: 'cancelled' } });
+    expect([await rows(key), await see(key)]).toMatchObject([[], { holder: undefined }]);
+  });
+
+  it('a withdrawal ends only requests of its own caller and holder', async () => {
+    const key = newKey();
+    const grant = await acquire(ofB(key), owner);
+    await dieInLine({ key, holder: 'd', requestId: 'waits' });
+    const { requestId } = ofB(key);
+    for (const [more, who] of [
+      [{}, as('arn:aws:iam::1:user/other')],
+      [{}, call()],
+      [{ holder: 'c' }, owner],
+      [{ requestId: 'another' }, owner],
+      [{ holder: 'd', requestId: 'waits' }, as('another')],
+    ] as const)
+      expect(await withdraw({ key, holder: 'b', requestId, ...more }, who)).toMatchObject(unknown);
+    expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
+    expect(await release(grant, owner)).toMatchObject({ released: true });
+  });
+
+  it.each(['none', 'lostReply'] as const)(
+    'a claim finds a withdrawal that comes at the same time, and hands off the lock (fault: %s)',
+    async (fault) => {
+      const { key, first } = await heldKey({ holder: 'first' });
+      const [, refused] = await timeline.play(
+        () =>
+          later(100, async () => {
+            await release(first);
+            // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
+            requests.faultsOf.DeleteItem = [
+              async (send) => {
+                const [row] = await rows(key);
+                const name = { key: row?.key?.S ?? '', ticket: row?.ticket?.S ?? '' };
+                await flagCancelled(dependencies, { name }, call());
+                requests.faultsOf.UpdateItem = [fault]; // the end of the grant
+                return send();
+              },
+            ];
+          }),
+        () => failure(acquire({ ...ofB(key), waitSeconds: 20 })),
+        () => later(10, () => park({ key, holder: 'next' })),
+      );
+      expect(refused).toMatchObject(cancelled);
+      expect(await see(key)).toMatchObject({ holder: 'next' });
+    },
+  );
+
+  it('a call that has left the line receives LeaseLost when it asks again after its withdrawal', async () => {
+    const { key, first } = await heldKey({ holder: 'first' });
+    const asked = { ...ofB(key), waitSeconds: 1 };
+    const [refused] = await timeline.play(() => failure(acquire(asked, owner)));
+    const { ticket } = refused.context.retryWith as { ticket: string };
+    await withdraw(ofB(key), owner);
+    const [again] = await timeline.play(() => failure(acquire({ ...asked, ticket }, owner)));
+    expect(again).toMatchObject(cancelled);
+    await release(first);
+    expect(await failure(acquire({ ...asked, ticket }, owner))).toMatchObject(cancelled);
+    expect((await see(key)).holder).toBeUndefined();
+  });
+
+  it('a withdrawal that exits after any of its writes is done by the next', async () => {
+    for (let writes = 1, survived = false; !survived; writes++) {
+      const { key, first, task } = await inLine();
+      await release(first);
+      ({ survived } = await dyingAfter(writes, () => withdraw(ofB(key), owner)));
+      requests.faultsOf.UpdateItem = ['lostReply'];
+      await withdraw(ofB(key), owner);
+      requests.faultsOf = {};
+      timeline.advance(11_000);
+      await repair(key);
+      expect(grantOf(task)).toMatchObject({ holder: 'task' });
+      expect(await see(key)).toMatchObject({ holder: 'task' });
+    }
+  });
+
+  const ticketOf = async (key: string) => (await rows(key))[0]?.ticket?.S ?? '';
+
+  it('a withdrawal by ticket ends the grant that the call has received since', async () => {
+    const { key, first, task } = await inLine();
+    const ticket = await ticketOf(key);
+    await release(first);
+    expect(await withdraw({ ...ofB(key), ticket }, owner)).toMatchObject(isDone);
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+
+  it('a withdrawal by ticket changes only the waiter of its own request', async () => {
+    const { key, task } = await inLine();
+    const own = { ...ofB(key), ticket: await ticketOf(key) };
+    for (const more of [{ holder: 'another' }, { requestId: 'another' }])
+      expect(await withdraw({ ...own, ...more }, owner)).toMatchObject(unknown);
+    expect(await withdraw(own, as('arn:aws:iam::1:user/other'))).toMatchObject({ cancelled: false });
+    const parked = await park({ key, holder: 'task', requestId: 't' });
+    const ofTask = { key, holder: 'task', requestId: 't', ticket: parked.ticket };
+    expect(await withdraw(ofTask)).toMatchObject({ cancelled: false });
+    expect([task.state, parked.task.state]).toEqual(['waiting', 'waiting']);
+    for (const row of await rows(key)) expect(row).not.toHaveProperty('cancelled_at');
+  });
+
+  it('a withdrawal by ticket finds the waiter with which the call has joined again', async () => {
+    const { key } = await inLine();
+    const ticket = `${(await ticketOf(key)).slice(0, -4)}gone`;
+    expect(await withdraw({ ...ofB(key), ticket }, owner)).toMatchObject(isDone);
+    expect((await rows(key))[0]).toHaveProperty('cancelled_at');
+  });
+
+  it('a free lock goes to the task behind a call that withdraws', async () => {
+    const { key, first, task } = await inLine();
+    await release(first, late);
+    expect(task.state).toBe('waiting');
+    expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+
+  it.each(['task', 'call'])('a free lock goes to the task behind a %s that an operator cancels', async (kind) => {
+    const { key, first } = await heldKey({ holder: 'first' });
+    if (kind === 'call') await dieInLine(ofB(key));
+    else await park({ key, holder: 'cancelled' });
+    timeline.advance(1); // a later ticket
+    const [row] = await rows(key);
+    const { task } = await park({ key, holder: 'task' });
+    await release(first, late);
+    expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject(isDone);
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+
+  it('a free lock loses its mark if the only call in line withdraws', async () => {
+    const { key, first } = await heldKey({ holder: 'first' });
     await dieInLine(ofB(key));
-    const ticket = (await rows(key))[0]?.ticket?.S ?? '';
-    requests.sent.length = 0;
-    expect(await end(key, ticket)).toMatchObject(isDone);
-    expect(requests.sent.filter((command) => command === 'GetItem')).toHaveLength(reads);
+    await release(first, late);
+    expect(await isMarked(key)).toBe(true);
+    await withdraw(ofB(key), owner);
+    expect(await isMarked(key)).toBe(false);
+    expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
   });
 }

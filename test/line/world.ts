@@ -1,19 +1,18 @@
-import { afterAll, beforeEach } from 'vitest';
-import type { Parked } from '../../shared/line/calls.ts';
-import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { handOff } from '../../shared/permits/hand-off.ts';
-import { readPool } from '../../shared/permits/read.ts';
+import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import type { Parked } from '../../shared/locks/calls/types.ts';
+import type { LeaseDependencies, RepairMessage } from '../../shared/locks/dependencies.ts';
+import { handOff } from '../../shared/locks/line/hand-off.ts';
+import { readKey } from '../../shared/locks/record/requests.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
-import type { Overrides, queueWorld } from '../support/worlds/line.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { type Overrides, type queueWorld, resetting } from '../support/worlds/line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
-// What stands in front of a lock is the same line for a lease and for the only permit of a pool. The suite in this
+// The line in front of a lease is the same as the line in front of the only permit of a key. The suite in this
 // folder sees a lock through World alone: no attribute of a record, and no sequence of requests.
 
 type Terms = { key: string } & Record<string, unknown>;
@@ -72,6 +71,8 @@ interface World extends Pick<Lines, Shared> {
   /** A key of its own each time. */
   newKey(): string;
   acquire(input: object, as?: Caller): Promise<Grant>;
+  /** A new key that is held, and its grant. */
+  heldKey(input?: object): Promise<{ key: string; first: Grant }>;
   /** A call that meets the same chance each time. With the least it looks each 25 milliseconds from its arrival on. */
   steady(key: string, more?: object, chance?: number): Promise<Grant>;
   /** How a steady call fails, and how long after it came. */
@@ -138,15 +139,8 @@ const refusal = (timeline: Timeline, steady: World['steady']) => async (key: str
   return { ...refused, code: refused.code, message: refused.message, afterMs: timeline.now() - from };
 };
 
-type Item = Awaited<ReturnType<Lines['rawItem']>>;
-
-/** What a record counts: the arrivals, and those who have left. @param counter the mark of a lease, which is a counter, or the arrivals of a pool */
-const counts = (record: Item, counter: 'waiters' | 'arrivals'): Counts => ({
-  waiters: Number(record?.[counter]?.N),
-  out: Number(record?.line_out?.N ?? 0),
-});
-const attributesOf = ({ waiters, out }: Partial<Counts>, counter: 'waiters' | 'arrivals') => ({
-  ...(waiters !== undefined && { [counter]: { N: String(waiters) } }),
+const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
+  ...(waiters !== undefined && { arrivals: { N: String(waiters) } }),
   ...(out !== undefined && { line_out: { N: String(out) } }),
 });
 
@@ -166,18 +160,6 @@ const times = ({ now }: Timeline) => ({
   keep_until: { N: String(now() + 65_000) },
 });
 
-/** Each test begins without faults. */
-function resetting({ requests, steps, messages }: Lines) {
-  afterAll(() => steps.stop());
-  beforeEach(() => {
-    requests.faultsOf = {};
-    requests.sent.length = 0;
-    steps.faults = {};
-    steps.requests.length = 0;
-    messages.length = 0;
-  });
-}
-
 const keysOf = (lock: string) => {
   let keys = 0;
   return () => `${lock} ${keys++}`;
@@ -191,21 +173,26 @@ const lineOf =
   (lock: string, { terms, row }: { terms: object; row: Record<string, { N: string }> }): LineWorld =>
   async (overrides = {}) => {
     const timeline = new Timeline();
-    const world = await poolLineWorld({ clock: timeline, ...overrides });
+    const world = await permitLineWorld({ clock: timeline, ...overrides });
     const { dependencies, rawItem, putRaw, callerRow } = world;
-    resetting(world as unknown as Lines);
+    const newKey = keysOf(lock);
+    resetting(world);
     const acquire: World['acquire'] = (input, as) => world.acquire({ ...terms, ...input }, as);
     const park: World['park'] = (input, task) => world.park({ ...terms, ...input }, task);
     const steady: World['steady'] = (key, more = {}, chance = 0) => {
       const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
-      return acquirePermit(sure)(inputOfAcquire.parse({ key, ...terms, ...STEADY, ...more }), call());
+      return acquireGrant(sure)(inputOfAcquire.parse({ key, ...terms, ...STEADY, ...more }), call());
     };
     return {
       ...world,
       timeline,
       terms,
-      newKey: keysOf(lock),
+      newKey,
       acquire,
+      heldKey: async (input = {}) => {
+        const first = await acquire({ key: newKey(), ...input });
+        return { key: first.key, first };
+      },
       steady,
       refusedAfter: refusal(timeline, steady),
       park,
@@ -214,7 +201,7 @@ const lineOf =
       repair: (key) => world.repairLine(key),
       lookAgain: async (message) => world.repairKey(message?.key ?? ''),
       handOffLater: async (key) => {
-        const record = await readPool(dependencies, key, call());
+        const record = await readKey(dependencies, key, call());
         return () => handOff(dependencies, { record }, call());
       },
       see: async (key) => {
@@ -223,8 +210,11 @@ const lineOf =
       },
       rows: world.rows,
       isMarked: async (key) => (await rawItem(key))?.mark !== undefined,
-      countsOf: async (key) => counts(await rawItem(key), 'arrivals'),
-      setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some, 'arrivals') }),
+      countsOf: async (key) => {
+        const { arrivals, line_out: out } = (await rawItem(key)) ?? {};
+        return { waiters: Number(arrivals?.N), out: Number(out?.N ?? 0) };
+      },
+      setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
       callerRow: (key, name, more = {}) => callerRow(key, name, { ...row, ...times(timeline), ...more }),
       repairAll: (as = call()) => world.repairWith(as),
       deleteRecord: world.deleteRaw,

@@ -16,28 +16,20 @@ const parameters = (count: number) =>
 
 /** Files that break a rule of the house, with how often each rule is broken; and files that only come close. */
 const FILES: [path: string, source: string, broken?: Record<string, number>][] = [
-  ['shared/leases/a.ts', "import '../commits/b.ts';", { [IMPORT]: 1 }],
-  ['shared/line/a.ts', "import '../leases/b.ts';\nimport '../permits/b.ts';", { [IMPORT]: 2 }],
-  ['shared/line/limits/a.ts', "import type { B } from '../../locks/b.ts'; export type A = B;", { [IMPORT]: 1 }],
-  ['shared/line/wait.ts', "import '../lambda/stored-names.ts';", { [IMPORT]: 1 }],
-  ['shared/leases/permits.ts', "export const a = () => import('../permits/b.ts');", { [IMPORT]: 1 }],
-  ['shared/leases/part/b.ts', "import '../../locks/b.ts';", { [IMPORT]: 1 }],
-  ['shared/leases/part/c.ts', "import '../../line/b.ts';\nimport '../b.ts';\nimport '../../aws/b.ts';"],
-  ['shared/permits/a.ts', "import '../leases/b.ts';\nimport '../line/b.ts';", { [IMPORT]: 1 }],
-  ['shared/permits/part/a.ts', "import '../../locks/inputs.ts';", { [IMPORT]: 1 }],
-  ['shared/locks/a.ts', "import '../leases/b.ts';\nimport '../permits/b.ts';\nimport '../line/b.ts';"],
+  ['shared/locks/a.ts', "import '../commits/b.ts';", { [IMPORT]: 1 }],
+  ['shared/locks/line/wait.ts', "import '../../lambda/stored-names.ts';", { [IMPORT]: 1 }],
   ['shared/locks/b.ts', "import '../lambda/b.ts';\nimport '../commits/b.ts';", { [IMPORT]: 2 }],
-  ['functions/leases/a.ts', "import '../../shared/locks/b.ts';\nimport '../../shared/leases/b.ts';"],
-  ['shared/commits/a.ts', "export * from '../leases/part/b.ts';", { [IMPORT]: 1 }],
+  ['functions/leases/a.ts', "import '../../shared/locks/b.ts';"],
+  ['shared/commits/a.ts', "export * from '../locks/part/b.ts';", { [IMPORT]: 1 }],
   ['shared/nameservice/a.ts', "import type { B } from '../expiry/b.ts'; export type A = B;", { [IMPORT]: 1 }],
-  ['shared/expiry/a.ts', "export const a = () => import('../leases/expired.ts');", { [IMPORT]: 1 }],
-  ['shared/leases/part/a.ts', "import '../../expiry/b.ts';", { [IMPORT]: 1 }],
-  ['shared/lambda/a.ts', "import '../leases/b.ts';", { [IMPORT]: 1 }],
-  ['shared/a.ts', "import './leases/b.ts';", { [IMPORT]: 1 }],
+  ['shared/expiry/a.ts', "export const a = () => import('../locks/expired.ts');", { [IMPORT]: 1 }],
+  ['shared/locks/part/a.ts', "import '../../expiry/b.ts';", { [IMPORT]: 1 }],
+  ['shared/lambda/a.ts', "import '../locks/b.ts';", { [IMPORT]: 1 }],
+  ['shared/a.ts', "import './locks/b.ts';", { [IMPORT]: 1 }],
   ['shared/expiry/sources.ts', "import '../locks/expired.ts';\nimport '../commits/record.ts';", { [IMPORT]: 1 }],
-  ['functions/expiry/a.ts', "import '../../shared/expiry/b.ts';\nimport '../../shared/leases/b.ts';"],
+  ['functions/expiry/a.ts', "import '../../shared/expiry/b.ts';\nimport '../../shared/locks/b.ts';"],
 
-  ['shared/leases/local.ts', "import '../../local/b.ts';", { [PLUGIN]: 1 }],
+  ['shared/locks/local.ts', "import '../../local/b.ts';", { [PLUGIN]: 1 }],
   ['functions/leases/test.ts', "export * from '../../test/support/b.ts';", { [PLUGIN]: 1 }],
   ['shared/bench.ts', "import type { B } from '../bench/b.ts'; export type A = B;", { [PLUGIN]: 1 }],
   ['shared/build.ts', "export const a = () => import('../build/b.ts');", { [PLUGIN]: 1 }],
@@ -46,22 +38,18 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['infrastructure/local.ts', "import '../local/b.ts';", { [PLUGIN]: 1 }],
   ['local/a.ts', "import '../test/b.ts';"],
 
-  ['shared/leases/time.ts', 'export const a = [Date.now(), new Date(), Date(), performance.now()];', { [PLUGIN]: 4 }],
+  ['shared/locks/time.ts', 'export const a = [Date.now(), new Date(), Date(), performance.now()];', { [PLUGIN]: 4 }],
   ['functions/leases/time.ts', 'export const now = Date.now;', { [PLUGIN]: 1 }],
-  ['shared/leases/date.ts', 'export const now = new Date;', { [PLUGIN]: 1 }],
+  ['shared/locks/date.ts', 'export const now = new Date;', { [PLUGIN]: 1 }],
   ['shared/aws/time.ts', 'export const iso = (ms: number) => new Date(ms).toISOString();'],
   ['shared/surroundings/clock.ts', 'export const now = Date.now;'],
-  ['shared/leases/chance.ts', 'export const a = [Math.random(), crypto.randomUUID()];', { [PLUGIN]: 2 }],
+  ['shared/locks/chance.ts', 'export const a = [Math.random(), crypto.randomUUID()];', { [PLUGIN]: 2 }],
   ['shared/commits/chance.ts', "import { randomUUID as id } from 'node:crypto';\nexport { id };", { [PLUGIN]: 1 }],
   ['shared/surroundings/ids.ts', 'export const ids = { random: Math.random };'],
   ['local/chance.ts', 'export const id = crypto.randomUUID();'],
 
-  ['shared/leases/chicken.ts', "import { egg } from './egg.ts';\nexport const chicken = egg;", { [CYCLE]: 1 }],
-  [
-    'shared/leases/egg.ts',
-    "import { chicken } from './chicken.ts';\nexport const egg = () => chicken;",
-    { [CYCLE]: 1 },
-  ],
+  ['shared/locks/chicken.ts', "import { egg } from './egg.ts';\nexport const chicken = egg;", { [CYCLE]: 1 }],
+  ['shared/locks/egg.ts', "import { chicken } from './chicken.ts';\nexport const egg = () => chicken;", { [CYCLE]: 1 }],
   ['local/one.ts', "import type { Two } from './two.ts';\nexport type One = Two[];", { [CYCLE]: 1 }],
   ['local/two.ts', "import type { One } from './one.ts';\nexport type Two = One[] | 0;", { [CYCLE]: 1 }],
 
@@ -127,23 +115,19 @@ it('npm run lint fails on two files of shared/ that have one name for different 
   };
   try {
     await run('git', ['init']);
-    for (const path of ['shared/leases/read.ts', 'shared/permits/read.ts', 'shared/line/limits/quotas.ts'])
+    for (const path of ['shared/locks/calls/read.ts', 'shared/commits/read.ts', 'shared/locks/line/next.ts'])
       await write(path);
-    await write('functions/leases/quotas.ts');
+    await write('functions/leases/next.ts');
     expect(await run(process.execPath, [resolve('lint/folders.ts')])).toMatchObject({ code: 0 });
-    await write('shared/permits/quotas.ts');
-    await write('shared/leases/release.ts');
-    await write('shared/line/release.ts');
     await write('shared/commits/next.ts');
-    await write('shared/permits/next.ts');
-    await write('shared/line/limits/keys/count.ts');
+    await write('shared/locks/record/read.ts');
+    await write('shared/locks/line/keys/count.ts');
     expect(await run(process.execPath, [resolve('lint/folders.ts')])).toEqual({
       code: 1,
       stderr:
-        'shared/permits/next.ts has the name of shared/commits/next.ts, and means something else.\n' +
-        'shared/line/release.ts has the name of shared/leases/release.ts, and means something else.\n' +
-        'shared/permits/quotas.ts has the name of shared/line/limits/quotas.ts, and means something else.\n' +
-        'shared/line/limits/keys/count.ts is 3 folders deep. It may be 2.\n',
+        'shared/locks/line/next.ts has the name of shared/commits/next.ts, and means something else.\n' +
+        'shared/locks/record/read.ts has the name of shared/locks/calls/read.ts, and means something else.\n' +
+        'shared/locks/line/keys/count.ts is 3 folders deep. It may be 2.\n',
     });
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -199,7 +183,9 @@ it.each([
 
 it('The lint reads the titles of tests, and of the modules that tests share', () => {
   const files = ['test/leases/acquire.test.ts', 'test/line/hand-offs.ts', 'verification/packages/packages.test.ts'];
-  expect([...files, 'shared/line/wait.ts', 'docs/permits.md'].filter((file) => HAS_TITLES.test(file))).toEqual(files);
+  expect([...files, 'shared/locks/line/wait.ts', 'docs/permits.md'].filter((file) => HAS_TITLES.test(file))).toEqual(
+    files,
+  );
 });
 
 interface Entry {

@@ -1,7 +1,4 @@
-import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { seededIds } from '../support/chance/seed.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
@@ -177,17 +174,6 @@ describe('acquire with waitSeconds and fair: false', () => {
     expect(sentAt + grant.waitedMs + grant.remainingMs).toBe(Date.parse(grant.expiresAt));
   });
 
-  it('acquire takes a lease that is released while the call waits', async () => {
-    const first = await acquire({ key: 'wait-release', holder: 'first' });
-    const start = clock.now();
-    clock.at(start + 3000, () => release(first));
-    const grant = await acquire({ key: 'wait-release', holder: 'second', waitSeconds: 20, fair: false });
-    expect(grant.waitedMs).toBe(clock.now() - start);
-    expect(grant.waitedMs).toBeGreaterThanOrEqual(3000);
-    expect(grant.waitedMs).toBeLessThanOrEqual(3250);
-    expect(grant.remainingMs).toBe(60_000);
-  });
-
   it('acquire writes only if the lease looks free', async () => {
     const first = await acquire({ key: 'wait-reads' });
     clock.at(clock.now() + 3000, () => release(first));
@@ -217,71 +203,6 @@ describe('acquire with waitSeconds and fair: false', () => {
       expect(looks.slice(1).map((at, index) => at - (looks[index] ?? 0))).toEqual(pauses);
     },
   );
-
-  it('acquire polls at other moments than other waiting callers do', async () => {
-    await acquire({ key: 'wait-jitter' });
-    const looks = async (seed: number) => {
-      const times: number[] = [];
-      const watched = {
-        ...clock,
-        now: clock.now,
-        sleep: async (ms: number) => void times.push(ms, clock.advance(ms) ?? 0),
-      };
-      const waiting = acquirePermit({ ...world.dependencies, clock: watched, ids: seededIds(seed) });
-      await failure(
-        waiting(acquireInput().parse({ key: 'wait-jitter', holder: 'w', waitSeconds: 2, fair: false }), call()),
-      );
-      return times;
-    };
-    expect(await looks(1)).not.toEqual(await looks(2));
-  });
-
-  it('acquire takes over an abandoned lease in the first possible moment', async () => {
-    const { expiresAt } = await acquire({ key: 'wait-expiry', ttlSeconds: 5 });
-    await acquire({ key: 'wait-expiry', waitSeconds: 20, fair: false });
-    expect(clock.now()).toBe(Date.parse(expiresAt) + 500 + 1);
-  });
-
-  it('acquire takes a lease whose record was deleted while the call waits', async () => {
-    await acquire({ key: 'wait-gone', ttlSeconds: 600 });
-    const gone = new DeleteItemCommand({ TableName: world.table, Key: { key: { S: 'wait-gone' } } });
-    clock.at(clock.now() + 1000, () => world.dynamodb.send(gone));
-    const grant = await acquire({ key: 'wait-gone', holder: 'second', waitSeconds: 20, fair: false });
-    expect(grant).toMatchObject({ holder: 'second', previous: null });
-    expect(grant.waitedMs).toBeLessThanOrEqual(1250);
-  });
-
-  it('acquire fails with the current holder after its time', async () => {
-    const first = await acquire({ key: 'wait-vain', holder: 'first' });
-    const start = clock.now();
-    clock.at(start + 1000, async () => {
-      await release(first);
-      await acquire({ key: 'wait-vain', holder: 'third' });
-    });
-    const { code, context } = await failure(
-      acquire({ key: 'wait-vain', holder: 'second', waitSeconds: 3, fair: false }),
-    );
-    expect(code).toBe('LeaseHeld');
-    expect(context.holder).toBe('third');
-    expect(clock.now()).toBe(start + 3000);
-  });
-
-  it('acquire finds the grant that a duplicate call of its request received', async () => {
-    const first = await acquire({ key: 'wait-duplicate', holder: 'first' });
-    clock.at(clock.now() + 1000, async () => {
-      await release(first);
-      await acquire({ key: 'wait-duplicate', holder: 'second', requestId: 'r' });
-    });
-    const grant = await acquire({
-      key: 'wait-duplicate',
-      holder: 'second',
-      requestId: 'r',
-      waitSeconds: 20,
-      fair: false,
-    });
-    expect(grant.repeated).toBe(true);
-    expect(grant.waitedMs).toBeLessThan(1500);
-  });
 });
 
 describe('acquire whose clock is set back during its first try', () => {

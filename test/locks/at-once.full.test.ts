@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { Timeline } from '../support/time/timeline.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const timeline = new Timeline();
 // Requests take parts of milliseconds, which a clock does not tell.
 const clock = { now: () => Math.floor(timeline.now()), sleep: timeline.sleep };
 const seed = testSeed();
-const world = await poolLineWorld({ clock, ids: seededIds(seed) });
+const world = await permitLineWorld({ clock, ids: seededIds(seed) });
 const { acquire, release, read, form, rows, requests, dynamodb, steps } = world;
 afterAll(() => steps.stop());
 

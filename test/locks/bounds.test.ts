@@ -1,13 +1,12 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { readWaiters } from '../../shared/line/waiters.ts';
-import { repairLines } from '../../shared/locks/repair.ts';
+import { repairLines } from '../../shared/locks/calls/repair.ts';
+import { readWaiters } from '../../shared/locks/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
-import { aFew } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
-const { acquire, release, breakLease, read, park, repair, precededBy } = world;
+const { acquire, release, read, park, repair, precededBy } = world;
 const { joinLine, putTickets, callerRow, grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -40,29 +39,6 @@ async function parkJunk(key: string, count: number, overrides: object = {}) {
 }
 
 describe('a queue of dead tickets', () => {
-  it.each(aFew(1, ['release', 'break']))(
-    'a %s ends after ten dead tickets: the lease is free, and only the line grants it',
-    async (how) => {
-      const key = `dead ${how}`;
-      const { first, task } = await waitedFor(key, { ttlSeconds: 86_400 });
-      await parkJunk(key, 35);
-      requests.sent.length = 0;
-      if (how === 'release') expect(await release(first)).toEqual({ key, released: true });
-      else expect(await breakLease({ key, fence: first.fence })).toMatchObject({ broken: true });
-      expect(requests.sent.length).toBeLessThan(50);
-      expect(await rows(key)).toHaveLength(26);
-      expect(await rawItem(key)).not.toHaveProperty('lease_version');
-      expect(await rawItem(key)).toHaveProperty('mark');
-
-      expect(await failure(acquire({ key, holder: 'barger' }))).toMatchObject({ code: 'LeaseHeld' });
-      expect(await rows(key)).toHaveLength(16);
-      expect(task.state).toBe('waiting');
-      await repair();
-      expect(grantOf(task).fence).toBeGreaterThan(first.fence);
-      expect(await rows(key)).toEqual([]);
-    },
-  );
-
   it.each([
     [5000, 'succeeded'],
     [4999, 'waiting'],
@@ -103,63 +79,8 @@ describe('a queue of dead tickets', () => {
   );
 });
 
-describe('a line that is longer than one page', () => {
-  /** Behind all others. */
-  const crowd = (key: string) =>
-    Array.from({ length: 14 }, (_, index) =>
-      callerRow(key, `crowd ${index}`, { ticket: { S: `999999999999999-${String(index).padStart(2, '0')}` } }),
-    );
-
-  it('a line of more than a page costs a hand-off one page', async () => {
-    const key = 'longer than a page';
-    const first = await acquire({ key });
-    await joinLine(key, 'own');
-    const [own = {}] = await rows(key);
-    await release(first);
-    const grant = await acquire({ key, holder: 'caller', requestId: 'own' });
-    await joinLine(key, 'next');
-    const [now, later] = [{ N: String(clock.now()) }, { N: String(clock.now() + 5000) }];
-    const ofRequest = { holder: own.holder, request_id: own.request_id } as never;
-    const { keep_until: _, ...task } = callerRow(key, 'overdue', { deadline: now });
-    await putTickets([
-      own, // its deletion was lost. It has left the line with its grant
-      callerRow(key, 'again', ofRequest),
-      callerRow(key, 'and again', ofRequest),
-      callerRow(key, 'over', { deadline: now, keep_until: now }),
-      callerRow(key, 'absent', { deadline: now, keep_until: later }),
-      { ...task, task_token: { S: 'token-none' } },
-      ...crowd(key),
-    ]);
-    requests.sent.length = 0;
-    await release(grant);
-    expect(requests.sent.filter((sent) => sent === 'Query')).toHaveLength(1);
-    expect((await rows(key)).map(({ holder }) => holder?.S)).toEqual(
-      expect.arrayContaining(['absent', 'caller', 'crowd 0', 'crowd 13']),
-    );
-    expect(await rows(key)).toHaveLength(16);
-  });
-});
-
 describe('a line that cannot be read', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
-
-  it.each([
-    ['release', 'released'],
-    ['break', 'broken'],
-  ])(
-    'a %s ends the lease although the line cannot be read, and keeps the mark: only the line grants it',
-    async (how, done) => {
-      const key = `unread ${how}`;
-      const { first, task } = await waitedFor(key);
-      requests.faultsOf.Query = [denied];
-      const ended = how === 'release' ? release(first) : breakLease({ key, fence: first.fence });
-      expect(await ended).toMatchObject({ key, [done]: true });
-      expect(await read({ key })).toMatchObject({ state: 'released' });
-      expect(await rawItem(key)).toHaveProperty('mark');
-      expect((await failure(acquire({ key, holder: 'overtaker' }))).code).toBe('LeaseHeld');
-      expect(task.state).toBe('succeeded'); // that call found it free, and handed it on
-    },
-  );
 
   it('a call that would take over an expired lease fails if the line cannot be read, and changes no record', async () => {
     const key = 'unread and expired';
@@ -196,16 +117,6 @@ describe('a line that cannot be read', () => {
 });
 
 describe('a message that Step Functions throttles', () => {
-  it('a message that Step Functions throttles is sent again, so a ticket without a task is passed over', async () => {
-    const key = 'throttled junk';
-    const first = await acquire({ key });
-    await park({ key, ttlSeconds: 86_400 }, { token: 'token-of-no-task', state: 'waiting' });
-    const { task } = await park({ key });
-    steps.faults.SendTaskSuccess = ['throttled'];
-    await release(first);
-    expect(task.state).toBe('succeeded');
-  });
-
   it('a message that Step Functions throttles arrives with the whole ttl, and not after the third pause', async () => {
     const key = 'throttled';
     const { first, task } = await waitedFor(key, { ttlSeconds: 30 });
@@ -225,16 +136,6 @@ describe('a message that Step Functions throttles', () => {
     await world.repairKey(key);
     // Until the message. The rest of the ttl counts from that moment too.
     expect(next.output).toMatchObject({ waitedMs: clock.now() - startedAt, remainingMs: 30_000 });
-  });
-
-  it('a throttled message that would have ended the task leaves the task in line', async () => {
-    const key = 'throttled failure';
-    await acquire({ key });
-    const { task, ticket } = await park({ key });
-    steps.faults.SendTaskFailure = ['throttled'];
-    expect(await failure(world.cancel(key, ticket))).toMatchObject({ code: 'Unavailable' });
-    expect([task.state, (await rows(key)).length]).toEqual(['waiting', 1]);
-    expect(await world.cancel(key, ticket)).toMatchObject({ cancelled: true });
   });
 
   it('a message that Step Functions throttles is not waited for if the invocation is nearly over', async () => {
@@ -259,17 +160,6 @@ describe('when the time of the invocation is nearly up', () => {
     expect(steps.requests).toEqual([]);
     expect(await rawItem('late')).not.toHaveProperty('lease_version');
     expect(await rawItem('late')).toHaveProperty('mark');
-    await repair();
-    expect(task.state).toBe('succeeded');
-  });
-
-  it('a break ends without handing on, and says that it was one', async () => {
-    const { fence } = await acquire({ key: 'late break' });
-    const { task } = await park({ key: 'late break' });
-    expect(await breakLease({ key: 'late break', fence }, withTime(1000))).toMatchObject({ broken: true });
-    expect(await rawItem('late break')).toMatchObject({ h: { M: { p: { S: 'broken' } } } });
-    expect(await breakLease({ key: 'late break', fence })).toMatchObject({ broken: true });
-    expect(task.state).toBe('waiting');
     await repair();
     expect(task.state).toBe('succeeded');
   });
@@ -305,12 +195,6 @@ describe('a hand-off that fails after it met a dead ticket', () => {
     expect(await rawItem('broken off')).toHaveProperty('mark');
     await repair();
     expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'first', fence: first.fence, ended: 'released' } });
-  });
-
-  it('a hand-off that fails after it met a dead ticket has released the lease of its caller, although the last write fails too', async () => {
-    const { first } = await brokenOff('broken off twice');
-    requests.faultsOf.UpdateItem = ['none', 'none', denied];
-    expect(await release(first)).toMatchObject({ released: true });
   });
 });
 

@@ -57,7 +57,7 @@ describe('a break', () => {
     expect(await breakLease({ key, fence })).toMatchObject({ holder: null, ended: true, holderUntil: null });
   });
 
-  it('a break spares a grant under another fence, and names the holder that has the key alone', async () => {
+  it('a break spares a grant of another fence, and names its exclusive holder', async () => {
     const key = 'moved on';
     const { fence, expiresAt } = await acquire({ key, holder: 'now' });
     const { code, context } = await failure(breakLease({ key, fence: fence - 1 }));
@@ -70,7 +70,7 @@ describe('a break', () => {
       expect(await read({ key: one })).toMatchObject({ state: 'held', ending: false });
   });
 
-  it('a break finds no grant if the key is free, and takes the end of no other grant for that of the one to break', async () => {
+  it('a break of a free key, or with another fence, finds no grant', async () => {
     expect((await failure(breakLease({ key: 'no such', fence: 1 }))).code).toBe('NotFound');
     const key = 'ended';
     const grant = await acquire({ key });
@@ -129,19 +129,6 @@ describe('a break that waits for the holder', () => {
     expect(await read({ key })).toMatchObject({ ending: false, brokenAt: null });
   });
 
-  it('a break that waits refuses the request of the holder until another caller has the key', async () => {
-    const key = 'repeat';
-    const asked = { key, holder: 'worker', requestId: 'r' };
-    const { fence } = await acquire(asked);
-    await breakLease({ key, fence, wait: true });
-    clock.advance(TTL_MS);
-    expect(await failure(acquire(asked))).toMatchObject(broken);
-    clock.advance(501);
-    expect(await failure(acquire(asked))).toMatchObject(broken);
-    await acquire({ key, holder: 'next' });
-    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next' } });
-  });
-
   it.each(KINDS)(
     'a break that waits reports an odd part of the entry of %s, and does not retry until its time is up',
     async (kind, terms) => {
@@ -171,30 +158,9 @@ describe('a break that waits, in a race', () => {
     const late = breakLease({ key: grant.key, fence: grant.fence, wait: true });
     expect(await failure(late)).toMatchObject({ code: 'NotFound' });
   });
-
-  it('a break that waits has an unknown outcome if its answer is lost and the holder releases before the next try', async () => {
-    const permit = await acquire({ key: 'lost', limit: 1 });
-    requests.faultsOf.UpdateItem = ['lostReply', precededBy(() => release(permit))];
-    const late = breakLease({ key: permit.key, fence: permit.fence, wait: true });
-    expect(await failure(late)).toMatchObject({ code: 'OutcomeUnknown' });
-  });
 });
 
 describe('a break, with waiters in line', () => {
-  it('a break that waits names the holder as broken to the next task, if the line granted the lease to the holder in front of that task', async () => {
-    const key = 'quick';
-    const first = await acquire({ key, holder: 'first' });
-    const [worker, next] = [await park({ key, holder: 'worker' }), await park({ key, holder: 'next' })];
-    await release(first);
-    const grant = grantOf(worker.task);
-    expect(await breakLease({ key, fence: grant.fence, wait: true })).toMatchObject({ ended: false });
-    clock.advance(1000);
-    expect(await release(grant)).toMatchObject({ released: true });
-    clock.advance(1);
-    expect(next.task.output).toMatchObject({ previous: { holder: 'worker', ended: 'broken' } });
-    expect(await heartbeat(grantOf(next.task))).toMatchObject({ holder: 'next' });
-  });
-
   it('a break that waits also covers a grant that its caller claims between the look and the end', async () => {
     const key = 'claimed meanwhile';
     const first = await acquire({ key, holder: 'first' });
@@ -219,7 +185,7 @@ describe('a break, with waiters in line', () => {
     expect(await read({ key })).toMatchObject({ expiresAt, ending: true });
   });
 
-  it('a repeated break notifies a task again that could not be notified, and so does the schedule', async () => {
+  it('a repeated break and the schedule notify a task that could not be notified', async () => {
     for (const key of ['repeated', 'not repeated']) {
       const first = await acquire({ key });
       const { task } = await park({ key, holder: 'task', requestId: 'r' });
@@ -235,13 +201,5 @@ describe('a break, with waiters in line', () => {
       expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
       expect(await world.rows(key)).toEqual([]);
     }
-  });
-
-  it('a break is reported to its holder also if a waiter came after a break that ended the lease', async () => {
-    const key = 'reason of a free lease';
-    const first = await acquire({ key, holder: 'first' });
-    await breakLease({ key, fence: first.fence });
-    await park({ key, holder: 'next' });
-    expect(await failure(heartbeat(first))).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
   });
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { acquire as acquireKey } from '../../shared/locks/acquire.ts';
-import { breakGrant } from '../../shared/locks/break.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { lookUp, type ReadInput } from '../../shared/locks/read.ts';
-import { release as giveBack } from '../../shared/locks/release.ts';
+import { acquire as acquireKey } from '../../shared/locks/calls/acquire.ts';
+import { breakGrant } from '../../shared/locks/calls/break.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { lookUp, type ReadInput } from '../../shared/locks/calls/read.ts';
+import { release as giveBack } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -12,7 +12,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 afterAll(() => world.steps.stop());
-const { dependencies, clock, requests, steps, rawItem, executionEnded } = world;
+const { dependencies, clock, steps, rawItem } = world;
 const taken = documented('acquire', acquireKey(dependencies));
 const released = documented('release', giveBack(dependencies));
 const broken = documented('breakLease', breakGrant(dependencies));
@@ -109,23 +109,6 @@ describe('the operator that broke a lease', () => {
       expect(task.output).not.toHaveProperty('previous.by');
     },
   );
-
-  it('the operator is not named for the next holder, also if the execution of that holder ended before its ticket was deleted', async () => {
-    const key = 'after that';
-    const execution = steps.newExecution('RUNNING');
-    const { fence } = await acquire({ key });
-    const task = await park({ key, execution });
-    requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
-    await broken({ key, fence }, ann);
-    requests.faultsOf = {};
-    expect(task.output).toMatchObject({ previous: { by: OPERATOR } });
-    steps.executions.set(execution, 'ABORTED');
-    clock.advance(11_000);
-    await executionEnded(execution);
-    const { previous } = await acquire({ key, holder: 'last' });
-    expect(previous).toMatchObject({ holder: 'next', ended: 'executionEnded' });
-    expect(previous).not.toHaveProperty('by');
-  });
 
   it('the operator that broke a lease is named by at most 256 characters', async () => {
     const { fence } = await acquire({ key: 'long' });

@@ -1,9 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Acquired } from '../../shared/line/calls.ts';
-import { durations } from '../../shared/line/calls.ts';
-import { acquire } from '../../shared/locks/acquire.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { release } from '../../shared/locks/release.ts';
+import { acquire } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { release } from '../../shared/locks/calls/release.ts';
+import { type Acquired, durations } from '../../shared/locks/calls/types.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { aFew } from '../support/time/rounds.ts';

@@ -57,18 +57,6 @@ describe('request units', () => {
 });
 
 describe('requests and units of permits', () => {
-  it('each call on a permit costs one write, won or lost, also the first of a key', async () => {
-    requests.sent.length = 0;
-    const granted = await acquire({ key: 'one', limit: 1 });
-    clock.advance(10);
-    await heartbeat(granted);
-    await failure(acquire({ key: 'one', holder: 'b', limit: 1 }));
-    await release(granted);
-    await release(granted);
-    await failure(heartbeat(granted));
-    expect(requests.sent).toEqual(Array(6).fill('UpdateItem'));
-  });
-
   it('a key that was used the other way costs one write for the next holder', async () => {
     const lease = await acquire({ key: 'either way' });
     await release(lease);
@@ -79,20 +67,6 @@ describe('requests and units of permits', () => {
     clock.advance(10);
     await acquire({ key: 'either way' });
     expect(requests.sent).toEqual(Array(3).fill('UpdateItem'));
-  });
-
-  it('a take-over of an expired permit costs two writes, and that of a lease one', async () => {
-    for (const [terms, writes] of [
-      [{ limit: 1 }, 2],
-      [{}, 1],
-    ] as const) {
-      const key = `taken over ${writes}`;
-      await acquire({ key, ...terms, ttlSeconds: 2 });
-      clock.advance(2501);
-      requests.sent.length = 0;
-      await acquire({ key, holder: 'b', ...terms });
-      expect(requests.sent).toEqual(Array(writes).fill('UpdateItem'));
-    }
   });
 
   it('64 callers for 64 permits cost 64 writes, in whatever order they arrive', async () => {

@@ -1,15 +1,15 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // With this quota, one arrival of four counts the line, whatever the record says.
 const QUOTA = 128;
 
 const timeline = new Timeline();
 const quotas = { waitersPerKey: QUOTA, waitersPerNamespace: 10_000 };
-const world = await poolLineWorld({ clock: timeline, quotas });
+const world = await permitLineWorld({ clock: timeline, quotas });
 const { acquire, park, release, rows, rawItem, putRaw, putTickets, removeMark, requests, steps } = world;
 afterAll(() => steps.stop());
 
@@ -32,31 +32,29 @@ async function fill(key: string, count: number, more: object = {}) {
   return first;
 }
 
-describe('the line of a key', () => {
-  it('hand-offs keep the number of waiters that have left the line', async () => {
-    const key = 'hand-offs';
-    const first = await fill(key, 1);
-    const [second, third] = [await park({ key, holder: 'b', limit: 1 }), await park({ key, holder: 'c', limit: 1 })];
-    timeline.advance(30_000); // the deadline of the first in line has passed
-    await release(first);
-    // One of the three has exited, and the hand-off does not count that waiter as left.
-    expect(await rawItem(key)).toMatchObject({ arrivals: { N: '3' }, line_out: { N: '1' } });
-    await release({ key, leaseId: String(second.task.output?.leaseId) });
-    await release({ key, leaseId: String(third.task.output?.leaseId) });
-    const { mark, line_out: out } = (await rawItem(key)) ?? {};
-    expect([mark, out]).toEqual([undefined, undefined]);
-  });
+it('hand-offs keep the number of waiters that have left the line', async () => {
+  const key = 'hand-offs';
+  const first = await fill(key, 1);
+  const [second, third] = [await park({ key, holder: 'b', limit: 1 }), await park({ key, holder: 'c', limit: 1 })];
+  timeline.advance(30_000); // the deadline of the first in line has passed
+  await release(first);
+  // One of the three has exited, and the hand-off does not count that waiter as left.
+  expect(await rawItem(key)).toMatchObject({ arrivals: { N: '3' }, line_out: { N: '1' } });
+  await release({ key, leaseId: String(second.task.output?.leaseId) });
+  await release({ key, leaseId: String(third.task.output?.leaseId) });
+  const { mark, line_out: out } = (await rawItem(key)) ?? {};
+  expect([mark, out]).toEqual([undefined, undefined]);
+});
 
-  it('the line of a key does not count a call again if the call asks again or puts a lost mark back', async () => {
-    const key = 'again';
-    await fill(key, 1);
-    const asked = { key, holder: 'again', requestId: 'r', limit: 1, waitSeconds: 1 };
-    const [held] = await timeline.play(() => failure(acquire(asked)));
-    const { ticket } = held.context.retryWith as { ticket: string };
-    await timeline.play(() => failure(acquire({ ...asked, ticket })));
-    expect(await rawItem(key)).toMatchObject({ arrivals: { N: '3' }, line_out: { N: '1' } });
-    await removeMark(key);
-    await timeline.play(() => failure(acquire({ ...asked, ticket })));
-    expect(await rawItem(key)).toMatchObject({ arrivals: { N: '1' }, line_out: { N: '-1' } }); // two are in line
-  });
+it('a call that asks again, or puts a lost mark back, counts once', async () => {
+  const key = 'again';
+  await fill(key, 1);
+  const asked = { key, holder: 'again', requestId: 'r', limit: 1, waitSeconds: 1 };
+  const [held] = await timeline.play(() => failure(acquire(asked)));
+  const { ticket } = held.context.retryWith as { ticket: string };
+  await timeline.play(() => failure(acquire({ ...asked, ticket })));
+  expect(await rawItem(key)).toMatchObject({ arrivals: { N: '3' }, line_out: { N: '1' } });
+  await removeMark(key);
+  await timeline.play(() => failure(acquire({ ...asked, ticket })));
+  expect(await rawItem(key)).toMatchObject({ arrivals: { N: '1' }, line_out: { N: '-1' } }); // two are in line
 });

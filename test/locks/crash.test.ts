@@ -50,10 +50,6 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
     const task = steps.newTask();
     return { key, waiters: [task], act: () => park({ key, ttlSeconds: 20, requestId: 'r' }, task) };
   },
-  'release with one parked': async (key) => {
-    const grant = await acquire({ key, ttlSeconds: 20 });
-    return { key, waiters: [await waiter(key)], act: () => release(grant) };
-  },
   'release with three parked, the first gone': async (key) => {
     const grant = await acquire({ key, ttlSeconds: 20 });
     const [gone, ...waiters] = [await waiter(key), await waiter(key), await waiter(key)];

@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
-const world = await poolLineWorld();
+const world = await permitLineWorld();
 const { acquire, park, cancel, grantOf, rows, rawItem, clock, steps, repair, repairLine } = world;
 afterAll(() => steps.stop());
 const keys: string[] = [];
@@ -34,62 +34,59 @@ async function blocked(
   return { task, behind };
 }
 
-describe('the next task in line, if it does not fit', () => {
-  it.each([
-    ['whose execution goes on', 'RUNNING'],
-    ['whose execution has ended without an event', 'FAILED'],
-    ['that names no execution', undefined],
-  ])('a task %s loses its ticket within two minutes after its token has expired', async (how, status) => {
-    const { behind } = await blocked(how, status ? { execution: steps.newExecution(status) } : {});
+it.each([
+  ['whose execution goes on', 'RUNNING'],
+  ['whose execution has ended without an event', 'FAILED'],
+  ['that names no execution', undefined],
+])('a task %s loses its ticket within two minutes after its token has expired', async (how, status) => {
+  const { behind } = await blocked(how, status ? { execution: steps.newExecution(status) } : {});
+  await repair();
+  expect(grantOf(behind)).toMatchObject({ holder: 'behind' });
+  expect(await rows(how)).toEqual([]);
+});
+
+it.each(['taken', 'refused', 'throttled', 'denied', 'lost'] as const)(
+  'a task keeps its ticket if the answer about its heartbeat is %s',
+  async (answer) => {
+    const { task, behind } = await blocked(answer, { state: answer === 'taken' ? 'waiting' : 'timedOut' });
+    if (answer !== 'taken') steps.faults.SendTaskHeartbeat = [answer];
     await repair();
-    expect(grantOf(behind)).toMatchObject({ holder: 'behind' });
-    expect(await rows(how)).toEqual([]);
-  });
+    expect(asked()).toMatchObject([{ token: task.token }]);
+    expect([behind.state, await rows(answer)]).toMatchObject(['waiting', [{}, {}]]);
+  },
+);
 
-  it.each(['taken', 'refused', 'throttled', 'denied', 'lost'] as const)(
-    'a task keeps its ticket if the answer about its heartbeat is %s',
-    async (answer) => {
-      const { task, behind } = await blocked(answer, { state: answer === 'taken' ? 'waiting' : 'timedOut' });
-      if (answer !== 'taken') steps.faults.SendTaskHeartbeat = [answer];
-      await repair();
-      expect(asked()).toMatchObject([{ token: task.token }]);
-      expect([behind.state, await rows(answer)]).toMatchObject(['waiting', [{}, {}]]);
-    },
-  );
-
-  it('a run asks about no more tasks once Step Functions has throttled a heartbeat', async () => {
-    const lines = Array.from({ length: 12 }, (_, index) => `throttled ${index}`);
-    for (const key of lines) {
-      keys.push(key);
-      await acquire({ key, holder: 'reader', ...shared });
-      const { task } = await park({ key, holder: 'writer', mode: 'exclusive' });
-      await park({ key, holder: 'behind', ...shared });
-      task.state = 'timedOut';
-    }
-    clock.advance(120_000);
-    steps.faults.SendTaskHeartbeat = lines.map(() => 'throttled');
-    await repair();
-    expect(asked().length).toBeLessThanOrEqual(8); // a run works on this many keys at once
-    steps.faults = {};
-    await repair();
-    for (const key of lines) expect(await rows(key)).toEqual([]);
-  });
-
-  it('a message, of which a key may have many, does not ask about the task', async () => {
-    await blocked('by a message');
-    await repairLine('by a message');
-    expect([asked(), await rows('by a message')]).toMatchObject([[], [{}, {}]]);
-  });
-
-  it('several tasks whose tokens have expired leave in one run of the schedule, and a plain caller receives a permit', async () => {
-    const key = 'dead alone';
+it('a run asks about no more tasks once Step Functions has throttled a heartbeat', async () => {
+  const lines = Array.from({ length: 12 }, (_, index) => `throttled ${index}`);
+  for (const key of lines) {
+    keys.push(key);
     await acquire({ key, holder: 'reader', ...shared });
-    for (let nth = 0; nth < 3; nth++)
-      (await park({ key, holder: `${nth}`, mode: 'exclusive' })).task.state = 'timedOut';
-    clock.advance(60_000);
-    await repair();
-    expect([asked().length, await rows(key)]).toEqual([3, []]);
-    expect(await rawItem(key)).not.toHaveProperty('mark');
-    expect(await acquire({ key, holder: 'plain', ...shared })).toMatchObject({ holder: 'plain' });
-  });
+    const { task } = await park({ key, holder: 'writer', mode: 'exclusive' });
+    await park({ key, holder: 'behind', ...shared });
+    task.state = 'timedOut';
+  }
+  clock.advance(120_000);
+  steps.faults.SendTaskHeartbeat = lines.map(() => 'throttled');
+  await repair();
+  expect(asked().length).toBeLessThanOrEqual(8); // a run works on this many keys at once
+  steps.faults = {};
+  await repair();
+  for (const key of lines) expect(await rows(key)).toEqual([]);
+});
+
+it('a message, of which a key may have many, does not ask about the task', async () => {
+  await blocked('by a message');
+  await repairLine('by a message');
+  expect([asked(), await rows('by a message')]).toMatchObject([[], [{}, {}]]);
+});
+
+it('several tasks whose tokens have expired leave in one run of the schedule', async () => {
+  const key = 'dead alone';
+  await acquire({ key, holder: 'reader', ...shared });
+  for (let nth = 0; nth < 3; nth++) (await park({ key, holder: `${nth}`, mode: 'exclusive' })).task.state = 'timedOut';
+  clock.advance(60_000);
+  await repair();
+  expect([asked().length, await rows(key)]).toEqual([3, []]);
+  expect(await rawItem(key)).not.toHaveProperty('mark');
+  expect(await acquire({ key, holder: 'plain', ...shared })).toMatchObject({ holder: 'plain' });
 });

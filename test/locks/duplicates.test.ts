@@ -1,19 +1,19 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquireOrParkPermit, acquirePermit } from '../../shared/permits/acquire.ts';
+import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // Calls that meet another call of their request, a withdrawal, or the next holder of a key. See also test/line/requests.ts.
 
 const timeline = new Timeline();
-const { now, later } = timeline;
-const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, heartbeat, breakPermit, withdraw, park, grantOf, read, repair, repairLine } = world;
+const { later } = timeline;
+const world = await permitLineWorld({ clock: timeline });
+const { acquire, release, heartbeat, withdraw, park, read } = world;
 const { rows, rawItem, putRaw, requests, steps, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -30,76 +30,12 @@ const dieInLine = async (key: string, more: object = {}) => {
   await timeline.play(() => dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more })));
   timeline.advance(1); // a later ticket
 };
-const expectRepeated = (answer: Grant, duplicates: Grant[]) => {
-  const [{ leaseId, fence } = {}] = duplicates;
-  expect([answer, duplicates]).toMatchObject([{ leaseId, fence, repeated: true }, [{ repeated: false }]]);
-};
 
 /** A heartbeat, which writes a new version. */
 const beat = ({ key, leaseId }: Grant) => {
   timeline.advance(1);
   return heartbeat({ key, leaseId });
 };
-
-describe('a call whose duplicate call receives a permit meanwhile', () => {
-  it('a call that looks at the line receives the permit of a duplicate call, though another joins', async () => {
-    const key = 'looking';
-    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
-    await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
-    timeline.advance(8000);
-    const duplicates: Grant[] = [];
-    requests.faultsOf.Query = [
-      precededBy(async () => {
-        duplicates.push(await acquire({ key, ...own }));
-        await park({ key, holder: 'behind', limit: 1 });
-      }),
-    ];
-    const answer = await acquire({ key, ...own });
-    expectRepeated(answer, duplicates);
-    expect(await read(key)).toMatchObject({ used: 1, waiting: 1, holders: [{ holder: 'R' }] });
-  });
-
-  it.each(['empty', 'full'])(
-    'a call before its claim receives the permit of a duplicate call, with a line behind that is %s',
-    async (line) => {
-      const key = `claim ${line}`;
-      const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-      await dieInLine(key, own);
-      if (line === 'full') await park({ key, holder: 'behind', limit: 1 });
-      else await repairLine(key); // puts the mark back
-      await release(first);
-      const duplicates: Grant[] = [];
-      requests.faultsOf.UpdateItem = ['none', precededBy(async () => duplicates.push(await acquire({ key, ...own })))];
-      const answer = await acquire({ key, ...own });
-      expectRepeated(answer, duplicates);
-      expect(await rows(key)).toHaveLength(line === 'full' ? 1 : 0);
-    },
-  );
-
-  it.each([1, 12])(
-    'a call whose deadline has come receives the permit of a duplicate call that has changed it %i times',
-    async (changes) => {
-      const key = `leaves ${changes}`;
-      const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-      const deadline = now() + 1000;
-      const duplicates: Grant[] = [];
-      const lastLook = async (send: Send) => {
-        const answer = await send();
-        if (now() < deadline - 500) return answer;
-        await release(first); // gives the permit to the call in line
-        timeline.advance(500);
-        const claims = precededBy(async () => duplicates.push(await acquire({ key, ...own })));
-        const beats = precededBy(() => Promise.all(duplicates.map(beat)));
-        requests.faultsOf = { UpdateItem: [claims, ...Array(changes - 1).fill(beats)] };
-        return answer;
-      };
-      requests.faultsOf.GetItem = Array(1000).fill(lastLook);
-      const [answer] = await timeline.play(() => acquire({ key, ...own, waitSeconds: 1 }));
-      expectRepeated(answer, duplicates);
-      expect(await rows(key)).toEqual([]);
-    },
-  );
-});
 
 it.each([
   ['twelve', 12, 'repeated', 26],
@@ -125,36 +61,6 @@ it.each([
     expect([answer, written]).toEqual([outcome, writes]);
   },
 );
-
-it('a call whose permit was changed five times, and has then expired, receives another permit', async () => {
-  const key = 'changed, then over';
-  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-  await dieInLine(key, own);
-  await repairLine(key); // puts the mark back
-  await release(first); // gives the permit to the place, and takes the mark off
-  const duplicate = await acquire({ key, ...own });
-  const beats = precededBy(() => beat(duplicate));
-  const ends = precededBy(async () => {
-    await beat(duplicate);
-    timeline.advance(10_501);
-  });
-  // Each second write is that of a claim.
-  requests.faultsOf.UpdateItem = [...Array(5).fill(beats), ends].flatMap((claim) => ['none', claim]);
-  const again = await acquire({ key, ...own });
-  expect(again).toMatchObject({ repeated: false, previous: { fence: duplicate.fence, ended: 'expired' } });
-});
-
-it('a call that does not wait receives LeaseLost if its old waiter receives a permit and releases it in between', async () => {
-  const key = 'given back';
-  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-  await dieInLine(key, own);
-  await repairLine(key); // puts the mark back
-  await release(first, call({ timeLeftMs: () => 1999 })); // too little to look at the line
-  timeline.advance(100); // the call that released has exited
-  requests.faultsOf.UpdateItem = ['none', precededBy(async () => release(await acquire({ key, ...own })))];
-  const refused = await failure(acquire({ key, ...own }));
-  expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
-});
 
 it('a call in line whose permit others change before each of its claims leaves at its deadline', async () => {
   const key = 'changed in line';
@@ -202,7 +108,7 @@ it('a call in line whose request receives a permit of another weight is refused,
 const asks = (input: object) => acquireInput().parse({ limit: 1, ttlSeconds: 60, waitSeconds: 1, ...input });
 describe('where as many as the quota allows wait for a permit', () => {
   const QUOTA = 2;
-  const withQuota = acquirePermit({
+  const withQuota = acquireGrant({
     ...world.dependencies,
     quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
   });
@@ -235,14 +141,6 @@ async function passedOn(key: string) {
 }
 
 describe('a withdrawal', () => {
-  it('a withdrawal ends a grant that is extended in that moment', async () => {
-    const { key, leaseId } = await acquire(ofB(newKey()));
-    timeline.advance(1000);
-    requests.faultsOf.UpdateItem = [precededBy(() => heartbeat({ key, leaseId }))];
-    expect(await withdraw(ofB(key))).toMatchObject({ cancelled: true });
-    expect(await read(key)).toMatchObject({ state: 'released' });
-  });
-
   it('a withdrawal hands off a lease that is extended in that moment', async () => {
     const { key, leaseId } = await acquire(ofB(newKey()));
     const { task } = await park({ key, holder: 'task' });
@@ -262,21 +160,6 @@ describe('a withdrawal', () => {
     requests.faultsOf.UpdateItem = [others];
     expect(await withdraw(ofB(key))).toMatchObject({ cancelled: false, reason: 'unknown' });
     expect(await read(key)).toMatchObject({ state: 'released', holder: 'other' });
-  });
-
-  it('a retry releases the lease of a call that exited after its claim, if a withdrawal exited after its flag', async () => {
-    const held = await first();
-    const { key } = held;
-    await timeline.play(
-      () => later(10, () => release(held)),
-      () => dyingAfter(5, () => acquire({ ...ofB(key), waitSeconds: 20 })),
-    );
-    const ticket = (await rows(key))[0]?.ticket?.S ?? '';
-    expect(await read(key)).toMatchObject({ state: 'held', holder: 'b' });
-    const { sent } = await dyingAfter(2, () => withdraw(ofB(key)));
-    expect(sent).toEqual(['Query', 'UpdateItem']);
-    expect(await failure(acquire({ ...ofB(key), ticket }))).toMatchObject(lost('cancelled'));
-    expect(await read(key)).toMatchObject({ state: 'released' });
   });
 
   it('a withdrawal of a call without a grant is not remembered: a later try is a new acquisition', async () => {
@@ -302,21 +185,6 @@ describe('a call in line for the request of a task', () => {
     return { key: held.key, held, task };
   }
 
-  it('a call shares the grant of the task, which the schedule notifies', async () => {
-    const { key, held, task } = await withTask();
-    steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
-    const [, grant] = await timeline.play(
-      () => later(300, () => release(held)),
-      () => later(10, () => acquire({ ...ofB(key), waitSeconds: 20 })),
-    );
-    expect(grant).toMatchObject({ holder: 'b', repeated: true });
-    expect(await read(key)).toMatchObject({ state: 'held', fence: grant.fence });
-    expect((await rawItem(key))?.h?.M).toHaveProperty('r');
-    timeline.advance(10_000);
-    await repair();
-    expect(task.output).toMatchObject({ leaseId: grant.leaseId });
-  });
-
   it('a call receives no grant of the next holder if the lease is transferred while the call claims', async () => {
     const { key, held } = await withTask();
     steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
@@ -332,27 +200,6 @@ describe('a call in line for the request of a task', () => {
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next[0]?.fence } });
     expect(await read(key)).toMatchObject({ holder: 'next', fence: next[0]?.fence });
   });
-
-  it.each(['releases', 'loses'])(
-    'a call receives no grant of the next holder if the task %s the lease',
-    async (how) => {
-      const { key, held, task } = await withTask();
-      const [, refused, next] = await timeline.play(
-        () =>
-          later(300, async () => {
-            requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent']; // the call that notified the task exits here
-            await release(held);
-            const end = () =>
-              how === 'releases' ? release(grantOf(task)) : breakPermit({ key, fence: grantOf(task).fence });
-            requests.faultsOf = { UpdateItem: [precededBy(end)] };
-          }),
-        () => later(10, () => failure(acquire({ ...ofB(key), waitSeconds: 5 }))),
-        () => later(20, () => acquire({ key, holder: 'next', waitSeconds: 20 })),
-      );
-      expect(refused).toMatchObject(lost(how === 'releases' ? 'released' : 'broken'));
-      expect(next.fence).toBeGreaterThan(grantOf(task).fence);
-    },
-  );
 
   it('a call receives no grant of the next holder if its look shows an old record', async () => {
     const old = await acquire(ofB(newKey()));
@@ -374,46 +221,4 @@ describe('a call in line for the request of a task', () => {
     expect(looks).toBeGreaterThan(0);
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
   });
-
-  it('a call that leaves while the lease is transferred names the next holder', async () => {
-    const { key, held } = await withTask();
-    steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
-    const next: Grant[] = [];
-    const deadline = timeline.now() + 1010;
-    let reads = 0;
-    requests.faultsOf.GetItem = Array(50).fill(async (send: Send) => {
-      if (timeline.now() < deadline || ++reads !== 2) return send();
-      await release(held);
-      requests.faultsOf.UpdateItem = [precededBy(async () => next.push(await passedOn(key)))];
-      return send();
-    });
-    const [refused] = await timeline.play(() => later(10, () => failure(acquire({ ...ofB(key), waitSeconds: 1 }))));
-    requests.faultsOf = {};
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next[0]?.fence } });
-  });
-
-  it.each(['has no time left', 'exits after its write'])(
-    'an unclaimed grant has the whole ttl of the task of its request, even if the call of the task %s',
-    async (why) => {
-      const held = await first();
-      const asked = { ...ofB(held.key), ttlSeconds: 3600 };
-      await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
-      await release(held);
-      timeline.advance(500);
-      const task = steps.newTask();
-      const parking = acquireInput().parse({ ...asked, taskToken: task.token });
-      const late = call({ timeLeftMs: () => 499 });
-      if (why.startsWith('exits')) await dyingAfter(3, () => park(asked, task));
-      else expect(await acquireOrParkPermit(world.dependencies)(parking, late)).toMatchObject({ parked: true });
-      const seconds = Math.ceil(timeline.now() / 1000) + 3600;
-      expect(await rawItem(held.key)).toMatchObject({
-        h: { M: { e: { N: String(timeline.now() + 3_600_000) } } },
-        lease_expiry: { N: String(seconds) },
-      });
-      expect(task.state).toBe('waiting');
-      timeline.advance(10_000);
-      await repair();
-      expect(grantOf(task)).toMatchObject({ holder: 'b', remainingMs: 3_600_000 });
-    },
-  );
 });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { describe, expect, it, vi } from 'vitest';
-import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 
 const TABLES = { LEASES_TABLE: 'leases', WAITERS_TABLE: 'waiters' };

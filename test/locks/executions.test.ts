@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
-import { endExecution } from '../../shared/locks/execution-ended.ts';
+import { endExecution } from '../../shared/locks/executions/ended.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
@@ -9,12 +9,12 @@ import { lambdaContext, post } from '../support/stack/adapters.ts';
 import { counting } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // What test/line/executions.ts does not say: attributes, several permits of one execution, its row, and its keys.
 
 const world = await queueWorld();
-const { acquire, release, heartbeat, park, cancel, executionEnded, read, rawItem, putRaw, rows, repair } = world;
+const { acquire, release, heartbeat, park, cancel, executionEnded, read, rawItem, rows, repair } = world;
 const { clock, dependencies, dynamodb, requests, steps, handlers } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -45,13 +45,6 @@ describe('the lease of an execution that ends', () => {
     expect(await rawItem(key)).toHaveProperty('mark');
     await repair();
     expect(task.state).toBe('succeeded');
-  });
-
-  it('the lease of an execution that has ended shows who held it last', async () => {
-    const [key, execution] = ['held last', steps.newExecution()];
-    const { fence } = await acquire({ key, holder: 'worker', execution });
-    await executionEnded(execution);
-    expect(await read({ key })).toMatchObject({ state: 'released', holder: 'worker', fence });
   });
 
   it('the lease is free and counted once if the write that frees it has no answer, and the next grant names how it ended', async () => {
@@ -89,16 +82,6 @@ describe('the lease of an execution that ends', () => {
     clock.advance(1000);
     expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
     expect((await rawItem(key))?.h?.M?.b).toEqual(beaten?.h?.M?.b);
-  });
-
-  it('a lease that names a target of an Express workflow is free at the second pass', async () => {
-    const [key, execution] = ['express', steps.newExecution()];
-    await acquire({ key, execution });
-    const y = { S: 'arn:aws:states:us-east-1:123456789012:express:machine:run:1' };
-    const { h, ...item } = (await rawItem(key)) ?? {};
-    await putRaw({ ...item, h: { M: { ...h?.M, y } } });
-    expect(await executionEnded(execution)).toMatchObject({ freed: 0, kept: 1 });
-    expect(await executionEnded(execution, true)).toMatchObject({ freed: 1, kept: 0 });
   });
 });
 
@@ -156,19 +139,6 @@ describe('the keys of an execution', () => {
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
   });
 
-  it('a key that fails stops no other key of the schedule', async () => {
-    const tasks = [];
-    for (let at = 0; at < 20; at++) {
-      const key = `schedule-${at}`;
-      await acquire({ key, ttlSeconds: 2 });
-      tasks.push((await park({ key })).task);
-    }
-    clock.advance(3000);
-    requests.faultsOf.GetItem = [() => Promise.reject(new TypeError('an unexpected record'))];
-    await expect(repair()).rejects.toThrow();
-    expect(tasks.filter(({ state }) => state === 'succeeded').length).toBeGreaterThanOrEqual(19);
-  });
-
   it('a message of the delay queue that fails stays in the queue, and the other messages are done', async () => {
     const execution = steps.newExecution();
     await acquire({ key: 'queued', execution });
@@ -206,15 +176,6 @@ describe('the tables in which a pass looks up an execution', () => {
     expect(task.state).toBe('succeeded');
     await foreign.steps.stop();
   });
-
-  it('a table of waiters without the index is named', async () => {
-    requests.faultsOf.Query = [{ name: 'ValidationException', status: 400 }];
-    expect(await failure(executionEnded(steps.newExecution()))).toMatchObject({
-      code: 'Unavailable',
-      message: `table ${dependencies.waitersTable} has no index by-execution, so leases and permits stay until they expire after their executions end: create the index`,
-      context: { retryAfterMs: 1000 },
-    });
-  });
 });
 
 it.each([
@@ -234,9 +195,9 @@ it.each([
 });
 
 describe('several permits of a key', async () => {
-  const world = await poolLineWorld();
+  const world = await permitLineWorld();
   const { acquire, release, park, grantOf, read, rows, executionRows, repairLine, executionEnded } = world;
-  const { clock, requests, steps, sent, precededBy } = world;
+  const { clock, requests, steps, sent } = world;
   afterAll(() => steps.stop());
   beforeEach(() => {
     requests.faultsOf = {};
@@ -318,7 +279,7 @@ describe('several permits of a key', async () => {
       expect(grantOf(task)).toMatchObject({ holder: 'next', previous: { holder: 'y', ended: 'executionEnded' } });
     });
 
-    it('a record forgets the requests of an ended execution, also in the write that grants to the line', async () => {
+    it('a record forgets the requests of an ended execution, even in a hand-off', async () => {
       const [key, execution] = ['forgotten', steps.newExecution()];
       await crowd(9, { key, limit: 9, execution });
       const { task } = await park({ key, holder: 'next', limit: 9, weight: 9 });
@@ -347,47 +308,10 @@ describe('several permits of a key', async () => {
       expect(await executionEnded(execution, true)).toEqual({ execution, ...none, freed: 1 });
       expect((await read('mixed')).holders).toMatchObject([{ holder: 'grace', inGrace: true }]);
     });
-
-    it('a permit ends if its target ends before the write, and a permit that the target has passed on goes to the last target', async () => {
-      const [key, execution] = ['chain', steps.newExecution()];
-      const [target, last] = [steps.newExecution('RUNNING'), steps.newExecution('RUNNING')];
-      await acquire({ key, holder: 'a', limit: 2, execution, target });
-      await acquire({ key, holder: 'b', limit: 2, execution: target, target: last });
-      requests.faultsOf.UpdateItem = ['none', precededBy(async () => steps.executions.set(target, 'SUCCEEDED'))];
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 1, kept: 1 });
-      expect(await read(key)).toMatchObject({ used: 1, holders: [{ holder: 'b', execution: last }] });
-    });
-
-    it('a permit that its task was not notified of goes to the next task even if another client has removed the mark', async () => {
-      const [key, execution] = ['unmarked', steps.newExecution()];
-      await world.untold(await acquire({ key, holder: 'first', limit: 1 }), { limit: 1, execution });
-      const { task } = await park({ key, holder: 'next', limit: 1 });
-      await world.removeMark(key);
-      expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1, freed: 1 });
-      expect(grantOf(task)).toMatchObject({ holder: 'next', used: 1 });
-    });
   });
 
-  it.each([[{}], [{ target: steps.newExecution('RUNNING') }]])(
-    'the schedule counts the tasks that receive the room of a permit whose task is gone, also if its target ends at that moment',
-    async (terms: { target?: string }) => {
-      const [key, execution] = [`counts ${Object.keys(terms)}`, steps.newExecution()];
-      await acquire({ key, holder: 'other', limit: 3, ttlSeconds: 600 });
-      const first = await acquire({ key, holder: 'first', limit: 3, weight: 2 });
-      await park({ key, holder: 'gone', limit: 3, weight: 2, ttlSeconds: 600, execution, ...terms });
-      for (const holder of ['c', 'd']) await park({ key, holder, limit: 3 });
-      steps.faults.SendTaskSuccess = ['lost'];
-      await release(first);
-      clock.advance(10_000);
-      const end = precededBy(async () => steps.executions.set(terms.target ?? '', 'SUCCEEDED'));
-      if (terms.target) requests.faultsOf.UpdateItem = ['none', 'none', end]; // a new version, the row of the target
-      expect(await repairLine(key)).toEqual({ keys: 1, granted: 2, told: 0, unanswered: 0, complete: true });
-      expect(await holders(key)).toEqual(['c', 'd', 'other']);
-    },
-  );
-
   describe('the row of an execution', () => {
-    it('one row serves all requests of the execution about a key, until no execution can run any more', async () => {
+    it('one row serves all requests of an execution for a key', async () => {
       const execution = steps.newExecution();
       for (let n = 0; n < 10; n++) {
         clock.advance(1);

@@ -76,17 +76,4 @@ describe('fencing tokens rise across', () => {
     expect([code, context]).toMatchObject(['LeaseHeld', { holder: null, retryAfterMs: 1000 }]);
     expect((await acquire({ key })).fence).toBe(clock.now() + 5001);
   });
-
-  it('expiry under a clock that stepped back: the expired record shows a fence ahead of the clock', async () => {
-    await world.putRaw({
-      key: { S: 'fence-ahead' },
-      lease_version: { S: 'v' },
-      lease_expiry: { N: '1' },
-      expires_at: { N: '1000' },
-      fence: { N: String(clock.now() + 60_000) },
-    });
-    world.requests.sent.length = 0;
-    expect((await acquire({ key: 'fence-ahead' })).fence).toBe(clock.now() + 60_001);
-    expect(world.requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
-  });
 });

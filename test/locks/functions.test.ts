@@ -1,4 +1,4 @@
-import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, expect, it } from 'vitest';
 import { get, post, throughTask } from '../support/stack/adapters.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -6,7 +6,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 // What only a function of its own does to keys with several holders: test/deployment/roles.test.ts compares the roles with what the functions send here.
 
 const { handlers, steps, clock, dynamodb, dependencies } = await queueWorld();
-const { acquire, heartbeat, release, breakLease, cancelWaiter, readLeases, repairQueues, executionEnded } = handlers;
+const { acquire, release, cancelWaiter, readLeases, repairQueues, executionEnded } = handlers;
 afterAll(() => steps.stop());
 
 /** An execution of the account of the functions. */
@@ -16,35 +16,6 @@ const executionOf = (name: string, status: string) => {
   return arn;
 };
 const holdersOf = async (key: string) => Object(await throughTask(readLeases, { key })).body.holders;
-
-it('a permit through HTTP, and the whole way back', async () => {
-  const asked = { key: 'render', holder: 'worker-1', limit: 2, requestId: 'r' };
-  const granted = await post(acquire, asked);
-  expect(granted).toMatchObject({
-    outcome: 'ok',
-    status: 201,
-    body: { key: 'render', mode: 'shared', limit: 2, weight: 1, used: 1, repeated: false },
-  });
-  const { leaseId, fence } = granted.body as { leaseId: string; fence: number };
-  expect(await post(acquire, asked)).toMatchObject({ status: 200, body: { leaseId, repeated: true } });
-  expect(await post(acquire, { ...asked, holder: 'worker-2' })).toMatchObject({ status: 201, body: { used: 2 } });
-  expect(await post(acquire, { ...asked, holder: 'worker-3' })).toMatchObject({
-    status: 409,
-    body: { code: 'LeaseHeld', used: 2, limit: 2, holders: [{ holder: 'worker-1', fence }, { holder: 'worker-2' }] },
-  });
-  clock.advance(1000);
-  expect(await post(heartbeat, { key: 'render', leaseId })).toMatchObject({ status: 200, body: { leaseId, fence } });
-  const second = await get(readLeases, { key: 'render' });
-  expect(second.body).toMatchObject({ key: 'render', used: 2, limit: 2, holders: [{ fence }, { holder: 'worker-2' }] });
-  expect(JSON.stringify(second.body)).not.toContain(leaseId.split('.')[2]);
-  expect((await post(release, { key: 'render', leaseId })).body).toEqual({ key: 'render', released: true });
-  const [, other] = second.body.holders as { fence: number }[];
-  expect((await post(breakLease, { key: 'render', fence: other?.fence })).body).toMatchObject({
-    ...{ key: 'render', broken: true, fence: other?.fence },
-    ...{ holder: 'worker-2', ended: true },
-  });
-  expect((await get(readLeases, { key: 'render' })).body).toMatchObject({ used: 0, holders: [] });
-});
 
 it('tasks and a caller in line, through their functions', async () => {
   const key = 'line';
@@ -79,18 +50,6 @@ it('a dead task that is first in line, and does not fit, leaves the line to a ca
   expect((await post(acquire, { key, holder: 'another reader', mode: 'shared' })).status).toBe(201);
 });
 
-it('a release ends an overdue task in line by what the key is then, through its function', async () => {
-  const [key, limit] = ['overdue', 2];
-  const first = await post(acquire, { key, holder: 'first', limit });
-  const second = await post(acquire, { key, holder: 'second', limit, ttlSeconds: 600 });
-  const task = steps.newTask();
-  await throughTask(acquire, { key, holder: 'late', limit, parkSeconds: 1, taskToken: task.token });
-  clock.advance(1001);
-  expect((await post(release, { key, leaseId: first.body.leaseId })).body.released).toBe(true);
-  const { fence } = second.body;
-  expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld', cause: { key, holder: 'second', fence } });
-});
-
 it('the end of an execution, through its function', async () => {
   const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:ended';
   steps.executions.set(execution, 'FAILED');
@@ -101,17 +60,6 @@ it('the end of an execution, through its function', async () => {
   expect(await end(true)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
   const { Items: rows = [] } = await dynamodb.send(new ScanCommand({ TableName: dependencies.waitersTable }));
   expect(rows.filter(({ key }) => key?.S === 'ended')).toEqual([]); // the one that found the permit has gone
-});
-
-it('the longest key, holder and data go the whole way, and others wait for it in line', async () => {
-  const longest = { key: 'k'.repeat(1024), data: 'd'.repeat(254), limit: 1 };
-  const { status, body } = await post(acquire, { ...longest, holder: 'h'.repeat(256) });
-  expect(status).toBe(201);
-  const other = await post(acquire, { ...longest, holder: 'o'.repeat(256), waitSeconds: 1 });
-  expect(other).toMatchObject({ status: 409, body: { code: 'LeaseHeld', place: 1 } });
-  const { key, leaseId } = body;
-  expect((await post(heartbeat, { key, leaseId })).status).toBe(200);
-  expect((await post(release, { key, leaseId })).body).toEqual({ key, released: true });
 });
 
 it('the function executionEnded passes a permit to the target that works under it', async () => {
@@ -128,17 +76,4 @@ it('the function repairQueues passes a permit to its target if the event of the 
   clock.advance(120_000);
   expect((await throughTask(repairQueues, {})).outcome).toBe('ok');
   expect(await holdersOf(key)).toMatchObject([{ holder: 'h', execution: target }]);
-});
-
-it('the function repairQueues serves a task whose record a third-party client has deleted', async () => {
-  const key = 'changed';
-  await throughTask(acquire, { key, holder: 'h', limit: 1 });
-  const task = steps.newTask();
-  await throughTask(acquire, { key, holder: 'waits', limit: 1, taskToken: task.token });
-  await dynamodb.send(new DeleteItemCommand({ TableName: dependencies.table, Key: { key: { S: key } } }));
-  const { body } = await throughTask(acquire, { key, holder: 'foreign' });
-  await throughTask(release, { key, leaseId: body.leaseId });
-  for (let runs = 0; runs < 3 && task.state === 'waiting'; runs++) await throughTask(repairQueues, {});
-  expect(task.state).toBe('succeeded');
-  expect(await holdersOf(key)).toMatchObject([{ holder: 'waits' }]);
 });

@@ -1,14 +1,16 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lookAtPool } from '../../shared/permits/holder-look.ts';
+import { afterAll, beforeEach, expect, it } from 'vitest';
+import { lookAtKey } from '../../shared/locks/executions/look.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
-const world = await poolLineWorld();
+const world = await permitLineWorld();
 const { acquire, park, read, repairWith, steps, clock, requests, dependencies } = world;
 afterAll(() => steps.stop());
 
 const LOOK_MS = 30_000;
+/** Of callers in a minute. */
+const TRIES = 20;
 let keys = 0;
 let key = '';
 beforeEach(() => {
@@ -26,56 +28,68 @@ async function hold(executions: string[], limit: number) {
 const running = (count: number) => Array.from({ length: count }, () => steps.newExecution('RUNNING'));
 const refused = (limit: number) => failure(acquire({ key, limit, holder: 'other' }));
 
-describe('a look at a key with bound holders', () => {
-  it('the refused callers of a minute ask ten questions by two writes at most', async () => {
-    await hold(running(20), 20);
-    for (let second = 0; second < 60; second++) {
-      await refused(20);
-      clock.advance(1000);
-    }
-    expect(steps.described).toHaveLength(10);
-    const tries = 60;
-    expect(requests.sent.filter((name) => name === 'UpdateItem')).toHaveLength(tries + 2);
-    expect(requests.sent).not.toContain('GetItem');
-  });
+it('the refused callers of a minute ask ten questions by two writes at most', async () => {
+  await hold(running(20), 20);
+  for (let tries = 0; tries < TRIES; tries++) {
+    await refused(20);
+    clock.advance(60_000 / TRIES);
+  }
+  expect(steps.described).toHaveLength(10);
+  expect(requests.sent.filter((name) => name === 'UpdateItem')).toHaveLength(TRIES + 2);
+  expect(requests.sent).not.toContain('GetItem');
+});
 
-  it('a look asks once about an execution with several permits, and ends all of them', async () => {
-    const [execution = ''] = running(1);
-    await hold([execution, execution, execution], 3);
-    steps.end(execution); // and the event of that end is lost
-    expect(await acquire({ key, limit: 3, holder: 'other' })).toMatchObject({ holder: 'other' });
-    expect(steps.described).toEqual([execution]);
-    expect(await read(key)).toMatchObject({ used: 1 });
-  });
+it('a look asks once about an execution with several permits, and ends all of them', async () => {
+  const [execution = ''] = running(1);
+  await hold([execution, execution, execution], 3);
+  steps.end(execution); // and the event of that end is lost
+  expect(await acquire({ key, limit: 3, holder: 'other' })).toMatchObject({ holder: 'other' });
+  expect(steps.described).toEqual([execution]);
+  expect(await read(key)).toMatchObject({ used: 1 });
+});
 
-  it('looks ask about each of many executions in turn', async () => {
-    const executions = running(12);
-    await hold(executions, 12);
-    for (let looks = 0; looks < 3; looks++) {
-      await refused(12);
-      clock.advance(LOOK_MS + 1);
-    }
-    expect(steps.described.slice(0, 12)).toEqual(executions);
-    expect(steps.described).toHaveLength(15);
-  });
-
-  it('a look asks no more questions than its run has left, and the next look goes on', async () => {
-    const executions = running(5);
-    await hold(executions, 5);
-    await lookAtPool(dependencies, { key, most: 2 }, call());
-    expect(steps.described).toEqual(executions.slice(0, 2));
+it('looks ask about each of many executions in turn', async () => {
+  const executions = running(12);
+  await hold(executions, 12);
+  for (let looks = 0; looks < 3; looks++) {
+    await refused(12);
     clock.advance(LOOK_MS + 1);
-    await lookAtPool(dependencies, { key, most: 3 }, call());
-    expect(steps.described).toEqual(executions);
-  });
+  }
+  expect(steps.described.slice(0, 12)).toEqual(executions);
+  expect(steps.described).toHaveLength(15);
+});
 
-  it('the schedule asks about five executions of a key, and a caller asks about the next five', async () => {
-    const executions = running(10);
-    await hold(executions, 10);
-    await park({ key, limit: 10 });
-    await repairWith(call());
-    clock.advance(LOOK_MS + 1);
-    await refused(10);
-    expect(steps.described).toEqual(executions);
-  });
+it('a look asks no more questions than its run has left, and the next look goes on', async () => {
+  const executions = running(5);
+  await hold(executions, 5);
+  await lookAtKey(dependencies, { key, most: 2 }, call());
+  expect(steps.described).toEqual(executions.slice(0, 2));
+  clock.advance(LOOK_MS + 1);
+  await lookAtKey(dependencies, { key, most: 3 }, call());
+  expect(steps.described).toEqual(executions);
+});
+
+it('the schedule asks about five executions, and a caller about the next five', async () => {
+  const executions = running(10);
+  await hold(executions, 10);
+  await park({ key, limit: 10 });
+  await repairWith(call());
+  clock.advance(LOOK_MS + 1);
+  await refused(10);
+  expect(steps.described).toEqual(executions);
+});
+
+it('a run of the schedule asks at most two hundred questions', async () => {
+  await hold(running(3), 3);
+  const item = (await world.rawItem(key)) ?? {};
+  const others = Array.from({ length: 67 }, (_, nth) => `${key}, ${nth}`);
+  for (const other of others) {
+    const entries = Object.entries(item).map(([name, value]) =>
+      value.M?.x ? [name, { M: { ...value.M, x: { S: running(1)[0] ?? '' } } }] : [name, value],
+    );
+    await world.putRaw({ ...Object.fromEntries(entries), key: { S: other } });
+  }
+  await world.putTickets([key, ...others].map((one) => world.callerRow(one, 'caller')));
+  expect(await repairWith(call())).toMatchObject({ complete: false });
+  expect(steps.described).toHaveLength(200);
 });

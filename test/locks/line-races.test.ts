@@ -4,12 +4,12 @@ import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import type { Fault } from '../support/emulators/aws.ts';
 import { expectAllHappened, goesOn, type Happened, rounds } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const ROUNDS = rounds(100, 2);
 const timeline = new Timeline();
 const { now, sleep } = timeline;
-const world = await poolLineWorld({ clock: timeline });
+const world = await permitLineWorld({ clock: timeline });
 const { acquire, park, release, repairLine, read, rows, requests, steps, grantOf } = world;
 afterAll(() => steps.stop());
 

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, expect, it } from 'vitest';
 import type { Measure } from '../../shared/aws/call.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { repairLines } from '../../shared/locks/repair.ts';
-import { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
+import { acquire as acquireOrPark } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { repairLines } from '../../shared/locks/calls/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, repair, repairKey, breakLease, clock, dependencies, steps, grantOf } = world;
-const { rawItem, putRaw, deleteRaw } = world;
+const { acquire, release, park, breakLease, clock, dependencies, steps } = world;
+const { rawItem, putRaw } = world;
 afterAll(() => steps.stop());
 
 /** A call that notes what it measures. */
@@ -68,8 +68,8 @@ it('no hand-off is measured if no waiter was in line at the end, or if the lease
   expect([...late.noted, ...expired.noted, ...inLine.noted]).toEqual([]);
 });
 
-it('no hand-off is measured if the lease had come free before the first waiter joined, although a mark was left on it', async () => {
-  const enter = acquireOrParkPermit(dependencies);
+it('no hand-off is measured if the lease was free before the first waiter joined', async () => {
+  const enter = acquireOrPark(dependencies);
   for (const [freeMs, handOffs] of [
     [0, [['HandOffMs', 0]]],
     [1, []],
@@ -86,7 +86,7 @@ it('no hand-off is measured if the lease had come free before the first waiter j
 
 it('a task that is parked counts, and one that has its lease at once does not', async () => {
   const key = randomUUID();
-  const enter = acquireOrParkPermit(dependencies);
+  const enter = acquireOrPark(dependencies);
   const ask = (as: ReturnType<typeof call>) =>
     enter(acquireInput().parse({ key, holder: 'task', taskToken: steps.newTask().token }), as);
   const first = measuring();
@@ -109,7 +109,7 @@ it('a task that is not notified, or is notified again, measures no hand-off', as
   expect(task.state).toBe('waiting');
   const again = measuring();
   const taskToken = steps.newTask().token;
-  await acquireOrParkPermit(dependencies)(acquireInput().parse({ ...asked, taskToken }), again.as);
+  await acquireOrPark(dependencies)(acquireInput().parse({ ...asked, taskToken }), again.as);
   expect(again.noted).toEqual([]);
   expect(steps.tasks.get(taskToken)).toMatchObject({ output: { repeated: true, previous: { ended: 'released' } } });
 });
@@ -146,14 +146,4 @@ it('the scheduled repair measures the line of all keys, and that of a single key
   } finally {
     own.steps.stop();
   }
-});
-
-it('a repair that wakes tasks measures them too, and a call without a counter works as before', async () => {
-  const key = randomUUID();
-  await acquire({ key });
-  const { task } = await park({ key });
-  await deleteRaw(key);
-  await repair();
-  expect(grantOf(task)).toMatchObject({ key });
-  expect(await repairKey(key)).toMatchObject({ granted: 0 });
 });

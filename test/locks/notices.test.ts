@@ -1,27 +1,22 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { deleteWaiter } from '../../shared/line/waiters.ts';
-import { repairLines } from '../../shared/locks/repair.ts';
-import { handOff } from '../../shared/permits/hand-off.ts';
-import { readPool } from '../../shared/permits/read.ts';
+import { describe, expect, it } from 'vitest';
+import { repairLines } from '../../shared/locks/calls/repair.ts';
+import { handOff } from '../../shared/locks/line/hand-off.ts';
+import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
+import { readKey } from '../../shared/locks/record/requests.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { resetting } from '../support/worlds/line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // A task is notified of its grant once, and with its whole ttl.
 
-const world = await poolLineWorld();
+const world = await permitLineWorld();
 const { acquire, heartbeat, release, breakPermit, read, park, repair, repairKey, executionEnded, grantOf } = world;
 const { dependencies } = world;
 /** The expiry of the exclusive holder on record. */
 const expiryOn = async (key: string) => (await rawItem(key))?.h?.M?.e?.N;
 const { rawItem, rows, clock, requests, steps } = world;
-afterAll(() => steps.stop());
-beforeEach(() => {
-  requests.faultsOf = {};
-  steps.faults = {};
-  steps.requests.length = 0;
-  steps.onTheWay = async () => {};
-});
+resetting(world);
 
 type Send = () => Promise<unknown>;
 
@@ -37,84 +32,80 @@ async function granted(key: string, message: 'lost' | 'refused', more: object = 
   return { told: told.task, next: next.task };
 }
 
-describe('a SendTaskSuccess that lands and whose reply is lost', () => {
-  it('a lost reply of SendTaskSuccess is not sent again at once, and “gone” at a later try moves no lease while the execution runs', async () => {
-    const execution = executionOf('lost');
-    steps.executions.set(execution, 'RUNNING');
-    const { told, next } = await granted('lost', 'lost', { execution, ttlSeconds: 3600 });
-    expect([successes(), told.state]).toEqual([[told.token], 'succeeded']);
+it('a lost reply of SendTaskSuccess moves no lease while the execution runs', async () => {
+  const execution = executionOf('lost');
+  steps.executions.set(execution, 'RUNNING');
+  const { told, next } = await granted('lost', 'lost', { execution, ttlSeconds: 3600 });
+  expect([successes(), told.state]).toEqual([[told.token], 'succeeded']);
 
-    clock.advance(9000);
-    await repair();
-    expect(successes()).toHaveLength(1); // its granter may still be at it
-    clock.advance(60_000);
-    await repair();
-    await repair();
-    expect(successes()).toEqual([told.token, told.token]); // and never again
-    expect(next.state).toBe('waiting');
-    const { fence } = grantOf(told);
-    expect(await read('lost')).toMatchObject({ holder: 'tester', fence, waiting: 1 });
-    expect(await heartbeat(grantOf(told))).toMatchObject({ fence });
+  clock.advance(9000);
+  await repair();
+  expect(successes()).toHaveLength(1); // its granter may still be at it
+  clock.advance(60_000);
+  await repair();
+  await repair();
+  expect(successes()).toEqual([told.token, told.token]); // and never again
+  expect(next.state).toBe('waiting');
+  const { fence } = grantOf(told);
+  expect(await read('lost')).toMatchObject({ holder: 'tester', fence, waiting: 1 });
+  expect(await heartbeat(grantOf(told))).toMatchObject({ fence });
 
-    await executionEnded(execution, false, { status: 'SUCCEEDED', stopDate: clock.now() });
-    expect(next.state).toBe('succeeded');
-  });
-
-  it.each([
-    ['at the end of the execution, even if every event of that is missed', executionOf('dead'), 'succeeded'],
-    ['at its expiry if it names no execution', undefined, 'waiting'],
-  ])('a lease whose message landed without a reply is transferred %s', async (how, execution, atFirst) => {
-    if (execution) steps.executions.set(execution, 'FAILED');
-    const { next } = await granted(how, 'lost', { ttlSeconds: 120, ...(execution && { execution }) });
-    clock.advance(60_000);
-    await repair();
-    expect(next.state).toBe(atFirst);
-    clock.advance(121_000); // the schedule renewed it once, before it tried to notify
-    await repair();
-    expect(next.state).toBe('succeeded');
-  });
+  await executionEnded(execution, false, { status: 'SUCCEEDED', stopDate: clock.now() });
+  expect(next.state).toBe('succeeded');
 });
 
-describe('only who wrote the grant, and at its first send, takes “gone” for a task that never had it', () => {
-  it.each(['parked again', 'asked for plainly'])('a task that is tried again (%s) keeps the lease', async (how) => {
-    const key = `retried ${how}`;
-    const asked = { key, requestId: 'r', holder: 'h', ttlSeconds: 3600 };
-    const first = await acquire({ key });
-    const old = await park(asked);
-    const next = await park({ key });
-    old.task.state = 'timedOut'; // its attempt is over, and the next one comes
-    const retried = steps.newTask();
-    let leaseId: string | undefined;
-    steps.onTheWay = async (_, token) => {
-      if (token !== old.task.token) return;
-      // The release has written the grant to the old ticket, and is about to be told that its task is gone.
-      if (how === 'parked again') await park(asked, retried);
-      else ({ leaseId } = await acquire(asked));
-    };
-    await release(first);
-    leaseId ??= grantOf(retried).leaseId;
-    expect(await heartbeat({ key, leaseId })).toMatchObject({ holder: 'h' });
-    expect(next.task.state).toBe('waiting');
-    expect(await release({ key, leaseId })).toMatchObject({ released: true });
-    expect(next.task.state).toBe('succeeded');
-  });
+it.each([
+  ['at the end of the execution, even if every event of that is missed', executionOf('dead'), 'succeeded'],
+  ['at its expiry if it names no execution', undefined, 'waiting'],
+])('a lease whose message landed without a reply is transferred %s', async (how, execution, atFirst) => {
+  if (execution) steps.executions.set(execution, 'FAILED');
+  const { next } = await granted(how, 'lost', { ttlSeconds: 120, ...(execution && { execution }) });
+  clock.advance(60_000);
+  await repair();
+  expect(next.state).toBe(atFirst);
+  clock.advance(121_000); // the schedule renewed it once, before it tried to notify
+  await repair();
+  expect(next.state).toBe('succeeded');
+});
 
-  it('a schedule that sends first rotates the version: its “gone” and that of the granter transfer no lease', async () => {
-    const first = await acquire({ key: 'rotated' });
-    const told = await park({ key: 'rotated', ttlSeconds: 3600 });
-    const next = await park({ key: 'rotated' });
-    let late = false;
-    steps.onTheWay = async (_, token) => {
-      if (token !== told.task.token || late) return;
-      late = true;
-      clock.advance(11_000); // the granter is slow, and the schedule notifies the task in its place
-      await repair();
-    };
-    await release(first);
-    expect(successes()).toEqual([told.task.token, told.task.token]);
-    expect(next.task.state).toBe('waiting');
-    expect(await heartbeat(grantOf(told.task))).toMatchObject({ key: 'rotated' });
-  });
+it.each(['parked again', 'asked for plainly'])('a task that is tried again (%s) keeps the lease', async (how) => {
+  const key = `retried ${how}`;
+  const asked = { key, requestId: 'r', holder: 'h', ttlSeconds: 3600 };
+  const first = await acquire({ key });
+  const old = await park(asked);
+  const next = await park({ key });
+  old.task.state = 'timedOut'; // its attempt is over, and the next one comes
+  const retried = steps.newTask();
+  let leaseId: string | undefined;
+  steps.onTheWay = async (_, token) => {
+    if (token !== old.task.token) return;
+    // The release has written the grant to the old ticket, and is about to be told that its task is gone.
+    if (how === 'parked again') await park(asked, retried);
+    else ({ leaseId } = await acquire(asked));
+  };
+  await release(first);
+  leaseId ??= grantOf(retried).leaseId;
+  expect(await heartbeat({ key, leaseId })).toMatchObject({ holder: 'h' });
+  expect(next.task.state).toBe('waiting');
+  expect(await release({ key, leaseId })).toMatchObject({ released: true });
+  expect(next.task.state).toBe('succeeded');
+});
+
+it('a schedule that sends before the granter keeps the lease for the task', async () => {
+  const first = await acquire({ key: 'rotated' });
+  const told = await park({ key: 'rotated', ttlSeconds: 3600 });
+  const next = await park({ key: 'rotated' });
+  let late = false;
+  steps.onTheWay = async (_, token) => {
+    if (token !== told.task.token || late) return;
+    late = true;
+    clock.advance(11_000); // the granter is slow, and the schedule notifies the task in its place
+    await repair();
+  };
+  await release(first);
+  expect(successes()).toEqual([told.task.token, told.task.token]);
+  expect(next.task.state).toBe('waiting');
+  expect(await heartbeat(grantOf(told.task))).toMatchObject({ key: 'rotated' });
 });
 
 describe('a task that is notified late begins with its whole ttl, because it measures its work by that', () => {
@@ -129,7 +120,7 @@ describe('a task that is notified late begins with its whole ttl, because it mea
   }
   const whole = { remainingMs: 20_000 };
 
-  it('a task that the schedule notifies late begins with its whole ttl, also between the expiry and the margin of the clocks', async () => {
+  it('a task that the schedule notifies late begins with its whole ttl', async () => {
     for (const lateMs of [15_000, 20_100]) {
       const key = `late ${lateMs}`;
       const task = await untold(key);
@@ -148,22 +139,12 @@ describe('a task that is notified late begins with its whole ttl, because it mea
     return written;
   };
 
-  it('a task that is notified late begins with its whole ttl, but for half a second, which its granter does not make up for', async () => {
+  it('a task may begin with half a second less than its ttl', async () => {
     const first = await acquire({ key: 'half a second' });
     const { task } = await park({ key: 'half a second', ttlSeconds: 20 });
     requests.faultsOf.UpdateItem = ['none', answeredLate(500)];
     await release(first);
     expect(grantOf(task)).toMatchObject({ remainingMs: 19_500 });
-  });
-
-  it('the next one too, when that task is gone', async () => {
-    const first = await acquire({ key: 'slow' });
-    const gone = await park({ key: 'slow', ttlSeconds: 20 });
-    const next = await park({ key: 'slow', ttlSeconds: 20 });
-    gone.task.state = 'timedOut';
-    requests.faultsOf.UpdateItem = ['none', answeredLate(6000), 'none', answeredLate(6000)];
-    await release(first);
-    expect(grantOf(next.task)).toMatchObject(whole);
   });
 
   it('a task that is notified late begins with its whole ttl when the message is tried again', async () => {
@@ -199,7 +180,7 @@ describe('a task that is notified late begins with its whole ttl, because it mea
       },
     );
 
-    it('a task begins with its whole ttl by the schedule, and by the next run if every renewal of one run takes too long', async () => {
+    it('a task begins with its whole ttl although renewals of the schedule are slow', async () => {
       for (const [key, renewals] of [
         ['schedule', 1],
         ['slow schedule', 3],
@@ -216,13 +197,6 @@ describe('a task that is notified late begins with its whole ttl, because it mea
       }
     });
 
-    it('a task begins with its whole ttl when the message is tried again and the answers to its renewals are lost', async () => {
-      await park(asked('tried again'));
-      requests.faultsOf.UpdateItem = ['none', lost];
-      const { task } = await park(asked('tried again'));
-      expect(grantOf(task)).toMatchObject({ ...whole, repeated: true });
-    });
-
     it('a task is not notified while every renewal takes too long', async () => {
       const first = await acquire({ key: 'too slow' });
       const { task } = await park({ key: 'too slow', ttlSeconds: 20 });
@@ -234,83 +208,24 @@ describe('a task that is notified late begins with its whole ttl, because it mea
       await repair();
       expect(grantOf(task)).toMatchObject(whole);
     });
-
-    it('a task begins with its whole ttl while the client of Step Functions is made, which takes its time at first', async () => {
-      const client = await world.dependencies.stepFunctions();
-      let made = false;
-      world.dependencies.stepFunctions = async () => {
-        if (!made) clock.advance(700);
-        made = true;
-        return client;
-      };
-      const { task } = await park({ key: 'first use', ttlSeconds: 4 });
-      expect(Date.parse(grantOf(task).expiresAt) - clock.now()).toBe(4000);
-    });
   });
 
-  it('a task that is notified late never begins with less than it had, if the clock of the second notifier is behind', async () => {
+  it('a notifier whose clock is behind does not shorten a grant', async () => {
     const { expiresAt } = grantOf((await park(asked('behind'))).task);
     clock.advance(-400);
     expect(grantOf((await park(asked('behind'))).task)).toMatchObject({ expiresAt });
     expect(await expiryOn('behind')).toBe(String(Date.parse(expiresAt)));
   });
-
-  it('a task that is notified past its deadline begins with its whole ttl, if the lease was its own before', async () => {
-    const task = await untold('in time', { parkSeconds: 5 });
-    clock.advance(15_000);
-    await repair();
-    expect(grantOf(task)).toMatchObject(whole);
-  });
-
-  it('a task that can never be notified loses the lease some time after its deadline', async () => {
-    const first = await acquire({ key: 'untold', ttlSeconds: 3600 });
-    const never = await park({ key: 'untold', ttlSeconds: 70, parkSeconds: 100 });
-    const next = await park({ key: 'untold', ttlSeconds: 70 });
-    steps.faults.SendTaskSuccess = Array(6).fill('refused');
-    await release(first);
-    for (let minute = 1; minute <= 6 && next.task.state === 'waiting'; minute++) {
-      clock.advance(60_000);
-      if (minute > 4) steps.faults.SendTaskSuccess = [];
-      await repair();
-    }
-    expect(next.task.state).toBe('succeeded');
-    expect(never.task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-  });
-
-  it('a repeat whose new version is written without an answer receives the grant', async () => {
-    const first = await acquire({ key: 'lost-rotation' });
-    const { task } = await park(asked('lost-rotation'));
-    await release(first);
-    requests.faultsOf.UpdateItem = ['lostReply'];
-    const again = await acquire(asked('lost-rotation'));
-    expect(again).toMatchObject({ repeated: true, leaseId: grantOf(task).leaseId });
-  });
 });
 
-describe('a holder that was not notified', () => {
-  it('a break ends its grant and serves the next waiter, even if the task cannot be notified at first', async () => {
-    const { told, next } = await granted('untellable', 'refused');
-    const fence = Number((await rawItem('untellable'))?.fence?.N);
-    steps.faults.SendTaskFailure = ['refused'];
-    expect(await breakPermit({ key: 'untellable', fence })).toMatchObject({ broken: true, ended: true });
-    expect([told.state, next.state]).toEqual(['waiting', 'succeeded']);
-    await repair();
-    expect(told).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
-  });
-
-  it('a break ends its grant in an empty line, and the schedule notifies the task', async () => {
-    const key = 'untold alone';
-    const first = await acquire({ key });
-    const { task } = await park({ key });
-    steps.faults = { SendTaskSuccess: ['refused'], SendTaskFailure: ['refused'] };
-    await release(first);
-    const fence = Number((await rawItem(key))?.fence?.N);
-    expect(await breakPermit({ key, fence })).toMatchObject({ broken: true, ended: true });
-    expect([await read(key), task]).toMatchObject([{ state: 'released' }, { state: 'waiting' }]);
-    await repair();
-    expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
-    expect(await rows(key)).toEqual([]);
-  });
+it('a break ends its grant and serves the next waiter, even if the task cannot be notified at first', async () => {
+  const { told, next } = await granted('untellable', 'refused');
+  const fence = Number((await rawItem('untellable'))?.fence?.N);
+  steps.faults.SendTaskFailure = ['refused'];
+  expect(await breakPermit({ key: 'untellable', fence })).toMatchObject({ broken: true, ended: true });
+  expect([told.state, next.state]).toEqual(['waiting', 'succeeded']);
+  await repair();
+  expect(told).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
 });
 
 describe.each([{}, { limit: 1 }])('the schedule, for a key with the terms %o', (terms) => {
@@ -332,19 +247,6 @@ describe.each([{}, { limit: 1 }])('the schedule, for a key with the terms %o', (
     expect(new Set(versions).size).toBe(3);
   });
 
-  it('a hand-off by an old record ends an overdue task whose later grant has expired', async () => {
-    const key = keyOf('over since');
-    const before = await acquire({ key, ttlSeconds: 3600, ...terms });
-    const record = await readPool(dependencies, key, call());
-    const { task } = await park({ key, parkSeconds: 1, ttlSeconds: 2, ...terms });
-    steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
-    await release(before);
-    clock.advance(2000);
-    await handOff(dependencies, { record }, call());
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('a hand-off by an old record keeps the grant that an overdue task has extended since', async () => {
     const key = keyOf('extended since');
     const before = await acquire({ key, ...terms });
@@ -352,7 +254,7 @@ describe.each([{}, { limit: 1 }])('the schedule, for a key with the terms %o', (
     steps.faults.SendTaskSuccess = ['lost'];
     await release(before);
     clock.advance(2600);
-    const record = await readPool(dependencies, key, call());
+    const record = await readKey(dependencies, key, call());
     await heartbeat(grantOf(task));
     await handOff(dependencies, { record }, call());
     expect([task.state, await rows(key)]).toEqual(['succeeded', []]);
@@ -360,7 +262,7 @@ describe.each([{}, { limit: 1 }])('the schedule, for a key with the terms %o', (
   });
 });
 
-it('a run hands off one line up to ten times if each hand-off runs out of time', async () => {
+it('a run hands off one line up to ten times', async () => {
   const key = 'ten times';
   await acquire({ key, ttlSeconds: 3600 });
   await park({ key });
@@ -399,27 +301,4 @@ it.each([
   ];
   const repaired = repairLines(dependencies)({ key }, call({ timeLeftMs: () => leftNow }));
   expect(await repaired).toMatchObject({ told: tasks });
-});
-
-it.each([
-  [5000, 'succeeded'],
-  [4999, 'waiting'],
-])('a run with %i ms left behind ten tasks that are gone leaves the next %s', async (leftMs, state) => {
-  const key = `passes with ${leftMs}`;
-  await acquire({ key, ttlSeconds: 2 });
-  const gone = [];
-  for (let nth = 0; nth < 10; nth++) gone.push((await park({ key, holder: `d${nth}` })).task);
-  const { task } = await park({ key, holder: 'next' });
-  for (const one of gone) one.state = 'timedOut';
-  clock.advance(2600);
-  let left = 60_000;
-  requests.faultsOf.DeleteItem = [
-    ...Array(9).fill('none'),
-    async (send) => {
-      left = leftMs;
-      return send();
-    },
-  ];
-  await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left }));
-  expect(task.state).toBe(state);
 });

@@ -1,13 +1,12 @@
-import { describe, expect, it } from 'vitest';
-import { meanOf, paceAfter } from '../../shared/line/patience.ts';
-import { poolPatienceMs, poolPauseMs } from '../../shared/permits/pace.ts';
-import type { PoolEntry } from '../../shared/permits/record.ts';
+import { expect, it } from 'vitest';
+import { meanOf, paceAfter, patienceInLineMs, pauseInLineMs } from '../../shared/locks/line/pace.ts';
+import type { HolderEntry } from '../../shared/locks/record/record.ts';
 
 const NOW = 1_000_000;
 const ids = { uuid: () => '', random: () => 0.5 };
 
 /** The permit of a holder that has had it for so long. */
-const held = (ms: number) => ({ acquiredAt: NOW - ms }) as PoolEntry;
+const held = (ms: number) => ({ acquiredAt: NOW - ms }) as HolderEntry;
 
 interface Seen {
   heldMs?: number[];
@@ -38,129 +37,123 @@ function sightOf({ heldMs = [], place, next = ANOTHER, names, turnMs, paceMs, to
   };
 }
 
-const pause = (seen: Seen) => poolPauseMs(sightOf(seen), ids);
+const pause = (seen: Seen) => pauseInLineMs(sightOf(seen), ids);
 /** The names of this number of waiters before the call. */
 const behind = (count: number) =>
   ['anot', ...Array.from({ length: count - 1 }, (_, nth) => `n${nth}`), 'owno'].join(' ');
 
-describe('when a call in line looks again', () => {
-  it('the next one looks when the first holder should have had its permit for a turn, within 5 to 250 ms', () => {
-    const next = (paceMs: number, ...heldMs: number[]) => pause({ next: OWN, paceMs, heldMs });
-    expect([next(5, 0), next(20, 2), next(20, 2, 12), next(60_000, 10)]).toEqual([7, 18, 8, 250]);
-  });
-
-  it('the next one looks the later the longer holders have held, as long as no turn has ended', () => {
-    const next = (...heldMs: number[]) => pause({ next: OWN, heldMs });
-    expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 20, 30]);
-  });
-
-  it('the next one looks in the moment in which an expiry makes room', () => {
-    expect(pause({ next: OWN, heldMs: [1000], toRoomMs: 3 })).toBe(3);
-    expect(pause({ next: OWN, heldMs: [1000], toRoomMs: -3 })).toBe(30);
-    expect(pause({ next: OWN, heldMs: [1000], toRoomMs: 0 })).toBe(30);
-  });
-
-  it('a call that the hints name looks when as many turns as it has waiters before it should be over, of all holders', () => {
-    const at = (count: number, heldMs: number[]) => pause({ names: behind(count), paceMs: 20, heldMs });
-    expect([at(1, [0]), at(7, [0])]).toEqual([34, 214]); // 20 + 33 x (1 - 0.4 x root of 2)
-    expect(at(7, [0, 0, 0, 0])).toBe(68);
-    expect(pause({ names: behind(7), paceMs: 20, heldMs: [0], holders: 4 })).toBe(68); // three permits are between holders
-    expect(pause({ names: behind(7), paceMs: 20, heldMs: [0, 0, 0, 0], requestMs: 9 })).toBe(92);
-  });
-
-  it('a call takes no notice of names that another version has left, or that are those of another next waiter', () => {
-    expect(pause({ names: 'else owno', paceMs: 20, heldMs: [0], place: 8 })).toBe(
-      pause({ paceMs: 20, heldMs: [0], place: 8 }),
-    );
-  });
-
-  it('a call of a crowd that is not named stands behind those that are, because marks and tickets have different orders', () => {
-    const at = (next: string) => pause({ next, names: 'anot n1 n2', paceMs: 20, heldMs: [0], place: 30 });
-    expect(at(ticketOf(990, 'another1'))).toBe(93);
-    expect(at(ticketOf(500, 'another1'))).toBe(905);
-  });
-
-  it('a call far behind looks within a second and a half, and within a quarter before the first claim', () => {
-    const far = { names: 'anot n1 n2', heldMs: [0], place: 300 };
-    expect(pause({ ...far, paceMs: 20 })).toBe(1500);
-    expect(pause({ ...far, turnMs: 20 })).toBe(200);
-  });
-
-  it('a call behind a heavy holder looks within a quarter of a second, because its end makes room for many', () => {
-    const sight = sightOf({ names: behind(3), paceMs: 1000 });
-    const at = (weight: number) => {
-      const entries = [{ ...held(10), weight }];
-      return poolPauseMs({ ...sight, record: { ...sight.record, entries } }, ids);
-    };
-    expect([at(1), at(2)]).toEqual([1500, 200]);
-  });
-
-  it('each turn counts as long as the first ones have lasted so far, if no turn has ended', () => {
-    const at = (heldMs: number[]) => pause({ place: 4, heldMs });
-    expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 39]);
-    expect(at([1000])).toBe(200);
-  });
-
-  it('a caller that has not claimed its grant in time delays the looks of the others, the later it is the more', () => {
-    const late = (ms: number) => [{ acquiredAt: NOW - ms, claimTtlMs: 1000 } as PoolEntry];
-    const at = (ms: number) => {
-      const sight = sightOf({ next: OWN, paceMs: 5 });
-      return poolPauseMs({ ...sight, record: { ...sight.record, entries: late(ms) } }, ids);
-    };
-    expect([at(3), at(13), at(53), at(213)]).toEqual([15, 7, 25, 105]);
-  });
-
-  it('the hand-off of an exclusive holder has a request less than that of a shared one', () => {
-    const at = (path: string) => {
-      const sight = sightOf({ names: behind(3), paceMs: 20 });
-      return poolPauseMs({ ...sight, record: { ...sight.record, entries: [{ ...held(0), path }] } }, ids);
-    };
-    expect(at('hname')).toBeGreaterThan(at('h'));
-  });
-
-  it('the longer requests take, the later calls look, but one slow answer does not make them oversleep', () => {
-    const at = (requestMs?: number) => pause({ names: behind(4), paceMs: 20, heldMs: [0], requestMs });
-    expect([at(1) === at(), at(5) > at(), at(2000) === at(15)]).toEqual([true, true, true]);
-    expect([meanOf(undefined, 8), meanOf(8, 4), meanOf(6, 6)]).toEqual([8, 6, 6]);
-  });
-
-  it('a call in line looks again after 150 to 250 ms if its position is unknown', () => {
-    expect(pause({ heldMs: [5] })).toBe(200);
-  });
+it('the next one looks when the first holder should have had its permit for a turn, within 5 to 250 ms', () => {
+  const next = (paceMs: number, ...heldMs: number[]) => pause({ next: OWN, paceMs, heldMs });
+  expect([next(5, 0), next(20, 2), next(20, 2, 12), next(60_000, 10)]).toEqual([7, 18, 8, 250]);
 });
 
-describe('how long a call leaves room to those before it', () => {
-  const patience = (place?: number) => poolPatienceMs(sightOf({ place }), ids);
-
-  it('a call leaves room to those before it by its position, half a second at most', () => {
-    expect([patience(1), patience(2), patience(3), patience(64)]).toEqual([75, 75, 125, 500]);
-  });
-
-  it('the next one leaves the room of a release to that release for as long as two hand-offs take', () => {
-    const next = (requestMs?: number) => poolPatienceMs(sightOf({ next: OWN, requestMs }), ids);
-    expect([next(), next(9), next(100)]).toEqual([26, 58, 82]);
-  });
-
-  it('a call leaves room to those before it by chance if its position is unknown', () => {
-    expect(patience()).toBe(275);
-  });
+it('the next one looks the later the longer holders have held, as long as no turn has ended', () => {
+  const next = (...heldMs: number[]) => pause({ next: OWN, heldMs });
+  expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 20, 30]);
 });
 
-describe('the average turn', () => {
-  const paceOf = (paceMs: number | undefined, turnMs: number | undefined) => paceAfter({ mark: 'm', paceMs, turnMs });
+it('the next one looks in the moment in which an expiry makes room', () => {
+  expect(pause({ next: OWN, heldMs: [1000], toRoomMs: 3 })).toBe(3);
+  expect(pause({ next: OWN, heldMs: [1000], toRoomMs: -3 })).toBe(30);
+  expect(pause({ next: OWN, heldMs: [1000], toRoomMs: 0 })).toBe(30);
+});
 
-  it('the average hold falls at once, and rises slowly', () => {
-    expect(paceOf(100, 20)).toBe(60);
-    expect(paceOf(100, 140)).toBe(105);
-    expect(paceOf(100, 60_000)).toBe(113); // no more than twice itself counts
-    expect(paceOf(0, 40)).toBe(40);
-  });
+it('a call that the hints name looks when those before it should be served', () => {
+  const at = (count: number, heldMs: number[]) => pause({ names: behind(count), paceMs: 20, heldMs });
+  expect([at(1, [0]), at(7, [0])]).toEqual([34, 214]); // 20 + 33 x (1 - 0.4 x root of 2)
+  expect(at(7, [0, 0, 0, 0])).toBe(68);
+  expect(pause({ names: behind(7), paceMs: 20, heldMs: [0], holders: 4 })).toBe(68); // three permits are between holders
+  expect(pause({ names: behind(7), paceMs: 20, heldMs: [0, 0, 0, 0], requestMs: 9 })).toBe(92);
+});
 
-  it('the average hold begins with the first hold, of which a hundred milliseconds count', () => {
-    expect(paceOf(undefined, 30)).toBe(30);
-    expect(paceOf(undefined, 60_000)).toBe(100);
-    expect(paceOf(undefined, undefined)).toBeUndefined();
-    expect(paceOf(20, undefined)).toBeUndefined();
-    expect(paceAfter({ turnMs: 30 })).toBeUndefined(); // the line is empty
-  });
+it('a call takes no notice of names that another version has left, or that are those of another next waiter', () => {
+  expect(pause({ names: 'else owno', paceMs: 20, heldMs: [0], place: 8 })).toBe(
+    pause({ paceMs: 20, heldMs: [0], place: 8 }),
+  );
+});
+
+it('a call of a crowd that is not named stands behind those that are', () => {
+  const at = (next: string) => pause({ next, names: 'anot n1 n2', paceMs: 20, heldMs: [0], place: 30 });
+  expect(at(ticketOf(990, 'another1'))).toBe(93);
+  expect(at(ticketOf(500, 'another1'))).toBe(905);
+});
+
+it('a call far behind looks within a second and a half, and within a quarter before the first claim', () => {
+  const far = { names: 'anot n1 n2', heldMs: [0], place: 300 };
+  expect(pause({ ...far, paceMs: 20 })).toBe(1500);
+  expect(pause({ ...far, turnMs: 20 })).toBe(200);
+});
+
+it('a call behind a heavy holder looks within a quarter of a second, because its end makes room for many', () => {
+  const sight = sightOf({ names: behind(3), paceMs: 1000 });
+  const at = (weight: number) => {
+    const entries = [{ ...held(10), weight }];
+    return pauseInLineMs({ ...sight, record: { ...sight.record, entries } }, ids);
+  };
+  expect([at(1), at(2)]).toEqual([1500, 200]);
+});
+
+it('each turn counts as long as the first ones have lasted so far, if no turn has ended', () => {
+  const at = (heldMs: number[]) => pause({ place: 4, heldMs });
+  expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 39]);
+  expect(at([1000])).toBe(200);
+});
+
+it('a caller that has not claimed its grant in time delays the looks of the others, the later it is the more', () => {
+  const late = (ms: number) => [{ acquiredAt: NOW - ms, claimTtlMs: 1000 } as HolderEntry];
+  const at = (ms: number) => {
+    const sight = sightOf({ next: OWN, paceMs: 5 });
+    return pauseInLineMs({ ...sight, record: { ...sight.record, entries: late(ms) } }, ids);
+  };
+  expect([at(3), at(13), at(53), at(213)]).toEqual([15, 7, 25, 105]);
+});
+
+it('the hand-off of an exclusive holder has a request less than that of a shared one', () => {
+  const at = (path: string) => {
+    const sight = sightOf({ names: behind(3), paceMs: 20 });
+    return pauseInLineMs({ ...sight, record: { ...sight.record, entries: [{ ...held(0), path }] } }, ids);
+  };
+  expect(at('hname')).toBeGreaterThan(at('h'));
+});
+
+it('slow requests delay the looks, but one slow answer does not', () => {
+  const at = (requestMs?: number) => pause({ names: behind(4), paceMs: 20, heldMs: [0], requestMs });
+  expect([at(1) === at(), at(5) > at(), at(2000) === at(15)]).toEqual([true, true, true]);
+  expect([meanOf(undefined, 8), meanOf(8, 4), meanOf(6, 6)]).toEqual([8, 6, 6]);
+});
+
+it('a call of unknown position looks again after 150 to 250 ms', () => {
+  expect(pause({ heldMs: [5] })).toBe(200);
+});
+
+const patience = (place?: number) => patienceInLineMs(sightOf({ place }), ids);
+
+it('a call leaves room to those before it by its position, half a second at most', () => {
+  expect([patience(1), patience(2), patience(3), patience(64)]).toEqual([75, 75, 125, 500]);
+});
+
+it('the next one leaves the room of a release to that release for as long as two hand-offs take', () => {
+  const next = (requestMs?: number) => patienceInLineMs(sightOf({ next: OWN, requestMs }), ids);
+  expect([next(), next(9), next(100)]).toEqual([26, 58, 82]);
+});
+
+it('a call leaves room to those before it by chance if its position is unknown', () => {
+  expect(patience()).toBe(275);
+});
+
+const paceOf = (paceMs: number | undefined, turnMs: number | undefined) => paceAfter({ mark: 'm', paceMs, turnMs });
+
+it('the average hold falls at once, and rises slowly', () => {
+  expect(paceOf(100, 20)).toBe(60);
+  expect(paceOf(100, 140)).toBe(105);
+  expect(paceOf(100, 60_000)).toBe(113); // no more than twice itself counts
+  expect(paceOf(0, 40)).toBe(40);
+});
+
+it('the average hold begins with the first hold, of which a hundred milliseconds count', () => {
+  expect(paceOf(undefined, 30)).toBe(30);
+  expect(paceOf(undefined, 60_000)).toBe(100);
+  expect(paceOf(undefined, undefined)).toBeUndefined();
+  expect(paceOf(20, undefined)).toBeUndefined();
+  expect(paceAfter({ turnMs: 30 })).toBeUndefined(); // the line is empty
 });

@@ -1,77 +1,69 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { resetting } from '../support/worlds/line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
-const world = await poolLineWorld();
+const world = await permitLineWorld();
 const { acquire, release, heartbeat, read, park, cancel, repairLine, grantOf, rawItem, rows } = world;
 const { clock, requests, steps, setRaw } = world;
-afterAll(() => steps.stop());
-beforeEach(() => {
-  requests.faultsOf = {};
-  requests.sent.length = 0;
-  steps.faults = {};
-  steps.requests.length = 0;
-  world.messages.length = 0;
-});
+resetting(world);
 
 type Parked = Awaited<ReturnType<typeof park>>;
 
-describe('acquire with a task token', () => {
-  it('acquire with a task token parks if there is no permit, and releases serve as many tasks as fit, in their order', async () => {
-    const key = 'order';
-    const x = await acquire({ key, holder: 'x', limit: 3, weight: 2, ttlSeconds: 60 });
-    const y = await acquire({ key, holder: 'y', limit: 3, ttlSeconds: 60 });
-    const parked: Parked[] = [];
-    for (const holder of ['b', 'c', 'd', 'e']) parked.push(await park({ key, holder, limit: 3, parkSeconds: 600 }));
-    const states = () => parked.map(({ task }) => task.state);
-    expect(states()).toEqual(Array(4).fill('waiting'));
-    expect(world.messages).toEqual([{ key: key, delaySeconds: 62 }]); // the first in line has it looked at the end of the holders
-    expect(await read(key)).toMatchObject({ used: 3, waiting: 4 });
-    await release(x);
-    expect(states()).toEqual(['succeeded', 'succeeded', 'waiting', 'waiting']);
-    const [b, c] = parked.map(({ task }) => task.output as { key: string; leaseId: string; fence: number });
-    expect(c?.fence).toBe((b?.fence ?? 0) + 1);
-    expect(await read(key)).toMatchObject({ used: 3, waiting: 2 });
-    for (const one of [y, b, c]) if (one) await release(one);
-    expect(states()).toEqual(Array(4).fill('succeeded'));
-    expect(await rows(key)).toEqual([]);
-    expect(await rawItem(key)).not.toHaveProperty('mark');
-  });
+it('releases serve as many tasks as fit, in their order', async () => {
+  const key = 'order';
+  const x = await acquire({ key, holder: 'x', limit: 3, weight: 2, ttlSeconds: 60 });
+  const y = await acquire({ key, holder: 'y', limit: 3, ttlSeconds: 60 });
+  const parked: Parked[] = [];
+  for (const holder of ['b', 'c', 'd', 'e']) parked.push(await park({ key, holder, limit: 3, parkSeconds: 600 }));
+  const states = () => parked.map(({ task }) => task.state);
+  expect(states()).toEqual(Array(4).fill('waiting'));
+  expect(world.messages).toEqual([{ key: key, delaySeconds: 62 }]); // the first in line has it looked at the end of the holders
+  expect(await read(key)).toMatchObject({ used: 3, waiting: 4 });
+  await release(x);
+  expect(states()).toEqual(['succeeded', 'succeeded', 'waiting', 'waiting']);
+  const [b, c] = parked.map(({ task }) => task.output as { key: string; leaseId: string; fence: number });
+  expect(c?.fence).toBe((b?.fence ?? 0) + 1);
+  expect(await read(key)).toMatchObject({ used: 3, waiting: 2 });
+  for (const one of [y, b, c]) if (one) await release(one);
+  expect(states()).toEqual(Array(4).fill('succeeded'));
+  expect(await rows(key)).toEqual([]);
+  expect(await rawItem(key)).not.toHaveProperty('mark');
+});
 
-  it('acquire with a task token keeps all others out while the first does not fit, and a writer before later readers', async () => {
-    const key = 'writer';
-    const reader = await acquire({ key, holder: 'r', mode: 'shared' });
-    const writer = await park({ key, holder: 'w', mode: 'exclusive' });
-    const late = await park({ key, holder: 'late', mode: 'shared' });
-    expect(await failure(acquire({ key, holder: 'q', mode: 'shared' }))).toMatchObject({
-      code: 'LeaseHeld',
-    });
-    expect([writer.parked, late.parked]).toEqual([true, true]);
-    expect([writer.task.state, late.task.state]).toEqual(['waiting', 'waiting']);
-    await release(reader);
-    expect([writer.task.state, late.task.state]).toEqual(['succeeded', 'waiting']);
-    await release(grantOf(writer.task));
-    expect(grantOf(late.task)).toMatchObject({ mode: 'shared', weight: 1 });
+it('a writer that waits goes before later readers', async () => {
+  const key = 'writer';
+  const reader = await acquire({ key, holder: 'r', mode: 'shared' });
+  const writer = await park({ key, holder: 'w', mode: 'exclusive' });
+  const late = await park({ key, holder: 'late', mode: 'shared' });
+  expect(await failure(acquire({ key, holder: 'q', mode: 'shared' }))).toMatchObject({
+    code: 'LeaseHeld',
   });
+  expect([writer.parked, late.parked]).toEqual([true, true]);
+  expect([writer.task.state, late.task.state]).toEqual(['waiting', 'waiting']);
+  await release(reader);
+  expect([writer.task.state, late.task.state]).toEqual(['succeeded', 'waiting']);
+  await release(grantOf(writer.task));
+  expect(grantOf(late.task)).toMatchObject({ mode: 'shared', weight: 1 });
+});
 
-  it('acquire with a task token of a request that has a permit of another weight is refused, and leaves no row', async () => {
-    const asked = { key: 'heavier', holder: 'h', limit: 4, requestId: 'r' };
-    await park(asked);
-    expect(await failure(park({ ...asked, weight: 2 }))).toMatchObject({
-      code: 'InvalidRequest',
-      context: { issues: [{ path: 'requestId' }] },
-    });
-    expect(await rows('heavier')).toEqual([]);
-    expect(await read('heavier')).toMatchObject({ used: 1 });
+it('a task whose request has a permit of another weight leaves no row', async () => {
+  const asked = { key: 'heavier', holder: 'h', limit: 4, requestId: 'r' };
+  await park(asked);
+  expect(await failure(park({ ...asked, weight: 2 }))).toMatchObject({
+    code: 'InvalidRequest',
+    context: { issues: [{ path: 'requestId' }] },
   });
+  expect(await rows('heavier')).toEqual([]);
+  expect(await read('heavier')).toMatchObject({ used: 1 });
 });
 
 describe('beyond the quota of the line, a task', () => {
-  let few: Awaited<ReturnType<typeof poolLineWorld>>;
+  let few: Awaited<ReturnType<typeof permitLineWorld>>;
   beforeAll(async () => {
-    few = await poolLineWorld({ quotas: { ...DEFAULT_QUOTAS, waitersPerKey: 2 } });
+    few = await permitLineWorld({ quotas: { ...DEFAULT_QUOTAS, waitersPerKey: 2 } });
   });
   afterAll(() => few.steps.stop());
 
@@ -123,7 +115,7 @@ it('a task receives LeaseLost if a third-party client has written over the permi
   expect([parked, task]).toMatchObject([false, { error: 'LeaseLost', cause: { reason: 'unknown' } }]);
 });
 
-it('a run has little to send for a line that has its mark, and whose holder goes on', async () => {
+it('a run costs little for a marked line whose holder goes on', async () => {
   const key = 'goes on';
   await acquire({ key, limit: 1 });
   await park({ key, holder: 'b', limit: 1 });
@@ -142,7 +134,7 @@ it('the cancellation of a heavy task grants the free room to the light task behi
   expect(grantOf(light.task)).toMatchObject({ used: 2 });
 });
 
-it('a heartbeat by a clock that is behind shortens no permit of which its task was notified again by that clock', async () => {
+it('a heartbeat by a clock that is behind shortens no permit', async () => {
   const asked = { key: 'behind', holder: 'h', limit: 1, requestId: 'r', ttlSeconds: 30 };
   await park(asked);
   clock.advance(-400);
@@ -156,9 +148,10 @@ it('a heartbeat by a clock that is behind shortens no permit of which its task w
 it('a task of a namespace is notified of the key as the task wrote it', async () => {
   const task = steps.newTask();
   const as = call({ namespace: 'team-a' });
-  const { acquireOrParkPermit } = await import('../../shared/permits/acquire.ts');
-  const asked = { key: 'team-a/render', holder: 'h', limit: 1, ttlSeconds: 60, waitSeconds: 0, taskToken: task.token };
-  await acquireOrParkPermit(world.dependencies)(asked, as);
+  const { acquire: acquireOrPark } = await import('../../shared/locks/calls/acquire.ts');
+  const terms = { limit: 1, ttlSeconds: 60, waitSeconds: 0, fair: true, taskToken: task.token };
+  const asked = { key: 'team-a/render', holder: 'h', ...terms };
+  await acquireOrPark(world.dependencies)(asked, as);
   expect(task.output).toMatchObject({ key: 'render', used: 1 });
 });
 
@@ -188,48 +181,21 @@ it('a task writes the row that the report of expired records and the repair rely
   expect(ticket.startsWith(String(now).padStart(15, '0'))).toBe(true);
 });
 
-it('the unnotified task of a released lease receives LeaseLost when the next task takes the free lease', async () => {
-  const asked = { key: 'given back', holder: 'b', requestId: 'shared' };
-  const first = await acquire({ key: asked.key });
-  const { task } = await park(asked);
-  steps.faults.SendTaskSuccess = ['refused'];
+it('a release with a task in line sends four requests', async () => {
+  const first = await acquire({ key: 'cost' });
+  await park({ key: 'cost' });
+  requests.sent.length = 0;
   await release(first);
-  const shared = await acquire(asked);
-  await world.removeMark(asked.key);
-  expect(await release(shared)).toMatchObject({ released: true });
-  expect(task.state).toBe('waiting');
-  const next = await park({ key: asked.key, holder: 'next' });
-  expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
-  expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+  expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
+  expect(steps.requests.map(({ action }) => action)).toEqual(['SendTaskSuccess']);
 });
 
-describe('the requests of a line', () => {
-  it('a plain caller that comes to an expired lease before a parked task hands off, and does not try again', async () => {
-    await acquire({ key: 'passing by', ttlSeconds: 2 });
-    const { task } = await park({ key: 'passing by' });
-    clock.advance(2000 + 501);
-    requests.sent.length = 0;
-    expect((await failure(acquire({ key: 'passing by', holder: 'plain' }))).code).toBe('LeaseHeld');
-    expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
-    expect(task.state).toBe('succeeded');
-  });
-
-  it('a release with a task in line sends the release that loses, a query, the transfer, and the deletion of the ticket', async () => {
-    const first = await acquire({ key: 'cost' });
-    await park({ key: 'cost' });
-    requests.sent.length = 0;
-    await release(first);
-    expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
-    expect(steps.requests.map(({ action }) => action)).toEqual(['SendTaskSuccess']);
-  });
-
-  it('a task that parks behind another task for an expired grant writes its ticket and its mark, and hands off to that task', async () => {
-    await acquire({ key: 'passes on', ttlSeconds: 2 });
-    const { task } = await park({ key: 'passes on' });
-    clock.advance(2000 + 501);
-    requests.sent.length = 0;
-    expect(await park({ key: 'passes on' })).toMatchObject({ parked: true });
-    expect(task.state).toBe('succeeded');
-    expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
-  });
+it('a task that parks hands an expired grant off to the task before', async () => {
+  await acquire({ key: 'passes on', ttlSeconds: 2 });
+  const { task } = await park({ key: 'passes on' });
+  clock.advance(2000 + 501);
+  requests.sent.length = 0;
+  expect(await park({ key: 'passes on' })).toMatchObject({ parked: true });
+  expect(task.state).toBe('succeeded');
+  expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
 });

@@ -1,25 +1,20 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
-import { deleteWaiter } from '../../shared/line/waiters.ts';
-import { extend } from '../../shared/permits/deliver.ts';
-import { readPool } from '../../shared/permits/read.ts';
+import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
+import { readKey } from '../../shared/locks/record/requests.ts';
+import { extend } from '../../shared/locks/record/versions.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { resetting } from '../support/worlds/line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // What a call does to a key with a line if others act between its look and its write.
 
-const world = await poolLineWorld();
-const { acquire, heartbeat, release, breakPermit, read, park, repairLine, executionEnded, setRaw } = world;
+const world = await permitLineWorld();
+const { acquire, heartbeat, release, breakPermit, read, park, repairLine, setRaw } = world;
 const { joinLine, handOn, grantOf, rawItem, dependencies, clock, requests, steps, precededBy } = world;
-afterAll(() => steps.stop());
-beforeEach(() => {
-  requests.faultsOf = {};
-  steps.faults = {};
-  steps.requests.length = 0;
-});
+resetting(world);
 
-const executionOf = (name: string) => `arn:aws:states:us-east-1:123456789012:execution:machine:${name}`;
 /** A held key with a mark, whose only waiter has gone. */
 async function emptied(key: string) {
   const first = await acquire({ key });
@@ -29,115 +24,91 @@ async function emptied(key: string) {
   return first;
 }
 
-describe('a hand-off', () => {
-  it('a hand-off keeps nothing of the grant before, whose execution frees no successor', async () => {
-    const execution = executionOf('before');
-    const own = { execution, target: executionOf('target'), data: { of: 'before' } };
-    const first = await acquire({ key: 'bequest', ...own });
-    const { task } = await park({ key: 'bequest' });
-    await release(first);
-    const item = (await rawItem('bequest')) ?? {};
-    for (const name of ['execution', 'mark']) expect(item).not.toHaveProperty(name);
-    for (const part of ['d', 'y', 's', 'p']) expect(item.h?.M).not.toHaveProperty(part);
-    await executionEnded(execution, true);
-    expect(await heartbeat(grantOf(task))).toMatchObject({ key: 'bequest' });
-  });
-
-  it('a first try that arrives after others have come and gone keeps the fence', async () => {
-    const key = 'late';
-    await acquire({ key });
-    const [{ task }, { task: next }] = [await park({ key }), await park({ key })];
-    await world.deleteRaw(key);
-    let arrive = async (): Promise<unknown> => undefined;
-    const delayed = async (send: () => Promise<unknown>) => {
-      arrive = send;
-      throw networkError('ECONNRESET', 'read');
-    };
-    requests.faultsOf.UpdateItem = ['none', delayed]; // the mark, and the grant
-    await repairLine(key);
-    await release(grantOf(task));
-    await release(grantOf(next));
-    const later = await acquire({ key, holder: 'later' });
-    expect(later.fence).toBeGreaterThan(grantOf(next).fence);
-    await release(later);
-    expect(await arrive()).toMatchObject({ response: { statusCode: 400 } });
-    expect(await read(key)).toMatchObject({ state: 'released', fence: later.fence });
-  });
-
-  it('a fence that the command for restored tables lifts in between stays below the next', async () => {
-    const key = 'lifted under a holder';
-    const first = await acquire({ key });
-    const { task } = await park({ key });
-    let lifted = 0;
-    const lifts = async () => {
-      await liftFences(dependencies.dynamodb, dependencies.table, clock.now());
-      lifted = Number((await rawItem(key))?.fence?.N);
-    };
-    requests.faultsOf.UpdateItem = ['none', precededBy(lifts)]; // the release loses by the mark
-    expect(await release(first)).toMatchObject({ released: true });
-    expect(grantOf(task).fence).toBeGreaterThan(lifted);
-  });
-
-  it('a fence of another type fails a task that parks, and stays', async () => {
-    const key = 'fence of another type';
-    await release(await acquire({ key }));
-    await setRaw(key, 'fence', { S: 'text' });
-    await expect(park({ key })).rejects.toMatchObject({ code: 'Unavailable' });
-    expect((await rawItem(key))?.fence).toEqual({ S: 'text' });
-  });
-
-  it('a paused hand-off does not remove the mark of a newcomer to a line that was empty in between', async () => {
-    const { key, leaseId } = await emptied('free again');
-    await release({ key, leaseId }, call({ timeLeftMs: () => 1999 })); // too little to look at the line
-    const newcomers: string[] = [];
-    const restarts = precededBy(async () => {
-      expect(await handOn(key)).toMatchObject({ end: 'empty' });
-      expect(await rawItem(key)).not.toHaveProperty('mark');
-      newcomers.push((await joinLine(key, 'newcomer')).ticket);
-    });
-    requests.faultsOf.UpdateItem = [restarts];
-    expect(await handOn(key)).toMatchObject({ granted: newcomers });
-  });
+it('a first try that arrives after others have come and gone keeps the fence', async () => {
+  const key = 'late';
+  await acquire({ key });
+  const [{ task }, { task: next }] = [await park({ key }), await park({ key })];
+  await world.deleteRaw(key);
+  let arrive = async (): Promise<unknown> => undefined;
+  const delayed = async (send: () => Promise<unknown>) => {
+    arrive = send;
+    throw networkError('ECONNRESET', 'read');
+  };
+  requests.faultsOf.UpdateItem = ['none', delayed]; // the mark, and the grant
+  await repairLine(key);
+  await release(grantOf(task));
+  await release(grantOf(next));
+  const later = await acquire({ key, holder: 'later' });
+  expect(later.fence).toBeGreaterThan(grantOf(next).fence);
+  await release(later);
+  expect(await arrive()).toMatchObject({ response: { statusCode: 400 } });
+  expect(await read(key)).toMatchObject({ state: 'released', fence: later.fence });
 });
 
-describe('the end of a grant whose waiters are gone', () => {
-  it('a release whose answer is lost ends the grant, and the mark too', async () => {
-    const first = await emptied('lost');
-    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
-    expect(await release(first)).toMatchObject({ released: true });
-    expect(await acquire({ key: 'lost', holder: 'next' })).toMatchObject({ holder: 'next' });
-  });
+it('a fence that the command for restored tables lifts in between stays below the next', async () => {
+  const key = 'lifted under a holder';
+  const first = await acquire({ key });
+  const { task } = await park({ key });
+  let lifted = 0;
+  const lifts = async () => {
+    await liftFences(dependencies.dynamodb, dependencies.table, clock.now());
+    lifted = Number((await rawItem(key))?.fence?.N);
+  };
+  requests.faultsOf.UpdateItem = ['none', precededBy(lifts)]; // the release loses by the mark
+  expect(await release(first)).toMatchObject({ released: true });
+  expect(grantOf(task).fence).toBeGreaterThan(lifted);
+});
 
-  it('a release serves a task that parks at the same time', async () => {
-    const first = await emptied('parks meanwhile');
-    const comes = steps.newTask();
-    requests.faultsOf.UpdateItem = ['none', precededBy(() => park({ key: first.key }, comes))];
-    expect(await release(first)).toMatchObject({ released: true });
-    expect(grantOf(comes).fence).toBeGreaterThan(first.fence);
-  });
+it('a fence of another type fails a task that parks, and stays', async () => {
+  const key = 'fence of another type';
+  await release(await acquire({ key }));
+  await setRaw(key, 'fence', { S: 'text' });
+  await expect(park({ key })).rejects.toMatchObject({ code: 'Unavailable' });
+  expect((await rawItem(key))?.fence).toEqual({ S: 'text' });
+});
 
-  it('a paused release does not remove the mark of a newcomer to a key that stays held', async () => {
-    const first = await emptied('restarted');
-    const { key } = first;
-    const late = steps.newTask();
-    const restarts = precededBy(async () => {
-      clock.advance(60_000 + 501);
-      await handOn(key);
-      expect(await rawItem(key)).not.toHaveProperty('mark');
-      clock.advance(-500); // to the clock of the newcomer the margin is not over
-      await park({ key }, late);
-    });
-    requests.faultsOf.UpdateItem = ['none', restarts];
-    expect(await release(first)).toMatchObject({ released: true });
-    expect(late.output).toMatchObject({ previous: { holder: 'tester', ended: 'released' } });
-  });
-
-  it('a break ends the grant, and the mark goes, without another look', async () => {
-    const { key, fence } = await emptied('broken');
-    expect(await breakPermit({ key, fence })).toMatchObject({ broken: true, fence });
-    expect(requests.sent).toEqual(['GetItem', 'UpdateItem', 'Query', 'UpdateItem']);
+it('a paused hand-off keeps the mark of a later newcomer', async () => {
+  const { key, leaseId } = await emptied('free again');
+  await release({ key, leaseId }, call({ timeLeftMs: () => 1999 })); // too little to look at the line
+  const newcomers: string[] = [];
+  const restarts = precededBy(async () => {
+    expect(await handOn(key)).toMatchObject({ end: 'empty' });
     expect(await rawItem(key)).not.toHaveProperty('mark');
+    newcomers.push((await joinLine(key, 'newcomer')).ticket);
   });
+  requests.faultsOf.UpdateItem = [restarts];
+  expect(await handOn(key)).toMatchObject({ granted: newcomers });
+});
+
+it('a release serves a task that parks at the same time', async () => {
+  const first = await emptied('parks meanwhile');
+  const comes = steps.newTask();
+  requests.faultsOf.UpdateItem = ['none', precededBy(() => park({ key: first.key }, comes))];
+  expect(await release(first)).toMatchObject({ released: true });
+  expect(grantOf(comes).fence).toBeGreaterThan(first.fence);
+});
+
+it('a paused release keeps the mark of a newcomer to a held key', async () => {
+  const first = await emptied('restarted');
+  const { key } = first;
+  const late = steps.newTask();
+  const restarts = precededBy(async () => {
+    clock.advance(60_000 + 501);
+    await handOn(key);
+    expect(await rawItem(key)).not.toHaveProperty('mark');
+    clock.advance(-500); // to the clock of the newcomer the margin is not over
+    await park({ key }, late);
+  });
+  requests.faultsOf.UpdateItem = ['none', restarts];
+  expect(await release(first)).toMatchObject({ released: true });
+  expect(late.output).toMatchObject({ previous: { holder: 'tester', ended: 'released' } });
+});
+
+it('a break ends the grant, and the mark goes, without another look', async () => {
+  const { key, fence } = await emptied('broken');
+  expect(await breakPermit({ key, fence })).toMatchObject({ broken: true, fence });
+  expect(requests.sent).toEqual(['GetItem', 'UpdateItem', 'Query', 'UpdateItem']);
+  expect(await rawItem(key)).not.toHaveProperty('mark');
 });
 
 it('a break serves the next waiter, and its repeat answers the same', async () => {
@@ -153,22 +124,7 @@ it('a break serves the next waiter, and its repeat answers the same', async () =
   expect(await heartbeat(grantOf(task))).toMatchObject({ holder: 'next' });
 });
 
-it('a break has broken the grant that went to a task that was gone, and on from there', async () => {
-  const key = 'break, and gone';
-  const execution = executionOf('gone');
-  const { fence } = await acquire({ key });
-  const gone = await park({ key, execution });
-  const next = await park({ key, holder: 'next' });
-  gone.task.state = 'timedOut';
-  steps.executions.set(execution, 'ABORTED');
-  const freed: unknown[] = [];
-  const passesOver = precededBy(async () => freed.push(await executionEnded(execution)));
-  requests.faultsOf.UpdateItem = ['none', 'none', passesOver]; // its end, and the grant to the task that is gone
-  expect(await breakPermit({ key, fence })).toMatchObject({ broken: true, fence });
-  expect([freed, next.task.output]).toMatchObject([[{ freed: 1 }], { holder: 'next' }]);
-});
-
-it('a call that races behind an overdue task that cannot be notified is granted by its first try', async () => {
+it('a call that races is granted past an overdue task that cannot be notified', async () => {
   const { expiresAt } = await acquire({ key: 'unreachable', ttlSeconds: 2 });
   await park({ key: 'unreachable', parkSeconds: 1 });
   clock.set(Date.parse(expiresAt) + 501); // the first moment at which others may take the key
@@ -183,7 +139,7 @@ it('a renewal that was paused does not extend the grant of the next holder', asy
   const first = await acquire({ key });
   const [{ task }] = [await park({ key, ttlSeconds: 3600 }), await park({ key, ttlSeconds: 3600 })];
   await release(first);
-  const { entries } = await readPool(dependencies, key, call());
+  const { entries } = await readKey(dependencies, key, call());
   await release(grantOf(task));
   clock.advance(60_000);
   const item = await rawItem(key);
@@ -191,29 +147,17 @@ it('a renewal that was paused does not extend the grant of the next holder', asy
   expect(await rawItem(key)).toEqual(item);
 });
 
-describe('a request that finds its grant unclaimed', () => {
-  /** A caller in line has been granted the key, and its call has exited. */
-  async function unclaimed(key: string) {
-    const first = await acquire({ key, holder: 'first' });
-    await joinLine(key, 'r');
-    await release(first);
-    requests.sent.length = 0;
-    return { key, holder: 'caller', requestId: 'r', ttlSeconds: 10 };
-  }
+/** A caller in line has been granted the key, and its call has exited. */
+async function unclaimed(key: string) {
+  const first = await acquire({ key, holder: 'first' });
+  await joinLine(key, 'r');
+  await release(first);
+  requests.sent.length = 0;
+  return { key, holder: 'caller', requestId: 'r', ttlSeconds: 10 };
+}
 
-  it('a request claims its grant by one write, and deletes its ticket', async () => {
-    const claimed = await acquire(await unclaimed('claimed at once'));
-    expect(claimed).toMatchObject({ repeated: false, remainingMs: 10_000, previous: { holder: 'first' } });
-    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'DeleteItem']);
-  });
-
-  it('a request that is paused until another has the key receives LeaseHeld', async () => {
-    const asked = await unclaimed('claimed late');
-    const taken = async () => {
-      clock.advance(2000 + 501);
-      await acquire({ key: asked.key, holder: 'other' });
-    };
-    requests.faultsOf.UpdateItem = ['none', precededBy(taken)];
-    await expect(acquire(asked)).rejects.toMatchObject({ code: 'LeaseHeld', context: { holder: 'other' } });
-  });
+it('a request claims its grant by one write, and deletes its ticket', async () => {
+  const claimed = await acquire(await unclaimed('claimed at once'));
+  expect(claimed).toMatchObject({ repeated: false, remainingMs: 10_000, previous: { holder: 'first' } });
+  expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'DeleteItem']);
 });

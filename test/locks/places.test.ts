@@ -1,23 +1,16 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { flagCancelled } from '../../shared/line/waiting-calls.ts';
-import { call } from '../support/emulators/aws.ts';
+import { expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { resetting } from '../support/worlds/line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // Who in line receives a permit, who is passed over, and which rows go.
 
-const world = await poolLineWorld();
+const world = await permitLineWorld();
 const { acquire, release, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
 const { clock, requests, steps, dependencies, sent, untold } = world;
-afterAll(() => steps.stop());
-beforeEach(() => {
-  requests.faultsOf = {};
-  requests.sent.length = 0;
-  steps.faults = {};
-  steps.requests.length = 0;
-});
+resetting(world);
 
 const told = (action: string) => steps.requests.filter((one) => one.action === action).length;
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
@@ -58,80 +51,40 @@ it('a caller may claim its permit within the margin, but not one of another weig
   expect(granted).toMatchObject({ repeated: false, fence: before?.fence, remainingMs: 60_000 });
 });
 
-describe('rows of permits that stand', () => {
-  it('rows of held permits keep no waiter behind them from the room of an expired permit', async () => {
-    const key = 'stand';
-    await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 11 });
-    const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
-    await dieInLine(key, { holder: 'c', limit: 3 });
-    clock.advance(10_000);
-    await untold(first, { limit: 3 });
-    const { task } = await park({ key, holder: 'b', limit: 3 });
-    clock.advance(1600);
-    await repairLine(key);
-    expect([task.state, await holders(key)]).toEqual(['succeeded', ['c', 'untold', 'b']]);
-  });
-
-  it.each(['a task', 'a caller'])('rows of held permits of %s keep the mark for no waiter', async (kind) => {
-    const key = `alone ${kind}`;
-    const first = await acquire({ key, limit: 2, weight: 2 });
-    if (kind === 'a caller') await dieInLine(key, { limit: 2 });
-    const parked = kind === 'a task' ? await untold(first, { limit: 2 }) : await release(first);
-    expect(parked).toBeDefined();
-    const { ticket } = await park({ key, holder: 'heavy', limit: 2, weight: 2 });
-    expect(await rawItem(key)).toHaveProperty('mark');
-    await cancel(key, ticket);
-    expect([(await rows(key)).length, (await rawItem(key))?.mark]).toEqual([1, undefined]);
-    expect(await acquire({ key, holder: 'new', limit: 2 })).toMatchObject({ used: 2 });
-  });
-});
-
-describe('a request with two waiters', () => {
-  it('a task whose call arrives twice keeps no plain caller out of a key with room', async () => {
-    const key = 'twice';
-    const holders = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
-    const asked = { key, holder: 'b', requestId: 'r', limit: 2, ttlSeconds: 3600 };
-    const { task } = await park(asked);
-    await park(asked, task); // the same token
-    for (const holder of holders) await release(holder);
-    expect(await acquire({ key, holder: 'plain', limit: 2 })).toMatchObject({ used: 2, repeated: false });
-    await world.repairLine(key);
-    expect([await rows(key), (await rawItem(key))?.mark]).toEqual([[], undefined]);
-    expect(await read(key)).toMatchObject({ used: 2 });
-  });
-
-  it('a second waiter of a request keeps no mark', async () => {
-    const key = 'call and task';
-    const first = await acquire({ key, limit: 1 });
-    const asked = { holder: 'c', requestId: 'r', limit: 1 };
-    await dieInLine(key, asked);
-    await park({ key, ...asked });
-    await release(first);
-    expect(await rawItem(key)).not.toHaveProperty('mark');
-  });
-
-  it('a request with two calls in line keeps no later caller out', async () => {
-    const key = 'two calls';
-    const first = await acquire({ key, limit: 2, weight: 2 });
-    const asked = { holder: 'c', requestId: 'r', limit: 2 };
-    for (const _ of [1, 2]) await dieInLine(key, asked);
-    await release(first);
-    expect(await acquire({ key, holder: 'late', limit: 2 })).toMatchObject({ used: 2 });
-    const granted = await acquire({ key, ...asked });
-    const heavy = await park({ key, holder: 'heavy', limit: 2, weight: 1 });
-    expect([granted.repeated, heavy.task.state]).toEqual([false, 'waiting']);
-    await release(granted);
-    expect([heavy.task.state, (await rows(key)).length]).toEqual(['succeeded', 0]);
-  });
-});
-
-it('an unnotified task whose permit expired keeps its position', async () => {
-  const key = 'expired untold';
-  const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, ttlSeconds: 2 });
-  const next = await park({ key, holder: 'next', limit: 1 });
-  clock.advance(2501);
+it('rows of held permits keep no waiter behind them from the room of an expired permit', async () => {
+  const key = 'stand';
+  await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 11 });
+  const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
+  await dieInLine(key, { holder: 'c', limit: 3 });
+  clock.advance(10_000);
+  await untold(first, { limit: 3 });
+  const { task } = await park({ key, holder: 'b', limit: 3 });
+  clock.advance(1600);
   await repairLine(key);
-  expect([grantOf(task), next.task.state]).toMatchObject([{ holder: 'untold' }, 'waiting']);
+  expect([task.state, await holders(key)]).toEqual(['succeeded', ['c', 'untold', 'b']]);
+});
+
+it.each(['a task', 'a caller'])('rows of held permits of %s keep the mark for no waiter', async (kind) => {
+  const key = `alone ${kind}`;
+  const first = await acquire({ key, limit: 2, weight: 2 });
+  if (kind === 'a caller') await dieInLine(key, { limit: 2 });
+  const parked = kind === 'a task' ? await untold(first, { limit: 2 }) : await release(first);
+  expect(parked).toBeDefined();
+  const { ticket } = await park({ key, holder: 'heavy', limit: 2, weight: 2 });
+  expect(await rawItem(key)).toHaveProperty('mark');
+  await cancel(key, ticket);
+  expect([(await rows(key)).length, (await rawItem(key))?.mark]).toEqual([1, undefined]);
+  expect(await acquire({ key, holder: 'new', limit: 2 })).toMatchObject({ used: 2 });
+});
+
+it('a second waiter of a request keeps no mark', async () => {
+  const key = 'call and task';
+  const first = await acquire({ key, limit: 1 });
+  const asked = { holder: 'c', requestId: 'r', limit: 1 };
+  await dieInLine(key, asked);
+  await park({ key, ...asked });
+  await release(first);
+  expect(await rawItem(key)).not.toHaveProperty('mark');
 });
 
 it('a row of another client that has a weight and no limit is granted once no caller holds a permit', async () => {
@@ -159,42 +112,30 @@ it('the record names the first in line as the next, whoever comes after it', asy
   expect(await rawItem(key)).toMatchObject({ next_ticket: { S: ticket } });
 });
 
-describe('the claim of a permit', () => {
-  /** c has an unclaimed permit, and asks again. */
-  async function unclaimed(key: string) {
-    const first = await acquire({ key, limit: 1 });
-    await dieInLine(key, { requestId: 'r' });
-    await release(first);
-    const [{ fence } = { fence: 0 }] = (await read(key)).holders;
-    const asked = { key, holder: 'dead', requestId: 'r', limit: 1, ttlSeconds: 2 };
-    return { fence, claim: (more: object = {}) => acquire({ ...asked, ...more }) };
-  }
+/** c has an unclaimed permit, and asks again. */
+async function unclaimed(key: string) {
+  const first = await acquire({ key, limit: 1 });
+  await dieInLine(key, { requestId: 'r' });
+  await release(first);
+  const [{ fence } = { fence: 0 }] = (await read(key)).holders;
+  const asked = { key, holder: 'dead', requestId: 'r', limit: 1, ttlSeconds: 2 };
+  return { fence, claim: (more: object = {}) => acquire({ ...asked, ...more }) };
+}
 
-  it('a claim of a withdrawn permit releases the permit', async () => {
-    const key = 'claim withdrawn';
-    const { claim } = await unclaimed(key);
-    const [row] = await rows(key);
-    const ticket = row?.ticket?.S ?? '';
-    await flagCancelled(dependencies, { name: { key: key, ticket } }, call());
-    expect(await failure(claim({ ticket }))).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(await holders(key)).toEqual([]);
-  });
-
-  it('a claim is not made twice: once its ttl has expired, the request waits for the margin as others do', async () => {
-    const { fence, claim } = await unclaimed('claim over');
-    await claim(); // for the ttl that it asks for, and not the ttl of the call that took its place
-    clock.advance(1999);
-    expect(await claim()).toMatchObject({ fence, repeated: true, remainingMs: 1 });
-    clock.advance(1);
-    expect(await failure(claim())).toMatchObject({ code: 'LeaseHeld' });
-    clock.advance(501);
-    const again = await claim();
-    expect(again).toMatchObject({ repeated: false, remainingMs: 2000 });
-    expect(again.fence).toBeGreaterThan(Number(fence));
-  });
+it('a claim is not made twice: once its ttl has expired, the request waits for the margin as others do', async () => {
+  const { fence, claim } = await unclaimed('claim over');
+  await claim(); // for the ttl that it asks for, and not the ttl of the call that took its place
+  clock.advance(1999);
+  expect(await claim()).toMatchObject({ fence, repeated: true, remainingMs: 1 });
+  clock.advance(1);
+  expect(await failure(claim())).toMatchObject({ code: 'LeaseHeld' });
+  clock.advance(501);
+  const again = await claim();
+  expect(again).toMatchObject({ repeated: false, remainingMs: 2000 });
+  expect(again.fence).toBeGreaterThan(Number(fence));
 });
 
-it('a cancel costs two reads, and two reads and three requests more if the ticket is there', async () => {
+it('a cancel costs two reads, and more only if the ticket is there', async () => {
   const key = 'cancel none';
   await acquire({ key, limit: 1 });
   const { ticket } = await park({ key, holder: 'b', limit: 1 });

@@ -1,7 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { leaseWorld } from '../support/worlds/leases.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 type Attributes = Record<string, AttributeValue>;
 
@@ -88,7 +88,7 @@ describe('previous of a lease', async () => {
 });
 
 describe('previous of a permit', async () => {
-  const world = await poolLineWorld();
+  const world = await permitLineWorld();
   const { acquire, release, breakPermit, park, grantOf, repairLine, rawItem, keepWaiting, clock, steps, requests } =
     world;
   afterAll(() => steps.stop());

@@ -30,14 +30,4 @@ describe('a request id and a holder that another caller sent before', () => {
     expect(world.grantOf(task)).toMatchObject({ key: 'k' });
     await world.steps.stop();
   });
-
-  it('a request id and a holder that another caller sent before do not keep a task of their own caller from its wait behind that caller', async () => {
-    const world = await queueWorld();
-    const { leaseId } = await world.acquire(asked, eve);
-    const { task, parked } = await world.park(asked);
-    expect([parked, task.state]).toEqual([true, 'waiting']);
-    await world.release({ key: 'k', leaseId }, eve);
-    expect(world.grantOf(task)).toMatchObject({ key: 'k' });
-    await world.steps.stop();
-  });
 });

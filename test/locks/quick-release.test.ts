@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -48,140 +48,101 @@ const sentBy = async (act: () => Promise<unknown>) => {
 const QUICK = ['Query', 'UpdateItem', 'DeleteItem']; // the line, the transfer, and the ticket of the task that is told
 const PLAIN = ['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem'];
 
-describe('the release of a lease that was granted with others in line', () => {
-  it('a quick release looks at the line at once, and writes no release that is bound to lose', async () => {
-    const { key, grant, others } = await lineOf(2);
-    expect(grant.leaseId).toMatch(/\+/);
-    expect(await sentBy(() => release(grant))).toEqual(QUICK);
-    const next = grantOf(others[0]?.task as never);
-    expect(next).toMatchObject({ previous: { holder: 'task 0', fence: grant.fence, ended: 'released' } });
-    expect(next.fence).toBeGreaterThan(grant.fence);
-    expect([(await rawItem(key))?.turn_ms, await holderOf(key)]).toEqual([{ N: '1000' }, 'task 1']);
-    clock.advance(1000);
-    expect(await sentBy(() => release(next))).toEqual(QUICK);
-    expect(grantOf(others[1]?.task as never).leaseId).not.toMatch(/\+/); // nobody waits behind it
-  });
+it('a quick release looks at the line at once, and writes no release that is bound to lose', async () => {
+  const { key, grant, others } = await lineOf(2);
+  expect(grant.leaseId).toMatch(/\+/);
+  expect(await sentBy(() => release(grant))).toEqual(QUICK);
+  const next = grantOf(others[0]?.task as never);
+  expect(next).toMatchObject({ previous: { holder: 'task 0', fence: grant.fence, ended: 'released' } });
+  expect(next.fence).toBeGreaterThan(grant.fence);
+  expect([(await rawItem(key))?.turn_ms, await holderOf(key)]).toEqual([{ N: '1000' }, 'task 1']);
+  clock.advance(1000);
+  expect(await sentBy(() => release(next))).toEqual(QUICK);
+  expect(grantOf(others[1]?.task as never).leaseId).not.toMatch(/\+/); // nobody waits behind it
+});
 
-  it('a quick release reads one page of a long line, and names one more arrival that has left the line', async () => {
-    const { key, grant } = await lineOf(1);
-    await putTickets(Array.from({ length: 13 }, (_, index) => callerRow(key, `caller ${index + 10}`)));
-    expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
-    expect([await holderOf(key), (await rawItem(key))?.line_out]).toEqual(['caller 10', { N: '2' }]);
-  });
+it('a quick release reads one page of a long line, and names one more arrival that has left the line', async () => {
+  const { key, grant } = await lineOf(1);
+  await putTickets(Array.from({ length: 13 }, (_, index) => callerRow(key, `caller ${index + 10}`)));
+  expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
+  expect([await holderOf(key), (await rawItem(key))?.line_out]).toEqual(['caller 10', { N: '2' }]);
+});
 
-  it('a quick release tells callers in line how long holds last on average, by each hold that a caller ended', async () => {
+it('a quick release tells callers in line how long holds last on average, by each hold that a caller ended', async () => {
+  const key = `quick ${keys++}`;
+  let grant = await acquire({ key, holder: 'first' });
+  await joinAll(key, 'a', 'b', 'c');
+  for (const [requestId, turnMs, paceMs] of [
+    ['a', 27, 30],
+    ['b', 54, 33],
+  ] as const) {
+    clock.advance(turnMs);
+    await release(grant);
+    grant = await acquire({ key, holder: 'caller', requestId });
+    expect(await rawItem(key)).toMatchObject({ pace_ms: { N: String(paceMs) } });
+  }
+});
+
+it.each(['quick', 'plain'])('a %s release passes over a caller that may be leaving', async (how) => {
+  const { key, grant, others } = await lineOf(1);
+  await putTicket(leaving(key));
+  if (how === 'quick') expect(await sentBy(() => release(grant))).toEqual(QUICK);
+  else await breakLease(grant);
+  expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+});
+
+it.each([true, false])(
+  'a quick release passes over a withdrawn caller, and leaves the row for its call to see (quick: %s)',
+  async (quick) => {
     const key = `quick ${keys++}`;
-    let grant = await acquire({ key, holder: 'first' });
+    const first = await acquire({ key, holder: 'first' });
     await joinAll(key, 'a', 'b', 'c');
-    for (const [requestId, turnMs, paceMs] of [
-      ['a', 27, 30],
-      ['b', 54, 33],
-    ] as const) {
-      clock.advance(turnMs);
-      await release(grant);
-      grant = await acquire({ key, holder: 'caller', requestId });
-      expect(await rawItem(key)).toMatchObject({ pace_ms: { N: String(paceMs) } });
-    }
-  });
-
-  it('a quick release counts one more arrival that has left the line', async () => {
-    const { key, grant, others } = await lineOf(3);
-    expect(await rawItem(key)).toMatchObject({ arrivals: { N: '4' }, line_out: { N: '1' } });
-    await world.cancel(key, others[1]?.ticket ?? '');
-    expect(await sentBy(() => release(grant))).toEqual(QUICK);
-    expect(await rawItem(key)).toMatchObject({ arrivals: { N: '4' }, line_out: { N: '2' } });
-  });
-
-  it.each(['quick', 'plain'])(
-    'a quick release passes over a caller in front of a task that may be leaving, by a clock that is ahead (%s release)',
-    async (how) => {
-      const { key, grant, others } = await lineOf(1);
-      await putTicket(leaving(key));
-      if (how === 'quick') expect(await sentBy(() => release(grant))).toEqual(QUICK);
-      else await breakLease(grant);
-      expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
-    },
-  );
-
-  it.each([true, false])(
-    'a quick release passes over a withdrawn caller, and leaves the row for its call to see (quick: %s)',
-    async (quick) => {
-      const key = `quick ${keys++}`;
-      const first = await acquire({ key, holder: 'first' });
-      await joinAll(key, 'a', 'b', 'c');
-      await release(first);
-      const grant = await acquire({ key, holder: 'caller', requestId: 'a' });
-      await world.withdraw({ key, holder: 'caller', requestId: 'b' });
-      clock.advance(1);
-      if (quick) expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
-      else await breakLease(grant);
-      expect(await ticketOf(key)).toBe((await rows(key)).at(-1)?.ticket?.S);
-      expect((await rows(key))[0]).toHaveProperty('cancelled_at');
-    },
-  );
-
-  it('a quick release keeps no attribute of the grant before', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key, holder: 'first' });
-    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:gone';
-    const holder = await park({ key, holder: 'task 0', execution, data: { of: 'task 0' } });
-    const { task } = await park({ key, holder: 'task 1' });
     await release(first);
-    clock.advance(1000);
-    expect(await sentBy(() => release(grantOf(holder.task)))).toEqual(QUICK);
-    const record = await rawItem(key);
-    for (const name of ['execution', 'next_ticket']) expect(record).not.toHaveProperty(name);
-    expect(record?.h?.M).not.toHaveProperty('d');
-    expect(record).toHaveProperty('mark'); // a waiter may have joined since the look
-    expect(await release(grantOf(task))).toMatchObject({ released: true });
-    expect(await rawItem(key)).not.toHaveProperty('mark');
-  });
+    const grant = await acquire({ key, holder: 'caller', requestId: 'a' });
+    await world.withdraw({ key, holder: 'caller', requestId: 'b' });
+    clock.advance(1);
+    if (quick) expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
+    else await breakLease(grant);
+    expect(await ticketOf(key)).toBe((await rows(key)).at(-1)?.ticket?.S);
+    expect((await rows(key))[0]).toHaveProperty('cancelled_at');
+  },
+);
 
-  it('a quick release takes place as long as two seconds are left', async () => {
-    const { grant } = await lineOf(1);
-    expect(await sentBy(() => release(grant, call({ timeLeftMs: () => 2000 })))).toEqual(QUICK);
-  });
+it('a quick release keeps no attribute of the grant before', async () => {
+  const key = `quick ${keys++}`;
+  const first = await acquire({ key, holder: 'first' });
+  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:gone';
+  const holder = await park({ key, holder: 'task 0', execution, data: { of: 'task 0' } });
+  const { task } = await park({ key, holder: 'task 1' });
+  await release(first);
+  clock.advance(1000);
+  expect(await sentBy(() => release(grantOf(holder.task)))).toEqual(QUICK);
+  const record = await rawItem(key);
+  for (const name of ['execution', 'next_ticket']) expect(record).not.toHaveProperty(name);
+  expect(record?.h?.M).not.toHaveProperty('d');
+  expect(record).toHaveProperty('mark'); // a waiter may have joined since the look
+  expect(await release(grantOf(task))).toMatchObject({ released: true });
+  expect(await rawItem(key)).not.toHaveProperty('mark');
+});
 
-  it('a repeated quick release answers the same, and does not end the next grant', async () => {
-    const { key, grant, others } = await lineOf(1);
-    for (const _ of ['first', 'again']) expect(await release(grant)).toEqual({ key, released: true });
-    expect(await release(grantOf(others[0]?.task as never))).toMatchObject({ released: true });
-  });
+it('a repeated quick release answers the same, and does not end the next grant', async () => {
+  const { key, grant, others } = await lineOf(1);
+  for (const _ of ['first', 'again']) expect(await release(grant)).toEqual({ key, released: true });
+  expect(await release(grantOf(others[0]?.task as never))).toMatchObject({ released: true });
+});
 
-  it('a quick release that finds an empty line frees the lease, and removes the mark', async () => {
-    const { key, grant, others } = await lineOf(1);
-    await world.cancel(key, others[0]?.ticket ?? '');
-    expect(await release(grant)).toEqual({ key, released: true });
-    for (const name of ['lease_version', 'mark']) expect(await rawItem(key)).not.toHaveProperty(name);
-  });
+it('a quick release that finds an empty line frees the lease, and removes the mark', async () => {
+  const { key, grant, others } = await lineOf(1);
+  await world.cancel(key, others[0]?.ticket ?? '');
+  expect(await release(grant)).toEqual({ key, released: true });
+  for (const name of ['lease_version', 'mark']) expect(await rawItem(key)).not.toHaveProperty(name);
+});
 
-  it('a quick release whose answer is lost is done, even if its next holder has gone on since', async () => {
-    const { key, grant } = await lineOf(2);
-    const movesOn = async () => breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
-    requests.faultsOf.UpdateItem = [lostAfter(movesOn)];
-    expect(await release(grant)).toEqual({ key, released: true });
-  });
-
-  it('a quick release whose answer is lost has taken effect if its next holder has claimed the lease since', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key, holder: 'first' });
-    await joinAll(key, 'a', 'b');
-    const claim = (requestId: string) => acquire({ key, holder: 'caller', requestId });
-    await release(first);
-    const grant = await claim('a');
-    clock.advance(1000);
-    const claimed: { fence: number }[] = [];
-    requests.faultsOf.UpdateItem = [lostAfter(async () => claimed.push(await claim('b')))];
-    expect(await release(grant)).toEqual({ key, released: true });
-    expect(await rawItem(key)).toMatchObject({ fence: { N: String(claimed[0]?.fence) }, lease_version: {} });
-  });
-
-  it('a quick release whose answer is lost recognises its own transfer', async () => {
-    const { key, grant, others } = await lineOf(1);
-    requests.faultsOf.UpdateItem = ['lostReply'];
-    expect(await release(grant)).toEqual({ key, released: true });
-    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
-  });
+it('a quick release with a lost answer is done, whatever the next holder did', async () => {
+  const { key, grant } = await lineOf(2);
+  const movesOn = async () => breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
+  requests.faultsOf.UpdateItem = [lostAfter(movesOn)];
+  expect(await release(grant)).toEqual({ key, released: true });
 });
 
 it('a made-up lease id with the ticket of another waiter proves no grant, and changes no record', async () => {
@@ -195,138 +156,108 @@ it('a made-up lease id with the ticket of another waiter proves no grant, and ch
   expect(await release(grant)).toMatchObject({ released: true });
 });
 
-describe('what the plain release decides', () => {
-  it('a fence that would not rise', async () => {
-    const { key, grant } = await lineOf(1);
-    clock.advance(-1000);
-    expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem', ...PLAIN]);
-    expect(Number((await rawItem(key))?.fence?.N)).toBeGreaterThan(grant.fence);
-  });
-
-  it('a ticket that is still there: its task is not granted the lease a second time', async () => {
-    const { key, grant, parked, others } = await lineOf(1);
-    const row = { key: { S: key }, ticket: { S: parked[0]?.ticket ?? '' }, holder: { S: 'task 0' } };
-    await putTicket({ ...row, task_token: { S: 'dead' }, deadline: { N: String(clock.now() + 60_000) } });
-    await release(grant);
-    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
-    expect(await rows(key)).toEqual([]);
-  });
-
-  it('the plain release serves no waiter if the invocation is nearly over: the line grants the lease', async () => {
-    const { key, grant, others } = await lineOf(1);
-    expect(await release(grant, call({ timeLeftMs: () => 1999 }))).toEqual({ key, released: true });
-    expect(others[0]?.task.state).toBe('waiting');
-    expect(await rawItem(key)).not.toHaveProperty('lease_version');
-    await world.repairKey(key);
-    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
-  });
-
-  it('the plain release ends an overdue task with LeaseHeld, and the next waiter has the lease', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key, holder: 'first' });
-    const holder = await park({ key, holder: 'task 0' });
-    const late = await park({ key, holder: 'late', parkSeconds: 5 });
-    const next = await park({ key, holder: 'next' });
-    await release(first);
-    clock.advance(6000);
-    await release(grantOf(holder.task));
-    expect(late.task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
-  });
-
-  it('a second ticket of the request whose grant ends: a request has one grant', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key, holder: 'first' });
-    const asked = { key, holder: 'twice', requestId: 'r' };
-    const [one, again, next] = [await park(asked), await park(asked), await park({ key, holder: 'next' })];
-    await release(first);
-    clock.advance(1000);
-    await release(grantOf(one.task));
-    expect(again.task).toMatchObject({ state: 'failed', error: 'LeaseLost' });
-    expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
-    expect(await rows(key)).toEqual([]);
-  });
-
-  it.each([
-    ['holder', { holder: { S: 'another' } }],
-    ['authenticated caller', { holder: { S: 'first' }, principal: { S: 'another' } }],
-  ])('a ticket of another %s with the same request id: that is another request, and is next', async (_, whose) => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key, holder: 'first', requestId: 'r' });
-    await park({ key });
-    const ticket = callerRow(key, 'other', { request_id: { S: 'r' }, ...whose });
-    await putTicket(ticket);
-    await release(first);
-    expect(await ticketOf(key)).toBe(ticket.ticket.S);
-  });
-
-  it.each([
-    ['arrivals', { S: 'many' }],
-    ['arrivals', { N: '1e100' }],
-    ['next_ticket', { N: '1' }],
-    ['turn_ms', { S: 'long' }],
-  ])('a record in which another client has changed %s to %o', async (name, value) => {
-    const { key, grant, others } = await lineOf(2);
-    const { [name]: _, ...record } = (await rawItem(key)) ?? {};
-    await putRaw({ ...record, ...(value && { [name]: value }) } as never);
-    expect(await release(grant)).toEqual({ key, released: true });
-    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
-  });
+it('a fence that would not rise', async () => {
+  const { key, grant } = await lineOf(1);
+  clock.advance(-1000);
+  expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem', ...PLAIN]);
+  expect(Number((await rawItem(key))?.fence?.N)).toBeGreaterThan(grant.fence);
 });
 
-describe('what a hand-off notes of the line', () => {
-  it('a hand-off names the first tickets behind the new holder, as far as its page shows', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key });
-    const next = await park({ key });
-    const between = String(clock.now() + 1).padStart(15, '0');
-    const ticketAt = (index: number) => ({ ticket: { S: `${between}-${index + 10}` } });
-    await putTickets(Array.from({ length: 30 }, (_, index) => callerRow(key, `caller ${index}`, ticketAt(index))));
-    await release(first);
-    const { line_out: out, next_tickets: names } = (await rawItem(key)) ?? {};
-    const named = Array.from({ length: 24 }, (_, index) => String(index + 10));
-    expect([await ticketOf(key), out?.N, names?.S?.split(' ')]).toEqual([next.ticket, '1', named]);
-  });
+it('a ticket that is still there: its task is not granted the lease a second time', async () => {
+  const { key, grant, parked, others } = await lineOf(1);
+  const row = { key: { S: key }, ticket: { S: parked[0]?.ticket ?? '' }, holder: { S: 'task 0' } };
+  await putTicket({ ...row, task_token: { S: 'dead' }, deadline: { N: String(clock.now() + 60_000) } });
+  await release(grant);
+  expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+  expect(await rows(key)).toEqual([]);
+});
 
-  it('a hand-off notes how long a holder held that released its grant, and of no other', async () => {
-    const key = `quick ${keys++}`;
-    await acquire({ key, ttlSeconds: 2 });
-    await joinAll(key, 'a', 'b', 'c');
-    const [a, b] = (await rows(key)).map(({ ticket }) => ticket?.S);
-    clock.advance(10_000);
-    await world.handOn(key);
-    expect([await ticketOf(key), (await rawItem(key))?.turn_ms]).toEqual([a, undefined]);
-    await world.withdraw({ key, holder: 'caller', requestId: 'a' }); // it has not claimed its grant
-    expect([await ticketOf(key), (await rawItem(key))?.turn_ms]).toEqual([b, undefined]);
-  });
+it('the plain release serves no waiter if the invocation is nearly over: the line grants the lease', async () => {
+  const { key, grant, others } = await lineOf(1);
+  expect(await release(grant, call({ timeLeftMs: () => 1999 }))).toEqual({ key, released: true });
+  expect(others[0]?.task.state).toBe('waiting');
+  expect(await rawItem(key)).not.toHaveProperty('lease_version');
+  await world.repairKey(key);
+  expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+});
 
-  it.each([1, 2])('a hand-off keeps the mark for a task that parks in that moment, behind %i', async (waiting) => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key });
-    for (let count = 0; count < waiting; count++) await park({ key });
-    requests.faultsOf.UpdateItem = [
-      'none', // the release loses by the mark
-      precededBy(() => park({ key, holder: 'newcomer' })),
-    ];
-    const sent = await sentBy(() => release(first));
-    expect((await rawItem(key))?.mark).toBeDefined();
-    // Only a line that was seen empty behind the next one must be looked at again.
-    expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
-  });
+it.each([
+  ['holder', { holder: { S: 'another' } }],
+  ['authenticated caller', { holder: { S: 'first' }, principal: { S: 'another' } }],
+])('a ticket of another %s with the same request id: that is another request, and is next', async (_, whose) => {
+  const key = `quick ${keys++}`;
+  const first = await acquire({ key, holder: 'first', requestId: 'r' });
+  await park({ key });
+  const ticket = callerRow(key, 'other', { request_id: { S: 'r' }, ...whose });
+  await putTicket(ticket);
+  await release(first);
+  expect(await ticketOf(key)).toBe(ticket.ticket.S);
+});
 
-  it('a hand-off puts no mark back that another call has removed in that moment: the callers that join put it back themselves', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key });
-    const [next] = [await park({ key }), await park({ key })];
-    requests.faultsOf.UpdateItem = [
-      'none', // the release loses by the mark
-      precededBy(async () => {
-        const { mark: _, arrivals: __, ...cleared } = (await rawItem(key)) ?? {};
-        await putRaw(cleared);
-      }),
-    ];
-    await release(first);
-    expect(grantOf(next.task)).toMatchObject({ key });
-    expect(await rawItem(key)).not.toHaveProperty('mark');
-  });
+it.each([
+  ['arrivals', { S: 'many' }],
+  ['arrivals', { N: '1e100' }],
+  ['next_ticket', { N: '1' }],
+  ['turn_ms', { S: 'long' }],
+])('a record in which another client has changed %s to %o', async (name, value) => {
+  const { key, grant, others } = await lineOf(2);
+  const { [name]: _, ...record } = (await rawItem(key)) ?? {};
+  await putRaw({ ...record, ...(value && { [name]: value }) } as never);
+  expect(await release(grant)).toEqual({ key, released: true });
+  expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+});
+
+it('a hand-off notes the first tickets behind the new holder', async () => {
+  const key = `quick ${keys++}`;
+  const first = await acquire({ key });
+  const next = await park({ key });
+  const between = String(clock.now() + 1).padStart(15, '0');
+  const ticketAt = (index: number) => ({ ticket: { S: `${between}-${index + 10}` } });
+  await putTickets(Array.from({ length: 30 }, (_, index) => callerRow(key, `caller ${index}`, ticketAt(index))));
+  await release(first);
+  const { line_out: out, next_tickets: names } = (await rawItem(key)) ?? {};
+  const named = Array.from({ length: 24 }, (_, index) => String(index + 10));
+  expect([await ticketOf(key), out?.N, names?.S?.split(' ')]).toEqual([next.ticket, '1', named]);
+});
+
+it('a hand-off notes how long the holder held, if that one released', async () => {
+  const key = `quick ${keys++}`;
+  await acquire({ key, ttlSeconds: 2 });
+  await joinAll(key, 'a', 'b', 'c');
+  const [a, b] = (await rows(key)).map(({ ticket }) => ticket?.S);
+  clock.advance(10_000);
+  await world.handOn(key);
+  expect([await ticketOf(key), (await rawItem(key))?.turn_ms]).toEqual([a, undefined]);
+  await world.withdraw({ key, holder: 'caller', requestId: 'a' }); // it has not claimed its grant
+  expect([await ticketOf(key), (await rawItem(key))?.turn_ms]).toEqual([b, undefined]);
+});
+
+it.each([1, 2])('a hand-off keeps the mark for a task that parks in that moment, behind %i', async (waiting) => {
+  const key = `quick ${keys++}`;
+  const first = await acquire({ key });
+  for (let count = 0; count < waiting; count++) await park({ key });
+  requests.faultsOf.UpdateItem = [
+    'none', // the release loses by the mark
+    precededBy(() => park({ key, holder: 'newcomer' })),
+  ];
+  const sent = await sentBy(() => release(first));
+  expect((await rawItem(key))?.mark).toBeDefined();
+  // Only a line that was seen empty behind the next one must be looked at again.
+  expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
+});
+
+it('a hand-off puts no mark back that another call has removed', async () => {
+  const key = `quick ${keys++}`;
+  const first = await acquire({ key });
+  const [next] = [await park({ key }), await park({ key })];
+  requests.faultsOf.UpdateItem = [
+    'none', // the release loses by the mark
+    precededBy(async () => {
+      const { mark: _, arrivals: __, ...cleared } = (await rawItem(key)) ?? {};
+      await putRaw(cleared);
+    }),
+  ];
+  await release(first);
+  expect(grantOf(next.task)).toMatchObject({ key });
+  expect(await rawItem(key)).not.toHaveProperty('mark');
 });

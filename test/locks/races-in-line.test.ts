@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { testClient } from '../support/emulators/aws.ts';
@@ -28,22 +28,20 @@ async function gatedWorld() {
 const TTL_SECONDS = 30;
 type Grant = { key: string; leaseId: string; expiresAt: string };
 
-describe('everything at once', () => {
-  const base = testSeed();
+const base = testSeed();
 
-  it(`all calls at once leave one holder at a time, and serve each live waiter (${ROUNDS} rounds from seed ${base})`, async () => {
-    const happened = { toldBySchedule: 0, lost: 0, retried: 0, died: 0, deadHolder: 0 };
-    let next = 0;
-    const lane = async (world: World) => {
-      while (goesOn(next, ROUNDS, happened)) {
-        const seed = base + next++;
-        await play(world, `race ${seed}`, seed, happened);
-      }
-    };
-    await Promise.all(worlds.map(lane));
-    expectAllHappened(happened);
-  }, 600_000);
-});
+it(`all calls at once leave one holder at a time, and serve each live waiter (${ROUNDS} rounds from seed ${base})`, async () => {
+  const happened = { toldBySchedule: 0, lost: 0, retried: 0, died: 0, deadHolder: 0 };
+  let next = 0;
+  const lane = async (world: World) => {
+    while (goesOn(next, ROUNDS, happened)) {
+      const seed = base + next++;
+      await play(world, `race ${seed}`, seed, happened);
+    }
+  };
+  await Promise.all(worlds.map(lane));
+  expectAllHappened(happened);
+}, 600_000);
 
 async function play(world: World, key: string, seed: number, happened: Record<string, number>): Promise<void> {
   const { acquire, release, park, repair, executionEnded, clock, steps, rows, rawItem } = world;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { breakPermitByFence } from '../../shared/permits/break.ts';
-import { extendPermit } from '../../shared/permits/heartbeat.ts';
-import { releasePermit } from '../../shared/permits/release.ts';
+import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
+import { breakByFence } from '../../shared/locks/calls/break.ts';
+import { extendGrant } from '../../shared/locks/calls/heartbeat.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
@@ -76,9 +76,9 @@ async function play(key: string, seed: number, happened: Record<string, number>)
       fenceRetentionSeconds: 3600,
     };
     return {
-      acquire: acquirePermit(dependencies),
-      heartbeat: extendPermit(dependencies),
-      release: releasePermit(dependencies),
+      acquire: acquireGrant(dependencies),
+      heartbeat: extendGrant(dependencies),
+      release: releaseGrant(dependencies),
     };
   };
 
@@ -193,7 +193,7 @@ async function playPermits(key: string, seed: number, happened: Happened) {
       try {
         const sentAt = clock.now();
         const input = { key, holder: `actor-${nth}`, ttlSeconds: 2, waitSeconds: 0, ...asked };
-        const permit = await acquirePermit(dependencies)(input, call());
+        const permit = await acquireGrant(dependencies)(input, call());
         count('granted');
         if (isExclusive) count('exclusive');
         if (permit.previous) count('tookOver');
@@ -216,7 +216,7 @@ async function playPermits(key: string, seed: number, happened: Happened) {
   ) => {
     if (random() < 0.5) {
       const sentAt = clock.now();
-      const { remainingMs } = await extendPermit(dependencies)({ key, leaseId }, call());
+      const { remainingMs } = await extendGrant(dependencies)({ key, leaseId }, call());
       // A permit that its holder let lapse, and that was revived, was not held in between.
       if (clock.now() < tenure.to) tenure.to = Math.max(tenure.to, sentAt + remainingMs);
       count('extended');
@@ -225,11 +225,11 @@ async function playPermits(key: string, seed: number, happened: Happened) {
     if (how < 0.3) return; // leaves it to expire
     tenure.to = Math.min(tenure.to, clock.now());
     if (how < 0.4) {
-      await breakPermitByFence(dependencies)({ key, fence: tenure.fence }, call()).then(
+      await breakByFence(dependencies)({ key, fence: tenure.fence }, call()).then(
         () => count('broken'),
         (error) => ['NotFound', 'Conflict'].includes(error.code) || errors.push(String(error)),
       );
-    } else await releasePermit(dependencies)({ key, leaseId }, call());
+    } else await releaseGrant(dependencies)({ key, leaseId }, call());
   };
 
   const pass = async () => {

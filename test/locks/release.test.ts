@@ -20,7 +20,7 @@ describe('release', () => {
     },
   );
 
-  it('a release of a lease leaves the key to every client, and keeps the record for the retention', async () => {
+  it('a release leaves the key to every client, and keeps its record', async () => {
     const { leaseId, fence } = await acquire({ key: 'kept' });
     await release({ key: 'kept', leaseId });
     const item = await rawItem('kept');
@@ -72,7 +72,7 @@ describe('release', () => {
 });
 
 describe('the requests that a record remembers', () => {
-  it('a record remembers the last eight requests whose permits ended, by a release or a break, whatever their fences', async () => {
+  it('a record remembers the last eight requests whose permits were released or broken', async () => {
     const key = 'any order';
     const permits: Awaited<ReturnType<typeof acquire>>[] = [];
     for (let n = 0; n < 17; n++) permits.push(await acquire({ key, requestId: `r${n}`, limit: 20 }));
@@ -101,7 +101,7 @@ describe('the requests that a record remembers', () => {
     expect(await failure(breakLease({ key, fence: b.fence }))).toMatchObject({ code: 'NotFound' });
   });
 
-  it('a record remembers the request of the last lease, also if the line has passed the key on', async () => {
+  it('a record remembers the request of the last lease, even after a hand-off', async () => {
     const key = 'last';
     const asked = { key, requestId: 'r' };
     const first = await acquire(asked);

@@ -27,7 +27,7 @@ describe.each([
     return { restored, table, since, now };
   }
 
-  it('a restored table would repeat a fence that a store has seen, and does not once its fences are lifted', async () => {
+  it('a restored table repeats fences until its fences are lifted', async () => {
     const unlifted = await restoredWorld();
     expect((await unlifted.restored.acquire(asked)).fence).toBeLessThanOrEqual(unlifted.since);
 
@@ -36,7 +36,7 @@ describe.each([
     expect((await restored.acquire(asked)).fence).toBeGreaterThan(since);
   });
 
-  it('a restored table is lifted once, without records that are higher and that have no fence', async () => {
+  it('lifting a restored table skips records with higher fences or none', async () => {
     const { restored, table, now } = await restoredWorld();
     const others = { high: { fence: { N: String(now + 3_600_000) } }, foreign: {} };
     for (const [key, attributes] of Object.entries(others))

@@ -5,7 +5,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 import { rustClient } from '../support/worlds/rust-lease.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, rawItem, putRaw, grantOf, clock, requests, steps, table, rows, putTicket } = world;
+const { acquire, release, park, rawItem, putRaw, grantOf, clock, requests, steps, table, rows } = world;
 const rust = rustClient(world.dynamodb, table, clock);
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -26,23 +26,6 @@ it('a key of a third-party client that ignores the line is looked at every five 
   expect(await repair()).toMatchObject({ granted: 1, complete: true });
   expect(Date.parse((grantOf(task) as unknown as { acquiredAt: string }).acquiredAt) - startedAt).toBe(15_000);
   expect(clock.now() - startedAt).toBe(15_000); // and the run is over
-});
-
-it('a mark that a third-party client dropped is put back, so that a plain caller does not overtake', async () => {
-  const version = (await rust.tryAcquire('barged', 60)) ?? '';
-  const { task } = await park({ key: 'barged', ttlSeconds: 300 });
-  clock.at(clock.now() + 7000, async () => {
-    await rust.release('barged', version);
-    await rust.tryAcquire('barged', 15);
-    expect(await rawItem('barged')).not.toHaveProperty('mark');
-  });
-  clock.at(clock.now() + 11_000, async () => expect(await rawItem('barged')).toHaveProperty('mark'));
-  clock.at(clock.now() + 24_000, async () => {
-    expect((await failure(acquire({ key: 'barged', holder: 'barger' }))).code).toBe('LeaseHeld');
-    expect(task.state).toBe('succeeded');
-  });
-  await repair();
-  expect(task.state).toBe('succeeded');
 });
 
 it('a run ends in time, and tickets that are no longer young wait for the next one', async () => {
@@ -106,32 +89,6 @@ it('a message about one key watches no other key', async () => {
   await release(grantOf(task));
 });
 
-it('a key is not watched any more once its last task was notified of its deadline', async () => {
-  const version = (await rust.tryAcquire('patience', 60)) ?? '';
-  const { task } = await park({ key: 'patience', parkSeconds: 1 });
-  const startedAt = clock.now();
-  clock.advance(1000);
-  expect(await repair()).toMatchObject({ complete: true });
-  expect(clock.now()).toBe(startedAt + 1000);
-  expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-  await rust.release('patience', version);
-});
-
-it('a line for several holders is granted its permits, and is not watched', async () => {
-  const task = steps.newTask();
-  await putTicket({
-    key: { S: 'several' },
-    ticket: { S: `${String(clock.now()).padStart(15, '0')}-ticket` },
-    ...{ holder: { S: 'task' }, request_id: { S: 'r' }, task_token: { S: task.token } },
-    ...{ ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } },
-    ...{ parked_at: { N: String(clock.now()) }, deadline: { N: String(clock.now() + 60_000) } },
-  });
-  const startedAt = clock.now();
-  expect(await repair()).toMatchObject({ keys: 1, granted: 1 });
-  expect(clock.now()).toBe(startedAt);
-  expect(task.output).toMatchObject({ key: 'several', limit: 1, used: 1 });
-});
-
 it('a key that this service holds is looked at once: its release hands the lease on', async () => {
   const first = await acquire({ key: 'own', ttlSeconds: 600 });
   const { task } = await park({ key: 'own' });
@@ -140,17 +97,6 @@ it('a key that this service holds is looked at once: its release hands the lease
   expect(clock.now()).toBe(startedAt);
   await release(first);
   expect(task.state).toBe('succeeded');
-});
-
-it('what fails while a key is watched is reported, and the run has done the rest', async () => {
-  const version = (await rust.tryAcquire('failing', 60)) ?? '';
-  await park({ key: 'failing' });
-  clock.at(clock.now() + 3000, () => {
-    requests.faultsOf.GetItem = [{ name: 'AccessDeniedException', status: 400 }];
-  });
-  expect((await failure(repair())).code).toBe('Unavailable');
-  await rust.release('failing', version);
-  await repair();
 });
 
 it('a key that fails while it is watched ends no watch, neither of others nor of its own', async () => {

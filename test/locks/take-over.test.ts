@@ -7,8 +7,8 @@ import { steadyLineWorld } from '../support/worlds/line.ts';
 
 const world = await steadyLineWorld();
 const { later } = world.timeline;
-const { acquire, heartbeat, release, withdraw, read, rows, rawItem, handOn, requests, messages, park, steps } = world;
-const { timeline, steady, refusedAfter, precededBy, answeredLate } = world;
+const { acquire, heartbeat, release, withdraw, read, rows, rawItem, handOn, requests, steps } = world;
+const { timeline, steady, precededBy, answeredLate } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -16,7 +16,7 @@ beforeEach(() => {
 
 let keys = 0;
 const newKey = () => `taken over ${keys++}`;
-const TTL_SECONDS = 5;
+const TTL_SECONDS = 2;
 const MARGIN_MS = 500;
 const EXPIRY_MS = TTL_SECONDS * 1000 + MARGIN_MS + 1;
 const held = (key: string) => acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
@@ -47,18 +47,6 @@ describe('a call in line that takes an expired lease over', () => {
     expect((await rawItem(key))?.h?.M).not.toHaveProperty('c');
     expect(await rows(key)).toEqual([]);
     expect(await release(grant)).toMatchObject({ released: true });
-  });
-
-  it('a call sends for the task behind it only the message of the end of its grant', async () => {
-    const key = newKey();
-    await held(key);
-    messages.length = 0;
-    const [grant] = await timeline.play(
-      () => steady(key),
-      () => later(100, () => park({ key, holder: 'task' })),
-    );
-    expect(messages).toEqual([{ key, delaySeconds: expect.any(Number) }]);
-    await release(grant);
   });
 
   it.each(aFew(1, TRANSFERS))('a call has its whole ttl if its transfer %s', async (_, fault) => {
@@ -116,21 +104,5 @@ describe('a call in line that takes an expired lease over', () => {
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(await read({ key })).not.toMatchObject({ state: 'held' });
     expect(await acquire({ key, holder: 'other' })).toMatchObject({ holder: 'other' });
-  });
-
-  it('a call whose waiter is gone leaves at once', async () => {
-    const key = newKey();
-    const execution = world.steps.newExecution();
-    await held(key);
-    const [refused] = await timeline.play(
-      () => refusedAfter(key, { execution }),
-      () => later(EXPIRY_MS - 10, () => world.executionEnded(execution)),
-    );
-    expect(refused).toMatchObject({
-      code: 'LeaseHeld',
-      context: { retryWith: { requestId: 'r' } },
-      afterMs: EXPIRY_MS,
-    });
-    expect(refused.context.retryWith).not.toHaveProperty('ticket');
   });
 });

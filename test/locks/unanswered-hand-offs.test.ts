@@ -1,9 +1,7 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Task } from '../support/emulators/step-functions.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
-import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { queueWorld, resetting } from '../support/worlds/line.ts';
 
 // What a release, a break, a withdrawal or the schedule answers if its hand-off landed without an answer.
 
@@ -13,11 +11,7 @@ const world = await queueWorld({ clock: timeline });
 const { acquire, release, breakLease, withdraw, read, park, repair, repairKey } = world;
 const { grantOf, requests, steps, precededBy, lostAfter } = world;
 type Grant = Awaited<ReturnType<typeof acquire>>;
-afterAll(() => steps.stop());
-beforeEach(() => {
-  requests.faultsOf = {};
-  steps.faults = {};
-});
+resetting(world);
 
 let keys = 0;
 const newKey = () => `landed ${keys++}`;
@@ -40,151 +34,98 @@ async function served(task: Task) {
   await release(grantOf(task));
 }
 
-describe('a hand-off that landed without an answer', () => {
-  it.each(ENDS)('a hand-off to a caller that has claimed its grant since: the grant was %s', async (how) => {
-    const held = await first();
-    const { key } = held;
-    const [next, answer] = await timeline.play(
-      () => acquire({ key, holder: 'next', waitSeconds: 20 }),
-      () => sleep(1000).then(() => unanswered(how, held, () => sleep(500))),
-    );
-    const ended = how === 'cancelled' ? 'released' : how;
-    expect(answer).toMatchObject({ key, [how]: true });
-    expect(next).toMatchObject({ holder: 'next', previous: { holder: 'first', ended } });
-    expect(await read({ key })).toMatchObject({ holder: 'next', fence: next.fence });
-  });
-
-  it.each(ENDS)('a hand-off that another holder has followed: the record remembers that it was %s', async (how) => {
-    const held = await first();
-    const { key } = held;
-    const { task } = await park({ key, holder: 'task' });
-    const answer = await unanswered(how, held, async () => {
-      await served(task);
-      await acquire({ key, holder: 'last' });
-    });
-    expect(answer).toMatchObject({ key, [how]: true });
-    expect(grantOf(task)).toMatchObject({
-      previous: { holder: 'first', ended: how === 'cancelled' ? 'released' : how },
-    });
-    expect(await read({ key })).toMatchObject({ holder: 'last' });
-  });
-
-  it('it is unknown if a grant was released of which the record knows nothing any more', async () => {
-    const held = await first();
-    const { key } = held;
-    const { task } = await park({ key, holder: 'task' });
-    const answer = await unanswered('released', held, async () => {
-      await served(task);
-      for (let nth = 0; nth < 9; nth++) await release(await acquire({ key, holder: `h${nth}`, limit: 2 }));
-    });
-    expect(answer).toEqual({ key, released: false, reason: 'unknown' });
-  });
-});
-
-describe('a hand-off of an expired lease', () => {
-  const expired = async () => (await acquire({ key: newKey(), ttlSeconds: 2 })).key;
-
-  it('the schedule counts a hand-off without an answer as granted', async () => {
-    const key = await expired();
-    const { task } = await park({ key });
-    timeline.advance(3000);
-    requests.faultsOf.UpdateItem = [lostAfter(() => served(task))];
-    expect(await repairKey(key)).toMatchObject({ granted: 1 });
-  });
-
-  it('a task whose own hand-off had no answer has had the lease, and is not parked', async () => {
-    const key = await expired();
-    timeline.advance(3000);
-    const task = steps.newTask();
-    requests.faultsOf.UpdateItem = ['none', lostAfter(() => served(task))]; // the mark, and the transfer
-    expect(await park({ key }, task)).toMatchObject({ parked: false });
-    expect(task.state).toBe('succeeded');
-  });
-
-  it('the schedule counts a hand-off as granted if it cannot delete the ticket of the notified task', async () => {
-    const key = await expired();
-    const { task } = await park({ key });
-    timeline.advance(3000);
-    requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
-    expect(await repairKey(key)).toMatchObject({ granted: 1 });
-    expect(task.state).toBe('succeeded');
-  });
-
-  it('the schedule counts a hand-off as granted if another call passes over its task, which is gone', async () => {
-    const [key, execution] = [await expired(), steps.newExecution()];
-    const gone = await park({ key, execution });
-    timeline.advance(1);
-    const next = await park({ key });
-    gone.task.state = 'timedOut';
-    timeline.advance(3000);
-    const ended: unknown[] = [];
-    requests.faultsOf.UpdateItem = ['none', precededBy(async () => ended.push(await world.executionEnded(execution)))];
-    expect(await repairKey(key)).toMatchObject({ granted: 1 });
-    expect(ended).toMatchObject([{ freed: 1 }]);
-    expect(next.task.state).toBe('succeeded');
-  });
-});
-
-describe('a withdrawal', () => {
-  it('it is unknown if a grant was withdrawn that another caller has taken since', async () => {
-    const { key } = await first();
-    requests.faultsOf.UpdateItem = [lostAfter(() => acquire({ key, holder: 'other' }))];
-    await expect(withdraw({ key, ...own })).rejects.toMatchObject({ code: 'OutcomeUnknown', context: { key } });
-    expect(await read({ key })).toMatchObject({ holder: 'other', state: 'held' });
-  });
-
-  it('a withdrawal without an answer is done if the lease is still free', async () => {
-    const { key } = await first();
-    requests.faultsOf.UpdateItem = [lostAfter(async () => {})];
-    expect(await withdraw({ key, ...own })).toMatchObject(isDone);
-  });
-
-  it.each(['before', 'after'])(
-    'a withdrawal of an unnotified task is done if others act %s its write',
-    async (when) => {
-      const [held, asked] = [await acquire({ key: newKey() }), { holder: 'task', requestId: 'r' }];
-      const { key } = held;
-      const { task } = await park({ key, ...asked });
-      steps.faults.SendTaskSuccess = ['refused'];
-      await release(held);
-      const others = async () => {
-        if (when === 'before') await breakLease({ key, fence: Number((await world.rawItem(key))?.fence?.N) });
-        await acquire({ key, holder: 'other' });
-      };
-      // The flag of its waiter, and the end of its grant.
-      requests.faultsOf.UpdateItem = ['none', when === 'before' ? precededBy(others) : lostAfter(others)];
-      expect(await withdraw({ key, ...asked })).toMatchObject(isDone);
-      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled' } });
-      expect(await read({ key })).toMatchObject({ state: 'held', holder: 'other' });
-    },
+it.each(ENDS)('a hand-off to a caller that has claimed its grant since: the grant was %s', async (how) => {
+  const held = await first();
+  const { key } = held;
+  const [next, answer] = await timeline.play(
+    () => acquire({ key, holder: 'next', waitSeconds: 20 }),
+    () => sleep(1000).then(() => unanswered(how, held, () => sleep(500))),
   );
+  const ended = how === 'cancelled' ? 'released' : how;
+  expect(answer).toMatchObject({ key, [how]: true });
+  expect(next).toMatchObject({ holder: 'next', previous: { holder: 'first', ended } });
+  expect(await read({ key })).toMatchObject({ holder: 'next', fence: next.fence });
+});
 
-  it('a withdrawal has no effect if the release of its own grant hands off the lease first', async () => {
-    const held = await first();
-    const { key } = held;
-    const { task } = await park({ key, holder: 'task' });
-    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(held))]; // it meets the mark
-    expect(await withdraw({ key, ...own })).toMatchObject({ cancelled: false, reason: 'unknown' });
-    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+it.each(ENDS)('a hand-off that another holder has followed: the record remembers that it was %s', async (how) => {
+  const held = await first();
+  const { key } = held;
+  const { task } = await park({ key, holder: 'task' });
+  const answer = await unanswered(how, held, async () => {
+    await served(task);
+    await acquire({ key, holder: 'last' });
   });
+  expect(answer).toMatchObject({ key, [how]: true });
+  expect(grantOf(task)).toMatchObject({
+    previous: { holder: 'first', ended: how === 'cancelled' ? 'released' : how },
+  });
+  expect(await read({ key })).toMatchObject({ holder: 'last' });
+});
 
-  it('a withdrawal is done if its call joins, receives the lease, and gives the lease up by the flag', async () => {
-    const held = await acquire({ key: newKey(), holder: 'holder' });
-    const asked = { key: held.key, holder: 'b', requestId: 'r' };
-    const calls: { code: string }[] = [];
-    // Between its look at the line, which is empty, and the look at the record.
-    requests.faultsOf.GetItem = [
-      async (send) => {
-        await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
-        timeline.advance(1);
-        await park({ key: held.key, holder: 'behind' });
-        await release(held);
-        const gives = precededBy(async () => calls.push(await failure(acquire(asked))));
-        requests.faultsOf.UpdateItem = ['none', gives]; // the flag, and the end of the grant
-        return send();
-      },
-    ];
-    expect(await withdraw(asked)).toEqual({ key: held.key, requestId: 'r', cancelled: true });
-    expect(calls).toMatchObject([{ code: 'LeaseLost', context: { reason: 'cancelled' } }]);
+it('a release is in doubt once the record has forgotten the grant', async () => {
+  const held = await first();
+  const { key } = held;
+  const { task } = await park({ key, holder: 'task' });
+  const answer = await unanswered('released', held, async () => {
+    await served(task);
+    for (let nth = 0; nth < 9; nth++) await release(await acquire({ key, holder: `h${nth}`, limit: 2 }));
   });
+  expect(answer).toEqual({ key, released: false, reason: 'unknown' });
+});
+
+const expired = async () => (await acquire({ key: newKey(), ttlSeconds: 2 })).key;
+
+it('the schedule counts a hand-off without an answer as granted', async () => {
+  const key = await expired();
+  const { task } = await park({ key });
+  timeline.advance(3000);
+  requests.faultsOf.UpdateItem = [lostAfter(() => served(task))];
+  expect(await repairKey(key)).toMatchObject({ granted: 1 });
+});
+
+it('a task whose own hand-off had no answer has had the lease, and is not parked', async () => {
+  const key = await expired();
+  timeline.advance(3000);
+  const task = steps.newTask();
+  requests.faultsOf.UpdateItem = ['none', lostAfter(() => served(task))]; // the mark, and the transfer
+  expect(await park({ key }, task)).toMatchObject({ parked: false });
+  expect(task.state).toBe('succeeded');
+});
+
+it('the schedule counts a hand-off as granted if another call passes over its task, which is gone', async () => {
+  const [key, execution] = [await expired(), steps.newExecution()];
+  const gone = await park({ key, execution });
+  timeline.advance(1);
+  const next = await park({ key });
+  gone.task.state = 'timedOut';
+  timeline.advance(3000);
+  const ended: unknown[] = [];
+  requests.faultsOf.UpdateItem = ['none', precededBy(async () => ended.push(await world.executionEnded(execution)))];
+  expect(await repairKey(key)).toMatchObject({ granted: 1 });
+  expect(ended).toMatchObject([{ freed: 1 }]);
+  expect(next.task.state).toBe('succeeded');
+});
+
+it('it is unknown if a grant was withdrawn that another caller has taken since', async () => {
+  const { key } = await first();
+  requests.faultsOf.UpdateItem = [lostAfter(() => acquire({ key, holder: 'other' }))];
+  await expect(withdraw({ key, ...own })).rejects.toMatchObject({ code: 'OutcomeUnknown', context: { key } });
+  expect(await read({ key })).toMatchObject({ holder: 'other', state: 'held' });
+});
+
+it.each(['before', 'after'])('a withdrawal of an unnotified task is done if others act %s its write', async (when) => {
+  const [held, asked] = [await acquire({ key: newKey() }), { holder: 'task', requestId: 'r' }];
+  const { key } = held;
+  const { task } = await park({ key, ...asked });
+  steps.faults.SendTaskSuccess = ['refused'];
+  await release(held);
+  const others = async () => {
+    if (when === 'before') await breakLease({ key, fence: Number((await world.rawItem(key))?.fence?.N) });
+    await acquire({ key, holder: 'other' });
+  };
+  // The flag of its waiter, and the end of its grant.
+  requests.faultsOf.UpdateItem = ['none', when === 'before' ? precededBy(others) : lostAfter(others)];
+  expect(await withdraw({ key, ...asked })).toMatchObject(isDone);
+  expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled' } });
+  expect(await read({ key })).toMatchObject({ state: 'held', holder: 'other' });
 });

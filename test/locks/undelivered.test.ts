@@ -1,5 +1,5 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { queueWorld } from '../support/worlds/line.ts';
+import { describe, expect, it } from 'vitest';
+import { queueWorld, resetting } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, heartbeat, release, breakLease, park, repair, executionEnded } = world;
@@ -7,11 +7,7 @@ const { grantOf, rawItem, rows, clock, requests, steps } = world;
 /** The request that the record of an exclusive holder names, also after the end of the grant. */
 const requestOn = async (key: string) => (await rawItem(key))?.h?.M?.m;
 const ticketOn = async (key: string) => (await rawItem(key))?.h?.M?.k?.S;
-afterAll(() => steps.stop());
-beforeEach(() => {
-  requests.faultsOf = {};
-  steps.faults = {};
-});
+resetting(world);
 
 /** The grant of a task is on record, and no message has reached the task. */
 async function unnotified(asked: { key: string } & Record<string, unknown>) {
@@ -62,203 +58,134 @@ describe('a grant that ended because its task was gone was never delivered: its 
     },
   );
 
-  it('a request whose task was gone may ask again while the ticket of an overdue task that could not be notified is left', async () => {
-    const key = 'undecided';
-    const first = await acquire({ key, ttlSeconds: 600 });
-    await parkWithoutAnswer(asked(key));
-    await park({ key, parkSeconds: 1 });
-    clock.advance(1000);
-    steps.faults.SendTaskFailure = ['refused', 'refused'];
-    await release(first);
-    expect(await requestOn(key)).toBeUndefined();
-    expect(await rawItem(key)).not.toHaveProperty('mark');
-    expect(await rows(key)).toHaveLength(1);
-    expect(grantOf((await park(asked(key))).task)).toMatchObject({ key });
-  });
-
   it.each([
     ['a minute later', 62_000, 0],
     ['where the grant runs out only now, by a clock that is behind', 5501, -501],
-  ])(
-    'a request may ask again after the schedule sent its task LeaseHeld, and the execution ended before the schedule ended the grant, %s',
-    async (when, laterMs, behindMs) => {
-      const key = `told, and not yet ended, ${when}`;
-      const execution = steps.newExecution('RUNNING');
-      steps.faults.SendTaskSuccess = ['refused'];
-      const { task } = await park({ ...asked(key), execution, ttlSeconds: 5, parkSeconds: 5 });
-      expect(task.state).toBe('waiting');
-      clock.advance(laterMs);
-      requests.faultsOf.UpdateItem = ['error500', 'error500', 'error500'];
-      await repair().catch(() => {});
-      expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-      expect(await rows(key)).toEqual([]);
-      requests.faultsOf = {};
-      clock.advance(behindMs);
-      steps.executions.set(execution, 'FAILED');
-      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-      expect(await redriven({ ...asked(key), execution })).toMatchObject({ key });
-    },
-  );
-
-  it('a request may ask again after its task received, in place of the grant, that its deadline has passed', async () => {
-    const key = 'told too late';
+  ])('a request may ask again after LeaseHeld and the end of its execution, %s', async (when, laterMs, behindMs) => {
+    const key = `told, and not yet ended, ${when}`;
     const execution = steps.newExecution('RUNNING');
-    const { first, task } = await unnotified({ ...asked(key), ttlSeconds: 30, execution });
-    expect(await requestOn(key)).toBeDefined();
-    clock.advance(300_000);
-    await repair();
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task } = await park({ ...asked(key), execution, ttlSeconds: 5, parkSeconds: 5 });
+    expect(task.state).toBe('waiting');
+    clock.advance(laterMs);
+    requests.faultsOf.UpdateItem = ['error500', 'error500', 'error500'];
+    await repair().catch(() => {});
     expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(await requestOn(key)).toBeUndefined();
+    expect(await rows(key)).toEqual([]);
+    requests.faultsOf = {};
+    clock.advance(behindMs);
     steps.executions.set(execution, 'FAILED');
-    await executionEnded(execution);
-    const grant = await redriven({ ...asked(key), execution });
-    expect(grant.fence).toBeGreaterThan(first.fence);
-    // Its task never had the lease, so the holder before it is the last one.
-    expect(grant).toMatchObject({ previous: { fence: first.fence, ended: 'released' } });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(await redriven({ ...asked(key), execution })).toMatchObject({ key });
   });
-
-  it.each(['the event of its end', 'the schedule'])(
-    'a request may ask again after its execution had ended before the grant was sent, as found by %s',
-    async (finder) => {
-      const key = `redriven after ${finder}`;
-      const execution = steps.newExecution('RUNNING');
-      const { first, task } = await unnotified({ ...asked(key), execution });
-      task.state = 'timedOut';
-      steps.executions.set(execution, 'ABORTED');
-      clock.advance(11_000);
-      if (finder === 'the schedule') await repair();
-      else await executionEnded(execution);
-      expect(await rows(key)).toEqual([]);
-      expect((await redriven({ ...asked(key), execution })).fence).toBeGreaterThan(first.fence);
-    },
-  );
 });
 
-describe('where a function stopped after it told the task, and before it deleted the ticket', () => {
-  it.each([
-    ['the event of its end', 'the next in line'],
-    ['the event of its end', 'a later caller'],
-    ['the schedule', 'the next in line'],
-    ['the schedule', 'a later caller'],
-  ])(
-    'a function that stopped after it notified the task, and before it deleted the ticket: %s ends its execution, and `previous` names the task to %s',
-    async (finder, successor) => {
-      const key = `told, found by ${finder}, for ${successor}`;
-      const execution = steps.newExecution('RUNNING');
-      const first = await acquire({ key });
-      const { task } = await park({ key, holder: 'told', requestId: 'r', execution });
-      const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
-      requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
-      await release(first);
-      requests.faultsOf = {};
-      const told = grantOf(task);
-      expect((await rows(key)).map(({ holder }) => holder?.S)).toContain('told');
-      steps.executions.set(execution, 'ABORTED');
-      clock.advance(11_000);
-      if (finder === 'the schedule') await repair();
-      else await executionEnded(execution);
-      const toTask = steps.requests.filter(({ token }) => token === task.token);
-      expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // no caller released its lease
-      const { previous } = next ? grantOf(next.task) : await acquire({ key });
-      expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
-    },
-  );
+it.each([
+  ['the event of its end', 'the next in line'],
+  ['the event of its end', 'a later caller'],
+  ['the schedule', 'the next in line'],
+  ['the schedule', 'a later caller'],
+])('a notified task whose ticket stayed, as %s ends it, is previous for %s', async (finder, successor) => {
+  const key = `told, found by ${finder}, for ${successor}`;
+  const execution = steps.newExecution('RUNNING');
+  const first = await acquire({ key });
+  const { task } = await park({ key, holder: 'told', requestId: 'r', execution });
+  const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
+  requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
+  await release(first);
+  requests.faultsOf = {};
+  const told = grantOf(task);
+  expect((await rows(key)).map(({ holder }) => holder?.S)).toContain('told');
+  steps.executions.set(execution, 'ABORTED');
+  clock.advance(11_000);
+  if (finder === 'the schedule') await repair();
+  else await executionEnded(execution);
+  const toTask = steps.requests.filter(({ token }) => token === task.token);
+  expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // no caller released its lease
+  const { previous } = next ? grantOf(next.task) : await acquire({ key });
+  expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
 });
 
-describe('a task that took LeaseHeld in place of a grant that had expired', () => {
-  it('a task that took LeaseHeld in place of a grant that had expired never held: the next in line receives the holder before it', async () => {
-    const key = 'untold, with a next one';
-    const { first, task } = await unnotified({ key });
-    const next = await park({ key, holder: 'next' });
-    clock.advance(60_000);
-    await repair();
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'first', fence: first.fence, ended: 'released' } });
-  });
+it('a task that took LeaseHeld never held, even if a caller joins', async () => {
+  const key = 'untold, and joined';
+  const { first, task } = await unnotified({ key });
+  clock.advance(60_000);
+  const marked = async (send: () => Promise<unknown>) => {
+    const record = await rawItem(key);
+    await world.putRaw({ ...record, mark: { S: 'seven' } } as never);
+    return send();
+  };
+  requests.faultsOf.UpdateItem = [marked];
+  await repair();
+  expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  expect(await requestOn(key)).toBeUndefined();
+  expect(await acquire({ key, holder: 'later' })).toMatchObject({ previous: { fence: first.fence } });
+});
 
-  it('a task that took LeaseHeld in place of an expired grant never held, also if a caller joins during the hand-off', async () => {
-    const key = 'untold, and joined';
-    const { first, task } = await unnotified({ key });
-    clock.advance(60_000);
-    const marked = async (send: () => Promise<unknown>) => {
-      const record = await rawItem(key);
-      await world.putRaw({ ...record, mark: { S: 'seven' } } as never);
-      return send();
-    };
-    requests.faultsOf.UpdateItem = [marked];
-    await repair();
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(await requestOn(key)).toBeUndefined();
-    expect(await acquire({ key, holder: 'later' })).toMatchObject({ previous: { fence: first.fence } });
-  });
+it('a task that received its grant and was paused is the previous holder', async () => {
+  const key = 'told, and overdue';
+  const first = await acquire({ key, holder: 'first' });
+  const { task } = await park({ key, holder: 'task', ttlSeconds: 30, parkSeconds: 50 });
+  steps.faults.SendTaskSuccess = ['lost'];
+  await release(first);
+  const { fence } = grantOf(task);
+  const next = await park({ key, holder: 'next' });
+  clock.advance(60_000);
+  await world.handOn(key);
+  expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence, ended: 'expired' } });
+});
 
-  it('a task that took LeaseHeld in place of an expired grant is not taken for a task that received its grant, and then was paused', async () => {
-    const key = 'told, and overdue';
-    const first = await acquire({ key, holder: 'first' });
-    const { task } = await park({ key, holder: 'task', ttlSeconds: 30, parkSeconds: 50 });
-    steps.faults.SendTaskSuccess = ['lost'];
+it('a task that took LeaseHeld leaves the expired grant of another request', async () => {
+  const key = 'overdue behind another';
+  const { leaseId } = await acquire({ key, holder: 'first', requestId: 'r', ttlSeconds: 2 });
+  const { task } = await park({ key, parkSeconds: 1 });
+  clock.advance(3000);
+  await world.handOn(key);
+  expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  expect(await heartbeat({ key, leaseId })).toMatchObject({ holder: 'first' });
+});
+
+it('a call that shared the grant of an unnotified task is the previous holder', async () => {
+  const key = 'untold, and shared';
+  const { task } = await unnotified({ key });
+  const shared = await acquire({ key, holder: 'task', requestId: 'r' });
+  expect(shared).toMatchObject({ repeated: true });
+  const next = await park({ key, holder: 'next' });
+  clock.advance(60_000);
+  await repair();
+  expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence: shared.fence, ended: 'expired' } });
+});
+
+it('a grant is remembered if a plain repeat was answered with it before its task was found gone', async () => {
+  const asked = { key: 'repeated', requestId: 'r', holder: 'h' };
+  const first = await acquire({ key: 'repeated' });
+  await parkWithoutAnswer(asked);
+  let leaseId = '';
+  steps.onTheWay = async (action) => {
+    if (action === 'SendTaskSuccess') ({ leaseId } = await acquire(asked));
+  };
+  await release(first);
+  steps.onTheWay = async () => {};
+  expect((await release({ key: 'repeated', leaseId })).released).toBe(true);
+  await expect(acquire(asked)).rejects.toMatchObject(refused('released'));
+});
+
+it.each(['and nobody was left in line', 'and the line still had its mark'])(
+  'a grant is remembered if a break ended it before its caller claimed it, %s',
+  async (line) => {
+    const key = `broken unclaimed, ${line}`;
+    const first = await acquire({ key });
+    await world.joinLine(key, 'r');
+    const other = line === 'and nobody was left in line' ? undefined : await park({ key });
     await release(first);
-    const { fence } = grantOf(task);
-    const next = await park({ key, holder: 'next' });
-    clock.advance(60_000);
-    await world.handOn(key);
-    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence, ended: 'expired' } });
-  });
-
-  it('a task that took LeaseHeld says nothing about the grant of another request: that grant stays on record when it expires', async () => {
-    const key = 'overdue behind another';
-    const { leaseId } = await acquire({ key, holder: 'first', requestId: 'r', ttlSeconds: 2 });
-    const { task } = await park({ key, parkSeconds: 1 });
-    clock.advance(3000);
-    await world.handOn(key);
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(await heartbeat({ key, leaseId })).toMatchObject({ holder: 'first' });
-  });
-
-  it('a task that took LeaseHeld may stand beside a call of its request that was answered with the grant: that call is named', async () => {
-    const key = 'untold, and shared';
-    const { task } = await unnotified({ key });
-    const shared = await acquire({ key, holder: 'task', requestId: 'r' });
-    expect(shared).toMatchObject({ repeated: true });
-    const next = await park({ key, holder: 'next' });
-    clock.advance(60_000);
-    await repair();
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence: shared.fence, ended: 'expired' } });
-  });
-});
-
-describe('a grant that was released or broken, and that its request had, is remembered', () => {
-  it('a grant is remembered if a plain repeat was answered with it before its task was found gone', async () => {
-    const asked = { key: 'repeated', requestId: 'r', holder: 'h' };
-    const first = await acquire({ key: 'repeated' });
-    await parkWithoutAnswer(asked);
-    let leaseId = '';
-    steps.onTheWay = async (action) => {
-      if (action === 'SendTaskSuccess') ({ leaseId } = await acquire(asked));
-    };
-    await release(first);
-    steps.onTheWay = async () => {};
-    expect((await release({ key: 'repeated', leaseId })).released).toBe(true);
-    await expect(acquire(asked)).rejects.toMatchObject(refused('released'));
-  });
-
-  it.each(['and nobody was left in line', 'and the line still had its mark'])(
-    'a grant is remembered if a break ended it before its caller claimed it, %s',
-    async (line) => {
-      const key = `broken unclaimed, ${line}`;
-      const first = await acquire({ key });
-      await world.joinLine(key, 'r');
-      const other = line === 'and nobody was left in line' ? undefined : await park({ key });
-      await release(first);
-      if (other) await world.cancel(key, other.ticket);
-      const fence = Number((await rawItem(key))?.fence?.N);
-      expect(await breakLease({ key, fence })).toMatchObject({ broken: true, holder: 'caller' });
-      const late = acquire({ key, holder: 'caller', requestId: 'r' });
-      await expect(late).rejects.toMatchObject(refused('broken'));
-    },
-  );
-});
+    if (other) await world.cancel(key, other.ticket);
+    const fence = Number((await rawItem(key))?.fence?.N);
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, holder: 'caller' });
+    const late = acquire({ key, holder: 'caller', requestId: 'r' });
+    await expect(late).rejects.toMatchObject(refused('broken'));
+  },
+);
 
 it('a request whose call did not claim its grant in time has it by its second place in line', async () => {
   const key = 'unclaimed, and in line again';
@@ -270,18 +197,4 @@ it('a request whose call did not claim its grant in time has it by its second pl
   clock.advance(3000);
   await world.handOn(key);
   expect(await ticketOn(key)).toBe(ticket);
-});
-
-it('a plain call takes a lease whose record was deleted while the call ended an unclaimed grant', async () => {
-  const key = 'unclaimed, and vanished';
-  const first = await acquire({ key });
-  await world.joinLine(key, 'r');
-  await release(first);
-  clock.advance(3000);
-  const vanishes = async (send: () => Promise<unknown>) => {
-    await world.deleteRaw(key);
-    return send();
-  };
-  requests.faultsOf.UpdateItem = [vanishes];
-  expect(await acquire({ key, holder: 'other' })).toMatchObject({ holder: 'other', repeated: false });
 });

@@ -1,11 +1,12 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it, vi } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { countedWait } from '../../shared/line/limits/concurrent-waits.ts';
-import { DEFAULT_QUOTAS, type Quotas } from '../../shared/line/limits/quotas.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquirePermit } from '../../shared/permits/acquire.ts';
+import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { DEFAULT_QUOTAS, type Quotas } from '../../shared/locks/dependencies.ts';
+import { countedWait } from '../../shared/locks/line/concurrent-waits.ts';
 import { call } from '../support/emulators/aws.ts';
+import { post } from '../support/stack/adapters.ts';
 import { capturedLog } from '../support/stack/log.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -26,169 +27,101 @@ type World = Awaited<ReturnType<typeof reservedWorld>>;
 const inOwn = ({ environments }: World, at: number) => {
   const dependencies = environments[at];
   if (!dependencies) throw new Error('there are twelve');
-  return (input: object) => acquirePermit(dependencies)(acquireInput().parse({ holder: `h${at}`, ...input }), call());
+  return (input: object) => acquireGrant(dependencies)(acquireInput().parse({ holder: `h${at}`, ...input }), call());
 };
 
-describe('where the concurrency of acquire is reserved', () => {
-  it('calls wait until two tenths are left, and others learn soon when to ask', async () => {
-    const world = await reservedWorld();
-    const { acquire, timeline, rawItem } = world;
-    await acquire({ key: 'k', ttlSeconds: 600 });
-    const startedAt = timeline.now();
-    const calls = Array.from({ length: 12 }, (_, at) => async () => {
-      await timeline.sleep(at); // one after the other
-      const { code, context } = await failure(inOwn(world, at)({ key: 'k', waitSeconds: 2, fair: false }));
-      return { code, context, at: timeline.now() - startedAt };
-    });
-    const ends = await timeline.play(...calls);
-    const waited = ends.filter(({ at }) => at >= 2000);
-    const refused = ends.filter(({ at }) => at < 2000);
-    expect([waited.length, refused.length]).toEqual([8, 4]);
-    for (const { code, context, at } of refused) {
-      expect([code, at < 100]).toEqual(['LeaseHeld', true]);
-      expect(context.retryAfterMs).toBeGreaterThanOrEqual(1000);
-      expect(context.retryAfterMs).toBeLessThanOrEqual(3000);
-    }
-    // Nobody waits any more.
-    const counts = Object.entries((await rawItem(RECORD)) ?? {}).filter(([name]) => name.startsWith('until_'));
-    expect(counts.map(([, { N }]) => N)).toEqual(counts.map(() => '0'));
+it('calls wait until two tenths are left, and others learn soon when to ask', async () => {
+  const world = await reservedWorld();
+  const { acquire, timeline, rawItem } = world;
+  await acquire({ key: 'k', ttlSeconds: 600 });
+  const startedAt = timeline.now();
+  const calls = Array.from({ length: 12 }, (_, at) => async () => {
+    await timeline.sleep(at); // one after the other
+    const { code, context } = await failure(inOwn(world, at)({ key: 'k', waitSeconds: 2, fair: false }));
+    return { code, context, at: timeline.now() - startedAt };
   });
+  const ends = await timeline.play(...calls);
+  const waited = ends.filter(({ at }) => at >= 2000);
+  const refused = ends.filter(({ at }) => at < 2000);
+  expect([waited.length, refused.length]).toEqual([8, 4]);
+  for (const { code, context, at } of refused) {
+    expect([code, at < 100]).toEqual(['LeaseHeld', true]);
+    expect(context.retryAfterMs).toBeGreaterThanOrEqual(1000);
+    expect(context.retryAfterMs).toBeLessThanOrEqual(3000);
+  }
+  // Nobody waits any more.
+  const counts = Object.entries((await rawItem(RECORD)) ?? {}).filter(([name]) => name.startsWith('until_'));
+  expect(counts.map(([, { N }]) => N)).toEqual(counts.map(() => '0'));
+});
 
-  it('a call whose wait is over before it is counted causes no error', async () => {
-    const world = await reservedWorld();
-    const { acquire, timeline, dependencies } = world;
-    await acquire({ key: 'k', ttlSeconds: 600 });
-    await timeline.play(() => failure(inOwn(world, 0)({ key: 'k', waitSeconds: 1 }))); // the record is there
-    const held = () => new HoldfastError('LeaseHeld', 'another caller has it');
-    const late = { deadline: timeline.now() - 6000, isBack: false, concurrency: 10, held };
-    expect(await countedWait(dependencies, { ...late, wait: async () => 'its own answer' }, call())).toBe(
-      'its own answer',
-    );
-  });
+it('the record stays small, and begins again after a minute without a wait', async () => {
+  const world = await reservedWorld();
+  const { acquire, timeline, rawItem } = world;
+  await acquire({ key: 'k', ttlSeconds: 86_400 });
+  const wait = async () => {
+    await timeline.play(async () => failure(inOwn(world, 0)({ key: 'k', waitSeconds: 1 })));
+    return Object.keys((await rawItem(RECORD)) ?? {}).filter((name) => name.startsWith('until_')).length;
+  };
+  // As many buckets pass as there are turns, of which a record that forgot none would keep each.
+  for (let turns = 0; turns < rounds(30, 5); turns++) {
+    expect(await wait()).toBeLessThanOrEqual(3);
+    timeline.advance(4000);
+  }
+  for (const pauseMs of [61_000, 50_000, 3_600_000]) {
+    timeline.advance(pauseMs);
+    expect(await wait()).toBe(1);
+  }
+});
 
-  it('calls that come back to their places go before those that begin', async () => {
-    const world = await reservedWorld();
-    const { acquire, timeline } = world;
-    await acquire({ key: 'k', ttlSeconds: 600 });
-    const back = inOwn(world, 0);
-    const [left] = await timeline.play(() => failure(back({ key: 'k', waitSeconds: 1, requestId: 'r' })));
-    const others = Array.from(
-      { length: 8 },
-      (_, at) => async () => failure(inOwn(world, at + 1)({ key: 'k', waitSeconds: 2, fair: false })),
-    );
-    const begin = async () => {
-      await timeline.sleep(50);
-      const { code } = await failure(inOwn(world, 9)({ key: 'k', waitSeconds: 10 }));
-      return { code, at: timeline.now() };
-    };
-    const comeBack = async () => {
-      await timeline.sleep(100);
-      const { context } = await failure(back({ key: 'k', waitSeconds: 2, ...(left.context.retryWith as object) }));
-      return { place: context.place, at: timeline.now() };
-    };
-    const startedAt = timeline.now();
-    const [newcomer, kept] = await timeline.play(begin, comeBack, ...others);
-    expect(newcomer).toMatchObject({ code: 'LeaseHeld' });
-    expect(newcomer.at - startedAt).toBeLessThan(1000);
-    expect(kept).toMatchObject({ place: 1 });
-    expect(kept.at - startedAt).toBeGreaterThanOrEqual(2000);
-  });
+it('an environment that met the limit lets no call wait for a second, without a look', async () => {
+  const { clock, requests, putRaw, dependencies } = await leaseWorld();
+  const until = `until_${Math.floor((clock.now() + 20_000) / 5000)}`;
+  const written = { written_at: { N: String(clock.now()) }, lease_expiry: { N: '9000000000' } };
+  await putRaw({ key: { S: RECORD }, ...written, [until]: { N: '1' } });
+  // One may wait, and two with one that comes back.
+  const asks = async (isBack = false, retryAfterMs = 60_000) => {
+    requests.sent.length = 0;
+    const held = () => new HoldfastError('LeaseHeld', 'another caller has it', { retryAfterMs });
+    const asked = { deadline: clock.now() + 2000, isBack, concurrency: 3, held, wait: async () => 'waited' };
+    const outcome = await countedWait(dependencies, asked, call()).catch(({ context }) => context.retryAfterMs);
+    return [outcome, requests.sent.length];
+  };
+  const soon = expect.toSatisfy((ms: unknown) => Number(ms) >= 1000 && Number(ms) <= 3000);
+  expect(await asks()).toEqual([soon, 2]);
+  expect(await asks()).toEqual([soon, 0]);
+  expect(await asks(false, 10)).toEqual([10, 0]);
+  expect(await asks(true)).toEqual(['waited', 2]);
+  clock.advance(999);
+  expect(await asks()).toEqual([soon, 0]);
+  clock.advance(1);
+  expect(await asks()).toEqual([soon, 2]);
+  clock.advance(-1); // What a clock that is set back has noted would last for too long.
+  expect(await asks()).toEqual([soon, 2]);
+});
 
-  it('a call that receives the lease is counted no more, and a call that exited only until its wait would be over', async () => {
-    const world = await reservedWorld({ acquireConcurrency: 3 }); // one may wait
-    const { acquire, release, timeline, rawItem, putRaw } = world;
-    const first = await acquire({ key: 'k', ttlSeconds: 600 });
-    const waiter = async () => inOwn(world, 0)({ key: 'k', waitSeconds: 10 });
-    const [, granted] = await timeline.play(() => timeline.sleep(500).then(() => release(first)), waiter);
-    expect(granted).toMatchObject({ holder: 'h0' });
-    const refusedAt = async (at: number) => {
-      const [askedAt, end] = [
-        timeline.now(),
-        await timeline.play(async () => failure(inOwn(world, at)({ key: 'k', waitSeconds: 2 }))),
-      ];
-      return { ms: timeline.now() - askedAt, code: end[0].code };
-    };
-    expect((await refusedAt(1)).ms).toBeGreaterThanOrEqual(2000);
-    const record = await rawItem(RECORD);
-    const bucket = Math.floor((timeline.now() + 8000) / 5000);
-    await putRaw({ ...record, key: { S: RECORD }, [`until_${bucket}`]: { N: '1' } });
-    expect((await refusedAt(2)).ms).toBeLessThan(1000);
-    timeline.advance(15_000);
-    expect((await refusedAt(3)).ms).toBeGreaterThanOrEqual(2000);
-  });
+it('the function acquire begins the record of the calls that wait', async () => {
+  const { acquire, handlers, timeline, rawItem } = await reservedWorld();
+  await acquire({ key: 'k', ttlSeconds: 600 });
+  const asked = { key: 'k', holder: 'h', waitSeconds: 1 };
+  await timeline.play(async () => expect((await post(handlers.acquire, asked)).body.code).toBe('LeaseHeld'));
+  expect(await rawItem(RECORD)).toHaveProperty('written_at');
+});
 
-  it('the record stays small, and begins again after a minute without a wait', async () => {
-    const world = await reservedWorld();
-    const { acquire, timeline, rawItem } = world;
-    await acquire({ key: 'k', ttlSeconds: 86_400 });
-    const wait = async () => {
-      await timeline.play(async () => failure(inOwn(world, 0)({ key: 'k', waitSeconds: 1 })));
-      return Object.keys((await rawItem(RECORD)) ?? {}).filter((name) => name.startsWith('until_')).length;
-    };
-    // As many buckets pass as there are turns, of which a record that forgot none would keep each.
-    for (let turns = 0; turns < rounds(30, 8); turns++) {
-      expect(await wait()).toBeLessThanOrEqual(3);
-      timeline.advance(4000);
-    }
-    for (const pauseMs of [61_000, 50_000, 3_600_000]) {
-      timeline.advance(pauseMs);
-      expect(await wait()).toBe(1);
-    }
-  });
-
-  it('a count record that is throttled lets no call wait', async () => {
-    const world = await reservedWorld();
-    const { acquire, requests, timeline } = world;
-    await acquire({ key: 'k', ttlSeconds: 600 });
-    const throttled = { name: 'ProvisionedThroughputExceededException', status: 400 };
-    requests.faultsOf.UpdateItem = ['none', throttled, throttled, throttled]; // its own try, and then the count
-    const [refused] = await timeline.play(async () => failure(inOwn(world, 0)({ key: 'k', waitSeconds: 10 })));
-    expect(refused).toMatchObject({ code: 'LeaseHeld' });
-    expect(refused.context.retryAfterMs).toBeLessThanOrEqual(3000);
-  });
-
-  it('an environment that met the limit lets no call wait for a second, without a look', async () => {
-    const { clock, requests, putRaw, dependencies } = await leaseWorld();
-    const until = `until_${Math.floor((clock.now() + 20_000) / 5000)}`;
-    const written = { written_at: { N: String(clock.now()) }, lease_expiry: { N: '9000000000' } };
-    await putRaw({ key: { S: RECORD }, ...written, [until]: { N: '1' } });
-    // One may wait, and two with one that comes back.
-    const asks = async (isBack = false, retryAfterMs = 60_000) => {
-      requests.sent.length = 0;
-      const held = () => new HoldfastError('LeaseHeld', 'another caller has it', { retryAfterMs });
-      const asked = { deadline: clock.now() + 2000, isBack, concurrency: 3, held, wait: async () => 'waited' };
-      const outcome = await countedWait(dependencies, asked, call()).catch(({ context }) => context.retryAfterMs);
-      return [outcome, requests.sent.length];
-    };
-    const soon = expect.toSatisfy((ms: unknown) => Number(ms) >= 1000 && Number(ms) <= 3000);
-    expect(await asks()).toEqual([soon, 2]);
-    expect(await asks()).toEqual([soon, 0]);
-    expect(await asks(false, 10)).toEqual([10, 0]);
-    expect(await asks(true)).toEqual(['waited', 2]);
-    clock.advance(999);
-    expect(await asks()).toEqual([soon, 0]);
-    clock.advance(1);
-    expect(await asks()).toEqual([soon, 2]);
-    clock.advance(-1); // What a clock that is set back has noted would last for too long.
-    expect(await asks()).toEqual([soon, 2]);
-  });
-
-  it('a call that does not wait sends what it sent before, and so does a call that waits if no concurrency is reserved', async () => {
-    const reserved = await reservedWorld();
-    await reserved.acquire({ key: 'k' });
-    reserved.requests.sent.length = 0;
-    await failure(reserved.acquire({ key: 'k' }));
-    expect(reserved.requests.sent).toEqual(['UpdateItem']);
-    const counted = async (world: World) => {
-      await world.acquire({ key: 'w', ttlSeconds: 600 });
-      world.requests.sent.length = 0;
-      await world.timeline.play(async () => failure(inOwn(world, 0)({ key: 'w', waitSeconds: 1, fair: false })));
-      return world.requests.sent.filter((command) => command !== 'GetItem');
-    };
-    expect(await counted(await reservedWorld({}))).toEqual(['UpdateItem']);
-    // The record is begun, and the wait taken back.
-    expect(await counted(reserved)).toEqual(['UpdateItem', 'UpdateItem', 'PutItem', 'UpdateItem']);
-  });
+it('a call counts its wait only if it waits and concurrency is reserved', async () => {
+  const reserved = await reservedWorld();
+  await reserved.acquire({ key: 'k' });
+  reserved.requests.sent.length = 0;
+  await failure(reserved.acquire({ key: 'k' }));
+  expect(reserved.requests.sent).toEqual(['UpdateItem']);
+  const counted = async (world: World) => {
+    await world.acquire({ key: 'w', ttlSeconds: 600 });
+    world.requests.sent.length = 0;
+    await world.timeline.play(async () => failure(inOwn(world, 0)({ key: 'w', waitSeconds: 1, fair: false })));
+    return world.requests.sent.filter((command) => command !== 'GetItem');
+  };
+  expect(await counted(await reservedWorld({}))).toEqual(['UpdateItem']);
+  // The record is begun, and the wait taken back.
+  expect(await counted(reserved)).toEqual(['UpdateItem', 'UpdateItem', 'PutItem', 'UpdateItem']);
 });
 
 describe('the record of the calls that wait', async () => {
@@ -216,7 +149,7 @@ describe('the record of the calls that wait', async () => {
     return countedBy({ ...world.dependencies }, all, call()).catch(({ code }) => code);
   };
 
-  it('the record of waiting calls lets fewer wait by a tenth of the concurrency, rounded up, and newcomers by another', async () => {
+  it('the record of waiting calls keeps a tenth free, and another from newcomers', async () => {
     const asksBehind = async (others: number, isBack: boolean) => {
       await left(others);
       return asks({ isBack, concurrency: 25 });
@@ -225,7 +158,7 @@ describe('the record of the calls that wait', async () => {
     expect([await asksBehind(21, true), await asksBehind(22, true)]).toEqual(['waited', 'LeaseHeld']);
   });
 
-  it('the record of waiting calls counts no call whose wait is over, also for a call whose own wait is over and that has no entry to remove', async () => {
+  it('the record of waiting calls counts no call whose wait is over', async () => {
     const deadline = clock.now() - 1; // their five seconds are over just now
     await left(20, { name: until(deadline) });
     requests.sent.length = 0;
@@ -240,7 +173,7 @@ describe('the record of the calls that wait', async () => {
     expect(await rawItem(RECORD)).toMatchObject({ [soon()]: { N: '3' } });
   });
 
-  it('the record of waiting calls fails a call that cannot be counted, because DynamoDB cannot be reached, with that error', async () => {
+  it('a call that cannot be counted fails if DynamoDB cannot be reached', async () => {
     await left(0);
     requests.faultsOf.UpdateItem = ['neverSent', 'neverSent', 'neverSent'];
     expect(await asks()).toBe('Unavailable');
@@ -249,7 +182,7 @@ describe('the record of the calls that wait', async () => {
   describe('counts a call once at most if an answer is lost:', () => {
     const counted = async () => (await rawItem(RECORD))?.[soon()]?.N;
 
-    it('a call that begins to wait is asked to retry if an answer is lost, and its entry ends with the longest wait', async () => {
+    it('a call that begins to wait retries if an answer is lost', async () => {
       await left(7);
       requests.sent.length = 0;
       requests.faultsOf.UpdateItem = ['lostReply'];
@@ -260,13 +193,6 @@ describe('the record of the calls that wait', async () => {
       expect(await asks()).toBe('waited');
     });
 
-    it('a call that begins the record is asked to retry if an answer is lost', async () => {
-      await remove();
-      requests.faultsOf.PutItem = ['lostReply'];
-      expect(await asks()).toBe('LeaseHeld');
-      expect(await counted()).toBe('1');
-    });
-
     it('a call that ends its wait takes away no entry of another call', async () => {
       await left(2);
       requests.faultsOf.UpdateItem = ['none', 'lostReply'];
@@ -274,7 +200,7 @@ describe('the record of the calls that wait', async () => {
       expect(await counted()).toBe('2');
     });
 
-    it('a call that meets the limit removes no entry of another call, and is asked to retry if an answer is lost', async () => {
+    it('a call that meets the limit removes no entry of another call', async () => {
       await left(8);
       requests.faultsOf.UpdateItem = ['none', 'lostReply'];
       expect(await asks()).toBe('LeaseHeld');
@@ -322,19 +248,17 @@ describe('the record of the calls that wait', async () => {
     }
   });
 
-  describe('that does not take a wait back', () => {
-    const lines = capturedLog();
+  const lines = capturedLog();
 
-    it('a record that does not remove a wait leaves the call its answer, and the log a warning', async () => {
-      vi.stubEnv('LOG_LEVEL', 'WARN');
-      vi.resetModules(); // the logger reads its level when it is loaded
-      const { countedWait: logging } = await import('../../shared/line/limits/concurrent-waits.ts');
-      await left(0);
-      requests.faultsOf.UpdateItem = ['none', throttled, throttled, throttled];
-      expect(await asks({}, logging)).toBe('waited');
-      expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-        { level: 'WARN', message: expect.stringContaining('count of waiting calls'), cause: expect.any(String) },
-      ]);
-    });
+  it('a record that does not remove a wait leaves the call its answer, and the log a warning', async () => {
+    vi.stubEnv('LOG_LEVEL', 'WARN');
+    vi.resetModules(); // the logger reads its level when it is loaded
+    const { countedWait: logging } = await import('../../shared/locks/line/concurrent-waits.ts');
+    await left(0);
+    requests.faultsOf.UpdateItem = ['none', throttled, throttled, throttled];
+    expect(await asks({}, logging)).toBe('waited');
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 'WARN', message: expect.stringContaining('count of waiting calls'), cause: expect.any(String) },
+    ]);
   });
 });

@@ -1,11 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { integer, text } from '../../shared/aws/attributes.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import { leaseIdOf, OURS } from '../../shared/permits/identity.ts';
-import { EXCLUSIVE_WEIGHT } from '../../shared/permits/modes.ts';
-import { entryOfNew } from '../../shared/permits/record.ts';
+import { EXCLUSIVE_WEIGHT, leaseIdOf, OURS } from '../../shared/locks/record/identity.ts';
+import { entryOfNew } from '../../shared/locks/record/record.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { patient, testClient } from '../support/emulators/aws.ts';
 import { startStepFunctions, type Task } from '../support/emulators/step-functions.ts';
@@ -45,29 +44,27 @@ const world = await queueWorld({ dynamodb, stepFunctions: async () => stepFuncti
 const { acquire, release, park, clock, rows, rawItem, table } = world;
 afterAll(() => world.steps.stop());
 
-describe('a release between “held” and “parked”', () => {
-  const base = testSeed();
+const base = testSeed();
 
-  it(`a release between “held” and “parked” always wakes the parking task (${ROUNDS} interleavings from seed ${base})`, async () => {
-    const happened = { parkedFirst: 0, releasedFirst: 0, barged: 0, refused: 0 };
-    let [next, disturbed] = [0, 0];
-    const lane = async () => {
-      // A round that was disturbed proves nothing, and another is played for it.
-      while (goesOn(next - disturbed, ROUNDS, happened)) {
-        const seeds = Array.from(
-          { length: Math.min(CHUNK, Math.max(1, ROUNDS + disturbed - next)) },
-          () => base + next++,
-        );
-        await hold(seeds);
-        for (const seed of seeds) if (!(await play(seed, happened))) disturbed++;
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, lane));
-    expectAllHappened(happened, ROUNDS / 100);
-    // Of a few rounds, one that a busy machine disturbs is more than a tenth.
-    if (isFull) expect(disturbed).toBeLessThanOrEqual(ROUNDS / 10);
-  }, 600_000);
-});
+it(`a release between “held” and “parked” always wakes the parking task (${ROUNDS} interleavings from seed ${base})`, async () => {
+  const happened = { parkedFirst: 0, releasedFirst: 0, barged: 0, refused: 0 };
+  let [next, disturbed] = [0, 0];
+  const lane = async () => {
+    // A round that was disturbed proves nothing, and another is played for it.
+    while (goesOn(next - disturbed, ROUNDS, happened)) {
+      const seeds = Array.from(
+        { length: Math.min(CHUNK, Math.max(1, ROUNDS + disturbed - next)) },
+        () => base + next++,
+      );
+      await hold(seeds);
+      for (const seed of seeds) if (!(await play(seed, happened))) disturbed++;
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  expectAllHappened(happened, ROUNDS / 200);
+  // Of a few rounds, one that a busy machine disturbs is more than a tenth.
+  if (isFull) expect(disturbed).toBeLessThanOrEqual(ROUNDS / 10);
+}, 600_000);
 
 /**
  * A holder lets go, one or two tasks park, and sometimes another caller acquires. No schedule mends anything.
@@ -92,7 +89,7 @@ async function interleave(seed: number, happened: Record<string, number>): Promi
   const first = released.get(seed);
   if (!first) throw new Error('held before');
   const tasks = [steps.newTask(), ...(random() < 0.12 ? [steps.newTask()] : [])];
-  const barger = random() < 0.12;
+  const barger = random() < 0.2;
   let barged: { key: string; leaseId: string } | undefined;
   const interleaver = new Interleaver(random);
   await turns.run(interleaver, () =>
@@ -139,9 +136,9 @@ async function hold(seeds: number[]): Promise<void> {
   const now = clock.now();
   const items = seeds.map((seed) => {
     const key = keyOf(seed);
-    const permit = { name: `request-${String(seed).padStart(8, '0')}`.slice(-16), holder: 'first', ttlMs: 60_000 };
+    const asked = { name: `request-${String(seed).padStart(8, '0')}`.slice(-16), holder: 'first', ttlMs: 60_000 };
     const all = { limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 };
-    const { name, path, id, item } = entryOfNew(world.dependencies, { permit: { ...permit, ...all }, now });
+    const { name, path, id, item } = entryOfNew(world.dependencies, { grant: { ...asked, ...all }, now });
     released.set(seed, { key, leaseId: leaseIdOf({ name, path, id }) });
     const held = { h: item, used: integer(EXCLUSIVE_WEIGHT), fence: integer(now), lease_version: text(OURS) };
     const marked = seed % 2 === 0 && { mark: text('m'), arrivals: integer(1) };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
+import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
 import { newExecutionArn } from '../support/emulators/callback-model.ts';
 import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
@@ -36,7 +36,7 @@ describe('callbacks and executions of durable functions', () => {
     async (execution) => {
       const { handlers } = await serving('bill*');
       expect((await throughTask(handlers.acquire, { ...asked, execution })).outcome).toBe('ok');
-      const permit = { ...asked, key: 'pool', limit: 2, execution };
+      const permit = { ...asked, key: 'gpus', limit: 2, execution };
       expect((await throughTask(handlers.acquire, permit)).outcome).toBe('ok');
     },
   );

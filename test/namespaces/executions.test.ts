@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ANY_EXECUTION, isDescribed } from '../../shared/line/executions/allowed.ts';
-import { repairLines } from '../../shared/locks/repair.ts';
-import { requestName } from '../../shared/permits/identity.ts';
+import { repairLines } from '../../shared/locks/calls/repair.ts';
+import { ANY_EXECUTION, isDescribed } from '../../shared/locks/executions/allowed.ts';
+import { requestName } from '../../shared/locks/record/identity.ts';
 import { call } from '../support/emulators/aws.ts';
 import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';

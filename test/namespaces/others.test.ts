@@ -173,8 +173,8 @@ describe('expired records of a namespace', () => {
       await world.expiry.putCommit(commitRecord(`${prefix}old`, Math.floor(gone / 1000)));
       await world.expiry.putName(commitRow(`${prefix}old:main`, N(Math.floor(gone / 1000))));
       await world.expiry.putWaiter(waiter(`${prefix}old`, gone));
-      await world.expiry.putLease(deadPermit(`${prefix}pool`, gone));
-      await world.expiry.putWaiter({ ...waiter(`${prefix}pool`, gone), weight: N(1) });
+      await world.expiry.putLease(deadPermit(`${prefix}gpus`, gone));
+      await world.expiry.putWaiter({ ...waiter(`${prefix}gpus`, gone), weight: N(1) });
     }
     // Neither an upload of the namespace nor a name in it, though it looks like one.
     await world.expiry.putLease(lease('.holdfast/staging/team-a/fake', gone));
@@ -188,11 +188,11 @@ describe('expired records of a namespace', () => {
     expect(read.body.rows.map(({ key }: { key: object }) => key)).toEqual(
       expect.arrayContaining([
         { key: 'old' },
-        { key: 'pool', fence: String(gone) },
+        { key: 'gpus', fence: String(gone) },
         { path: 'team-a/old', etag: '*' },
         { pk: 'old:main', sk: expect.stringContaining('commit#') },
         { key: 'old', ticket: expect.any(String) },
-        { key: 'pool', ticket: expect.any(String) },
+        { key: 'gpus', ticket: expect.any(String) },
       ]),
     );
     expect(read.body.rows).toHaveLength(6);
@@ -221,9 +221,9 @@ describe('expired records of a namespace', () => {
     expect(cleaned.body.deleted.records).toContainEqual(expect.objectContaining({ key: { key: 'old' } }));
     const { leasesTable, commitsTable, nameserviceTable } = world.places;
     const inUse = (await world.expiry.itemsOf(leasesTable)).flatMap(({ key, used }) =>
-      key?.S?.endsWith('pool') ? [`${key.S}: ${used?.N}`] : [],
+      key?.S?.endsWith('gpus') ? [`${key.S}: ${used?.N}`] : [],
     );
-    expect(inUse.toSorted()).toEqual(['pool: 1', 'team-a/pool: 0', 'team-b/pool: 1']);
+    expect(inUse.toSorted()).toEqual(['gpus: 1', 'team-a/gpus: 0', 'team-b/gpus: 1']);
     const left = async (table: string, attribute: string) =>
       (await world.expiry.itemsOf(table))
         .map((item) => item[attribute]?.S ?? '')

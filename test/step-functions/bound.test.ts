@@ -47,7 +47,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     /** The outer wrapper runs the inner one. */
     const runNested = (total: object = {}) =>
       world.run({ stateMachineArn: world.exclusive, input: { ...inner, ...total } });
-    const used = async (key: string) => (await world.pool(key)).used ?? 0;
+    const used = async (key: string) => (await world.readKey(key)).used ?? 0;
     /** Both keys are free within two minutes in which another caller asks for both. */
     const expectAllFree = async () => {
       world.fallBehind(-TWO_MINUTES_MS);

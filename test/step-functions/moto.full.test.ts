@@ -118,20 +118,20 @@ describe.skipIf(!hasMoto)('on Moto', () => {
 
   // The last one, because it lets two work at once.
   it('the wrapper with a limit runs two targets at once, by weight, and refuses what does not go together', async () => {
-    const { states, pool } = world;
-    const asked = { key: 'pool', limit: 4, weight: 2 };
+    const { states, readKey } = world;
+    const asked = { key: 'gpus', limit: 4, weight: 2 };
     const arns = [await run({ ...asked, input: { n: 1 } }), await run({ ...asked, input: { n: 2 } })];
     const [one, two] = [await nextWork(), await nextWork()];
     const third = await run(asked);
-    await expect.poll(async () => (await pool('pool')).waiting, { interval: 5 }).toBe(1);
-    expect(await pool('pool')).toMatchObject({ used: 4, limit: 4 });
+    await expect.poll(async () => (await readKey('gpus')).waiting, { interval: 5 }).toBe(1);
+    expect(await readKey('gpus')).toMatchObject({ used: 4, limit: 4 });
     one.finish({});
     const three = await nextWork();
     two.finish({});
     three.finish({ made: 3 });
     for (const arn of arns) expect((await states.ended(arn)).status).toBe('SUCCEEDED');
     expect(await states.ended(third)).toMatchObject({ status: 'SUCCEEDED', output: { made: 3 } });
-    expect((await pool('pool')).used).toBe(0);
+    expect((await readKey('gpus')).used).toBe(0);
     const refused = await states.ended(await run({ mode: 'exclusive', weight: 2 }));
     expect(refused).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
   });

@@ -13,20 +13,20 @@ async function wrapped(more: object = {}, limitSecondMs = 1000) {
   const run = (input: object = {}) =>
     states.start(world.exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: world.target, ...more, ...input });
   const inLine = (count: number) =>
-    expect.poll(async () => (await world.pool('k')).waiting, { interval: 5 }).toBe(count);
+    expect.poll(async () => (await world.readKey('k')).waiting, { interval: 5 }).toBe(count);
   return { ...world, run, inLine };
 }
 
 describe('the wrapper with a limit', () => {
   it('the wrapper with a limit runs as many targets at once, and the next when one has ended', async () => {
-    const { run, atWorkNo, inLine, most, pool, running } = await wrapped({ limit: 2 });
+    const { run, atWorkNo, inLine, most, readKey, running } = await wrapped({ limit: 2 });
     const first = await run({ input: { n: 1 } });
     const one = await atWorkNo(0);
     const second = await run({ input: { n: 2 } });
     const two = await atWorkNo(1);
     const third = await run({ input: { n: 3 } });
     await inLine(1);
-    expect(await pool('k')).toMatchObject({ used: 2, limit: 2, holders: [{ holder: first }, { holder: second }] });
+    expect(await readKey('k')).toMatchObject({ used: 2, limit: 2, holders: [{ holder: first }, { holder: second }] });
     expect(running).toHaveLength(2);
     two.finish({ made: 2 });
     expect(await states.ended(second)).toEqual({ status: 'SUCCEEDED', output: { made: 2 } });
@@ -37,7 +37,7 @@ describe('the wrapper with a limit', () => {
     expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED' });
     expect(await states.ended(third)).toMatchObject({ status: 'SUCCEEDED', output: [3] });
     expect(most.atWork).toBe(2);
-    expect(await pool('k')).toMatchObject({ used: 0, waiting: 0 });
+    expect(await readKey('k')).toMatchObject({ used: 0, waiting: 0 });
   });
 
   it('the wrapper with a limit asks acquire for what its input has, and for no more', async () => {
@@ -65,7 +65,7 @@ describe('the wrapper with a limit', () => {
   });
 
   it('the wrapper with a mode runs readers at once, and a writer alone', async () => {
-    const { run, atWorkNo, inLine, pool } = await wrapped();
+    const { run, atWorkNo, inLine, readKey } = await wrapped();
     const readers = [await run({ mode: 'shared' }), await run({ mode: 'shared' })];
     const reading = [await atWorkNo(0), await atWorkNo(1)];
     const writer = await run({ mode: 'exclusive' });
@@ -75,7 +75,7 @@ describe('the wrapper with a limit', () => {
     for (const { finish } of reading) finish(null);
     for (const reader of readers) await states.ended(reader);
     const writing = await atWorkNo(2);
-    expect(await pool('k')).toMatchObject({ holders: [{ holder: writer, mode: 'exclusive' }], waiting: 1 });
+    expect(await readKey('k')).toMatchObject({ holders: [{ holder: writer, mode: 'exclusive' }], waiting: 1 });
     writing.finish(null);
     (await atWorkNo(3)).finish(null);
     expect((await states.ended(writer)).status).toBe('SUCCEEDED');
@@ -96,12 +96,12 @@ describe('the wrapper with a limit', () => {
   ])(
     'the wrapper with a limit fails by the name of the field %s for %j, and starts no target',
     async (field, input) => {
-      const { run, running, pool } = await wrapped();
+      const { run, running, readKey } = await wrapped();
       const failed = await states.ended(await run(input));
       expect(failed).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
       expect(JSON.parse(failed.cause ?? '').errorMessage).toContain(`"path":"${field}"`);
       expect(running).toHaveLength(0);
-      expect(await pool('k')).toMatchObject({ state: 'free', waiting: 0 });
+      expect(await readKey('k')).toMatchObject({ state: 'free', waiting: 0 });
     },
   );
 

@@ -11,12 +11,12 @@ import type { Task } from '../support/emulators/step-functions.ts';
 import { networkError } from '../support/faults/network.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 import { queueWorld } from '../support/worlds/line.ts';
-import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const ROUNDS = rounds(200, 3);
 const leases = await queueWorld();
-const pools = await poolLineWorld();
-afterAll(() => Promise.all([leases.steps.stop(), pools.steps.stop()]));
+const permits = await permitLineWorld();
+afterAll(() => Promise.all([leases.steps.stop(), permits.steps.stop()]));
 
 const definition = JSON.parse(
   (await readFile('functions/leases/exclusive.asl.json', 'utf8')).replaceAll(/\$\{\w+\}/g, (name) => `arn:${name}`),
@@ -169,10 +169,18 @@ it(`the wrapper with a limit never runs more, however late answers are (${ROUNDS
   const happened: Happened = { ...none };
   for (let seed = base; goesOn(seed - base, ROUNDS, happened); seed++) {
     const most = 2 + (seed % 3);
-    const first = await pools.acquire({ key: `k${seed}`, ttlSeconds: 86_400, limit: most, weight: most });
+    const first = await permits.acquire({ key: `k${seed}`, ttlSeconds: 86_400, limit: most, weight: most });
     const names = Array.from({ length: most + 2 }, (_, at) => `w${at}`);
-    await play(pools, { seed, most, happened, key: `k${seed}`, names, limit: most, begin: () => pools.release(first) });
-    expect(await pools.read(`k${seed}`), `seed ${seed}`).toMatchObject({ waiting: 0 });
+    await play(permits, {
+      seed,
+      most,
+      happened,
+      key: `k${seed}`,
+      names,
+      limit: most,
+      begin: () => permits.release(first),
+    });
+    expect(await permits.read(`k${seed}`), `seed ${seed}`).toMatchObject({ waiting: 0 });
   }
   expectAllHappened(happened, ROUNDS / 50);
 }, 600_000);

@@ -1,13 +1,13 @@
 import type { Item } from '../../shared/aws/dynamodb.ts';
-import { EXECUTION_ROW } from '../../shared/line/waiters.ts';
-import { leaseIdOf, requestName } from '../../shared/permits/identity.ts';
-import { type PoolEntry, type PoolRecord, parsePool } from '../../shared/permits/record.ts';
+import { EXECUTION_ROW } from '../../shared/locks/line/waiters.ts';
+import { leaseIdOf, requestName } from '../../shared/locks/record/identity.ts';
+import { type HolderEntry, type KeyRecord, parseKey } from '../../shared/locks/record/record.ts';
 
 /** What a request did in the tables of leases and waiters, and the moments in which it was sent and arrived there. */
 export type Landed = { sent: number; moment: number; ms: number; key: string } & What;
 
 /** The record of a key after a write. */
-export type LockState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & {
+export type LockState = Pick<KeyRecord, 'used' | 'entries' | 'ring'> & {
   isMarked: boolean;
   /** Whether it is the record of a third-party client. */
   isForeign: boolean;
@@ -137,7 +137,7 @@ function onRecords(
   if (input.ReturnValues === 'NONE' && ends.length > 0) return [...ends, { what: 'lock', state: 'released' }];
   const after = command === 'UpdateItem' ? afterUpdate(input, answer) : item;
   if (!after) return [];
-  const record = parsePool(key, after);
+  const record = parseKey(key, after);
   const ids = new Set(
     Object.entries(values).flatMap(([alias, { M }]) => (alias.startsWith(':g') && M?.i?.S ? [M.i.S] : [])),
   );
@@ -152,12 +152,12 @@ function onRecords(
   ];
 }
 
-const grantOf = (entry: PoolEntry): What => ({
+const grantOf = (entry: HolderEntry): What => ({
   ...{ what: 'grant', ticket: entry.ticket, request: entry.name, fence: entry.fence, leaseId: leaseIdOf(entry) },
   isWindow: entry.claimTtlMs !== undefined,
 });
 
-function stateOf({ used, entries, ring, mark, thirdParty }: PoolRecord, item: Item): LockState {
+function stateOf({ used, entries, ring, mark, thirdParty }: KeyRecord, item: Item): LockState {
   const guardedUntil = item.lease_version && Number(item.lease_expiry?.N) * 1000;
   return { used, entries, ring, isMarked: mark !== undefined, isForeign: thirdParty !== undefined, guardedUntil };
 }

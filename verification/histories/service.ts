@@ -21,10 +21,14 @@ import { s3Client } from '../../shared/aws/s3.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { HoldfastError } from '../../shared/errors.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
-import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
-import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
-import { DEFAULT_QUOTAS, type Quotas } from '../../shared/line/limits/quotas.ts';
-import { boundHolders } from '../../shared/locks/bound-holders.ts';
+import {
+  DEFAULT_QUOTAS,
+  type LeaseDependencies,
+  type Quotas,
+  type RepairMessage,
+} from '../../shared/locks/dependencies.ts';
+import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
+import { boundHolders } from '../../shared/locks/expired.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import type { Ids } from '../../shared/surroundings/ids.ts';
 import { unsigned } from '../../test/support/emulators/unsigned.ts';

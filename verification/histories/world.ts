@@ -1,4 +1,4 @@
-import type { RepairMessage } from '../../shared/line/dependencies.ts';
+import type { RepairMessage } from '../../shared/locks/dependencies.ts';
 import { seededRandom } from '../../test/support/chance/seed.ts';
 import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
 import { commits } from './capabilities/commits.ts';

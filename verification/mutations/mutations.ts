@@ -9,7 +9,9 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the take-over of a lease ignores the clock skew',
     promise: 'at most one holder at a time',
-    changes: [change('const cut = now - dependencies.clockSkewMs;', 'const cut = now;', 'shared/permits/grants.ts')],
+    changes: [
+      change('const cut = now - dependencies.clockSkewMs;', 'const cut = now;', 'shared/locks/record/grants.ts'),
+    ],
     only: 'leases',
   },
   {
@@ -33,9 +35,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a caller is locked out by his own request',
     promise: 'a lease answers as one lock with fences would',
-    changes: [
-      change('} else if (own && own.expiresAt > triedAt) return', '} else if (own && own.expiresAt < 0) return'),
-    ],
+    changes: [change('return isCurrent ?', 'return own.expiresAt < 0 ?')],
     only: 'leases',
   },
   {
@@ -55,7 +55,9 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a heartbeat does not show third-party clients the new expiry',
     promise: 'third-party clients take a held key for held',
-    changes: [change("[...extension.set, 'lease_expiry = :seconds + #h.u']", "[...extension.set, 'lease_expiry = :seconds']")],
+    changes: [
+      change("[...extension.set, 'lease_expiry = :seconds + #h.u']", "[...extension.set, 'lease_expiry = :seconds']"),
+    ],
     only: 'leases',
   },
   {
@@ -289,8 +291,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no key is stuck',
     changes: [
       change(
-        'record.entries.filter((entry) => entry.expiresAt < cut &&',
-        'record.entries.filter((entry) => entry.expiresAt < 0 &&',
+        'record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now &&',
+        'record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= 0 &&',
       ),
     ],
     only: 'queue',
@@ -327,8 +329,12 @@ export const MUTATIONS: Mutation[] = [
     promise: 'a task that was refused never holds',
     changes: [
       change('if (entry) undelivered.push(', 'if (entry && !entry.bound) undelivered.push('),
-      change("if (delivery !== 'unanswered') await", "if (delivery === 'gone') await", 'shared/line/notify.ts'),
-      change('if (mayWait && !isOverdue(waiter, dependencies.clock.now()))', 'if (mayWait)', 'shared/line/judge.ts'),
+      change("if (delivery !== 'unanswered') await", "if (delivery === 'gone') await", 'shared/locks/line/notify.ts'),
+      change(
+        'if (mayWait && !isOverdue(waiter, dependencies.clock.now()))',
+        'if (mayWait)',
+        'shared/locks/line/next.ts',
+      ),
     ],
     only: 'queue',
   },
@@ -460,9 +466,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a permit does not know that a redriven execution received it again',
     promise: 'nobody loses a permit before its time',
-    changes: [
-      change('if (own && (isFromLine(own) || own.execution !== undefined)) {', 'if (own && isFromLine(own)) {'),
-    ],
+    changes: [change('if (!isFromLine(own) && own.execution === undefined)', 'if (!isFromLine(own))')],
     only: 'redrives',
   },
   {

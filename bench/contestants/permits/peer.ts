@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
 import { dynamodbClient } from '../../../shared/aws/dynamodb.ts';
-import { jitteredPauses } from '../../../shared/line/race.ts';
+import { jitteredPauses } from '../../../shared/locks/line/wait.ts';
 import { systemIds } from '../../../shared/surroundings/ids.ts';
 
 // What the other algorithms share. They have the client and the pauses of the product, so that the algorithms alone differ.

@@ -1,6 +1,6 @@
 import type { components } from '../../../client/src/contract.ts';
 import { isHoldfastError } from '../../../client/src/errors.ts';
-import { inShell, stopCommand } from '../../../shared/line/executions/stop-command.ts';
+import { inShell, stopCommand } from '../../../deployment/stop-command.ts';
 import type { Arguments } from '../arguments.ts';
 import { shown } from '../escape.ts';
 import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';

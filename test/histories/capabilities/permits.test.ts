@@ -1,7 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { ALONE, requestName } from '../../../shared/permits/identity.ts';
-import type { PoolEntry } from '../../../shared/permits/record.ts';
+import { ALONE, requestName } from '../../../shared/locks/record/identity.ts';
+import type { HolderEntry } from '../../../shared/locks/record/record.ts';
 import { permits } from '../../../verification/histories/capabilities/permits.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
 import { at, type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
@@ -119,7 +119,7 @@ describe('a repeat of a request', () => {
 });
 
 /** The entry of a holder that came in at a millisecond, with that as its fence. */
-const standing = (who: string, fence: number, more: Partial<PoolEntry> = {}): PoolEntry => ({
+const standing = (who: string, fence: number, more: Partial<HolderEntry> = {}): HolderEntry => ({
   ...{
     name: nameOf(who),
     path: `h${nameOf(who)}`,
@@ -152,7 +152,7 @@ interface Left {
 
 const left = (
   ms: number,
-  entries: PoolEntry[],
+  entries: HolderEntry[],
   { used, ring = {}, isMarked = false, guardedUntil = BEGIN + 1_000_000 }: Left = {},
 ): Effect => ({
   what: 'lock',
@@ -168,7 +168,7 @@ const left = (
 /** A call that got no answer: what answers tell is checked apart. */
 const unheard = (who: string, ms: number, more: object = {}): Entry =>
   entry('acquire', request(who, { limit: 2, ...more }), [ms]);
-const comesIn = (who: string, ms: number, others: PoolEntry[] = [], more: object = {}) =>
+const comesIn = (who: string, ms: number, others: HolderEntry[] = [], more: object = {}) =>
   did(who, unheard(who, ms, more), left(ms, [...others, standing(who, ms)]));
 
 describe('the record of a key', () => {
@@ -180,7 +180,7 @@ describe('the record of a key', () => {
     expect(check(comesIn('a', 100), miscounted)).toEqual(['the record counts the weight of all who are in it']);
   });
 
-  it('the record of a key lets no caller exceed its limit, but keeps holders that came in by a higher limit', () => {
+  it('the record of a key lets no caller exceed its own limit', () => {
     const promise = 'nobody is granted a permit past its limit';
     expect(check(comesIn('a', 100), comesIn('b', 200, [a], { limit: 1 }))).toEqual([promise]);
     expect(check(comesIn('a', 100, [], { limit: 1 }), comesIn('b', 200, [a]))).toEqual([]);
@@ -193,7 +193,7 @@ describe('the record of a key', () => {
     expect(check(comesIn('a', 100), low)).toEqual(['fences rise with each grant']);
   });
 
-  it('the record of a key has a permit for each request, and no second permit after the first was released', () => {
+  it('the record of a key has one permit for each request, ever', () => {
     const promise = 'a request has one permit';
     const back = did('a', unheard('a', 150), left(150, [], { ring: { 4: nameOf('a') } }));
     const again = did('a', unheard('a', 300), left(300, [standing('a', 300)]));
@@ -265,7 +265,7 @@ describe('the record of a key', () => {
     expect(check(window, beat(150, { expiresAt: a.expiresAt - 1 }))).toEqual([]);
   });
 
-  it('the record of a key loses no permit to a withdrawal that says that it found none', () => {
+  it('the record of a key keeps a permit that a withdrawal did not find', () => {
     const withdraws = (who: string, cancelled: boolean) =>
       did(
         who,
@@ -310,7 +310,7 @@ describe('the line of a key', () => {
     did('z', unheard('z', ms), ...tickets.map((ticket) => gone(ms, ticket)));
   const [a, b] = [standing('a', 100), standing('b', 200)];
 
-  it('the line of a key is overtaken neither by a waiter from it, nor by a plain caller', () => {
+  it('no waiter and no plain caller overtakes the line of a key', () => {
     const promise = 'nobody in line is overtaken';
     const line = [joins('a', 100), joins('b', 200)];
     const over = leaves(9000, '0100 a', '0200 b');
@@ -365,7 +365,7 @@ describe('the line of a key', () => {
       },
     );
 
-  it('the line of a key notifies each task in the end, with its whole ttl, of its own permit, and of its cancellation', () => {
+  it('the line notifies each task of its own permit or its cancellation', () => {
     const body = { leaseId: leaseOf('t', 150), fence: 150, remainingMs: 4600, waitedMs: 60, acquiredAt: at(150) };
     expect(check(task(body, 200))).toEqual([]);
     expect(check(task({}, undefined))).toEqual(['no parked task is forgotten']);
@@ -423,7 +423,7 @@ describe('what a request does to a key is read from the request and its answer',
     expect(effects({ TableName: 'faults-commits-1' })).toEqual([]);
   });
 
-  it('an exclusive first try, which is answered with the record before, and a release, which is answered with none', () => {
+  it('writes of an exclusive holder whose answers do not show the record after', () => {
     const [found] = effects(
       {
         ReturnValues: 'ALL_OLD',

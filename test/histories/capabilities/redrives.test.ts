@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { requestName } from '../../../shared/permits/identity.ts';
+import { requestName } from '../../../shared/locks/record/identity.ts';
 import { deadHolderGone } from '../../../verification/histories/capabilities/dead-holders.model.ts';
 import { asGrants } from '../../../verification/histories/capabilities/queue.model.ts';
 import {

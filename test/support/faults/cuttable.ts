@@ -1,6 +1,5 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
-import { type Listening, listen } from '../../../local/listen.ts';
+import { listen } from '../../../local/listen.ts';
 
 /** Passes requests on until a test cuts it. Then they hang, or their connections break, until the test mends it. */
 export async function cuttable(url: string) {
@@ -32,20 +31,4 @@ export async function cuttable(url: string) {
       state = 'open';
     },
   };
-}
-
-/** Passes requests to DynamoDB on, each write of a record only after a delay. */
-export async function lateWrites(url: string, delayMs: () => number): Promise<Listening> {
-  const pass = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const { method, url: path, headers } = incoming;
-    const body = Buffer.concat(await incoming.toArray());
-    if (/\.(Put|Update)Item$/.test(String(headers['x-amz-target']))) await delay(delayMs());
-    const forwarded = request(new URL(path ?? '', url), { method, headers: { ...headers, host: new URL(url).host } });
-    forwarded.on('response', (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
-    });
-    forwarded.end(body);
-  };
-  return listen((incoming, outgoing) => void pass(incoming, outgoing));
 }

@@ -112,7 +112,7 @@ export async function exclusionWorld(
       inGrace?: boolean;
     };
   const state = async (key: string) => (await lease(key)).state;
-  const pool = (key: string) =>
+  const readKey = (key: string) =>
     readLeases({ key }, lambdaContext()) as Promise<{ used: number; waiting: number; holders: object[] }>;
   const callers = {
     acquire: (input: object) => acquireLease(input, lambdaContext()),
@@ -147,8 +147,8 @@ export async function exclusionWorld(
     state,
     readOnce: leases.readOnce,
     breakRun: leases.breakRun,
-    /** The pool of that name. */
-    pool,
+    /** A key, with its holders and its line. */
+    readKey,
   };
 }
 

@@ -1,7 +1,7 @@
 import { afterAll } from 'vitest';
 import { Holdfast } from '../../../client/src/index.ts';
 import type { LambdaHandler } from '../../../local/lambda.ts';
-import { ANY_EXECUTION } from '../../../shared/line/executions/allowed.ts';
+import { ANY_EXECUTION } from '../../../shared/locks/executions/allowed.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { builtCli } from '../programs/cli.ts';
 import { startApi } from '../stack/api.ts';

@@ -2,7 +2,7 @@ import { SFNClient } from '@aws-sdk/client-sfn';
 import { readHealth } from '../../../functions/contract/health.ts';
 import { readContract } from '../../../functions/contract/read.ts';
 import { whoami } from '../../../functions/contract/whoami.ts';
-import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
+import type { LeaseDependencies } from '../../../shared/locks/dependencies.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { startStepFunctions } from '../emulators/step-functions.ts';
 import { startApi } from '../stack/api.ts';

@@ -1,7 +1,7 @@
 import { readHealth } from '../../../functions/contract/health.ts';
 import { whoami } from '../../../functions/contract/whoami.ts';
 import { localPage } from '../../../local/console.ts';
-import { breakGrant } from '../../../shared/locks/break.ts';
+import { breakGrant } from '../../../shared/locks/calls/break.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { call } from '../emulators/aws.ts';
 import { startApi } from '../stack/api.ts';
@@ -83,7 +83,9 @@ export async function consoleWorld() {
       const expiresAt = clock.now() + 10 * MINUTE_MS;
       const one = (at: number) => leaseOf(`many/${String(at).padStart(4, '0')}`, `worker-${at}`, expiresAt);
       for (let at = 0; at < count; at += 50)
-        await Promise.all(Array.from({ length: Math.min(50, count - at) }, (_, index) => queue.putRaw(one(at + index))));
+        await Promise.all(
+          Array.from({ length: Math.min(50, count - at) }, (_, index) => queue.putRaw(one(at + index))),
+        );
     },
     /** A commit whose writer has died on its way to S3. */
     beginCommit: (path: string) =>

@@ -1,8 +1,8 @@
 import { Holdfast } from '../../../client/src/index.ts';
 import { REGION } from '../../../infrastructure/pseudo-parameters.ts';
 import { durableFunctions } from '../../../shared/aws/durable-functions.ts';
-import { ANY_EXECUTION } from '../../../shared/line/executions/allowed.ts';
-import type { Quotas } from '../../../shared/line/limits/quotas.ts';
+import type { Quotas } from '../../../shared/locks/dependencies.ts';
+import { ANY_EXECUTION } from '../../../shared/locks/executions/allowed.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { durableFunctionsOver, type StartBackend } from '../emulators/durable-functions.ts';
 import { lambdaContext } from '../stack/adapters.ts';

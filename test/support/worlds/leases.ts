@@ -9,15 +9,14 @@ import { readLeases } from '../../../functions/leases/read.ts';
 import { release } from '../../../functions/leases/release.ts';
 import { repairQueues } from '../../../functions/leases/repair.ts';
 import { withdraw } from '../../../functions/leases/withdraw.ts';
-import type { LeaseDependencies, RepairMessage } from '../../../shared/line/dependencies.ts';
-import { once } from '../../../shared/locks/environment.ts';
-import { acquireInput } from '../../../shared/locks/inputs.ts';
-import { lookUp, lookUpKey } from '../../../shared/locks/read.ts';
-import { withdrawOwnRequest } from '../../../shared/locks/withdraw.ts';
-import { acquirePermit } from '../../../shared/permits/acquire.ts';
-import { breakPermitByFence } from '../../../shared/permits/break.ts';
-import { extendPermit } from '../../../shared/permits/heartbeat.ts';
-import { releasePermit } from '../../../shared/permits/release.ts';
+import { acquireGrant } from '../../../shared/locks/calls/acquire.ts';
+import { breakByFence } from '../../../shared/locks/calls/break.ts';
+import { extendGrant } from '../../../shared/locks/calls/heartbeat.ts';
+import { acquireInput } from '../../../shared/locks/calls/inputs.ts';
+import { lookUp, lookUpKey } from '../../../shared/locks/calls/read.ts';
+import { releaseGrant } from '../../../shared/locks/calls/release.ts';
+import { withdrawOwnRequest } from '../../../shared/locks/calls/withdraw.ts';
+import { type LeaseDependencies, once, type RepairMessage } from '../../../shared/locks/dependencies.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, madeAtFirstCall, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
@@ -64,10 +63,10 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
   };
   const { table } = dependencies;
-  const acquired = documented('acquire', acquirePermit(dependencies));
-  const heartbeaten = documented('heartbeat', extendPermit(dependencies));
-  const released = documented('release', releasePermit(dependencies));
-  const broken = documented('breakLease', breakPermitByFence(dependencies));
+  const acquired = documented('acquire', acquireGrant(dependencies));
+  const heartbeaten = documented('heartbeat', extendGrant(dependencies));
+  const released = documented('release', releaseGrant(dependencies));
+  const broken = documented('breakLease', breakByFence(dependencies));
   const read = documented('readLeases', lookUp(dependencies));
   const withdrawn = documented('withdraw', withdrawOwnRequest(dependencies));
 

@@ -5,21 +5,22 @@ import {
   PutItemCommand,
   QueryCommand,
 } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeEach } from 'vitest';
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
-import type { Parked } from '../../../shared/line/calls.ts';
-import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
-import { join } from '../../../shared/line/join.ts';
-import { Lock } from '../../../shared/line/lock.ts';
-import { cancelWaiter } from '../../../shared/locks/cancel.ts';
-import { endExecution } from '../../../shared/locks/execution-ended.ts';
-import { acquireInput, type ExecutionEndedInput } from '../../../shared/locks/inputs.ts';
-import { repairLines } from '../../../shared/locks/repair.ts';
-import { acquireOrParkPermit, acquirePermit, permitRequest } from '../../../shared/permits/acquire.ts';
-import { handOff } from '../../../shared/permits/hand-off.ts';
-import { readPool } from '../../../shared/permits/read.ts';
+import { acquireGrant, acquire as acquireOrPark, grantRequest } from '../../../shared/locks/calls/acquire.ts';
+import { acquireInput, type ExecutionEndedInput } from '../../../shared/locks/calls/inputs.ts';
+import { repairLines } from '../../../shared/locks/calls/repair.ts';
+import type { Parked } from '../../../shared/locks/calls/types.ts';
+import { cancelWaiter } from '../../../shared/locks/calls/withdraw.ts';
+import type { LeaseDependencies } from '../../../shared/locks/dependencies.ts';
+import { endExecution } from '../../../shared/locks/executions/ended.ts';
+import { handOff } from '../../../shared/locks/line/hand-off.ts';
+import { join } from '../../../shared/locks/line/join.ts';
+import { Lock } from '../../../shared/locks/line/lock.ts';
+import { readKey } from '../../../shared/locks/record/requests.ts';
 import type { Clock } from '../../../shared/surroundings/clock.ts';
-import { call, type Requests } from '../emulators/aws.ts';
+import { call } from '../emulators/aws.ts';
 import { startStepFunctions, type Task } from '../emulators/step-functions.ts';
 import { mortal } from '../faults/mortal.ts';
 import { networkError } from '../faults/network.ts';
@@ -34,6 +35,20 @@ const inputOfAcquire = acquireInput();
 /** With a clock that a test can move, or one that runs by itself. */
 export type Overrides = Partial<LeaseDependencies> & { clock?: Clock & Partial<Pick<ManualClock, 'advance'>> };
 
+/** Each test of a file begins without faults, and the world ends with the last. */
+export function resetting({ requests, steps, messages }: Pick<QueueWorld, 'requests' | 'steps' | 'messages'>) {
+  afterAll(() => steps.stop());
+  beforeEach(() => {
+    requests.faultsOf = {};
+    requests.sent.length = 0;
+    steps.faults = {};
+    steps.onTheWay = async () => {};
+    steps.requests.length = 0;
+    messages.length = 0;
+  });
+}
+type QueueWorld = Awaited<ReturnType<typeof queueWorld>>;
+
 /**
  * The leases of leaseWorld, with a Step Functions that takes the messages to tasks.
  * @param overrides `clock` of the world does not move a clock of another kind
@@ -46,7 +61,7 @@ export async function queueWorld(overrides: Overrides = {}) {
   mortal(dynamodb);
   mortal(await dependencies.stepFunctions());
   const moving: Clock & Partial<Pick<ManualClock, 'advance'>> = overrides.clock ?? clock;
-  const enter = documented('acquire', acquireOrParkPermit(dependencies));
+  const enter = documented('acquire', acquireOrPark(dependencies));
   const repaired = repairLines(dependencies);
   const ended = endExecution(dependencies);
   const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
@@ -66,12 +81,12 @@ export async function queueWorld(overrides: Overrides = {}) {
     /** A caller's step of getting in line, without the wait that follows. */
     joinLine: (key: string, requestId: string) => {
       const asked = { key, holder: 'caller', requestId, ttlSeconds: 10, waitSeconds: 20 };
-      const lock = new Lock(dependencies, permitRequest(asked, call()), call());
+      const lock = new Lock(dependencies, grantRequest(asked, call()), call());
       const at = { dependencies, lock, call: call() };
       return join(at, { deadline: clock.now() + 20_000 });
     },
     /** A hand-off of the record as it stands. */
-    handOn: async (key: string) => handOff(dependencies, { record: await readPool(dependencies, key, call()) }, call()),
+    handOn: async (key: string) => handOff(dependencies, { record: await readKey(dependencies, key, call()) }, call()),
     putTicket: (row: Record<string, AttributeValue>) =>
       dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: row })),
     /** Many rows of the waiters table at once. */
@@ -174,31 +189,6 @@ export async function queueWorld(overrides: Overrides = {}) {
   };
 }
 
-/** A redrive of an execution, whose task comes again. */
-interface Redrive {
-  requests: Requests;
-  steps: Awaited<ReturnType<typeof startStepFunctions>>;
-  execution: string;
-  /** The task comes again. @returns what it is answered with */
-  again: () => Promise<object>;
-}
-
-/**
- * Redrives an execution right before the next request to DynamoDB of a kind, such as `GetItem`.
- * @returns where the answer of its task appears
- */
-export function redriveBefore(command: string, { requests, steps, execution, again }: Redrive): object[] {
-  const answered: object[] = [];
-  requests.faultsOf[command] = [
-    async (send) => {
-      steps.redrive(execution);
-      answered.push(await again());
-      return send();
-    },
-  ];
-  return answered;
-}
-
 /** queueWorld on a timeline, with calls in line that look at the same moments each time. */
 export async function steadyLineWorld() {
   const timeline = new Timeline();
@@ -208,7 +198,7 @@ export async function steadyLineWorld() {
   const steady = (key: string, more: object = {}, chance = 0) => {
     const dependencies = { ...world.dependencies, ids: { ...world.dependencies.ids, random: () => chance } };
     const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
-    return acquirePermit(dependencies)(inputOfAcquire.parse({ ...asked, ...more }), call());
+    return acquireGrant(dependencies)(inputOfAcquire.parse({ ...asked, ...more }), call());
   };
   return {
     ...world,

@@ -1,17 +1,17 @@
 import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { Parked } from '../../../shared/line/calls.ts';
-import { cancelWaiter } from '../../../shared/locks/cancel.ts';
-import { acquireInput } from '../../../shared/locks/inputs.ts';
-import { lookUpKey } from '../../../shared/locks/read.ts';
-import { acquireOrParkPermit } from '../../../shared/permits/acquire.ts';
-import { breakPermitByFence } from '../../../shared/permits/break.ts';
-import { extendPermit } from '../../../shared/permits/heartbeat.ts';
-import { releasePermit } from '../../../shared/permits/release.ts';
+import { acquire as acquireOrPark } from '../../../shared/locks/calls/acquire.ts';
+import { breakByFence } from '../../../shared/locks/calls/break.ts';
+import { extendGrant } from '../../../shared/locks/calls/heartbeat.ts';
+import { acquireInput } from '../../../shared/locks/calls/inputs.ts';
+import { lookUpKey } from '../../../shared/locks/calls/read.ts';
+import { releaseGrant } from '../../../shared/locks/calls/release.ts';
+import type { Parked } from '../../../shared/locks/calls/types.ts';
+import { cancelWaiter } from '../../../shared/locks/calls/withdraw.ts';
 import { call } from '../emulators/aws.ts';
 import type { Task } from '../emulators/step-functions.ts';
 import { documented } from '../stack/contract.ts';
 import { type Overrides, queueWorld } from './line.ts';
-import { rawPools } from './permits.ts';
+import { rawKeys } from './permits.ts';
 
 const inputOfAcquire = acquireInput();
 
@@ -20,15 +20,15 @@ interface Proof {
   leaseId: string;
 }
 
-/** The pools of queueWorld, with a Step Functions that takes the messages to tasks. */
-export async function poolLineWorld(overrides: Overrides = {}) {
+/** The permits of queueWorld, with a Step Functions that takes the messages to tasks. */
+export async function permitLineWorld(overrides: Overrides = {}) {
   const world = await queueWorld(overrides);
   const { clock, dynamodb, requests, steps } = world;
   const dependencies = world.dependencies;
-  const entered = documented('acquire', acquireOrParkPermit(dependencies));
-  const heartbeaten = documented('heartbeat', extendPermit(dependencies));
-  const released = documented('release', releasePermit(dependencies));
-  const broken = documented('breakLease', breakPermitByFence(dependencies));
+  const entered = documented('acquire', acquireOrPark(dependencies));
+  const heartbeaten = documented('heartbeat', extendGrant(dependencies));
+  const released = documented('release', releaseGrant(dependencies));
+  const broken = documented('breakLease', breakByFence(dependencies));
   const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
   const read = documented('readLeases', lookUpKey(dependencies));
   const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
@@ -56,7 +56,7 @@ export async function poolLineWorld(overrides: Overrides = {}) {
     repairLine: (key: string) => world.repairKey(key),
     /** The waiters of the key, without the rows of executions. */
     rows: async (key: string) => (await world.rows(key)).filter(({ ticket }) => !ticket?.S?.startsWith('x')),
-    ...rawPools(dynamodb, dependencies.table),
+    ...rawKeys(dynamodb, dependencies.table),
     /** A task that receives the permit of `first` from the line, and has not heard of it. */
     untold: async (first: Proof, terms: object) => {
       const parked = await park({ key: first.key, holder: 'untold', ...terms });

@@ -1,4 +1,4 @@
-import { ASK_EVERY_MS } from '../../../shared/line/times.ts';
+import { ASK_EVERY_MS } from '../../../shared/locks/dependencies.ts';
 import type { WorldFacts } from '../caller.ts';
 import { isBoundExpiry, LOOKED_AFTER_MS } from '../capability.ts';
 import { BEGIN } from '../clocks.ts';

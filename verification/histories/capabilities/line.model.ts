@@ -1,4 +1,4 @@
-import { requestName } from '../../../shared/permits/identity.ts';
+import { requestName } from '../../../shared/locks/record/identity.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';

@@ -1,4 +1,4 @@
-import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from '../../../shared/permits/modes.ts';
+import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from '../../../shared/locks/record/identity.ts';
 import type { WorldFacts } from '../caller.ts';
 import type { Entry, Violation } from '../history.ts';
 import { beliefs } from './beliefs.ts';

@@ -1,4 +1,4 @@
-import { BOUND_SECONDS } from '../../../shared/line/times.ts';
+import { BOUND_SECONDS } from '../../../shared/locks/dependencies.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';

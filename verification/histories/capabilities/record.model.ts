@@ -1,5 +1,5 @@
-import { ALONE } from '../../../shared/permits/identity.ts';
-import type { PoolEntry } from '../../../shared/permits/record.ts';
+import { ALONE } from '../../../shared/locks/record/identity.ts';
+import type { HolderEntry } from '../../../shared/locks/record/record.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -31,14 +31,14 @@ export function writesOn(history: readonly Entry[], key: string): Write[] {
   });
 }
 
-const has = ({ entries }: LockState, { id }: PoolEntry) => entries.some((one) => one.id === id);
-const granted = ({ before, after }: Write): PoolEntry[] =>
+const has = ({ entries }: LockState, { id }: HolderEntry) => entries.some((one) => one.id === id);
+const granted = ({ before, after }: Write): HolderEntry[] =>
   after.entries.filter((one) => !has(before, one)).sort((a, b) => a.fence - b.fence);
-const removed = ({ before, after }: Write): PoolEntry[] => before.entries.filter((one) => !has(after, one));
-export const weightOf = (entries: readonly PoolEntry[]) => entries.reduce((sum, { weight }) => sum + weight, 0);
+const removed = ({ before, after }: Write): HolderEntry[] => before.entries.filter((one) => !has(after, one));
+export const weightOf = (entries: readonly HolderEntry[]) => entries.reduce((sum, { weight }) => sum + weight, 0);
 
 /** Whether a write has noted that the permit ended for good. */
-const isRemembered = ({ before, after }: Write, { name, fence }: PoolEntry): boolean => {
+const isRemembered = ({ before, after }: Write, { name, fence }: HolderEntry): boolean => {
   const isThere = ({ ring }: LockState) => ring.some((slot) => slot.name === name);
   return isThere(after) && !after.entries.some((one) => one.name === name && one.fence === fence) && before !== after;
 };
@@ -95,7 +95,7 @@ const REMEMBERED = 8;
 
 /** A request whose permit ended for good is granted no other, be its reply lost or its retry late, while the record remembers it. */
 export function neverTooManyPermits(history: readonly Entry[], key: string): Violation[] {
-  let ended: { one: PoolEntry; entry: Entry; isLast: boolean }[] = [];
+  let ended: { one: HolderEntry; entry: Entry; isLast: boolean }[] = [];
   for (const write of writesOn(history, key)) {
     if (write.before === NO_LOCK || write.before.isForeign) ended = []; // the record was deleted or replaced
     for (const one of granted(write)) {

@@ -1,4 +1,4 @@
-import type { Quotas } from '../../../shared/line/limits/quotas.ts';
+import type { Quotas } from '../../../shared/locks/dependencies.ts';
 import type { Answer } from '../../../test/support/stack/adapters.ts';
 import { Caller, type Surroundings, type WorldFacts } from '../caller.ts';
 import { MachineClock } from '../clocks.ts';

@@ -486,7 +486,7 @@ function lookAgain(s: State, j: number, r: Rec): string | undefined {
 }
 
 /** The message to a task about its grant. `late`: by a call that did not grant it. */
-export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'in vain'): string | undefined {
+export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without effect'): string | undefined {
   const o = get(s, j).op as Op;
   const [[e, ...heads], [row, ...rows]] = [o.heads as [Entry, ...Entry[]], o.rows as [Row, ...Row[]]];
   const goes = (): string | undefined => {
@@ -504,7 +504,7 @@ export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'in vain'
       op: { t: 'raise', n: e.n, i: e.i, v: e.v, nv: newId(s), fence, f: Math.max(fence + 1, now(s)), onward },
     });
   }
-  if (how === 'in vain' || (isIts(s, row) && !takes(s, row))) {
+  if (how === 'without effect' || (isIts(s, row) && !takes(s, row))) {
     s.odd = true; // left to the schedule
     return goes();
   }

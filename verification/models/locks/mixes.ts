@@ -64,7 +64,7 @@ export const MIXES: Record<string, Mix> = {
   breaks: { ps: [X({ runs: 2 }), X(task)], bud: { break: 1, late: 1, beat: 1 } },
   'breaks, together': { ps: [S(2), S(2, task), X()], bud: { break: 1 } },
   'tasks that are gone': { ps: [X(), X(task), S(1, task)], bud: { gone: 1 } },
-  'messages in vain': { ps: [X({ runs: 2 }), X(task)], bud: { gone: 1, mute: 1, schedule: 1 } },
+  'messages without effect': { ps: [X({ runs: 2 }), X(task)], bud: { gone: 1, mute: 1, schedule: 1 } },
   'a state is tried again': { ps: [X({ runs: 2 }), X(task)], bud: { again: 1 } },
   'a state is tried again, the schedule': { ps: [X(), X(task)], bud: { again: 1, schedule: 2, mute: 1 } },
   'calls that exit': { ps: [X(), S(2, call)], bud: { exit: 2, schedule: 1 } },

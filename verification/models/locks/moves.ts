@@ -106,7 +106,7 @@ export function sends(s0: State, j: number, out: Step[], faults: boolean): void 
   if (!faults) return;
   const { bud } = s0;
   if (o.t === 'tell' && bud.mute > 0)
-    for (const how of ['no answer', 'in vain'] as const)
+    for (const how of ['no answer', 'without effect'] as const)
       act(`tells, ${how}`, (s) => {
         spend(s, 'mute');
         return tell(s, j, how);

@@ -124,7 +124,7 @@ export const MUTANTS: Record<string, Mutant> = {
   'repeat: new version': caught('a repeat writes no new version', 'bound grants', 'a state is tried again'),
   'repair: gone proves nothing': caught(
     'the schedule ends a grant if its message finds the task gone',
-    'messages in vain',
+    'messages without effect',
   ),
   'end: no mark as seen, looks again': {
     what: 'an end for nobody neither asks that there is still no mark, nor looks again',

@@ -1,0 +1,203 @@
+import type { Json } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { naming } from '../../aws/send.ts';
+import type { HoldfastError } from '../../errors.ts';
+import {
+  DEFAULT_PARK_SECONDS,
+  DEFAULT_QUOTAS,
+  deadlineOf,
+  isBackInLine,
+  type LeaseDependencies,
+} from '../dependencies.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../executions/allowed.ts';
+import type { Lock } from '../line/lock.ts';
+import type { ParkedBy } from '../line/waiters.ts';
+import { grantView, leaseHeld, sharedTerms } from '../record/answers.ts';
+import { tryOnce } from '../record/first-try.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, MOST_PERMITS, requestName } from '../record/identity.ts';
+import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
+import { type Granted, type GrantRequest, type Outcome, previousOf } from '../record/room.ts';
+import { type Acquired, type AcquireInput, durations, type Mode, type Parked, previousView } from './types.ts';
+
+/** What a caller asks for. The schema (locks/calls/inputs.ts) has checked which fields go together. */
+export interface GrantInput {
+  key: string;
+  holder: string;
+  ttlSeconds: number;
+  waitSeconds: number;
+  fair?: boolean | undefined;
+  ticket?: string | undefined;
+  requestId?: string | undefined;
+  data?: unknown;
+  execution?: string | undefined;
+  target?: string | undefined;
+  graceSeconds?: number | undefined;
+  bound?: boolean | undefined;
+  limit?: number | undefined;
+  weight?: number | undefined;
+  /** Without a limit, `exclusive` is the default. */
+  mode?: Mode | undefined;
+}
+
+/** A caller that names neither a limit nor a mode wants the key alone. */
+const modeOf = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>
+  mode ?? (limit === undefined ? 'exclusive' : 'shared');
+
+/**
+ * Acquires a key with one conditional UpdateItem (docs/protocols/locks.md#acquire), or with two if it takes the places of several holders that have
+ * expired. With `waitSeconds`, the call waits, but no longer than the deployment allows.
+ * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released or broken), Throttled, OutcomeUnknown, Unavailable
+ * (also for a record of another client that no condition fits)
+ */
+export function acquireGrant(dependencies: LeaseDependencies) {
+  const { clock, ids, clockSkewMs } = dependencies;
+  return async (input: GrantInput, call: Call): Promise<Acquired> => {
+    const { waitSeconds, requestId = ids.uuid(), fair = true, ticket } = input;
+    const request = grantRequest({ ...input, requestId }, call);
+    const arrivedAt = clock.now();
+    const asking = {
+      ...{ waitSeconds, fair, ticket, arrivedAt },
+      attempt: () => tryOnce(dependencies, request, call),
+      look: async (record: KeyRecord) =>
+        record.entries.some(isBound) && (await import('../executions/look.ts')).lookBeside(dependencies, record, call),
+      lock: async () => new (await import('../line/lock.ts')).Lock(dependencies, request, call),
+      held: (record: KeyRecord) => leaseHeld(record, { asked: request, now: clock.now(), clockSkewMs }),
+    };
+    const granted = await tryThenWait(dependencies, asking, call).catch(naming({ requestId }));
+    const { record: current, repeated, ended = [], previous } = granted;
+    const entry = entryOf(current, request.name) as HolderEntry;
+    const expired = ended.map((one) => ({ entry: one, how: 'expired' as const }));
+    const now = clock.now();
+    return {
+      ...grantView(request.key, entry, now),
+      ...durations({ since: arrivedAt, expiresAt: entry.expiresAt, now }),
+      repeated,
+      previous: previousView(previous ?? previousOf(expired, now)[0]),
+      ...(entry.path !== ALONE &&
+        sharedTerms(entry, {
+          used: current.used,
+          limit: request.limit,
+          // Another grant may have named a limit between the first answer and a repeat.
+          limitBefore: entry.ticket !== undefined || repeated ? entry.limitBefore : current.limitBefore,
+        })),
+    };
+  };
+}
+
+/**
+ * Acquires a lease, or a permit if the request names a limit or the mode `shared`. With a `taskToken` or a `callbackId`, grants the key to that task or
+ * callback, or parks it.
+ * @throws HoldfastError InvalidRequest (executions/allowed.ts; a callback, and the deployment serves no durable functions), and as `acquireGrant` and
+ * line/park.ts
+ */
+export function acquire(dependencies: LeaseDependencies) {
+  const acquireNow = acquireGrant(dependencies);
+  return async (given: AcquireInput, call: Call): Promise<Acquired | Parked> => {
+    const named =
+      given.callbackId === undefined ? given : (await import('../line/park.ts')).ofCallback(dependencies, given);
+    const { taskToken, callbackId, parkSeconds = DEFAULT_PARK_SECONDS, ...input } = named;
+    const { key, execution, target, requestId = dependencies.ids.uuid() } = input;
+    refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
+    // The index finds an exclusive holder by itself.
+    if (execution !== undefined && modeOf(input) === 'shared') {
+      const { noteExecution } = await import('../executions/execution-rows.ts');
+      await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
+    }
+    const asked = { ...input, requestId };
+    const parked = parkedBy({ taskToken, callbackId });
+    if (!parked) return acquireNow(asked, call);
+    const request = grantRequest(asked, call);
+    const [{ park }, { Lock }] = [await import('../line/park.ts'), await import('../line/lock.ts')];
+    return park(dependencies, { lock: new Lock(dependencies, request, call), parked, parkSeconds }, call);
+  };
+}
+
+export function grantRequest(
+  {
+    key,
+    holder,
+    ttlSeconds,
+    requestId,
+    mode,
+    data,
+    execution,
+    target,
+    graceSeconds = 0,
+    bound,
+    limit,
+    weight = 1,
+  }: GrantInput & { requestId: string },
+  { principal }: Call,
+): GrantRequest {
+  const name = requestName({ holder, requestId, principal });
+  // The schema has checked that data is JSON.
+  const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
+  const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
+  if (modeOf({ limit, mode }) === 'exclusive') return { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 };
+  return { ...request, limit: limit ?? MOST_PERMITS, weight, room: (limit ?? MOST_PERMITS) - weight };
+}
+
+// A plain call loads nothing of the line: the rest of this file loads that for a call that waits.
+
+interface Asking {
+  /** One try, without waiting. */
+  attempt(): Promise<Outcome>;
+  /** Asks about the executions of bound holders. @returns whether a grant has ended, so that another try is worth it */
+  look(record: KeyRecord): Promise<boolean>;
+  /** Builds the lock, only if the call waits or gives up its grant. @param record the current record after the first try */
+  lock(record: KeyRecord): Promise<Lock>;
+  /** The error LeaseHeld. */
+  held(record: KeyRecord): HoldfastError;
+  waitSeconds: number;
+  /** True if the call waits in line. False if it races. */
+  fair: boolean;
+  /** The waiter of an earlier call of the request. */
+  ticket: string | undefined;
+  arrivedAt: number;
+}
+
+/**
+ * Tries once. Then waits in line or races, no longer than the deployment allows (`maxWaitSeconds`). A call that would use up the
+ * reserved concurrency does not wait. A call that does not wait looks at bound holders, and tries once more if that has ended a grant.
+ * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call: Call): Promise<Granted> {
+  const { waitSeconds, fair, ticket, arrivedAt, held } = asking;
+  const first = await asking.attempt();
+  const now = dependencies.clock.now();
+  const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
+  const isLate = deadline <= now;
+  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  const isRefused = !first.won && isLate && !isBack;
+  // A call that waits looks later, beside its wait: a slow answer here would cost it its position.
+  const outcome = isRefused && (await asking.look(first.record)) ? await asking.attempt() : first;
+  if (outcome.won) {
+    if (ticket === undefined) return outcome;
+    const { leaveAfterGrant } = await import('../line/claim.ts');
+    const lock = await asking.lock(outcome.record);
+    await leaveAfterGrant({ dependencies, lock, call }, { granted: outcome, ticket });
+    return outcome;
+  }
+  const { record } = outcome;
+  if (isRefused) throw held(record);
+  const wait = async (): Promise<Granted> => {
+    const at = { dependencies, lock: await asking.lock(record), call };
+    if (!fair) {
+      const { race } = await import('../line/wait.ts');
+      return race(at, { heldBy: record, deadline, attempt: asking.attempt });
+    }
+    const { waitInLine } = await import('../line/wait.ts');
+    return waitInLine(at, { ticket, deadline: Math.max(deadline, now) });
+  };
+  const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
+  if (concurrency === undefined || isLate) return wait();
+  const { countedWait } = await import('../line/concurrent-waits.ts');
+  const counted = { deadline, isBack, concurrency, held: () => held(record), wait };
+  return countedWait(dependencies, counted, call);
+}
+
+/** What a request parks. @returns undefined if the call itself waits. The schema (locks/calls/inputs.ts) allows one of the two fields */
+function parkedBy({ taskToken, callbackId }: Pick<AcquireInput, 'taskToken' | 'callbackId'>): ParkedBy | undefined {
+  if (callbackId !== undefined) return { callbackId };
+  return taskToken === undefined ? undefined : { taskToken };
+}

@@ -1,0 +1,89 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, type Condition } from '../../aws/condition.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { grantView, leaseLost, lostReason } from '../record/answers.ts';
+import { beatBefore, expiresBefore, hasNoEndMark, isOf } from '../record/conditions.ts';
+import { ALONE, hasMemory, ONCE_IDS, proofOf } from '../record/identity.ts';
+import { entryOf } from '../record/record.ts';
+import { secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
+import type { HeartbeatInput, LeaseGrant } from './types.ts';
+
+type Run<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
+
+/** Passes a request with a lease id of `once` to the record of that run. The code is loaded at the first such id. */
+export function byLeaseId<Input extends { key: string; leaseId: string }, Answer extends { key: string }>(
+  run: Run<Input, Answer>,
+): Run<Input, Answer> {
+  return async (input, call) => {
+    if (!input.leaseId.startsWith(ONCE_IDS)) return run(input, call);
+    const { onRow } = await import('../../once/row-key.ts');
+    return onRow(run)(input, call);
+  };
+}
+
+/** Extends a lease, a permit or a run of `once`, by its lease id. @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown */
+export const heartbeat = (
+  dependencies: LeaseDependencies,
+): ((input: HeartbeatInput, call: Call) => Promise<LeaseGrant>) => byLeaseId(extendGrant(dependencies));
+
+/**
+ * Extends a grant to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/locks.md#heartbeat). Creates
+ * nothing and never shortens. Revives an expired grant whose room no caller has needed. Does not extend a grant that an operator has marked as ending.
+ * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ */
+export function extendGrant(dependencies: LeaseDependencies) {
+  const { clock, ids } = dependencies;
+  return async ({ key, leaseId, ttlSeconds }: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
+    const proof = proofOf(leaseId);
+    if (!proof) throw leaseLost(key, 'unknown');
+    const { path, id } = proof;
+    const now = clock.now();
+    const { condition, set, values } =
+      ttlSeconds === undefined ? keepTtl(path, now) : setTtl({ key, path }, now, ttlSeconds);
+    const { record } = await updateKey(
+      dependencies,
+      {
+        key,
+        set: ['#h.v = :version', '#h.b = :now', ...set],
+        condition: all(isOf(proof), hasNoEndMark(path), condition),
+        values: { ':version': text(ids.uuid()), ':now': integer(now), ...values },
+        ...(path !== ALONE && { ttl: ttlAfter(now) }),
+      },
+      call,
+    );
+    const entry = entryOf(record, proof.name);
+    if (entry?.id === id && !entry.isEnding) return grantView(key, entry, clock.now());
+    throw leaseLost(key, lostReason(record, proof), record);
+  };
+}
+
+interface Extension {
+  condition: Condition;
+  set: string[];
+  values?: Item;
+}
+
+/** DynamoDB adds the ttl of the entry, so nothing is read first. */
+function keepTtl(path: string, now: number): Extension {
+  const extension = { condition: beatBefore(path, now), set: ['#h.e = :now + #h.t'] };
+  if (path !== ALONE) return extension;
+  const set = [...extension.set, 'lease_expiry = :seconds + #h.u'];
+  return { ...extension, set, values: { ':seconds': secondsOf(now) } };
+}
+
+function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSeconds: number): Extension {
+  const [expiresAt, ttlMs] = [now + ttlSeconds * 1000, ttlSeconds * 1000];
+  const set = ['#h.e = :expires', '#h.t = :ttlMs'];
+  const values = { ':expires': integer(expiresAt), ':ttlMs': integer(ttlMs) };
+  const extension = { condition: expiresBefore(path, expiresAt), set, values };
+  if (path !== ALONE) return extension;
+  const seconds = { ...values, ':seconds': secondsOf(expiresAt) };
+  if (hasMemory(key)) return { ...extension, set: [...set, 'lease_expiry = :seconds + #h.u'], values: seconds };
+  return {
+    ...extension,
+    set: [...set, '#h.u = :ttlSeconds', 'lease_expiry = :seconds'],
+    values: { ...seconds, ':ttlSeconds': integer(ttlSeconds) },
+  };
+}

@@ -1,0 +1,265 @@
+import * as z from 'zod/mini';
+import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../../fields.ts';
+import type { Names } from '../../namespace.ts';
+import { KEY_STATES } from '../calls/types.ts';
+import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
+import { isDurable } from '../executions/allowed.ts';
+import { hasMemory, MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS } from '../record/identity.ts';
+
+// Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
+// of every cold start, and 3 kB.
+
+const key = () => callersName(1024);
+/** Accepts the key of one of the service's own leases too. */
+const anyKey = () => name(1024);
+const leaseId = () => name(256);
+const ttlSeconds = () => whole(2, 86_400);
+const ticket = () => name(256);
+/** No Lambda function runs for longer. */
+const MAX_GRACE_SECONDS = 900;
+/** As Lambda makes them. */
+const callbackId = () =>
+  name(1024).check(z.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be the id of a callback of a durable function'));
+
+const askedInput = () =>
+  z
+    .strictObject({
+      key: key(),
+      holder: name(256),
+      ttlSeconds: z.optional(ttlSeconds()),
+      waitSeconds: z._default(whole(0, 20), 0),
+      /** True if the call waits in line. Otherwise the call races, which costs less and keeps no order. */
+      fair: z._default(z.boolean('must be true or false'), true),
+      /** The ticket that came with LeaseHeld to an earlier call of this request. The call keeps that position. */
+      ticket: z.optional(ticket()),
+      /** Names one acquisition. A repeat gets the same grant. */
+      requestId: z.optional(name(256)),
+      /** Shown to every reader of the lease. */
+      data: z.optional(json()),
+      /** The ARN of the execution that will hold the lease: its end frees it. */
+      execution: z.optional(executionArn()),
+      /** The ARN of the execution that works under the lease of `execution`: the lease stays while it runs. */
+      target: z.optional(executionArn()),
+      /** How long the lease goes on after an end of the execution other than SUCCEEDED: what it started may still work. 0 if absent. */
+      graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
+      /** True if the grant of a task or a callback is to last as long as the execution, without a ttl. */
+      bound: z.optional(flag()),
+      /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
+      taskToken: z.optional(name(2048)),
+      /** The id of a callback of a durable function, which waits suspended and receives its grant as the result. */
+      callbackId: z.optional(callbackId()),
+      parkSeconds: z.optional(whole(1, 604_800)),
+      /** Asks for a permit, which the caller gets if all holders, itself included, weigh at most this much. */
+      limit: z.optional(whole(1, MOST_PERMITS)),
+      /** How much the permit weighs. */
+      weight: z.optional(whole(1, MOST_PERMITS)),
+      /** `shared` asks for a permit, beside others; `exclusive` for a lease, alone. */
+      mode: z.optional(oneOf(MODES)),
+    })
+    .check(
+      z.check(({ value, issues }) => {
+        for (const [field, message] of [...parkingFaults(value), ...executionFaults(value), ...termsFaults(value)])
+          issues.push({ code: 'custom', path: [field], message, input: field });
+      }),
+    );
+
+/** A request for a lease or a permit. A caller names no ttl for a bound grant, which needs no heartbeats. */
+export const acquireInput = () =>
+  z.pipe(
+    askedInput(),
+    z.transform(({ ttlSeconds = DEFAULT_TTL_SECONDS, ...asked }) => ({
+      ...asked,
+      ttlSeconds: asked.bound ? BOUND_SECONDS : ttlSeconds,
+    })),
+  );
+
+/** Fields of a request that do not go together, each with what is wrong. */
+type Faults = [field: string, message: string][];
+
+interface ParkingFields {
+  taskToken?: string | undefined;
+  callbackId?: string | undefined;
+  parkSeconds?: number | undefined;
+  waitSeconds: number;
+  fair: boolean;
+  ticket?: string | undefined;
+  requestId?: string | undefined;
+}
+
+/** The field that lets a task or a callback wait without polling, or false if the request has neither. */
+const parkedBy = ({ taskToken, callbackId }: Pick<ParkingFields, 'taskToken' | 'callbackId'>) =>
+  callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
+
+function parkingFaults(asked: ParkingFields): Faults {
+  const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = asked;
+  const faults: Faults = [];
+  const parked = parkedBy(asked);
+  const unparked = { waitSeconds: waitSeconds > 0, fair: !fair, ticket: ticket !== undefined };
+  for (const [field, isSet] of Object.entries({ ...unparked, taskToken: callbackId && taskToken !== undefined }))
+    if (parked && isSet) faults.push([field, `cannot be combined with ${parked}`]);
+  if (ticket !== undefined && requestId === undefined) faults.push(['ticket', 'needs a requestId']);
+  if (!parked && parkSeconds !== undefined) faults.push(['parkSeconds', 'needs a taskToken or a callbackId']);
+  return faults;
+}
+
+interface ExecutionFields {
+  taskToken?: string | undefined;
+  callbackId?: string | undefined;
+  execution?: string | undefined;
+  target?: string | undefined;
+  graceSeconds?: number | undefined;
+  bound?: boolean | undefined;
+  ttlSeconds?: number | undefined;
+}
+
+function executionFaults(asked: ExecutionFields): Faults {
+  const { callbackId, execution, bound, ttlSeconds } = asked;
+  const faults: Faults = [];
+  for (const field of ['target', 'graceSeconds', 'bound'] as const)
+    if (asked[field] && execution === undefined) faults.push([field, 'needs an execution']);
+  if (callbackId !== undefined && !(execution && isDurable(execution)))
+    faults.push(['execution', 'must be the durable execution of the callback']);
+  // A process can send heartbeats. If it crashed under a bound grant, its next try would wait for the end of its own execution.
+  if (bound && !parkedBy(asked)) faults.push(['bound', 'needs a taskToken or a callbackId']);
+  if (bound && ttlSeconds !== undefined) faults.push(['ttlSeconds', 'cannot be combined with bound']);
+  return faults;
+}
+
+interface TermsFields {
+  limit?: number | undefined;
+  weight?: number | undefined;
+  mode?: string | undefined;
+  data?: unknown;
+}
+
+function termsFaults({ limit, weight, mode, data }: TermsFields): Faults {
+  if (limit === undefined && mode === undefined)
+    return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
+  const faults: Faults = [];
+  if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
+  if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
+  else if (weight !== undefined && limit !== undefined && weight > limit)
+    faults.push(['weight', 'must be at most the limit']);
+  // The schema of `data` has already named what is too deep or too large for any grant.
+  if (
+    mode !== 'exclusive' &&
+    data !== undefined &&
+    !jsonFault(data) &&
+    Buffer.byteLength(JSON.stringify(data)) > MOST_DATA_BYTES
+  )
+    faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with a limit or mode shared`]);
+  return faults;
+}
+
+export const heartbeatInput = () =>
+  z.strictObject({ key: key(), leaseId: leaseId(), ttlSeconds: z.optional(ttlSeconds()) });
+
+export const releaseInput = () => z.strictObject({ key: key(), leaseId: leaseId() });
+
+export const breakInput = () =>
+  z.strictObject({
+    key: key(),
+    fence: whole(0, Number.MAX_SAFE_INTEGER),
+    /** Whether the holder keeps the key until it releases it, at its next heartbeat at the latest, or until its ttl ends. */
+    wait: z.optional(flag()),
+    /** Ends the grant of the key's `once`, instead of its lease or permit. */
+    kind: z.optional(oneOf(['once'])),
+  });
+
+export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
+
+/** The request and the holder as the caller sent them to acquire. With the ticket of its only call in line, the line need not be read. */
+export const withdrawInput = () =>
+  z.strictObject({ key: key(), requestId: name(256), holder: name(256), ticket: z.optional(ticket()) });
+export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
+
+/** With a key, the repair looks at that one alone. */
+export const repairInput = () => z.strictObject({ key: z.optional(anyKey()) });
+export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
+
+/** Of Step Functions and of durable functions, of which only the former abort and only the latter stop. */
+const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED', 'STOPPED'] as const;
+
+/** In epoch milliseconds, as an event of Step Functions has it. An event of Lambda has ISO 8601. */
+const stopDate = () =>
+  z.pipe(
+    z.transform((value: unknown) => (typeof value === 'string' ? Date.parse(value) : value)),
+    whole(0, Number.MAX_SAFE_INTEGER),
+  );
+
+export const executionEndedInput = () =>
+  z.strictObject({
+    execution: executionArn(),
+    /** The second pass, a while after the event: calls that were under way when the execution ended have ended by now. */
+    again: z._default(z.boolean('must be true or false'), false),
+    /** How it ended, and when, if an event says so. */
+    status: z.optional(oneOf(ENDED_STATUSES)),
+    stopDate: z.optional(stopDate()),
+  });
+export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
+
+/**
+ * Orders of a list: by key, by the end of the lease, the lease first that is held for the longest time, or the longest line first. Without an
+ * order, the keys come as the table has them.
+ */
+const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
+export type Sort = (typeof SORTS)[number];
+
+/** `active`: with a grant, whether or not it has expired, or with a line. */
+const LISTED_STATES = [...KEY_STATES, 'active'] as const;
+export type ListedState = (typeof LISTED_STATES)[number];
+
+export const readInput = () =>
+  z
+    .strictObject({
+      key: z.optional(
+        anyKey().check(
+          z.refine(
+            (key) => !hasMemory(key),
+            `must not begin with ${ONCE_ROWS}, the keys of once, which readOnce reads`,
+          ),
+        ),
+      ),
+      prefix: z.optional(name(1024)),
+      holder: z.optional(name(256)),
+      state: z.optional(oneOf(LISTED_STATES)),
+      sort: z.optional(oneOf(SORTS)),
+      limit: z.optional(limit()),
+      cursor: z.optional(cursorText()),
+      /** With `key`: list who is in line, the oldest first. A query string carries it as text. */
+      waiters: z.optional(queryFlag()),
+    })
+    .check(
+      z.check((ctx) => {
+        const { key, waiters, limit, ...rest } = ctx.value;
+        const fault = (field: string, message: string) =>
+          ctx.issues.push({ code: 'custom', path: [field], message, input: field });
+        const listing = limit !== undefined && !waiters ? { ...rest, limit } : rest;
+        if (key !== undefined) for (const field of Object.keys(listing)) fault(field, 'cannot be combined with key');
+        else if (waiters) fault('waiters', 'needs a key');
+      }),
+    );
+
+const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow or of a durable function';
+
+/**
+ * The ARN of an execution of a Standard workflow or of a durable function. Step Functions sends no event at the end of an Express workflow, and does not
+ * describe the execution. IAM denies a question about an ARN without both names, which looks like a missing permission. The state machine of a Map Run's child is named with the
+ * label of the Map Run. The version of a durable function is never an alias.
+ */
+export const executionArn = () =>
+  name(320).check(
+    z.regex(
+      /^arn:[\w-]+:(states:[\w-]+:\d{12}:execution:[^:\s]{1,121}:[^:\s]{1,80}|lambda:[\w-]+:\d{12}:function:[\w-]+:(\$LATEST(\.PUBLISHED)?|\d+)\/durable-execution\/[\w-]+\/[\w-]+)$/,
+      NO_EXECUTION,
+    ),
+    z.refine((arn) => !/\p{Cc}/u.test(arn), NO_EXECUTION), // no part of the pattern, which every reader of the contract must be able to run
+  );
+
+export const LEASE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
+
+export const LEASE_LISTS: Names = {
+  stored: ['key'],
+  listed: { unless: 'key', of: 'stored' },
+  answered: ['key', 'leases.*.key'],
+};

@@ -1,0 +1,217 @@
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { aliased, all, any, type Condition, conditionFields, not } from '../../aws/condition.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import { reading, send } from '../../aws/send.ts';
+import { HoldfastError, invalidRequest } from '../../errors.ts';
+import { DEFAULT_LIMIT } from '../../fields.ts';
+import { decodeCursor, encodeCursor } from '../../listings/cursor.ts';
+import { Page } from '../../listings/pages.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { ALONE, hasMemory } from '../record/identity.ts';
+import { type KeyRecord, parseKey } from '../record/record.ts';
+import { type Chosen, type ListedKey, listedKey } from '../record/views.ts';
+import type { ListedState, Sort } from './inputs.ts';
+
+export interface ListInput {
+  prefix?: string | undefined;
+  holder?: string | undefined;
+  state?: ListedState | undefined;
+  sort?: Sort | undefined;
+  limit?: number | undefined;
+  cursor?: string | undefined;
+}
+
+export interface KeyPage {
+  leases: ListedKey[];
+  /** Null on the last page. An empty page may have a cursor too. */
+  nextCursor: string | null;
+}
+
+/** Bounds the cost of one page if few of its rows match. */
+const ROWS_READ_PER_PAGE = 1000;
+
+/**
+ * Lists the keys of the table. Without `sort`, a page costs the rows that it reads. With `sort`, each page costs a read of the whole table.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable (also if the table is too large to be sorted in one call)
+ */
+export const listKeys = (dependencies: LeaseDependencies) => (query: ListInput, call: Call) =>
+  query.sort === undefined
+    ? readPage(dependencies, query, call)
+    : readSorted(dependencies, { ...query, sort: query.sort }, call);
+
+async function readPage(dependencies: LeaseDependencies, query: ListInput, call: Call): Promise<KeyPage> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const from = query.cursor === undefined ? undefined : keyIn(query.cursor);
+  const { items, last: end } = await scan(dependencies, { query, from, limit }, call);
+  const page = newPage();
+  const now = dependencies.clock.now();
+  let read = 0;
+  for (; read < items.length && page.rows.length < limit; read++) {
+    const row = listed(items[read] as Item, now, { holder: query.holder });
+    if (row && matches(row, query) && !page.add(row)) break;
+  }
+  // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
+  const last = read < items.length ? items[read - 1]?.key?.S : end;
+  return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
+}
+
+/** The place of a row in a sorted list: the value that the list is sorted by beside the key, without spaces, and the key. */
+type Place = [value: string, key: string];
+
+async function readSorted(
+  dependencies: LeaseDependencies,
+  query: ListInput & { sort: Sort },
+  call: Call,
+): Promise<KeyPage> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const after = query.cursor === undefined ? undefined : placeIn(query.cursor, query.sort);
+  const placeOf = (row: ListedKey): Place => [VALUES[query.sort](row), row.key];
+  const now = dependencies.clock.now();
+  let first: ListedKey[] = [];
+  let from: string | undefined;
+  do {
+    if (call.timeLeftMs() < LAST_PAGE_MS) throw tooLarge();
+    const { items, last } = await scan(dependencies, { query, from, limit: ROWS_READ_PER_PAGE }, call);
+    const chosen: Chosen = { holder: query.holder, by: query.sort === 'held' ? 'age' : 'end' };
+    const rows = items.flatMap((item) => listed(item, now, chosen) ?? []).filter((row) => matches(row, query));
+    const later = rows.filter((row) => after === undefined || compare(placeOf(row), after) > 0);
+    first = [...first, ...later].toSorted((one, other) => compare(placeOf(one), placeOf(other))).slice(0, limit + 1);
+    from = last;
+  } while (from !== undefined);
+  const page = newPage();
+  for (const row of first) if (page.rows.length === limit || !page.add(row)) break;
+  const last = page.rows.at(-1);
+  const hasMore = last !== undefined && page.rows.length < first.length;
+  return { leases: page.rows, nextCursor: hasMore ? cursorAt(query.sort, placeOf(last)) : null };
+}
+
+/** Sorts after every instant. */
+const NEVER = '\uffff';
+
+/** No line is longer. */
+const MOST_WAITING = 10 ** 9;
+
+/** What a list is sorted by, before the key. */
+const VALUES: Record<Sort, (row: ListedKey) => string> = {
+  key: () => '',
+  expiry: ({ expiresAt }) => expiresAt ?? NEVER,
+  held: (row) => (hasHolder(row) && row.acquiredAt) || NEVER,
+  waiting: ({ waiting }) => String(Math.max(0, MOST_WAITING - waiting)).padStart(10, '0'),
+};
+
+const hasHolder = ({ state }: Pick<ListedKey, 'state'>): boolean => state === 'held' || state === 'expired';
+
+/** One page of a scan is answered in this time, usually. */
+const LAST_PAGE_MS = 1000;
+
+const tooLarge = () =>
+  new HoldfastError('Unavailable', 'the table is too large to be sorted in one call: list without sort', {
+    retryAfterMs: 1000,
+  });
+
+const compareTexts = (one: string, other: string): number => (one < other ? -1 : Number(one > other));
+const compare = (one: Place, other: Place): number => compareTexts(one[0], other[0]) || compareTexts(one[1], other[1]);
+
+/** Begins the cursor of a sorted list. No key begins so. */
+const SORTED = 'holdfast:sorted-by-';
+
+/** The longest key that DynamoDB takes, and what stands before it. */
+const MOST_CURSOR_BYTES = 2048 + 64;
+
+/** The text has the key once and as it is, so that the longest key has a cursor too. */
+const cursorAt = (sort: Sort, [value, key]: Place): string => encodeCursor(`${SORTED}${sort} ${value} ${key}`);
+
+/** @throws HoldfastError InvalidRequest */
+function placeIn(cursor: string, sort: Sort): Place {
+  const decoded = decodeCursor(cursor, MOST_CURSOR_BYTES);
+  const start = `${SORTED}${sort} `;
+  const end = decoded.indexOf(' ', start.length);
+  if (!decoded.startsWith(start) || end < 0) throw otherSort();
+  return [decoded.slice(start.length, end), decoded.slice(end + 1)];
+}
+
+/** @throws HoldfastError InvalidRequest */
+function keyIn(cursor: string): string {
+  const key = decodeCursor(cursor);
+  if (key.startsWith(SORTED)) throw otherSort();
+  return key;
+}
+
+const otherSort = () =>
+  invalidRequest([{ path: 'cursor', message: 'belongs to a list with another sort: send that sort, or no cursor' }]);
+
+const newPage = () => new Page<ListedKey>((row) => ({ ...row, data: null }));
+
+async function scan(
+  { dynamodb, clock, table }: LeaseDependencies,
+  { query, from, limit }: { query: ListInput; from: string | undefined; limit: number },
+  call: Call,
+): Promise<{ items: Item[]; last: string | undefined }> {
+  const command = new ScanCommand({
+    TableName: table,
+    Limit: isFiltered(query) ? ROWS_READ_PER_PAGE : limit,
+    ...(from !== undefined && { ExclusiveStartKey: { key: text(from) } }),
+    ...filter(query, clock.now()),
+  });
+  const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+  return { items: output.Items ?? [], last: output.LastEvaluatedKey?.key?.S };
+}
+
+const isFiltered = ({ prefix, holder, state }: ListInput): boolean =>
+  [prefix, holder, state].some((value) => value !== undefined);
+
+/** There is a holder, expired or not. The record of a third-party client has no `used`. */
+const hasGrant: Condition = any(
+  { expression: 'used > :zero', values: { ':zero': integer(0) } },
+  { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' },
+);
+
+/** Nobody else has the key alone. The last exclusive holder counts too, whose entry stays after the end. */
+const isAloneAtMost = (holder: string): Condition => ({
+  expression: 'attribute_not_exists(#alone) OR #alone.h = :holder',
+  names: { '#alone': ALONE },
+  values: { ':holder': text(holder) },
+});
+
+const hasLine = (now: number): Condition => ({
+  expression: 'attribute_exists(mark) OR line_until > :now',
+  values: { ':now': integer(now) },
+});
+
+/** Leaves out most rows that do not match. `matches` leaves out the others, because a filter cannot search the entries of shared holders. */
+function filter({ prefix, holder, state }: ListInput, now: number) {
+  const conditions: Condition[] = [];
+  if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
+  if (holder !== undefined) conditions.push(isAloneAtMost(holder));
+  if (state === 'active') conditions.push(any(hasGrant, hasLine(now)));
+  else if (state === 'held' || state === 'expired') conditions.push(hasGrant);
+  else if (state !== undefined) conditions.push(not(hasGrant));
+  const [first, ...others] = conditions;
+  if (!first) return {};
+  const { ConditionExpression: FilterExpression, ...fields } = conditionFields(all(first, ...others));
+  return { FilterExpression, ...fields };
+}
+
+const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
+  (state === undefined || isIn(state, row)) && (holder === undefined || row.holder === holder);
+
+const isIn = (state: ListedState, row: ListedKey): boolean =>
+  state === 'active' ? hasHolder(row) || row.waiting > 0 : row.state === state;
+
+/** One key as a list shows it. The records of `once` have a list of their own (once/read.ts). @param chosen which holder stands for all */
+function listed(item: Item, now: number, chosen: Chosen): ListedKey | undefined {
+  const key = item.key?.S ?? '';
+  if (hasMemory(key)) return undefined;
+  const record = parseKey(key, item);
+  return { ...listedKey(record, now, chosen), waiting: waitingBy(record, now) };
+}
+
+/**
+ * The number of waiters that a list shows. With the mark, it is at least 1. Without the mark, the callers that were in line when it was removed may come back.
+ */
+function waitingBy({ mark, arrivals = 0, lineOut = 0, lineUntil = 0 }: KeyRecord, now: number): number {
+  if (mark !== undefined) return Math.max(1, arrivals - lineOut);
+  return lineUntil > now ? Math.max(0, -lineOut) : 0;
+}

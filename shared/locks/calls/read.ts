@@ -1,0 +1,38 @@
+import type { Call } from '../../aws/call.ts';
+import { DEFAULT_LIMIT } from '../../fields.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { readKey } from '../record/requests.ts';
+import { type KeyView, keyView } from '../record/views.ts';
+import type { KeyPage, ListInput } from './list.ts';
+
+/** With a key, that key. Otherwise a page of the list of all keys. */
+export interface ReadInput extends ListInput {
+  key?: string | undefined;
+  /** With `key`: whether to list the tasks and callers in line. */
+  waiters?: boolean | undefined;
+}
+
+/** Reads one key, or lists the keys. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
+export function lookUp(dependencies: LeaseDependencies) {
+  const readOne = lookUpKey(dependencies);
+  return async ({ key, ...query }: ReadInput, call: Call): Promise<KeyView | KeyPage> => {
+    if (key !== undefined) return readOne({ ...query, key }, call);
+    const { listKeys } = await import('./list.ts');
+    return listKeys(dependencies)(query, call);
+  };
+}
+
+/** Reads the holders of a key with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
+export function lookUpKey(dependencies: LeaseDependencies) {
+  return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadInput & { key: string }, call: Call): Promise<KeyView> => {
+    const record = await readKey(dependencies, key, call);
+    const now = dependencies.clock.now();
+    const view = keyView(record, now);
+    // Without the mark no call waits, unless another client dropped the mark, which the schedule puts back. But callers that have left may come back.
+    if (record.mark === undefined && !(Number(record.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
+    const { readWaiting } = await import('../line/listed-waiters.ts');
+    const granted = new Set(record.entries.map(({ ticket }) => ticket));
+    const line = await readWaiting(dependencies, { key, granted, limit: waiters ? limit : 0 }, call);
+    return { ...view, waiting: line.waiting, ...(waiters && { waiters: line.waiters }) };
+  };
+}

@@ -1,0 +1,157 @@
+import { integer } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all } from '../../aws/condition.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { lostReason } from '../record/answers.ts';
+import { entryAt, isOf, isStill, isUnmarked } from '../record/conditions.ts';
+import { ALONE, type Proof, proofOf, remember, ticketOfLeaseId } from '../record/identity.ts';
+import { entryOf, type KeyRecord } from '../record/record.ts';
+import { endAlone, ttlAfter, updateKey, type Written } from '../record/requests.ts';
+import { byLeaseId } from './heartbeat.ts';
+import { operatorOf, type Released, type ReleaseInput } from './types.ts';
+
+/** Releases a lease, a permit or a run of `once`, by its lease id. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export const release = (dependencies: LeaseDependencies): ((input: ReleaseInput, call: Call) => Promise<Released>) =>
+  byLeaseId<ReleaseInput, Released>(releaseGrant(dependencies));
+
+/**
+ * Releases a grant with one conditional UpdateItem (docs/protocols/locks.md#release). A caller that does not hold it gets an answer and never an
+ * error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true while the record remembers the request
+ * (docs/safety.md#3-a-repeat-is-not-a-rival).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function releaseGrant(dependencies: LeaseDependencies) {
+  return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
+    const proof = proofOf(leaseId);
+    if (!proof) return { key, released: false, reason: 'unknown' };
+    const quick =
+      ticketOfLeaseId(leaseId) === undefined ? undefined : await releaseInLine(dependencies, { key, leaseId }, call);
+    if (quick === 'handedOff') return { key, released: true };
+    const { won, record, unanswered, isHandedOff } = await endGrant(dependencies, { key, proof }, call);
+    const reason = entryOf(record, proof.name) ? 'unknown' : lostReason(record, proof);
+    const isInDoubt = unanswered || quick === 'unanswered';
+    // An earlier try may have died before it gave the room to the line.
+    const mustHandOff = won ? !isHandedOff : isInDoubt && reason === 'released';
+    if (mustHandOff) await handOffToLine(dependencies, { record, isReleased: won }, call);
+    if (won) return { key, released: true };
+    if (reason === 'released') return { key, released: true };
+    // A try without an answer may have released the grant, and the record has forgotten it since.
+    return { key, released: false, reason: reason === 'taken' && isInDoubt ? 'unknown' : reason };
+  };
+}
+
+/** Releases a grant that was made while others were in line. */
+async function releaseInLine(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
+  const { releaseInLine: quick } = await import('../line/quick-release.ts');
+  return quick(dependencies, input, call);
+}
+
+/**
+ * Gives the room of a grant that has ended to the line (docs/protocols/queue.md#hand-off). Every call that ends a grant does so.
+ * @param ticket of the grant, if its task may not have been notified yet
+ */
+export async function handOffToLine(
+  dependencies: LeaseDependencies,
+  { record, ticket, isReleased }: { record: KeyRecord; ticket?: string | undefined; isReleased?: boolean },
+  call: Call,
+): Promise<void> {
+  if (record.mark === undefined && ticket === undefined) return;
+  const { handOffAfter } = await import('../line/hand-off.ts');
+  await handOffAfter(dependencies, { record, isReleased }, call);
+}
+
+interface Ending {
+  key: string;
+  /** With the ticket of the grant, if its row may still be there. */
+  proof: Proof & { ticket?: string | undefined };
+  /** The fence of the grant, if an operator breaks it. */
+  brokenFence?: number;
+  /** The version that the grant must still have. */
+  seen?: string | undefined;
+}
+
+/** `isHandedOff`: the write has served the line. */
+type Ended = Written & { isHandedOff?: boolean };
+
+/** How often the write may lose because another call has changed the exclusive grant, or the mark. */
+const MOST_TRIES = 20;
+
+/**
+ * Ends a grant for its holder or for an operator. An exclusive grant passes to the next waiter in the same write, while the end of a shared grant frees its
+ * room, which its caller then hands off.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function endGrant(dependencies: LeaseDependencies, giving: Ending, call: Call): Promise<Ended> {
+  const { proof, seen, brokenFence } = giving;
+  let isInDoubt = false;
+  for (let tries = 1; ; tries++) {
+    const written = await writeEnd(dependencies, giving, call);
+    const { won, record } = written;
+    isInDoubt ||= written.unanswered;
+    const entry = record.entries.find(({ path, id }) => path === ALONE && id === proof.id);
+    if (won || !entry || (seen !== undefined && entry.version !== seen) || tries === MOST_TRIES)
+      return { ...written, unanswered: isInDoubt };
+    if (record.mark === undefined) continue;
+    const how = brokenFence === undefined ? 'released' : 'broken';
+    const { handOff } = await import('../line/hand-off.ts');
+    const ending = [{ entry, how, operator: brokenFence === undefined ? undefined : operatorOf(call) } as const];
+    const { record: current, ended, unanswered } = await handOff(dependencies, { record, ending }, call);
+    isInDoubt ||= unanswered === true;
+    if (ended) return { won: true, record: current, unanswered: isInDoubt, isHandedOff: true };
+  }
+}
+
+/** Ends a grant, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+function writeEnd(
+  dependencies: LeaseDependencies,
+  { key, proof, brokenFence, seen }: Ending,
+  call: Call,
+): Promise<Written> {
+  const { name, path, ticket } = proof;
+  const now = dependencies.clock.now();
+  const isBroken = brokenFence !== undefined;
+  const how = isBroken ? 'broken' : 'released';
+  const ends = {
+    key,
+    entry: { name, fence: brokenFence },
+    how,
+    now,
+    operator: isBroken ? operatorOf(call) : undefined,
+  } as const;
+  const { ttl, ...update } = path === ALONE ? { ...endAlone(dependencies, ends), ttl: undefined } : endShared(ends);
+  const isItself = seen === undefined ? isOf(proof) : all(isOf(proof), isStill({ path, version: seen }));
+  return updateKey(
+    dependencies,
+    {
+      key,
+      ...update,
+      set: ['used = used - #h.w', ...update.set],
+      condition: path === ALONE ? all(isItself, isUnmarked) : isItself,
+      names: { ...entryAt(path), ...update.names },
+      ...(ttl && { ttl }),
+      // Without a mark and a row, nobody needs the record after the end of an exclusive grant.
+      ...(path === ALONE && ticket === undefined && { returns: 'NONE' as const }),
+    },
+    call,
+  );
+}
+
+/** Notes when. DynamoDB computes each value from the record as it was before the write. */
+const FREED = ['freed_before = if_not_exists(freed_at, :now)', 'freed_at = :now', 'used_before = used'];
+
+const endShared = ({
+  entry: { name, fence },
+  now,
+}: {
+  entry: { name: string; fence: number | undefined };
+  now: number;
+}) => {
+  const { set, values } = remember(name, fence);
+  return {
+    set: ['turn_ms = :now - #h.a', ...FREED, ...set],
+    remove: ['#h', '#f'],
+    names: { '#f': `f${name}` },
+    values: { ...values, ':now': integer(now) },
+    ttl: ttlAfter(now),
+  };
+};

@@ -1,0 +1,156 @@
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { SFNClient } from '@aws-sdk/client-sfn';
+import type { Call } from '../aws/call.ts';
+import type { DurableFunctions } from '../aws/durable-functions.ts';
+import { dynamodbClient } from '../aws/dynamodb.ts';
+import { requiredString, wholeNumber } from '../aws/variables.ts';
+import { type Clock, systemClock } from '../surroundings/clock.ts';
+import { type Ids, systemIds } from '../surroundings/ids.ts';
+import type { ExecutionRules } from './executions/allowed.ts';
+
+/** The dependencies of the calls on locks. */
+export interface LeaseDependencies {
+  dynamodb: DynamoDBClient;
+  clock: Clock;
+  ids: Ids;
+  table: string;
+  /** How far the clocks of the functions may differ. An expired lease is taken over only after this margin. */
+  clockSkewMs: number;
+  /** The service cuts a longer `waitSeconds` to this. */
+  maxWaitSeconds: number;
+  /** How long a released record stays, so that the next grant can raise its fence. */
+  fenceRetentionSeconds: number;
+  /** If they are absent, any execution of the account and region may hold leases. */
+  executions?: ExecutionRules;
+  /** The quotas of callers. If they are absent, the defaults apply. */
+  quotas?: Quotas;
+  /** The table of the waiters. */
+  waitersTable: string;
+  /** Creates the client on first use, so that plain calls do not load it. */
+  stepFunctions: () => Promise<SFNClient>;
+  /** As `stepFunctions`, for callbacks of durable functions. Absent in a process that cannot complete them. */
+  durableFunctions?: (() => Promise<DurableFunctions>) | undefined;
+  /**
+   * Sends the message that looks again at a key. Best effort, and absent if there is no SQS queue: the schedule repairs each line within a
+   * minute.
+   */
+  repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;
+}
+
+export interface RepairMessage {
+  key: string;
+  delaySeconds: number;
+}
+
+/** How much callers may take, so that the accident of one caller does not stop the others. */
+export interface Quotas {
+  /** Tasks and calls in line for a key. */
+  waitersPerKey: number;
+  /** Tasks and calls in line for all keys of a namespace, as the repair has counted them. */
+  waitersPerNamespace: number;
+  /** How many environments are reserved for `acquire`, if any are. Waiting calls leave some of them to calls that do not wait. */
+  acquireConcurrency?: number | undefined;
+}
+
+export const DEFAULT_QUOTAS: Quotas = { waitersPerKey: 1000, waitersPerNamespace: 10_000 };
+
+/** How long a caller has to claim its grant: the grant window. */
+export const WINDOW_SECONDS = 2;
+export const WINDOW_MS = WINDOW_SECONDS * 1000;
+
+/** How often a call in line looks at its own ticket. */
+export const ROW_EVERY_MS = 1000;
+
+/** How long a task without `parkSeconds` waits. */
+export const DEFAULT_PARK_SECONDS = 86_400;
+
+/** The ttl of a grant without `ttlSeconds`. */
+export const DEFAULT_TTL_SECONDS = 60;
+
+/**
+ * The ttl of a grant that lasts as long as its execution (docs/protocols/bound.md): no execution lasts longer than 366 days. The look at the execution
+ * ends the grant, and not this time.
+ */
+export const BOUND_SECONDS = 400 * 86_400;
+
+/** Calls ask about the execution of one bound grant no more often. */
+export const ASK_EVERY_MS = 30_000;
+
+/** A call with less time left than this does not hand off. It ends the grant, and leaves the hand-off to other calls. */
+export const TRANSFER_MS = 2000;
+
+/** The part of the invocation that waiting leaves for a last write. */
+const LAST_WRITE_MS = 500;
+
+/**
+ * The deadline of a call whose first try received no grant. All instants are epoch milliseconds. If the clock was set back during that try, the wait
+ * counts from now: otherwise the call would wait longer, by as much as the clock was set back.
+ */
+export function deadlineOf(
+  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
+  { waitSeconds, arrivedAt, now }: { waitSeconds: number; arrivedAt: number; now: number },
+  call: Call,
+): number {
+  const asked = Math.min(arrivedAt, now) + Math.min(waitSeconds, maxWaitSeconds) * 1000;
+  return Math.min(asked, now + call.timeLeftMs() - LAST_WRITE_MS);
+}
+
+/**
+ * True if a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer than `waitSeconds`: the call
+ * looks once, and is answered with its position.
+ */
+export const isBackInLine = (
+  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
+  { waitSeconds, fair, ticket }: { waitSeconds: number; fair: boolean; ticket: string | undefined },
+): boolean => fair && ticket !== undefined && Math.min(waitSeconds, maxWaitSeconds) > 0;
+
+/**
+ * The dependencies of a deployed function.
+ * @param dynamodb the client of the function, if the function already has a client
+ * @throws Error naming the variable that is missing or wrong
+ */
+export function leasesFromEnvironment(
+  env: NodeJS.ProcessEnv = process.env,
+  dynamodb = dynamodbClient(),
+): LeaseDependencies {
+  return {
+    dynamodb,
+    clock: systemClock,
+    ids: systemIds,
+    table: requiredString('LEASES_TABLE', env),
+    clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
+    maxWaitSeconds: wholeNumber('MAX_WAIT_SECONDS', 20, env),
+    fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
+    executions: {
+      ownAlone: env.NAMESPACE_EXECUTIONS === 'own',
+      stateMachines: env.EXECUTION_STATE_MACHINES || '*',
+      durableFunctions: env.DURABLE_FUNCTIONS || undefined,
+      service: env.SERVICE_NAME,
+    },
+    quotas: {
+      waitersPerKey: wholeNumber('MAX_WAITERS_PER_KEY', DEFAULT_QUOTAS.waitersPerKey, env),
+      waitersPerNamespace: wholeNumber('MAX_WAITERS_PER_NAMESPACE', DEFAULT_QUOTAS.waitersPerNamespace, env),
+      acquireConcurrency: env.ACQUIRE_CONCURRENCY ? wholeNumber('ACQUIRE_CONCURRENCY', 0, env) : undefined,
+    },
+    waitersTable: requiredString('WAITERS_TABLE', env),
+    repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),
+    stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
+    durableFunctions: once(async () => (await import('../aws/durable-functions.ts')).durableFunctions()),
+  };
+}
+
+/** @param queueUrl of the queue from which the repair takes its messages. Without one, only the schedule repairs */
+function repairLaterBy(queueUrl: string | undefined): LeaseDependencies['repairLater'] {
+  if (queueUrl === undefined) return undefined;
+  const send = once(async () => (await import('../aws/sqs.ts')).delayedSender(queueUrl));
+  return async ({ delaySeconds, ...message }, call) => (await send())(message, delaySeconds, call);
+}
+
+/** A function that makes its value at the first call, and returns the same value from then on. */
+export function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}

@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto';
+import { DeleteItemCommand, QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { aliased, any, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { attempt, reading, toHoldfastError, writing } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { EXECUTION_ROW } from '../line/waiters.ts';
+
+// The row of an execution, in the table of the waiters: the index of that table finds the keys of which the execution may hold permits.
+
+/** A Standard execution lasts a year at most. */
+const TTL_SECONDS = 400 * 86_400;
+
+/** No call takes longer, so a younger row may be that of a permit that is about to be granted. */
+const LONGEST_CALL_MS = 60_000;
+
+interface OfExecution {
+  key: string;
+  execution: string;
+}
+
+const rowOf = ({ key, execution }: OfExecution): Item => ({
+  key: text(key),
+  ticket: text(`${EXECUTION_ROW}${createHash('sha256').update(execution).digest('base64url').slice(0, 16)}`),
+});
+
+/**
+ * Notes that the execution may hold permits of the key (docs/protocols/executions.md#rows-of-executions). This write comes before the permit,
+ * because a permit that no index finds would keep its place for its whole ttl.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function noteExecution(
+  { dynamodb, waitersTable, clock }: LeaseDependencies,
+  noted: OfExecution,
+  call: Call,
+): Promise<void> {
+  const now = clock.now();
+  const command = new UpdateItemCommand({
+    TableName: waitersTable,
+    Key: rowOf(noted),
+    UpdateExpression: 'SET #execution = :execution, #at = :now, #ttl = :ttl',
+    ...conditionFields(any(aliased('attribute_not_exists(#at)'), aliased('#at < :now', { ':now': integer(now) })), {
+      names: { '#execution': 'execution', '#ttl': 'ttl' },
+      values: { ':execution': text(noted.execution), ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS) },
+    }),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+}
+
+/**
+ * Deletes the row of an execution that holds nothing any more, unless it may have been written again since.
+ * @param askedAt when this service asked Step Functions whether it runs
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function forgetExecution(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { askedAt, ...noted }: OfExecution & { askedAt: number },
+  call: Call,
+): Promise<void> {
+  const command = new DeleteItemCommand({
+    TableName: waitersTable,
+    Key: rowOf(noted),
+    ...conditionFields(aliased('#at < :before', { ':before': integer(askedAt - LONGEST_CALL_MS) })),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+}
+
+const INDEX = 'by-execution';
+
+interface Asked {
+  execution: string;
+  /** Receives the failure of each query. What the other query has found must not wait for a retry. */
+  failed(error: unknown): void;
+}
+
+/** The keys at which an execution stands in line or may hold something, with its tickets. */
+export async function keysOf(
+  dependencies: LeaseDependencies,
+  { execution, failed }: Asked,
+  call: Call,
+): Promise<Map<string, string[]>> {
+  const lookUp = (table: string): Promise<Item[]> =>
+    ofExecution(dependencies, { table, execution }, call).catch((error) => {
+      failed(error);
+      return [];
+    });
+  // Waiters, and the rows of the keys of which the execution may hold permits.
+  const rows = await lookUp(dependencies.waitersTable);
+  // A lease that was just granted to one of the tickets may not be in its index yet.
+  const leases = await lookUp(dependencies.table);
+  const keys = Map.groupBy([...rows, ...leases], ({ key }) => key?.S ?? '');
+  return new Map([...keys].map(([key, items]) => [key, ticketsIn(items)]));
+}
+
+const ticketsIn = (items: readonly Item[]): string[] =>
+  items.flatMap(({ ticket }) => ticket?.S ?? []).filter((name) => !name.startsWith(EXECUTION_ROW));
+
+interface Index {
+  table: string;
+  execution: string;
+}
+
+async function ofExecution({ dynamodb }: LeaseDependencies, { table, execution }: Index, call: Call): Promise<Item[]> {
+  const items: Item[] = [];
+  let from: Item | undefined;
+  do {
+    const command: QueryCommand = new QueryCommand({
+      TableName: table,
+      IndexName: INDEX,
+      KeyConditionExpression: 'execution = :execution',
+      ExpressionAttributeValues: { ':execution': text(execution) },
+      ...(from && { ExclusiveStartKey: from }),
+    });
+    const tried = await attempt(dynamodb, { command }, call);
+    if ('error' in tried) {
+      if (tried.error.name !== 'ValidationException')
+        throw toHoldfastError(tried.error, reading(`table ${table}`), tried.unanswered);
+      const detail = `table ${table} has no index ${INDEX}, so leases and permits stay until they expire after their executions end: create the index`;
+      throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000, cause: tried.error });
+    }
+    items.push(...(tried.output.Items ?? []));
+    from = tried.output.LastEvaluatedKey;
+  } while (from);
+  return items;
+}

@@ -1,0 +1,123 @@
+import { integer } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { ASK_EVERY_MS, type LeaseDependencies } from '../dependencies.ts';
+import { isBound, type KeyRecord } from '../record/record.ts';
+import { readKey, updateKey } from '../record/requests.ts';
+import { endGrantsOf } from './ended.ts';
+import {
+  canAsk,
+  type DueKey,
+  isDue,
+  isWorthAsking,
+  type Looked,
+  leftToNextLook,
+  MOST_LOOKS,
+  NOTHING,
+} from './questions.ts';
+
+interface Looking {
+  record: KeyRecord;
+  /** How many questions the call may ask. */
+  most?: number;
+  /** Whether to ask about grants with a ttl too, if others wait. */
+  withTtl?: boolean;
+}
+
+/**
+ * Asks about the executions that hold a key, and ends the grants of executions that have ended (docs/protocols/bound.md#the-look). Does
+ * nothing if a call has asked in the last 30 seconds. Asks once for each execution, however many grants it holds.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function lookAtGrants(
+  dependencies: LeaseDependencies,
+  { record, most = MOST_LOOKS, withTtl = false }: Looking,
+  call: Call,
+): Promise<Looked> {
+  const now = dependencies.clock.now();
+  if (!isDue(record, now)) return NOTHING;
+  const asked: Turn[] = [];
+  for (const turn of turnsOf(record, { withTtl, now })) {
+    if (asked.length === most) break;
+    if (await canAsk(dependencies, turn.execution)) asked.push(turn);
+  }
+  const last = asked.at(-1);
+  if (!last) return NOTHING;
+  let seen = await note(dependencies, { record, now, to: last.fence }, call);
+  if (!seen) return NOTHING;
+  const looked = { ...NOTHING };
+  for (const { execution } of asked) {
+    const { freed, granted } = await endGrantsOf(dependencies, { key: record.key, execution, seen }, call);
+    looked.ended += freed;
+    looked.granted += granted;
+    // The write has changed the record, so it is read again for the next execution. The version of each grant protects the others.
+    if (freed > 0) seen = undefined;
+  }
+  return looked;
+}
+
+/** An execution that holds grants, and the lowest fence of these. */
+interface Turn {
+  execution: string;
+  fence: number;
+}
+
+/**
+ * The executions about which a look asks, in the order of the fences of their grants: those after the last execution that was asked about, and then from the
+ * beginning. So no execution is asked about twice before all others were asked about once.
+ */
+function turnsOf(
+  { entries, mark, lookedTo = 0 }: KeyRecord,
+  { withTtl, now }: { withTtl: boolean; now: number },
+): Turn[] {
+  const isMarked = withTtl && mark !== undefined;
+  const lowest = new Map<string, number>();
+  for (const entry of entries.toSorted((one, other) => one.fence - other.fence))
+    if (isWorthAsking(entry, { isBound: isBound(entry), isMarked, now }) && !lowest.has(entry.execution))
+      lowest.set(entry.execution, entry.fence);
+  const turns = [...lowest].map(([execution, fence]) => ({ execution, fence }));
+  return [...turns.filter(({ fence }) => fence > lookedTo), ...turns.filter(({ fence }) => fence <= lookedTo)];
+}
+
+/** @returns the record after the write, or undefined if another call asks */
+async function note(
+  dependencies: LeaseDependencies,
+  { record: { key }, now, to }: { record: KeyRecord; now: number; to: number },
+  call: Call,
+): Promise<KeyRecord | undefined> {
+  const condition = {
+    expression: 'attribute_exists(used) AND (attribute_not_exists(looked_at) OR looked_at < :due)',
+    values: {
+      ':due': integer(now - ASK_EVERY_MS),
+    },
+  };
+  const update = {
+    key,
+    set: ['looked_at = :now', 'looked_to = :to'],
+    condition,
+    values: { ':now': integer(now), ':to': integer(to) },
+  };
+  const { won, record } = await updateKey(dependencies, update, call);
+  return won ? record : undefined;
+}
+
+/**
+ * As `lookAtGrants`, for a call that is refused. A failure of the look is logged, and does not fail the call.
+ * @returns whether a grant has ended, so that another try is worth it
+ */
+export async function lookBeside(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<boolean> {
+  const { ended } = await lookAtGrants(dependencies, { record }, call).catch(leftToNextLook);
+  return ended > 0;
+}
+
+/** As `lookAtGrants`, for the schedule. */
+export const lookAtKey = async (
+  dependencies: LeaseDependencies,
+  { key, ...looking }: Omit<Looking, 'record'> & { key: string },
+  call: Call,
+): Promise<Looked> => lookAtGrants(dependencies, { ...looking, record: await readKey(dependencies, key, call) }, call);
+
+/** @param withTtl false for bound grants alone @returns the key, if the schedule should ask about the executions of its holders */
+export function dueKeyOf(record: KeyRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
+  const most = Math.min(MOST_LOOKS, turnsOf(record, { withTtl, now }).length);
+  return most > 0 && isDue(record, now) ? { key: record.key, lookedAt: record.lookedAt ?? 0, most } : undefined;
+}

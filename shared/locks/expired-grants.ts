@@ -1,0 +1,206 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, number, text } from '../aws/attributes.ts';
+import { aliased, all, any, type Condition, conditionFields, not } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import { agedBy, type ExpiredRow, expiredBy, holderNamed, type Identity, identityOf } from '../expired/rows.ts';
+import type { BoundHolding, ExpirySource, Found, Margins } from '../expired/source.ts';
+import { whySpared } from '../expired/table.ts';
+import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
+import { NAMELESS } from './calls/types.ts';
+import { entryAt, hasUsed, isUnmarked } from './record/conditions.ts';
+import { ALONE, fencePathOf } from './record/identity.ts';
+import { type HolderEntry, isBound, isUnnotified, type KeyRecord, parseKey } from './record/record.ts';
+import { lastWriteOf, ttlAfter } from './record/requests.ts';
+
+export const GRANT_KINDS = ['abandonedLease', 'releasedLease', 'abandonedPermit'] as const;
+type GrantKind = (typeof GRANT_KINDS)[number];
+
+/** The clean-up recognises a record by these: each grant, heartbeat and end changes one of them. The id of a grant would do, but is the holder's secret. */
+const RECORD_IDENTITY = ['used', 'fence', `${ALONE}.e`, `${ALONE}.b`, 'lease_expiry'] as const;
+
+const isEmpty: Condition = { expression: 'used = :zero', values: { ':zero': integer(0) } };
+
+/** With shared holders, or with an exclusive holder that has expired, that is bound, or that counts as held in a namespace. */
+function hasHolders(now: number, { clockSkewMs }: Margins): Condition {
+  const isAlone = aliased(`attribute_exists(#${ALONE}.i)`);
+  const isOfInterest = aliased(`#${ALONE}.e < :cut OR attribute_exists(#${ALONE}.z) OR contains(#key, :slash)`, {
+    ':cut': integer(now - clockSkewMs),
+    ':slash': text('/'),
+  });
+  return all(hasUsed, not(isEmpty), any(not(isAlone), isOfInterest));
+}
+
+/** The end of an exclusive grant sets the end of the retention, and a shared grant moves the TTL attribute far ahead. */
+function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condition {
+  const before = now - fenceRetentionSeconds * 1000;
+  const wasAlone = all({ expression: 'attribute_not_exists(lease_version)' }, ttlIsOver('lease_expiry', now));
+  const wasShared: Condition = {
+    expression: 'attribute_exists(lease_version) AND lease_expiry < :unused',
+    values: { ':unused': ttlAfter(before) },
+  };
+  const hasNoTtl = all(ttlIsUnreadable('lease_expiry'), {
+    expression: 'freed_at < :before',
+    values: { ':before': integer(before) },
+  });
+  return all(isEmpty, isUnmarked, any(wasAlone, wasShared, hasNoTtl));
+}
+
+/** The lease of a third-party client, from the instant at which any caller may take it over. The client knows whole seconds only, in the TTL attribute. */
+function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {
+  const cut = now - clockSkewMs;
+  const isOver = aliased('#lease_expiry < :cutSeconds OR #lease_expiry BETWEEN :leastMs AND :cut', {
+    ':cut': integer(cut),
+    ':cutSeconds': integer(Math.floor(cut / 1000)),
+    ':leastMs': integer(LEAST_MILLISECONDS),
+  });
+  // Nothing says when such a lease ends, so neither this service nor the crate ever takes it over.
+  const isEndless = all(aliased('attribute_exists(#lease_expiry)'), ttlIsUnreadable('lease_expiry'));
+  const isTheirs = aliased('attribute_not_exists(#used) AND attribute_type(#lease_version, :string)', {
+    ':string': text('S'),
+  });
+  return all(isTheirs, any(isOver, isEndless));
+}
+
+/** The records with something to report or to count. */
+export const expiredGrants = (now: number, margins: Margins): Condition =>
+  any(hasHolders(now, margins), isPastRetention(now, margins), isAbandonedByOthers(now, margins));
+
+/**
+ * Grants are entries of the record of a key, several in one record.
+ * @param item a record that `expiredGrants` let through
+ */
+export function findGrants(item: Item, now: number, margins: Margins): Found<GrantKind> {
+  const record = parseKey(item.key?.S ?? '', item);
+  const { entries } = record;
+  if (record.thirdParty) return { rows: [abandonedByOthers(item, now)], held: 0 };
+  // Only another client writes entries that are not in use.
+  if (number(item, 'used') === 0)
+    return { rows: entries.length === 0 ? [released(item, { record, now, margins })] : [], held: 0 };
+  // From then on other callers may take its place.
+  const abandoned = entries.filter(({ expiresAt }) => expiresAt < now - margins.clockSkewMs);
+  return {
+    rows: abandoned.map((entry) => abandonedRow(item, { key: record.key, entry }, now)),
+    held: entries.length - abandoned.length,
+  };
+}
+
+/**
+ * The grants that last as long as their execution. One that its caller has yet to claim ends by the grant window.
+ * @param item a record that `expiredGrants` let through
+ */
+export function boundGrants(item: Item, now: number, { clockSkewMs }: Margins): BoundHolding[] {
+  const { key, entries } = parseKey(item.key?.S ?? '', item);
+  return entries
+    .filter(isBound)
+    .filter(({ claimTtlMs, expiresAt }) => claimTtlMs === undefined && expiresAt >= now - clockSkewMs)
+    .map((entry) => ({
+      key: keyOfEntry(key, entry),
+      holder: holderNamed(entry.holder),
+      execution: entry.execution,
+      grant: entry,
+      isUnnotified: isUnnotified(entry),
+      identity: { name: text(entry.name), fence: integer(entry.fence) },
+    }));
+}
+
+/** The key alone names an exclusive holder. */
+const keyOfEntry = (key: string, { path, fence }: HolderEntry): Record<string, string> =>
+  path === ALONE ? { key } : { key, fence: String(fence) };
+
+function abandonedByOthers(item: Item, now: number): ExpiredRow<'abandonedLease'> {
+  const { atMs, fault } = readTtl(item.lease_expiry, now);
+  // The lease runs to the end of the second that its record names.
+  const expiredAt = atMs !== undefined && fault !== 'milliseconds' ? atMs + 1000 : atMs;
+  return {
+    kind: 'abandonedLease',
+    key: { key: item.key?.S ?? '' },
+    holder: null,
+    ...agedBy(expiredAt, now),
+    ...reasonWithTtl(`${expiredBy(NAMELESS, false)}, and no other caller took it over`, fault),
+    identity: identityOf(item, RECORD_IDENTITY),
+  };
+}
+
+function released(
+  item: Item,
+  { record, now, margins }: { record: KeyRecord; now: number; margins: Margins },
+): ExpiredRow<'releasedLease'> {
+  const { key, freedAt, last, isFree } = record;
+  const holder = holderNamed(last?.holder);
+  const { atMs, fault } = readTtl(item.lease_expiry, now);
+  const lastWrite = isFree || atMs === undefined ? freedAt : lastWriteOf(atMs);
+  const retained = lastWrite && lastWrite + margins.fenceRetentionSeconds * 1000;
+  return {
+    kind: 'releasedLease',
+    key: { key },
+    holder,
+    ...agedBy(isFree ? (atMs ?? retained) : retained, now),
+    ...reasonWithTtl(`${holder ? `${holder} had it last` : 'no caller holds it'}, and it is past its retention`, fault),
+    identity: identityOf(item, RECORD_IDENTITY),
+  };
+}
+
+function abandonedRow(
+  item: Item,
+  { key, entry }: { key: string; entry: HolderEntry },
+  now: number,
+): ExpiredRow<'abandonedLease' | 'abandonedPermit'> {
+  const { path, expiresAt, endedExecution } = entry;
+  const holder = holderNamed(entry.holder);
+  const isAlone = path === ALONE;
+  const then = isAlone ? 'no other caller took it over' : 'no other caller needed its room';
+  return {
+    kind: isAlone ? 'abandonedLease' : 'abandonedPermit',
+    key: keyOfEntry(key, entry),
+    holder,
+    ...agedBy(expiresAt, now),
+    ...reasonWithTtl(
+      `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and ${then}`,
+      readTtl(item.lease_expiry, now).fault,
+    ),
+    identity: isAlone ? identityOf(item, RECORD_IDENTITY) : identityOfEntry(item, entry),
+  };
+}
+
+/** Ends an abandoned permit. The record stays, and its fence with it. While the mark is there, the line decides whose place it needs. */
+export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
+  { dynamodb, places: { leasesTable: table } },
+  { key: { key = '' }, identity },
+  call,
+) => {
+  const name = identity?.name;
+  if (!identity || !name || !('S' in name)) return 'unrecognisable';
+  const path = name.S;
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(key) },
+    UpdateExpression: 'SET used = used - #h.w REMOVE #h, #f',
+    ...conditionFields(all(isReported(identity), isUnmarked), {
+      names: { ...entryAt(path), '#f': fencePathOf(path) },
+    }),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+  if (outcome.won) return undefined;
+  return whySpared({ isThere: outcome.old?.[path] !== undefined, unanswered: outcome.unanswered });
+};
+
+/**
+ * The clean-up recognises an entry by these: each heartbeat and each grant changes one of them. Its version alone would do, but belongs to the
+ * holder. Null if a write could not subtract its weight, because another client has written `used` with another type.
+ */
+function identityOfEntry(item: Item, { path, fence }: Pick<HolderEntry, 'path' | 'fence'>): Identity | null {
+  const { e, b, w } = item[path]?.M ?? {};
+  if (item.used?.N === undefined || !e || !b || !w) return null;
+  const parts = { fence: integer(fence), expires_at: e, heartbeat_at: b, weight: w } as Item;
+  return identityOf({ name: text(path), ...parts }, ['name', ...Object.keys(parts)]);
+}
+
+function isReported({ fence, expires_at, heartbeat_at, weight }: Identity): Condition {
+  const seen = { ':fence': fence, ':e': expires_at, ':b': heartbeat_at, ':w': weight } as Item;
+  return {
+    expression: '#f = :fence AND #h.e = :e AND #h.b = :b AND #h.w = :w AND attribute_type(used, :number)',
+    values: { ...seen, ':number': text('N') },
+  };
+}

@@ -1,0 +1,197 @@
+import { HoldfastError } from '../../errors.ts';
+import type { Ended } from '../calls/types.ts';
+import type { KeyRecord } from '../record/record.ts';
+import type { Granted } from '../record/room.ts';
+import { readPosition } from './listed-waiters.ts';
+import type { Grant, LockCall } from './lock.ts';
+import { deleteWaiter, getWaiter, isTask, withdrawn } from './waiters.ts';
+import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
+
+/** A claim is renewed if its response was late. The response to each renewal may be late too. */
+const MAX_RENEWALS = 4;
+
+/** Duplicate calls may change the grant before this call does. Each duplicate usually changes the grant once. */
+const MAX_CONFLICTS = 20;
+
+interface Claiming {
+  /** The record that shows the grant of the request, as last seen. */
+  record: KeyRecord;
+  /** The waiter of this call, if it has one. */
+  ticket?: string;
+  /** True if this call has just written the grant, as a full grant. */
+  isOurs?: boolean;
+  /** How many writes this call may lose. A first try may lose one write, because the first try itself starts again. */
+  maxConflicts?: number;
+}
+
+/**
+ * Makes the grant that a hand-off has left for this request a full grant, or answers with the grant that a duplicate call has claimed
+ * (docs/protocols/queue.md#claim). Then deletes its waiter. If that waiter was withdrawn, gives up the grant.
+ * @returns undefined if the request no longer has such a grant
+ * @throws HoldfastError LeaseLost (`cancelled`), InvalidRequest (other terms), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function claim(at: LockCall, claiming: Claiming): Promise<Granted | undefined> {
+  const { dependencies, lock, call } = at;
+  const { ticket } = claiming;
+  const { key } = lock.asked;
+  const seen = lock.own(claiming.record);
+  if (!isGrant(seen)) return undefined;
+  const isOfAnotherWaiter = ticket !== undefined && ticket !== seen.ticket;
+  if (isOfAnotherWaiter && (await isCancelled(dependencies, { key, ticket }, call))) throw withdrawn(key);
+  const full = await claimFull(at, claiming);
+  if (!full) return undefined;
+  let { record, grant } = full;
+  for (const row of new Set([grant.ticket, ticket])) {
+    if (row === undefined) continue;
+    // A withdrawal flags the row first, and reads the record second. So either this call sees the flag, or the withdrawal sees the claim.
+    const { cancelled } = await deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
+    if (!cancelled) continue;
+    // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
+    if (row === grant.ticket) await lock.giveUp(record);
+    throw withdrawn(key);
+  }
+  // Without this renewal, the call would wait behind its own grant.
+  if (!full.repeated && grant.expiresAt <= dependencies.clock.now()) {
+    const renewed = await lock.write(record, 'renew');
+    const own = lock.own(renewed.record);
+    if (!renewed.won || !isGrant(own)) return undefined;
+    [record, grant] = [renewed.record, own];
+  }
+  if (grant.expiresAt <= dependencies.clock.now()) return undefined;
+  if (!full.repeated) lock.received(grant);
+  return { record, repeated: full.repeated, previous: full.previous };
+}
+
+async function claimFull(
+  at: LockCall,
+  { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CONFLICTS }: Claiming,
+): Promise<(Granted & { grant: Grant }) | undefined> {
+  const { dependencies, lock } = at;
+  const { clock } = dependencies;
+  let [current, isOurs] = [record, wasOurs];
+  let previous: Ended | undefined;
+  for (let [renewals, conflicts] = [0, 0]; ; ) {
+    const grant = lock.own(current);
+    if (!isGrant(grant)) return undefined;
+    if (isAlive(grant, clock.now())) await refuseOtherTerms(at, current, ticket);
+    previous = grant.previous ?? previous;
+    if (isOurs && isWorthIt(grant, clock.now())) return { record: current, grant, repeated: false, previous };
+    const how = isOurs ? 'renew' : firstWrite(grant);
+    if (how === 'renew' && renewals++ === MAX_RENEWALS) return undefined;
+    if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;
+    const written = await lock.write(current, how);
+    current = written.record;
+    const own = lock.own(current);
+    if (!isGrant(own) || (!written.won && ++conflicts === maxConflicts)) return undefined;
+    if (how === 'answer' && written.won) return { record: current, grant: own, repeated: true, previous };
+    isOurs = written.won;
+  }
+}
+
+/** If the grant is full and this call has not made it so, a duplicate call has. The caller then gets that grant as its answer. */
+const firstWrite = ({ claimTtlMs }: Grant) => (claimTtlMs === undefined ? 'answer' : 'claim');
+
+/** @throws HoldfastError InvalidRequest if the call asks for other terms than the grant has. The waiter of the call is then deleted. */
+async function refuseOtherTerms({ dependencies, lock, call }: LockCall, record: KeyRecord, ticket?: string) {
+  const error = lock.otherTerms(record);
+  if (error && ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
+  if (error) throw error;
+}
+
+export const isGrant = (own: Grant | string | undefined): own is Grant => typeof own === 'object';
+
+/** True if the request still has the grant. A call may claim its grant after the grant window, if no other call has changed the record. */
+export const isAlive = (own: Grant | string | undefined, now: number): own is Grant =>
+  isGrant(own) && (own.claimTtlMs !== undefined || own.expiresAt > now);
+
+/** False if the response to the write was so late that half of the ttl or less is left. */
+const isWorthIt = ({ expiresAt, ttlMs = 0 }: Grant, now: number): boolean => (expiresAt - now) * 2 > ttlMs;
+
+/**
+ * Ends the wait of a call whose deadline has passed, or whose waiter is gone (docs/protocols/queue.md#leave). The waiter, if there is one, stays for
+ * five seconds for a call that asks again.
+ * @returns a grant that the request received at the last moment
+ * @throws HoldfastError LeaseHeld, with the position if the call has a waiter; LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function leave(at: LockCall, ticket: string): Promise<Granted> {
+  const { dependencies, lock, call } = at;
+  const { key, requestId } = lock.asked;
+  const row = await getWaiter(dependencies, { key, ticket }, call);
+  let record: KeyRecord = await lock.read();
+  for (let hasHandedOff = false; ; hasHandedOff = true) {
+    if (isAlive(lock.own(record), dependencies.clock.now())) {
+      const claimed = await claim(at, { record, ticket });
+      if (claimed) return claimed;
+      record = await lock.read();
+    }
+    if (row && !isTask(row) && row.cancelledAt !== undefined)
+      return refuse(at, { record, ticket, reason: 'cancelled' });
+    const how = lock.own(record);
+    if (typeof how === 'string') return refuseEnded(at, { record, ticket, reason: how });
+    if (hasHandedOff || !lock.isMarked(record)) break;
+    // A call that leaves while the lock is free must hand off, or the waiters behind it would not be served. The record after the hand-off may
+    // show a grant to another waiter of the request, or a grant to this waiter by a call whose clock is behind.
+    record = (await lock.handOff(record)).record;
+  }
+  const { code, message, context } = lock.held(record);
+  if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
+  const position = { key, granted: lock.granted(record), ticket };
+  const { isWhole, ...place } = await readPosition(dependencies, position, call);
+  // A withdrawn waiter, or one whose call has exited, leaves the line without a write on the record. Lists would go on counting it.
+  const counted = lock.counted(record);
+  const inLine = place.waiting + 1;
+  if (isWhole && counted && counted.inLine !== inLine) await lock.correct(counted.arrivals, inLine);
+  throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
+}
+
+/** A call in line that can no longer receive a grant. */
+interface Refusing<Reason> {
+  record: KeyRecord;
+  ticket: string;
+  reason: Reason;
+}
+
+/**
+ * Refuses a call whose request had a grant that has ended, as the record shows.
+ * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function refuseEnded(
+  at: LockCall,
+  { record, ticket, reason }: Refusing<'broken' | 'released'>,
+): Promise<never> {
+  const { dependencies, lock, call } = at;
+  // A withdrawal flags the waiter before it ends the grant, so this call sees the flag too.
+  const isWithdrawn = await isCancelled(dependencies, { key: lock.asked.key, ticket }, call);
+  return refuse(at, { record, ticket, reason: isWithdrawn ? 'cancelled' : reason });
+}
+
+/**
+ * Refuses a call in line. Deletes the waiter first, or the hand-off would grant the lock to this waiter.
+ * @throws HoldfastError as `refuseEnded`
+ */
+export async function refuse(
+  { dependencies, lock, call }: LockCall,
+  { record, ticket, reason }: Refusing<'broken' | 'cancelled' | 'released'>,
+): Promise<never> {
+  const { key } = lock.asked;
+  await deleteWaiter(dependencies, { key, ticket }, call);
+  if (lock.isMarked(record)) await lock.handOff(record);
+  throw reason === 'cancelled' ? withdrawn(key) : lock.lost(reason);
+}
+
+/**
+ * Ends the wait of a call that asked again and received its grant at once. Refuses the call if its request was withdrawn.
+ * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function leaveAfterGrant(
+  { dependencies, lock, call }: LockCall,
+  { granted, ticket }: { granted: Granted; ticket: string },
+): Promise<void> {
+  const { cancelled } = await deleteOwnUnlessWithdrawn(dependencies, { ticket, asker: lock.asked }, call);
+  if (!cancelled) return;
+  const own = lock.own(granted.record);
+  // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
+  const isOfAnotherWaiter = granted.repeated && isGrant(own) && own.ticket !== ticket;
+  if (!isOfAnotherWaiter) await lock.giveUp(granted.record);
+  throw withdrawn(lock.asked.key);
+}

@@ -1,0 +1,396 @@
+import type { Call } from '../../aws/call.ts';
+import { HoldfastError } from '../../errors.ts';
+import { logLine } from '../../surroundings/log.ts';
+import type { Ended } from '../calls/types.ts';
+import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
+import { writeEnds, writeGrants } from '../record/grants.ts';
+import { ALONE } from '../record/identity.ts';
+import { keptMark, newMark, removedMark } from '../record/mark.ts';
+import {
+  ending,
+  entryOf,
+  type HolderEntry,
+  isAloneIn,
+  type KeyRecord,
+  type NewGrant,
+  unusable,
+} from '../record/record.ts';
+import { isLate, type Written } from '../record/requests.ts';
+import { type Going, isRemembered, previousAlone, previousOf, takeoverAt } from '../record/room.ts';
+import { notifyHolder, raiseFence } from '../record/versions.ts';
+import { findNext, type Head, MAX_GONE, MAX_OVER, type NextInLine } from './next.ts';
+import { isHandedOffWithBefore } from './pace.ts';
+import { deleteWaiter, isTask, LineReading, stayingOf, type Waiter } from './waiters.ts';
+import { repairAtRoom, repairLater } from './watch.ts';
+
+// A plain acquire that meets a mark asks this too.
+export { isHandedOff } from './pace.ts';
+
+export interface HandedOff {
+  /** The tickets that received grants. */
+  granted: string[];
+  /**
+   * `empty`: the line is empty, and the mark is gone. `waits`: the first in line does not fit, or is undecided. `left`: this call met too many tasks
+   * that are gone, or had too little time, and others are in line.
+   */
+  end: 'empty' | 'waits' | 'left';
+  /** The first in line, if this call has seen that it does not fit. */
+  blocked?: Waiter | undefined;
+  /** The record as it was last seen. */
+  record: KeyRecord;
+  /** Whether this call has ended the grants that it was to end. */
+  ended?: boolean;
+  /** The version of the full grant that this call has written for itself. */
+  ownVersion?: string | undefined;
+  /** Whether a lost write had a try without an answer, which may have landed. */
+  unanswered?: boolean;
+}
+
+/** One write ends up to this many grants beside the new ones: DynamoDB limits an expression to 4 KB. */
+export const MOST_GOING = 20;
+
+/** Many calls may give to the same line at once. */
+const MAX_LOST = 20;
+
+interface Advancing {
+  /** The record as a conditional write or a consistent read has just shown it. */
+  record: KeyRecord;
+  /** Grants that must end in any case, at most as many as one write ends. */
+  ending?: readonly Going[];
+  /** The ticket of the call in line that hands off. */
+  own?: string | undefined;
+  /** A grant that this call has just written. */
+  given?: { line: NextInLine; versions: ReadonlyMap<string, string> };
+  /** Collects the tickets of new holders whose tasks may not have been notified, for a task that parks. */
+  unnotified?: Set<string>;
+}
+
+/**
+ * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/queue.md#hand-off). Notifies tasks. Callers look
+ * for their grants. If the line is empty, removes the mark. Every call that ends a grant while the mark is there calls this afterwards.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function handOff(dependencies: LeaseDependencies, advancing: Advancing, call: Call): Promise<HandedOff> {
+  const done: Done = {};
+  return advance(dependencies, { ...advancing, done }, call).catch((error) => {
+    // The grant of the caller has ended. A failure after that is not the caller's.
+    if (!done.ended) throw error;
+    leftToSchedule(error);
+    return { granted: [], end: 'left', record: advancing.record, ...done };
+  });
+}
+
+/** What stays true of the outcome, however the hand-off goes on. */
+type Done = Pick<HandedOff, 'ended' | 'ownVersion' | 'unanswered'>;
+
+/** A hand-off under way. */
+interface Progress {
+  /** The record as it was last seen. */
+  record: KeyRecord;
+  reading: LineReading;
+  /** What the next write ends. */
+  ending: Going[];
+  granted: string[];
+  budget: { over: number };
+  own: string | undefined;
+  unnotified: Set<string>;
+  done: Done;
+  /** How many tasks that received a grant were gone. */
+  gone: number;
+  /** How many writes of others came first. */
+  lost: number;
+}
+
+const ticketsOf = ({ heads }: NextInLine): string[] => heads.map(({ waiter }) => waiter.ticket);
+
+/** A holder that has the key alone serves nobody else soon. */
+const servesAlone = ({ heads }: NextInLine): boolean => heads.some(({ grant }) => isAloneIn(grant));
+
+const outcomeOf = ({ granted, record, done }: Progress, end: HandedOff['end'], blocked?: Waiter): HandedOff => ({
+  ...{ granted, end, record, blocked },
+  ...done,
+});
+
+async function advance(
+  dependencies: LeaseDependencies,
+  { record, ending: first = [], unnotified = new Set(), own, given, done }: Advancing & { done: Done },
+  call: Call,
+): Promise<HandedOff> {
+  const granted = given ? ticketsOf(given.line) : [];
+  const ending = given ? await notifyAll(dependencies, { ...given, record, unnotified }, call) : [...first];
+  if (given && ending.length === 0) return { granted, end: 'waits', record };
+  const reading = new LineReading(dependencies, record, call);
+  const progress: Progress = {
+    ...{ record, reading, ending, granted, budget: { over: MAX_OVER } },
+    ...{ own, unnotified, done, gone: 0, lost: 0 },
+  };
+  for (;;) {
+    if (progress.gone >= MAX_GONE || progress.lost > MAX_LOST || call.timeLeftMs() < TRANSFER_MS)
+      return leave(dependencies, progress, call);
+    const line = await look(dependencies, progress, call);
+    if (line === 'unread') return leave(dependencies, progress, call);
+    if (line === 'grown') continue;
+    const outcome = await serve(dependencies, { progress, line }, call);
+    if (outcome) return outcome;
+  }
+}
+
+/** Finds whom the next write serves, and what it may end. @returns `grown`: a waiter has joined whom this call must see */
+async function look(
+  dependencies: LeaseDependencies,
+  progress: Progress,
+  call: Call,
+): Promise<NextInLine | 'unread' | 'grown'> {
+  const { record, granted, budget, own } = progress;
+  if (!progress.reading.isTrueOf(record, dependencies.clock.now()))
+    progress.reading = new LineReading(dependencies, record, call);
+  const { reading } = progress;
+  const ending = withExpired(dependencies, progress);
+  progress.ending = ending;
+  const search = { record, reading, ending, granted, budget, own };
+  const line = await findNext(dependencies, search, call).catch((error) => ifUnread(error, ending));
+  if (!line) return 'unread';
+  progress.ending = ending.map((going) => (isUnnotified(going, line) ? { ...going, how: 'undelivered' } : going));
+  if (reading.isFullFor(record)) return line;
+  // A task that has just joined behind a holder that has the key alone needs a message.
+  if (line.heads.length > 0 && (line.others || !servesAlone(line))) return { ...line, others: true };
+  progress.reading = new LineReading(dependencies, record, call);
+  return 'grown';
+}
+
+interface Serving {
+  progress: Progress;
+  line: NextInLine;
+}
+
+/** Grants to the heads of the line, or removes the mark of an empty one. @returns undefined if the line needs another look */
+async function serve(
+  dependencies: LeaseDependencies,
+  { progress, line }: Serving,
+  call: Call,
+): Promise<HandedOff | undefined> {
+  const { record } = progress;
+  const clears = line.heads.length === 0 && !line.others;
+  const ending = clears ? progress.ending.filter(({ how }) => how !== 'expired') : progress.ending;
+  if (line.heads.length === 0 && ending.length === 0 && !(clears && record.mark !== undefined))
+    return outcomeOf(progress, clears ? 'empty' : 'waits', line.blocked);
+  const now = dependencies.clock.now();
+  const written = await write(dependencies, { record, ending, line, clears, now }, call);
+  if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
+  progress.record = written.record;
+  return written.won
+    ? afterWrite(dependencies, { progress, line, ended: ending, versions: written.versions }, call)
+    : afterLoss({ progress, line, unanswered: written.unanswered });
+}
+
+/** Another call has written first, or an earlier try of this one has. */
+function afterLoss({ progress, line, unanswered }: Serving & { unanswered: boolean }): HandedOff | undefined {
+  const { record, done } = progress;
+  progress.lost++;
+  progress.ending = progress.ending.filter(({ entry }) => entryOf(record, entry.name)?.version === entry.version);
+  const taken = takenByOther({ line, ...progress });
+  if (unanswered) {
+    done.unanswered = true;
+    progress.granted.push(...taken);
+  }
+  return taken.length > 0 ? outcomeOf(progress, 'waits') : undefined;
+}
+
+interface Won extends Serving {
+  ended: readonly Going[];
+  versions: Versions;
+}
+
+async function afterWrite(
+  dependencies: LeaseDependencies,
+  { progress, line, ended, versions }: Won,
+  call: Call,
+): Promise<HandedOff | undefined> {
+  const { record, reading, granted, own, unnotified, done } = progress;
+  if (ended.some(({ how }) => isRemembered(how))) done.ended = true;
+  reading.wrote(ended.map(({ entry }) => entry));
+  granted.push(...ticketsOf(line));
+  const full = line.heads.find(({ waiter }) => waiter.ticket === own);
+  if (full) done.ownVersion = versions.get(full.grant.name);
+  progress.ending = await notifyAll(dependencies, { line, record, versions, unnotified }, call);
+  progress.gone += progress.ending.length;
+  if (progress.ending.length > 0) return undefined;
+  if (!line.others) return outcomeOf(progress, 'empty');
+  return servesNoMore(progress, line, ended) ? outcomeOf(progress, 'waits', line.blocked) : undefined;
+}
+
+function servesNoMore({ record, reading }: Progress, line: NextInLine, ended: readonly Going[]): boolean {
+  // No waiter has joined since the look, which has seen none that could be served, though the key was free.
+  const wasAlone = ended.some(({ entry }) => entry.path === ALONE);
+  if (line.heads.length === 0 && wasAlone && reading.isFullFor(record)) return true;
+  // A call that has ended anything looks again, because another may have joined before that, and found no room. So does a call that finds room
+  // behind its own grants: others who have ended grants leave it to this one.
+  return servesAlone(line) || (ended.length === 0 && line.behind !== undefined && record.used > line.behind.room);
+}
+
+/**
+ * The tickets that this call was about to serve, and that another call has served. The write of that call shows all room that was
+ * free before it, so that call goes on while any ticket fits. Otherwise all calls of a crowd would race for the same tickets.
+ */
+function takenByOther({ line: { heads }, record, ending: leaving }: Current & { line: NextInLine }): string[] {
+  if (leaving.some(({ how }) => how !== 'expired')) return [];
+  const isTaken = ({ waiter, grant: { name } }: Head) =>
+    entryOf(record, name)?.ticket === waiter.ticket || ending(record, name) !== undefined;
+  return heads.filter(isTaken).map(({ waiter }) => waiter.ticket);
+}
+
+interface Current {
+  record: KeyRecord;
+  ending: readonly Going[];
+}
+
+/** Adds the expired holders, because the line may need their room. */
+function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: Current): Going[] {
+  const now = clock.now();
+  const isEnding = (entry: HolderEntry) => ending.some((one) => one.entry.name === entry.name);
+  const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now && !isEnding(entry));
+  const room = Math.max(0, MOST_GOING - ending.length);
+  return [...ending, ...expired.slice(0, room).map((entry): Going => ({ entry, how: 'expired' }))];
+}
+
+/** Whether nobody has had an expired grant: its task took LeaseHeld instead, and no call of the request was answered with it. */
+const isUnnotified = ({ entry, how }: Going, { refused }: NextInLine): boolean =>
+  how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
+
+/** The versions that the write has given the new entries, by name. */
+type Versions = ReadonlyMap<string, string>;
+
+interface Writing extends Current {
+  line: NextInLine;
+  /** Whether the line is empty. */
+  clears: boolean;
+  now: number;
+}
+
+async function write(
+  dependencies: LeaseDependencies,
+  { record, ending, line: { heads, others, next, first, inLine }, clears, now }: Writing,
+  call: Call,
+): Promise<Written & { versions: Versions }> {
+  const { key } = record;
+  if (heads.length === 0) {
+    const unmark = clears ? { seen: record, mark: removedMark(stayingOf(inLine)) } : undefined;
+    const written = await writeEnds(dependencies, { key, ended: ending, now, unmark }, call);
+    return { ...written, versions: new Map() };
+  }
+  const grants = newGrants({ record, ending, heads, now });
+  const value = newMark(dependencies);
+  const mark = others
+    ? keptMark({ seen: record, next, first }, { granted: heads.length, value })
+    : removedMark(stayingOf(inLine));
+  const line = { seen: record, others, mark };
+  const granting = { key, grants, ended: ending, now, line };
+  const written = await writeGrants(dependencies, granting, call);
+  return { ...written, won: written.landed };
+}
+
+/** The grants of the heads, with what each says about the holder and the limit before it. */
+function newGrants({ record, ending, heads, now }: Current & { heads: readonly Head[]; now: number }): NewGrant[] {
+  const previous: (Ended | undefined)[] = previousOf(ending, now);
+  let last = record.lastLimit;
+  return heads.map(({ grant }, nth) => {
+    const { limit } = grant;
+    const limitBefore = limit === null || limit === last ? undefined : last;
+    last = limit ?? last;
+    const before = isAloneIn(grant) && record.entries.length === 0 ? previousAlone(record, now) : undefined;
+    return { ...grant, previous: previous[nth] ?? before, limitBefore };
+  });
+}
+
+interface Notifying {
+  record: KeyRecord;
+  versions: Versions;
+  unnotified: Set<string>;
+}
+
+/** @returns the grants whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
+async function notifyAll(
+  dependencies: LeaseDependencies,
+  { line: { heads, behind, taskWaits }, ...notifying }: Notifying & { line: NextInLine },
+  call: Call,
+): Promise<Going[]> {
+  const undelivered: Going[] = [];
+  for (const head of heads.filter(({ waiter }) => isTask(waiter))) {
+    const entry = await tell(dependencies, { head, ...notifying }, call);
+    if (entry) undelivered.push({ entry, how: 'undelivered' });
+  }
+  const { record } = notifying;
+  if (!taskWaits || undelivered.length === heads.length) return undelivered;
+  if (heads.some(({ waiter }) => !isTask(waiter))) await repairLater(dependencies, record.key, call);
+  else if (behind) await repairAtRoom(dependencies, { record, asked: behind }, call);
+  return undelivered;
+}
+
+/** A failure after the grant is not the caller's: the schedule notifies the task. */
+async function tell(
+  dependencies: LeaseDependencies,
+  { head: { waiter, grant }, record, versions, unnotified }: Notifying & { head: Head },
+  call: Call,
+): Promise<HolderEntry | undefined> {
+  const entry = entryOf(record, grant.name);
+  if (!entry || entry.ticket !== waiter.ticket || !isTask(waiter)) return undefined;
+  // The answer of the write was lost, and a call with another token of the request may have notified that one since.
+  if (entry.version !== versions.get(grant.name)) return undefined;
+  // If this call was paused for longer than the ttl, others may have taken its place.
+  if (entry.expiresAt <= dependencies.clock.now()) return undefined;
+  unnotified.add(waiter.ticket);
+  try {
+    const mayBeLow = entry.metNoFence && isLate(entry.acquiredAt, dependencies.clock.now());
+    const shown = mayBeLow
+      ? await raiseFence(dependencies, { key: record.key, entry }, call)
+      : { won: true, record, entry };
+    if (!shown.won || !shown.entry) return undefined;
+    const message = { waiter, record: shown.record, entry: shown.entry, repeated: false, isOurs: true };
+    const { outcome, record: told } = await notifyHolder(dependencies, message, call);
+    if (outcome === 'delivered' || outcome === 'gone') {
+      unnotified.delete(waiter.ticket);
+      await deleteWaiter(dependencies, waiter, call);
+    }
+    return outcome === 'gone' ? entryOf(told, grant.name) : undefined;
+  } catch (error) {
+    return leftToSchedule(error);
+  }
+}
+
+async function leave(
+  dependencies: LeaseDependencies,
+  { granted, record, ending, done }: Current & { granted: string[]; done: Done },
+  call: Call,
+): Promise<HandedOff> {
+  const ended = ending.filter(({ how }) => how !== 'expired');
+  if (ended.length === 0) return { granted, end: 'left', record, ...done };
+  const now = dependencies.clock.now();
+  const { won, record: current } = await writeEnds(dependencies, { key: record.key, ended, now }, call);
+  const isEnded = won && ended.some(({ how }) => isRemembered(how));
+  return { granted, end: 'left', record: current, ...done, ...(isEnded && { ended: true }) };
+}
+
+/** If the line cannot be read, grants that must end still end. Only expired ones can wait. */
+function ifUnread(error: unknown, ending: readonly Going[]): undefined {
+  if (!(error instanceof HoldfastError) || ending.every(({ how }) => how === 'expired')) throw error;
+}
+
+/** Leaves the line to the next call on the key, or to the schedule. @throws what is no HoldfastError */
+function leftToSchedule(error: unknown): undefined {
+  if (!(error instanceof HoldfastError)) throw error;
+  logLine('WARN', { message: 'the hand-off of a key failed: the schedule repeats it', cause: error.message });
+}
+
+/**
+ * Hands off after a grant has ended for good. Logs a failure, which does not concern the former holder.
+ * @param isReleased whether the record is as the release of a shared holder has just left it
+ * @throws never a HoldfastError
+ */
+export async function handOffAfter(
+  dependencies: LeaseDependencies,
+  { record, isReleased = false }: { record: KeyRecord; isReleased?: boolean | undefined },
+  call: Call,
+): Promise<void> {
+  if (isReleased && isHandedOffWithBefore(record, dependencies.clock.now())) return;
+  await handOff(dependencies, { record }, call).catch(leftToSchedule);
+}

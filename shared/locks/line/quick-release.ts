@@ -1,0 +1,138 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, not } from '../../aws/condition.ts';
+import { HoldfastError } from '../../errors.ts';
+import type { ReleaseInput } from '../calls/types.ts';
+import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
+import { entryAt, hasNoEndMark, isNotRemembered, isOf } from '../record/conditions.ts';
+import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
+import { namesOf } from '../record/mark.ts';
+import { entryOf, entryOfNew, isAloneIn } from '../record/record.ts';
+import { ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
+import { FIRST_PAGE, MOST_NAMED, type NextInLine, newGrantOf } from './next.ts';
+import { canNotify } from './notify.ts';
+import { isOverdue, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
+
+/**
+ * Releases an exclusive grant that was made while others were in line. Looks at the line at once, and hands the key off by the lease id, in place of a
+ * write that is bound to lose (docs/protocols/queue.md#quick-release).
+ * @returns undefined if the plain release must decide. With `unanswered` it must too, but the key may have been handed off already
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the write
+ */
+export async function releaseInLine(
+  dependencies: LeaseDependencies,
+  { key, leaseId }: ReleaseInput,
+  call: Call,
+): Promise<'handedOff' | 'unanswered' | undefined> {
+  const [proof, ticket] = [proofOf(leaseId), ticketOfLeaseId(leaseId)];
+  if (!proof || ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
+  const line = await peek(dependencies, { key, ticket }, call).catch(ifUnread);
+  const [head] = line?.heads ?? [];
+  if (!line || !head || (isTask(head.waiter) && !(await canNotify(dependencies, head.waiter)))) return undefined;
+  const { won, record, unanswered, isOurs, versions } = await pass(dependencies, { key, proof, line, head }, call);
+  if (!won) return isOurs ? 'handedOff' : unanswered ? 'unanswered' : undefined;
+  if (isTask(head.waiter) || line.taskWaits) {
+    const { handOff } = await import('./hand-off.ts');
+    await handOff(dependencies, { record, given: { line, versions } }, call);
+  }
+  return 'handedOff';
+}
+
+/** The plain release can end the grant without the line. */
+function ifUnread(error: unknown): undefined {
+  if (!(error instanceof HoldfastError)) throw error;
+}
+
+/**
+ * Finds the next waiter, before the release has proved that it holds the key. Reads one page, and changes nothing.
+ * @returns undefined if only the record can decide: the line is empty, others would share the key, a task is overdue, or the ticket of the grant is still there
+ */
+async function peek(
+  dependencies: LeaseDependencies,
+  { key, ticket: own }: Pick<Waiter, 'key' | 'ticket'>,
+  call: Call,
+): Promise<NextInLine | undefined> {
+  const now = dependencies.clock.now();
+  const waiting: Waiter[] = [];
+  let read = 0;
+  for await (const waiter of readWaiters(dependencies, { key, firstPage: FIRST_PAGE }, call)) {
+    if (waiter.ticket === own || (isTask(waiter) && isOverdue(waiter, now))) return undefined;
+    if (isWaiting(waiter, now)) waiting.push(waiter);
+    if (++read === FIRST_PAGE) break;
+  }
+  // A caller that leaves before then does not come before a task: by a clock that is ahead it may have left, and a task does not look by itself.
+  const latest = waiting.some(isTask) ? now + dependencies.clockSkewMs : now;
+  const [waiter, ...behind] = waiting.filter((one) => isTask(one) || one.deadline > latest);
+  if (!waiter) return undefined;
+  const grant = newGrantOf(waiter);
+  if (!isAloneIn(grant)) return undefined;
+  const [next] = behind;
+  return {
+    heads: [{ waiter, grant }],
+    others: next !== undefined || read === FIRST_PAGE,
+    next: next?.ticket,
+    ...(next && !isTask(next) && { first: behind.slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
+    inLine: [],
+    behind: next && newGrantOf(next),
+    taskWaits: behind.some(isTask),
+    refused: [],
+  };
+}
+
+interface Passing {
+  key: string;
+  proof: Proof;
+  line: NextInLine;
+  head: NextInLine['heads'][number];
+}
+
+/** `isOurs`: a try of the SDK has landed before the one that lost, and the new holder has extended or claimed its grant since. */
+type Passed = Written & { isOurs: boolean; versions: ReadonlyMap<string, string> };
+
+/** Ends the grant by its id, and grants to the next waiter. The mark stays. */
+async function pass(dependencies: LeaseDependencies, { key, proof, line, head }: Passing, call: Call): Promise<Passed> {
+  const now = dependencies.clock.now();
+  const { grant } = head;
+  const { item, version, id } = entryOfNew(dependencies, { grant, now, others: line.others, hasPrevious: true });
+  const ring = ringAfter({ entry: proof, how: 'released' });
+  const { execution } = grant;
+  const written = await updateKey(
+    dependencies,
+    {
+      key,
+      set: [
+        ...['#h = :g0', 'fence = :fence', 'prev_holder = #h.h', 'prev_fence = fence', 'prev_ended = :released'],
+        ...['prev_at = :now', 'turn_ms = :now - #h.a', 'line_out = if_not_exists(line_out, :zero) + :one'],
+        ...(line.next === undefined ? [] : ['next_ticket = :next']),
+        ...(line.first === undefined ? [] : ['next_tickets = :names']),
+        ...(execution === undefined ? [] : ['execution = :execution']),
+        ...ring.set,
+      ],
+      remove: [
+        'prev_by',
+        ...(execution === undefined ? ['execution'] : []),
+        ...(line.next === undefined ? ['next_ticket'] : []),
+      ],
+      condition: all(
+        isOf(proof),
+        hasNoEndMark(ALONE),
+        isNotRemembered(grant.name),
+        not({ expression: '#h.m = :m', names: entryAt(ALONE) }),
+        { expression: 'fence < :fence AND attribute_exists(mark)' },
+      ),
+      values: {
+        ...{ ':g0': item, ':fence': integer(now), ':released': text('released'), ':now': integer(now) },
+        ...{ ':zero': integer(0), ':one': integer(1) },
+        ...(line.next !== undefined && { ':next': text(line.next) }),
+        ...(line.first !== undefined && { ':names': text(namesOf(line.first)) }),
+        ...(execution !== undefined && { ':execution': text(execution) }),
+        ...ring.values,
+      },
+      ttl: secondsOf(now + grant.ttlMs),
+    },
+    call,
+  );
+  const entry = entryOf(written.record, grant.name);
+  const won = written.won || entry?.version === version;
+  return { ...written, won, isOurs: entry?.id === id, versions: new Map([[grant.name, version]]) };
+}

@@ -1,0 +1,334 @@
+import { BatchGetItemCommand, GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import { naming, reading, send } from '../../aws/send.ts';
+import type { Ids } from '../../surroundings/ids.ts';
+import { type LeaseDependencies, ROW_EVERY_MS, WINDOW_MS } from '../dependencies.ts';
+import { leftToNextLook } from '../executions/questions.ts';
+import { type KeyRecord, parseKey } from '../record/record.ts';
+import type { Granted, Outcome } from '../record/room.ts';
+import { claim, isAlive, isGrant, leave, refuse, refuseEnded } from './claim.ts';
+import { type Joined, type Joining, join } from './join.ts';
+import type { Lock, LockCall } from './lock.ts';
+import { meanOf } from './pace.ts';
+import { getWaiter, isTask, parseWaiter, type WaitingCall } from './waiters.ts';
+
+/** What a call in line saw. `row` is absent if the call did not read its own row. */
+interface Seen {
+  record: KeyRecord;
+  row?: WaitingCall | 'gone';
+}
+
+type Name = Pick<WaitingCall, 'key' | 'ticket'>;
+
+/**
+ * Asks about the executions of bound holders beside a wait, one look at a time, because a slow answer of AWS must not keep the call from its own grant. If the
+ * call returns first, the look may stop at any point. That is safe, because each of its writes names the version from before the question.
+ */
+function looksBeside(lock: Pick<Lock, 'lookAtHolders'>): (record: KeyRecord, isNext: boolean) => void {
+  let isLooking = false;
+  const end = () => {
+    isLooking = false;
+  };
+  return (record, isNext) => {
+    if (isLooking) return;
+    isLooking = true;
+    lock.lookAtHolders(record, isNext).catch(leftToNextLook).then(end);
+  };
+}
+
+/** An eventually consistent read of a record: half a read unit. @throws HoldfastError Throttled, Unavailable */
+export async function pollItem(
+  { dynamodb, table }: LeaseDependencies,
+  key: string,
+  call: Call,
+): Promise<Item | undefined> {
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(key) } });
+  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+  return item;
+}
+
+/** The same of the record of a key. @throws HoldfastError Throttled, Unavailable */
+const pollRecord = async (dependencies: LeaseDependencies, key: string, call: Call): Promise<KeyRecord> =>
+  parseKey(key, await pollItem(dependencies, key, call));
+
+/** Reads the record as `pollRecord` does, and the row of the call by a consistent read, in one request. @throws HoldfastError Throttled, Unavailable */
+async function pollRecordAndWaiter(dependencies: LeaseDependencies, { key, ticket }: Name, call: Call): Promise<Seen> {
+  const { dynamodb, table, waitersTable } = dependencies;
+  const command = new BatchGetItemCommand({
+    RequestItems: {
+      [table]: { Keys: [{ key: text(key) }] },
+      [waitersTable]: { Keys: [{ key: text(key), ticket: text(ticket) }], ConsistentRead: true },
+    },
+  });
+  const operation = reading(`tables ${table} and ${waitersTable}`);
+  const { Responses: found = {}, UnprocessedKeys: left = {} } = await send(dynamodb, { command, operation }, call);
+  // DynamoDB may leave out one of the two items. The next look reads it.
+  if (left[table]) return { record: await pollRecord(dependencies, key, call) };
+  const record = parseKey(key, found[table]?.[0]);
+  return left[waitersTable] ? { record } : { record, row: rowOf(found[waitersTable]?.[0]) };
+}
+
+function rowOf(item: Item | undefined): WaitingCall | 'gone' {
+  const waiter = item && parseWaiter(item);
+  return waiter && !isTask(waiter) ? waiter : 'gone';
+}
+
+/**
+ * Waits in line until the call has its grant, or until its deadline (docs/protocols/queue.md#wait).
+ * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function waitInLine(at: LockCall, joining: Joining): Promise<Granted> {
+  const joined = await join(at, joining);
+  const { requestId } = at.lock.asked;
+  // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
+  const granted = new Waiting(at, joined, joining).untilGranted();
+  return granted.catch(naming({ requestId, ticket: joined.ticket }));
+}
+
+class Waiting {
+  readonly #at: LockCall;
+  readonly #lock: Lock;
+  readonly #deadline: number;
+  readonly #ticket: string;
+  readonly #looksBeside: ReturnType<typeof looksBeside>;
+  #record: KeyRecord;
+  /** When the call last looked at the record, and when it last read its own waiter. */
+  #lookedAt: number;
+  #checkedAt: number;
+  /** How long the looks of this call take. */
+  #requestMs: number | undefined;
+  /** Since when the lock has looked free while another waiter was next, and how long this call leaves the lock to that waiter. */
+  #freeSince: number | undefined;
+  #patienceMs = 0;
+  /** The last hand-off, if it served no waiter because the next waiter cannot be served yet. */
+  #fruitless: { state: string | undefined; at: number } | undefined;
+  /** The version of a full grant that this call wrote for itself. */
+  #ownVersion: string | undefined;
+  /** True if the waiter of this call is gone, and the request has no grant. */
+  #isGone = false;
+
+  constructor(at: LockCall, { ticket, record }: Joined, { deadline }: Joining) {
+    this.#at = at;
+    this.#lock = at.lock;
+    this.#looksBeside = looksBeside(at.lock);
+    this.#deadline = deadline;
+    this.#ticket = ticket;
+    this.#record = record;
+    this.#lookedAt = this.#now;
+    this.#checkedAt = this.#now;
+  }
+
+  async untilGranted(): Promise<Granted> {
+    this.#askAboutHolders();
+    for (;;) {
+      const claimed = await this.#ownGrant();
+      if (claimed) return claimed;
+      if (this.#isGone || this.#now >= this.#deadline) return leave(this.#at, this.#ticket);
+      if (await this.#checkWaiter()) continue;
+      if (await this.#markOrHandOff()) continue;
+      if (await this.#checkWaiter()) continue;
+      await this.#pauseAndLook();
+    }
+  }
+
+  get #now(): number {
+    return this.#at.dependencies.clock.now();
+  }
+
+  get #name() {
+    return { key: this.#lock.asked.key, ticket: this.#ticket };
+  }
+
+  get #sight() {
+    return { record: this.#record, ticket: this.#ticket, requestMs: this.#requestMs };
+  }
+
+  /** True if the record shows a grant of the request, or how that grant ended. */
+  get #isDecided(): boolean {
+    const own = this.#lock.own(this.#record);
+    return typeof own === 'string' || isAlive(own, this.#now);
+  }
+
+  /** @returns the claimed grant, if the record shows a grant of this request. @throws HoldfastError LeaseLost if that grant has ended, or is ending */
+  async #ownGrant(): Promise<Granted | undefined> {
+    const record = this.#record;
+    const own = this.#lock.own(record);
+    if (typeof own === 'string') return refuseEnded(this.#at, { record, ticket: this.#ticket, reason: own });
+    const isOurs = own !== undefined && own.version === this.#ownVersion;
+    if (!isOurs && !isAlive(own, this.#now)) return undefined;
+    const claimed = await claim(this.#at, { record, ticket: this.#ticket, isOurs });
+    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // the call was paused, or was withdrawn
+    return claimed;
+  }
+
+  /** @returns true if the call must judge the current record at once */
+  async #markOrHandOff(): Promise<boolean> {
+    const lock = this.#lock;
+    const isFree = lock.freeAt(this.#record) <= this.#now;
+    if (!isFree) this.#freeSince = undefined;
+    if (!lock.isMarked(this.#record)) {
+      // Another call may have seen the line empty, because this waiter is gone.
+      if (await this.#readWaiter()) return true;
+      this.#record = (await lock.markBack(this.#record, this.#ticket)).record;
+      // If a third-party client has overwritten an entry, the mark cannot be raised as long as that entry is there.
+      return lock.isMarked(this.#record) || this.#isDecided;
+    }
+    if (!isFree || this.#isStillFruitless) return false;
+    const own = lock.own(this.#record);
+    if (isGrant(own) && own.claimTtlMs !== undefined) return false; // the next look claims it
+    if (!this.#mayHandOff()) return false;
+    const { end, record, ownVersion } = await lock.handOff(this.#record, this.#ticket);
+    this.#record = record;
+    this.#freeSince = undefined;
+    this.#fruitless = end === 'waits' ? { state: lock.state(record), at: this.#now } : undefined;
+    if (ownVersion !== undefined) this.#ownVersion = ownVersion;
+    if (end === 'empty') this.#checkedAt = Number.NEGATIVE_INFINITY; // its own waiter is gone, or was withdrawn
+    return end !== 'empty' && this.#isDecided;
+  }
+
+  /** True if this call may hand off: the next waiter at once, every other waiter after its patience. */
+  #mayHandOff(): boolean {
+    if (this.#lock.isNext(this.#record, this.#ticket)) return true;
+    if (this.#freeSince === undefined) {
+      this.#freeSince = this.#now;
+      this.#patienceMs = this.#lock.patienceMs(this.#sight);
+    }
+    return this.#patienceLeft <= 0;
+  }
+
+  get #patienceLeft(): number {
+    return this.#freeSince === undefined ? Number.POSITIVE_INFINITY : this.#freeSince + this.#patienceMs - this.#now;
+  }
+
+  /** True if another hand-off would serve no waiter either. The next waiter may have left, so this holds for up to a second. */
+  get #isStillFruitless(): boolean {
+    const last = this.#fruitless;
+    if (!last || this.#now - last.at >= ROW_EVERY_MS) return false;
+    return last.state !== undefined && last.state === this.#lock.state(this.#record);
+  }
+
+  /** After a pause longer than the grant window, or after an unexpected outcome, the call reads its waiter before it acts. @returns as `#markOrHandOff` */
+  async #checkWaiter(): Promise<boolean> {
+    const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
+    return (isOdd || this.#now - this.#lookedAt > WINDOW_MS) && (await this.#readWaiter());
+  }
+
+  /** @returns as `#markOrHandOff` */
+  async #readWaiter(): Promise<boolean> {
+    this.#lookedAt = this.#now;
+    this.#checkedAt = this.#now;
+    const { dependencies, call } = this.#at;
+    const row = await getWaiter(dependencies, this.#name, call);
+    return this.#judge(row && !isTask(row) ? row : 'gone');
+  }
+
+  /** @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`) */
+  async #judge(row: WaitingCall | 'gone'): Promise<boolean> {
+    const isCancelled = row !== 'gone' && row.cancelledAt !== undefined;
+    if (row !== 'gone' && !isCancelled) return false;
+    const record = await this.#lock.read();
+    this.#record = record; // what was seen before may be old, and a claim of it would be lost
+    // If the request was withdrawn, the claim gives up the grant.
+    if (this.#isDecided) return true;
+    if (isCancelled) return refuse(this.#at, { record, ticket: this.#ticket, reason: 'cancelled' });
+    // A duplicate call may have had a grant and released it, and the record may no longer remember that. With a new waiter, the request would get a second grant.
+    this.#isGone = true;
+    return true;
+  }
+
+  #askAboutHolders(): void {
+    this.#looksBeside(this.#record, this.#lock.isNext(this.#record, this.#ticket));
+  }
+
+  async #pauseAndLook(): Promise<void> {
+    const { dependencies, lock, call } = this.#at;
+    const pause = lock.pauseMs(this.#sight);
+    const left = Math.min(Math.ceil(this.#patienceLeft), this.#deadline - this.#now);
+    await dependencies.clock.sleep(Math.max(1, Math.min(pause, left)));
+    if (lock.skipsLook(this.#record, this.#ticket)) return;
+    this.#lookedAt = this.#now;
+    const { key } = lock.asked;
+    if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
+      this.#record = await pollRecord(dependencies, key, call);
+      this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
+      return;
+    }
+    this.#askAboutHolders();
+    this.#checkedAt = this.#now;
+    const { record, row } = await pollRecordAndWaiter(dependencies, this.#name, call);
+    this.#record = record;
+    if (row !== undefined) await this.#judge(row);
+  }
+}
+
+/** The pauses of a racing call grow from about MIN_PAUSE_MS to MAX_PAUSE_MS. */
+const MIN_PAUSE_MS = 25;
+const MAX_PAUSE_MS = 250;
+
+/** The pause between tries while there is a mark. Each try then reads the line, and gets a grant only if no waiter in the line can be served. */
+const BESIDE_LINE_MS = 1000;
+
+interface Racing {
+  /** The record that refused the first try. */
+  heldBy: KeyRecord;
+  /** When the call stops waiting, in epoch milliseconds. */
+  deadline: number;
+  attempt(): Promise<Outcome>;
+}
+
+/**
+ * Waits outside the line (`fair: false`): polls until the lock looks free, and tries again. A race costs less than a position in line, and
+ * the caller that looks first gets the grant.
+ * @throws HoldfastError LeaseHeld at the deadline, and the errors of a try
+ */
+export async function race(at: LockCall, { heldBy, ...racing }: Racing): Promise<Granted> {
+  const { clock, ids } = at.dependencies;
+  const pauses = jitteredPauses(ids);
+  const look = looksBeside(at.lock);
+  for (let record = heldBy; ; ) {
+    await untilItLooksFree(at, { ...racing, heldBy: record, pauses, look, triedAt: clock.now() });
+    const outcome = await racing.attempt();
+    if (outcome.won) return outcome;
+    record = outcome.record;
+  }
+}
+
+interface Round extends Racing {
+  pauses: Iterator<number, never>;
+  look: ReturnType<typeof looksBeside>;
+  triedAt: number;
+}
+
+/** Polls until the lock looks free. Sleeps until the holder's expiry, or for a jittered pause if the pause is shorter. */
+async function untilItLooksFree(
+  { dependencies, lock, call }: LockCall,
+  { heldBy, deadline, pauses, look, triedAt }: Round,
+): Promise<void> {
+  const { clock } = dependencies;
+  const freeAt = (record: KeyRecord): number => {
+    const own = lock.own(record);
+    if (typeof own === 'string' || (isGrant(own) && own.expiresAt > clock.now())) return Number.NEGATIVE_INFINITY;
+    const at = lock.freeAt(record);
+    return lock.isMarked(record) ? Math.max(at, triedAt + BESIDE_LINE_MS) : at;
+  };
+  for (let record = heldBy; ; ) {
+    const now = clock.now();
+    const patience = deadline - now;
+    if (patience <= 0) throw lock.held(record);
+    // The time may be in the past: the lock is free for its line, but the next task cannot be notified, because Step Functions cannot be reached.
+    const toFree = freeAt(record) - now;
+    const pause = pauses.next().value;
+    await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));
+    record = await pollRecord(dependencies, lock.asked.key, call);
+    look(record, true);
+    if (freeAt(record) <= clock.now()) return;
+  }
+}
+
+/** The pauses of a race, in milliseconds. */
+export function* jitteredPauses(ids: Ids): Generator<number, never> {
+  for (let pause = MIN_PAUSE_MS; ; pause = Math.min(pause * 2, MAX_PAUSE_MS))
+    yield Math.round(pause * (0.5 + ids.random() / 2));
+}

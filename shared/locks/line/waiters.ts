@@ -1,0 +1,373 @@
+import {
+  type AttributeValue,
+  DeleteItemCommand,
+  GetItemCommand,
+  PutItemCommand,
+  QueryCommand,
+  type QueryCommandInput,
+} from '@aws-sdk/client-dynamodb';
+import { integer, type Json, json, number, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { reading, send, writing } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { HolderEntry, KeyRecord } from '../record/record.ts';
+
+/** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
+export type Waiter = WaitingTask | WaitingCall;
+
+interface WaiterRow {
+  key: string;
+  /** The id of the waiter. Tickets sort by the service's clock. */
+  ticket: string;
+  holder: string;
+  ttlSeconds: number;
+  requestId: string;
+  principal?: string | undefined;
+  /** The namespace of its caller, so that the message to the task names the key as the caller wrote it. */
+  namespace?: string | undefined;
+  execution?: string | undefined;
+  target?: string | undefined;
+  graceSeconds?: number | undefined;
+  /** Whether the grant lasts as long as `execution`. */
+  bound?: boolean | undefined;
+  data?: Json | undefined;
+  /** Only in the row of a waiter for a shared grant. */
+  permit?: { limit: number | null; weight: number } | undefined;
+  parkedAt: number;
+  /** When the wait ends with LeaseHeld. */
+  deadline: number;
+}
+
+/** A parked waiter: a task of Step Functions, or the callback of a durable function. */
+export type WaitingTask = WaiterRow & ParkedBy;
+
+/** What names a parked waiter to AWS. Both are secrets: whoever has one can end the wait. */
+export type ParkedBy = { taskToken: string; callbackId?: undefined } | { callbackId: string; taskToken?: undefined };
+
+/** The row of a call of acquire that waits. */
+export interface WaitingCall extends WaiterRow {
+  taskToken?: undefined;
+  callbackId?: undefined;
+  /** The row stays until this moment. The waiter can be served only until the deadline. */
+  keepUntil: number;
+  /** When its request was withdrawn. */
+  cancelledAt?: number | undefined;
+}
+
+/** True for tasks and callbacks, which receive their grants as messages. */
+export const isTask = (waiter: Waiter): waiter is WaitingTask =>
+  waiter.taskToken !== undefined || waiter.callbackId !== undefined;
+
+/** The time from the deadline to the TTL of a row. If TTL deleted the row of a task too early, the task would never end. */
+const TTL_AFTER_DEADLINE_SECONDS = 86_400;
+const TTL_AFTER_CALL_SECONDS = 3600;
+
+/** Fifteen digits last until the year 33658, so text sorts as the milliseconds do. */
+export const newTicket = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
+
+/** When the ticket was made, in epoch milliseconds. NaN for a text that is no ticket. */
+export const parkedAtOf = (ticket: string): number => Number(ticket.split('-', 1)[0]);
+
+/** The delay before a retry after QueueFull. A long line becomes shorter by one grant at a time. */
+const RETRY_WHEN_FULL_MS = 5000;
+
+export const queueFull = (key: string, limit: number): HoldfastError =>
+  new HoldfastError('QueueFull', `at least ${limit} tasks and callers wait for the key: send the call again later`, {
+    ...{ key, quota: 'maxWaitersPerKey', limit },
+    retryAfterMs: RETRY_WHEN_FULL_MS,
+  });
+
+/** The error for a waiter whose request was withdrawn, or whose ticket was cancelled. */
+export const withdrawn = (key: string): HoldfastError =>
+  new HoldfastError('LeaseLost', 'an operator cancelled the waiter, or the caller withdrew it', {
+    key,
+    reason: 'cancelled',
+    holder: null,
+  });
+
+/**
+ * The rows of executions (locks/executions/execution-rows.ts) are in the table too. Their sort keys begin with this letter, and so come after all tickets, which
+ * begin with a digit.
+ */
+export const EXECUTION_ROW = 'x';
+
+/** The condition of a query for the waiters of a key, with the values of `waiterOf` and the name `#key`. */
+export const IS_WAITER_OF = '#key = :key AND ticket < :executions';
+export const waiterOf = (key: string): Item => ({ ':key': text(key), ':executions': text(EXECUTION_ROW) });
+
+/** A text that sorts after every row of a key. */
+export const AFTER_ALL_ROWS = '\uffff';
+
+export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadline <= now;
+
+/** True if the task or the caller of the row still waits. The line passes over the waiter of a caller that has left, or that was withdrawn. */
+export const isWaiting = (waiter: Waiter, now: number): boolean =>
+  isTask(waiter) || (waiter.cancelledAt === undefined && !isOverdue(waiter, now));
+
+/** True if counts and lists show the row: that of a task, of a caller that waits, or of a caller that has left and may come back to its position. */
+export const isInLine = (waiter: Waiter, now: number): boolean =>
+  isTask(waiter) || (waiter.cancelledAt === undefined && waiter.keepUntil > now);
+
+/** Rows that are in line when the mark is removed. Lists count them while their callers may come back. */
+export interface Staying {
+  count: number;
+  /** When the last of them has expired, in epoch milliseconds. */
+  until: number;
+}
+
+export const stayingOf = (rows: readonly Waiter[]): Staying => ({
+  count: rows.length,
+  until: Math.max(0, ...rows.map((row) => (isTask(row) ? row.deadline : row.keepUntil))),
+});
+
+/** A call that only reads stops after this many expired rows. */
+const MAX_EXPIRED_ROWS = 200;
+
+/** A hand-off stops after this many expired rows: six pages, or about fifty read units. More than a reader, because a hand-off that stops serves no waiter. */
+export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
+
+/**
+ * Stops a reader after too many expired rows, because no quota bounds those rows (docs/protocols/queue.md#expired-rows).
+ * @returns a function that takes each row as it is read, and returns true if the reader must stop
+ */
+export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: Waiter) => boolean {
+  let over = 0;
+  return (waiter) => !isTask(waiter) && waiter.keepUntil <= now && ++over >= size;
+}
+
+/**
+ * Writes a new waiter. If the row is already there, an earlier try wrote it and the response was lost. The waiter may have been withdrawn since, so
+ * the row stays unchanged.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function putWaiter(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  waiter: Waiter,
+  call: Call,
+): Promise<void> {
+  const command = new PutItemCommand({
+    TableName: waitersTable,
+    Item: waiterItem(waiter),
+    ...conditionFields({ expression: 'attribute_not_exists(ticket)' }),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+}
+
+export async function deleteWaiter(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
+  call: Call,
+): Promise<void> {
+  const command = new DeleteItemCommand({ TableName: waitersTable, Key: { key: text(key), ticket: text(ticket) } });
+  await send(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+}
+
+export async function getWaiter(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
+  call: Call,
+): Promise<Waiter | undefined> {
+  const command = new GetItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(key), ticket: text(ticket) },
+    ConsistentRead: true,
+  });
+  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
+  return item && parseWaiter(item);
+}
+
+interface Line extends Partial<QueryCommandInput> {
+  key: string;
+  /** How many rows the first page has. Most readers need no more. Each further page has twice as many rows as the page before. */
+  firstPage?: number;
+}
+
+/** Reads the rows of a line in order, with strongly consistent reads. */
+export async function* readWaiters(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { key, firstPage, ...options }: Line,
+  call: Call,
+): AsyncGenerator<Waiter> {
+  let from: Item | undefined;
+  let limit = firstPage;
+  do {
+    const command = new QueryCommand({
+      TableName: waitersTable,
+      KeyConditionExpression: IS_WAITER_OF,
+      ConsistentRead: true,
+      ...(limit !== undefined && { Limit: limit }),
+      ...(from && { ExclusiveStartKey: from }),
+      ...options,
+      ExpressionAttributeNames: { '#key': 'key', ...options.ExpressionAttributeNames },
+      ExpressionAttributeValues: { ...waiterOf(key), ...options.ExpressionAttributeValues },
+    });
+    const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
+    yield* (page.Items ?? []).map(parseWaiter);
+    from = page.LastEvaluatedKey;
+    limit = limit && 2 * limit;
+  } while (from);
+}
+
+const waiterItem = (waiter: Waiter): Item => ({
+  key: text(waiter.key),
+  ticket: text(waiter.ticket),
+  holder: text(waiter.holder),
+  ttl_seconds: integer(waiter.ttlSeconds),
+  request_id: text(waiter.requestId),
+  ...(waiter.principal !== undefined && { principal: text(waiter.principal) }),
+  ...(waiter.namespace !== undefined && { namespace: text(waiter.namespace) }),
+  ...(waiter.execution !== undefined && { execution: text(waiter.execution) }),
+  ...(waiter.target !== undefined && { target: text(waiter.target) }),
+  ...(waiter.graceSeconds && { grace_seconds: integer(waiter.graceSeconds) }),
+  ...(waiter.bound && { bound: { BOOL: true } }),
+  ...(waiter.data !== undefined && { data: text(JSON.stringify(waiter.data)) }),
+  ...(waiter.permit && { weight: integer(waiter.permit.weight) }),
+  ...(waiter.permit && waiter.permit.limit !== null && { limit: integer(waiter.permit.limit) }),
+  parked_at: integer(waiter.parkedAt),
+  deadline: integer(waiter.deadline),
+  ...secretOf(waiter),
+  ttl: integer(ttlOf(waiter)),
+});
+
+function secretOf(waiter: Waiter): Item {
+  if (!isTask(waiter)) return { keep_until: integer(waiter.keepUntil) };
+  const { taskToken, callbackId } = waiter;
+  return callbackId === undefined ? { task_token: text(taskToken) } : { callback_id: text(callbackId) };
+}
+
+/** The TTL attribute of a row, in epoch seconds. */
+export const ttlOf = (ticket: WaitingTask | Pick<WaitingCall, 'keepUntil'>): number =>
+  'keepUntil' in ticket
+    ? Math.ceil(ticket.keepUntil / 1000) + TTL_AFTER_CALL_SECONDS
+    : Math.ceil(ticket.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS;
+
+function termsIn(item: Item): WaiterRow['permit'] {
+  const weight = number(item, 'weight');
+  return weight === undefined ? undefined : { weight, limit: number(item, 'limit') ?? null };
+}
+
+export function parseWaiter(item: Item): Waiter {
+  const place = {
+    key: item.key?.S ?? '',
+    ticket: item.ticket?.S ?? '',
+    holder: item.holder?.S ?? '',
+    ttlSeconds: number(item, 'ttl_seconds') ?? 0,
+    requestId: item.request_id?.S ?? '',
+    principal: item.principal?.S,
+    namespace: item.namespace?.S,
+    execution: item.execution?.S,
+    target: item.target?.S,
+    graceSeconds: number(item, 'grace_seconds'),
+    bound: item.bound?.BOOL,
+    data: json(item.data?.S),
+    permit: termsIn(item),
+    parkedAt: number(item, 'parked_at') ?? 0,
+    deadline: number(item, 'deadline') ?? 0,
+  };
+  // The task token shows a task too, but lists do not read the token.
+  const keepUntil = number(item, 'keep_until');
+  const callbackId = item.callback_id?.S;
+  if (keepUntil === undefined)
+    return callbackId === undefined ? { ...place, taskToken: item.task_token?.S ?? '' } : { ...place, callbackId };
+  return { ...place, keepUntil, cancelledAt: number(item, 'cancelled_at') };
+}
+
+/** Two read units usually hold this many rows. Among them are rows of holders that have just been granted the key, so a page must hold more than the next few. */
+const FIRST_PAGE = 26;
+
+/** Callers join and leave, so rows that were read longer ago are read again. */
+const MAX_AGE_MS = 250;
+
+/**
+ * The rows of a line, read by one query and judged again after each write (docs/protocols/queue.md#hand-off). Further pages are read on
+ * demand.
+ */
+export class LineReading {
+  readonly #source: AsyncGenerator<Waiter>;
+  readonly #readAt: number;
+  /** As it was before the query. */
+  readonly #mark: AttributeValue | undefined;
+  readonly #fence: number | undefined;
+  readonly #rows: Waiter[] = [];
+  readonly #dropped = new Set<string>();
+  readonly #granted = new Set<string>();
+  /** How many grants were made since the query, and have been ended by this call. */
+  #ended = 0;
+
+  /** @param record as a conditional write or a consistent read has just shown it */
+  constructor(dependencies: LeaseDependencies, record: KeyRecord, call: Call) {
+    this.#source = readWaiters(dependencies, { key: record.key, firstPage: FIRST_PAGE }, call);
+    this.#readAt = dependencies.clock.now();
+    this.#mark = record.mark;
+    this.#fence = record.fence;
+  }
+
+  /** The rows from the oldest on. Several loops may read them at once. @throws HoldfastError Throttled, Unavailable */
+  async *rows(): AsyncGenerator<Waiter> {
+    for (let nth = 0; ; nth++) {
+      const row = this.#rows[nth] ?? (await this.#next());
+      if (!row) return;
+      if (!this.#dropped.has(row.ticket)) yield row;
+    }
+  }
+
+  async #next(): Promise<Waiter | undefined> {
+    const { value, done } = await this.#source.next();
+    if (done) return undefined;
+    this.#rows.push(value);
+    return value;
+  }
+
+  /** The rows that wait behind a row, as far as the first page shows. */
+  async behind({ ticket }: Waiter): Promise<Waiter[]> {
+    const rows: Waiter[] = [];
+    let read = 0;
+    for await (const row of this.rows()) {
+      if (row.ticket > ticket && isWaiting(row, this.#readAt)) rows.push(row);
+      if (++read >= FIRST_PAGE) break;
+    }
+    return rows;
+  }
+
+  /** Notes that the grant of a row stands on record. */
+  sawGranted({ ticket }: Waiter): void {
+    this.#granted.add(ticket);
+  }
+
+  /** Whether the grant of a row stood on record. Then another call notifies its task, even if the grant has ended by now. */
+  wasGranted({ ticket }: Waiter): boolean {
+    return this.#granted.has(ticket);
+  }
+
+  /** Notes that a row was deleted. */
+  drop({ ticket }: Waiter): void {
+    this.#dropped.add(ticket);
+  }
+
+  /**
+   * Whether the rows still wait, except those whose grants the record shows. True only if the record shows every grant since the query, or this call has
+   * ended it. Otherwise one of the rows may have had a grant that has ended.
+   */
+  isTrueOf({ fence, entries }: KeyRecord, now: number): boolean {
+    if (now - this.#readAt > MAX_AGE_MS) return false;
+    if (fence === undefined || this.#fence === undefined) return fence === this.#fence;
+    return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
+  }
+
+  /** True if no waiter has joined since: no value of the mark comes twice. */
+  isFullFor({ mark }: Pick<KeyRecord, 'mark'>): boolean {
+    return mark?.S === this.#mark?.S;
+  }
+
+  /** Notes which grants this call has ended, because some of them may have been made since the query. */
+  wrote(ended: readonly HolderEntry[]): void {
+    this.#ended += ended.filter((entry) => this.#isLater(entry)).length;
+  }
+
+  #isLater({ fence }: HolderEntry): boolean {
+    return this.#fence === undefined || fence > this.#fence;
+  }
+}

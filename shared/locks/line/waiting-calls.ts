@@ -1,0 +1,211 @@
+import { DeleteItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { aliased, all, type Condition, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { writing } from '../../aws/send.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { getWaiter, isTask, parseWaiter, readWaiters, ttlOf, type Waiter, type WaitingCall } from './waiters.ts';
+
+/** One acquisition: the request of a holder, sent by an authenticated caller. */
+interface Acquisition {
+  requestId: string;
+  holder: string;
+  principal?: string | undefined;
+}
+
+/** Callers can read other request ids. So only request, holder and authenticated caller together prove whose a record or a ticket is. */
+const isOf = ({ requestId, holder, principal }: Acquisition): Condition =>
+  all(
+    {
+      expression: 'request_id = :request AND holder = :holder',
+      values: { ':request': text(requestId), ':holder': text(holder) },
+    },
+    principal === undefined
+      ? { expression: 'attribute_not_exists(principal)' }
+      : { expression: 'principal = :principal', values: { ':principal': text(principal) } },
+  );
+
+type Named = { [Field in keyof Acquisition]?: string | undefined };
+
+/** True if a record or a ticket that was read belongs to this acquisition: the same rule as `isOf`. */
+const isOwnOf = (record: Named, { requestId, holder, principal }: Named): boolean =>
+  record.requestId === requestId && record.holder === holder && record.principal === principal;
+
+/** How long the waiter of a caller stays after the caller received LeaseHeld. */
+export const KEEP_POSITION_MS = 5000;
+
+/** A request of a caller, as the rows of its waiters name the request. */
+export interface Asker {
+  key: string;
+  requestId: string;
+  holder: string;
+  principal?: string | undefined;
+}
+
+/** A caller that withdraws its request. */
+export interface Withdrawer extends Asker {
+  /** The ticket that the caller names, if it names one. */
+  ticket?: string | undefined;
+}
+
+type Name = Pick<Waiter, 'key' | 'ticket'>;
+
+const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
+/** The row is neither of a task nor of a callback, or there is none. */
+const isCaller: Condition = {
+  expression: 'attribute_not_exists(task_token) AND attribute_not_exists(callback_id)',
+};
+
+/** The row has the same terms. A shared waiter is served by the terms of its row, so a call with other terms receives a new waiter. */
+const isFor = (permit: Waiter['permit']): Condition => {
+  if (permit === undefined) return aliased('attribute_not_exists(#weight)');
+  const { limit, weight } = permit;
+  return all(
+    aliased('#weight = :weight', { ':weight': integer(weight) }),
+    limit === null ? aliased('attribute_not_exists(#limit)') : aliased('#limit = :limit', { ':limit': integer(limit) }),
+  );
+};
+
+/** The row is of a call of the request, and not of a task. */
+const isWaiterOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
+
+interface Left {
+  /** True if the request was withdrawn. */
+  cancelled: boolean;
+}
+
+/**
+ * Deletes the row of a call with a claimed grant, unless the request was withdrawn. Never deletes the row of a task or of a callback.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function deleteUnlessWithdrawn(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
+  const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
+  return { cancelled: !won && (old?.task_token ?? old?.callback_id) === undefined };
+}
+
+/** Deletes a row as `deleteUnlessWithdrawn` does, by a ticket that a caller names. That ticket may belong to another caller. @throws as `deleteUnlessWithdrawn` */
+export async function deleteOwnUnlessWithdrawn(
+  dependencies: LeaseDependencies,
+  { ticket, asker }: { ticket: string; asker: Asker },
+  call: Call,
+): Promise<Left> {
+  const { key } = asker;
+  const condition = all(isWaiterOf(asker), isNotCancelled);
+  const { won, old } = await deleteIf(dependencies, { name: { key, ticket }, condition }, call);
+  return { cancelled: !won && isWithdrawn(old, asker) };
+}
+
+/** Deletes an expired row, unless its call has asked again. @returns true if the row is gone. @throws as `deleteUnlessWithdrawn` */
+export async function deleteOver(dependencies: LeaseDependencies, waiter: WaitingCall, call: Call): Promise<boolean> {
+  const condition = { expression: 'deadline = :seen', values: { ':seen': integer(waiter.deadline) } };
+  return (await deleteIf(dependencies, { name: waiter, condition }, call)).won;
+}
+
+/** True if the current row belongs to this request, and was withdrawn. */
+function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
+  const row = item && parseWaiter(item);
+  const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
+  return isOwn && 'cancelledAt' in row && row.cancelledAt !== undefined;
+}
+
+interface Rejoining {
+  asker: Asker & Pick<Waiter, 'permit'>;
+  ticket: string;
+  deadline: number;
+}
+
+/**
+ * Keeps the waiter of a call that asks again (docs/protocols/queue.md#join).
+ * @returns the row as it was before; undefined if the request has no such ticket, or asks by other terms
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function keepPosition(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { asker, ticket, deadline }: Rejoining,
+  call: Call,
+): Promise<WaitingCall | 'cancelled' | undefined> {
+  const keepUntil = deadline + KEEP_POSITION_MS;
+  const isSameRequest = all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
+  const command = new UpdateItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(asker.key), ticket: text(ticket) },
+    UpdateExpression: 'SET deadline = :deadline, keep_until = :keep, #ttl = :ttl',
+    ...conditionFields(isSameRequest, {
+      names: { '#ttl': 'ttl' },
+      values: { ':deadline': integer(deadline), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
+    }),
+    ReturnValues: 'ALL_OLD',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+  if (outcome.won) return outcome.item && (parseWaiter(outcome.item) as WaitingCall);
+  return isWithdrawn(outcome.old, asker) ? 'cancelled' : undefined;
+}
+
+/** Flags the row of a call as withdrawn. The call sees the flag. @param asker undefined for an operator. @returns the row, undefined if there is none */
+export async function flagCancelled(
+  { dynamodb, clock, waitersTable }: LeaseDependencies,
+  { name, asker }: { name: Name; asker?: Asker },
+  call: Call,
+): Promise<Waiter | undefined> {
+  const isThere = all({ expression: 'attribute_exists(ticket)' }, isCaller);
+  const command = new UpdateItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(name.key), ticket: text(name.ticket) },
+    UpdateExpression: 'SET cancelled_at = if_not_exists(cancelled_at, :now)',
+    ...conditionFields(asker ? isWaiterOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
+    ReturnValues: 'ALL_NEW',
+  });
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+  return outcome.won ? parseWaiter(outcome.item ?? {}) : undefined;
+}
+
+/** True if a call in line was withdrawn, or its ticket was cancelled. @throws HoldfastError Throttled, Unavailable */
+export async function isCancelled(dependencies: LeaseDependencies, name: Name, call: Call): Promise<boolean> {
+  const row = await getWaiter(dependencies, name, call);
+  return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
+}
+
+/** `seen`: the tickets of the request that were in line. `waiter`: one of their rows that were flagged. */
+export interface FlaggedWaiters {
+  seen: ReadonlySet<string>;
+  waiter: Waiter | undefined;
+}
+
+/**
+ * Flags the rows of all calls of a request in line, or only the row that the caller names. If the caller names a ticket of its request, the line is
+ * not read.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function flagOwnWaiters(
+  dependencies: LeaseDependencies,
+  { ticket, ...asker }: Withdrawer,
+  call: Call,
+): Promise<FlaggedWaiters> {
+  const name = { key: asker.key, ticket: ticket ?? '' };
+  const named = ticket === undefined ? undefined : await flagCancelled(dependencies, { name, asker }, call);
+  if (named) return { seen: new Set([name.ticket]), waiter: named };
+  const seen = new Set<string>();
+  let waiter: Waiter | undefined;
+  for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call)) {
+    if (isTask(row) || !isOwnOf(row, asker)) continue;
+    seen.add(row.ticket);
+    waiter = (await flagCancelled(dependencies, { name: row, asker }, call)) ?? waiter;
+  }
+  return { seen, waiter };
+}
+
+async function deleteIf(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { name, condition }: { name: Name; condition: Condition },
+  call: Call,
+): Promise<{ won: boolean; old?: Item | undefined }> {
+  const command = new DeleteItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(name.key), ticket: text(name.ticket) },
+    ...conditionFields(condition),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  return conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+}

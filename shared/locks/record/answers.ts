@@ -1,0 +1,142 @@
+import { HoldfastError } from '../../errors.ts';
+import { isInstant } from '../../surroundings/clock.ts';
+import { type LeaseGrant, type LostReason, type Mode, NAMELESS } from '../calls/types.ts';
+import { ASK_EVERY_MS } from '../dependencies.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, leaseIdOf } from './identity.ts';
+import { byEnd, ending, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
+import { type Asked, isRemembered, roomAt, weightInUse } from './room.ts';
+
+// Answers to callers that acquire, hold or lose a key. What readers see is in views.ts.
+
+/** What LeaseHeld says about each holder. A third-party client has no name, no fence, and perhaps no expiry. */
+export interface HolderView {
+  holder: string | null;
+  fence: number | null;
+  mode: Mode;
+  /** 1 for an exclusive holder. */
+  weight: number;
+  /** ISO 8601, like all instants. */
+  expiresAt: string | null;
+}
+
+/** What every reader may see of a grant. Null if the record does not say. */
+const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
+const modeOf = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'shared');
+/** An exclusive holder weighs more than every limit on record, and 1 for readers. */
+export const weightShown = (weight: number): number => (isAlone(weight) ? 1 : weight);
+
+export const instant = (epochMs: number): string => new Date(epochMs).toISOString();
+export const instantOrNull = (epochMs: number | undefined): string | null =>
+  epochMs !== undefined && isInstant(epochMs) ? instant(epochMs) : null;
+
+export function grantView(key: string, entry: HolderEntry, now: number): LeaseGrant {
+  const { version, holder, fence, acquiredAt, expiresAt, data } = entry;
+  return {
+    key,
+    holder,
+    leaseId: leaseIdOf(entry),
+    version,
+    fence,
+    acquiredAt: instant(acquiredAt),
+    expiresAt: instant(expiresAt),
+    remainingMs: Math.max(0, expiresAt - now),
+    ...(isBound(entry) && { bound: true }),
+    ...(data !== undefined && { data }),
+  };
+}
+
+/** The fields of an answer to a request with a limit or a mode. */
+export const sharedTerms = (
+  { weight }: HolderEntry,
+  { used, limit, limitBefore }: { used: number; limit: number | null; limitBefore: number | undefined },
+) => ({
+  ...{ mode: modeOf(weight), limit, weight: weightShown(weight), used: weightShown(used) },
+  ...(limit !== null &&
+    limitBefore !== undefined &&
+    limitBefore !== limit && { limitChanged: { from: limitBefore, to: limit } }),
+});
+
+export const holderView = ({ holder, fence, weight, expiresAt }: HolderEntry): HolderView => ({
+  holder,
+  fence,
+  mode: modeOf(weight),
+  weight: weightShown(weight),
+  expiresAt: instant(expiresAt),
+});
+
+/** A third-party client has the key alone, and no name. */
+export const thirdPartyView = ({ endsAt }: ThirdParty): HolderView => ({
+  ...{ holder: null, fence: null, mode: 'exclusive', weight: 1 },
+  expiresAt: instantOrNull(endsAt),
+});
+
+/** Whether the last grant of the key was exclusive, as far as the record says. */
+const wasAlone = ({ entries, last, thirdParty }: KeyRecord): boolean =>
+  thirdParty !== undefined || last !== undefined || entries.some(({ path }) => path === ALONE);
+
+export const limitOf = (record: KeyRecord): number | null => (wasAlone(record) ? null : (record.lastLimit ?? null));
+
+/** Sorts grants by their ends. Expired grants, whose room no caller has needed, come last. */
+const byNextEnd = (now: number) => (one: HolderEntry, other: HolderEntry) =>
+  Number(one.expiresAt <= now) - Number(other.expiresAt <= now) || byEnd(one, other);
+
+/** LeaseHeld lists up to this many holders. */
+const MOST_TOLD = 10;
+
+interface Held {
+  asked: Asked & { limit: number | null };
+  now: number;
+  clockSkewMs: number;
+}
+
+/** `holder`, `fence` and `expiresAt` are those of the grant that ends first, or of an expired grant if all have expired. */
+export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held): HoldfastError {
+  const { entries, thirdParty } = record;
+  const shown = entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD).map(holderView);
+  const holders = thirdParty ? [...shown, thirdPartyView(thirdParty)] : shown;
+  const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
+  const room = roomAt(record, asked, clockSkewMs);
+  const roomInMs = Number.isFinite(room) ? Math.max(1, room - now) : 1000;
+  return new HoldfastError('LeaseHeld', whyHeld(record, { asked, now, clockSkewMs }), {
+    ...{ key: record.key, holder, fence, expiresAt },
+    used: weightShown(weightInUse(record, { now, clockSkewMs })),
+    limit: asked.limit ?? limitOf(record),
+    holders,
+    // Others took the room in between, and it may be free again.
+    retryAfterMs: entries.some(isBound) ? Math.min(roomInMs, ASK_EVERY_MS) : roomInMs,
+  });
+}
+
+function whyHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held): string {
+  const hasRoom = roomAt(record, asked, clockSkewMs) <= now;
+  if (hasRoom && record.mark !== undefined) return 'other waiters are in line';
+  if (hasRoom) return 'the key was held a moment ago, and may be free now: send the call again';
+  const used = weightInUse(record, { now, clockSkewMs });
+  const [first] = record.entries;
+  if (isAlone(used))
+    return `the lease is held by ${first?.holder ?? NAMELESS}${first && isBound(first) ? ' until its execution ends' : ''}`;
+  const most = asked.limit === null ? 'the call needs the key alone' : `the limit is ${asked.limit}`;
+  return `there is no room: the holders weigh ${used}, and ${most}`;
+}
+
+/**
+ * Why a caller has lost its grant. A shared grant that others took over leaves no trace, so its reason is `unknown`. An exclusive grant is `taken` if another
+ * holder is on record, or was the last. After the end of an execution, the last holder may be the caller itself, so that is `unknown` too.
+ */
+export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 'name' | 'path'>): LostReason {
+  const how = ending(record, name);
+  if (how) return how;
+  const hadOther = record.last !== undefined && isRemembered(record.last.ended);
+  const isTaken = path === ALONE && (record.entries.length > 0 || hadOther || record.thirdParty !== undefined);
+  return isTaken ? 'taken' : 'unknown';
+}
+
+/** Names the holder that has the key alone now. If an operator broke the grant, that holder may be the caller itself, so there is no name. */
+export function leaseLost(key: string, reason: LostReason | 'cancelled', record?: KeyRecord): HoldfastError {
+  const holder = reason === 'broken' ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;
+  const detail =
+    reason === 'cancelled'
+      ? 'an operator cancelled the waiter, or the caller withdrew it'
+      : `the grant is no longer yours (${reason}): stop the work under the grant`;
+  return new HoldfastError('LeaseLost', detail, { key, reason, holder: holder ?? null });
+}

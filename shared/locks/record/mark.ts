@@ -1,0 +1,156 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, type Condition } from '../../aws/condition.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { Staying } from '../line/waiters.ts';
+import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
+import { entryOf, type KeyRecord, ownOf } from './record.ts';
+import { updateKey, type Written } from './requests.ts';
+
+/** The name of a ticket in hints: the first part of its UUID. */
+export const shortName = (ticket: string): string => ticket.slice(16, 20);
+
+/** The hint that names the first in line. @param tickets in their order, as many as the page of a hand-off shows */
+export const namesOf = (tickets: readonly string[]): string => tickets.map(shortName).join(' ');
+
+/** The part of a write that marks the record. */
+export interface Mark {
+  set: string[];
+  values: Item;
+}
+
+/** The value of a mark. No value comes twice. */
+export const newMark = ({ ids }: Pick<LeaseDependencies, 'ids'>): string => ids.uuid().slice(0, 8);
+
+/** The part of a grant that leaves waiters in line. A mark that a third-party client or TTL has removed is put back. */
+export const keptMark = (
+  { seen, next, first }: { seen: KeyRecord; next: string | undefined; first?: readonly string[] | undefined },
+  { granted, value }: { granted: number; value: string },
+): Mark => {
+  const isLost = seen.mark === undefined;
+  return {
+    set: [
+      'line_out = if_not_exists(line_out, :zero) + :out',
+      ...(next === undefined ? [] : ['next_ticket = :next']),
+      ...(first === undefined ? [] : ['next_tickets = :names']),
+      ...(isLost ? ['mark = if_not_exists(mark, :mark)'] : []),
+    ],
+    values: {
+      ...{ ':zero': integer(0), ':out': integer(granted) },
+      ...(next !== undefined && { ':next': text(next) }),
+      ...(first !== undefined && { ':names': text(namesOf(first)) }),
+      ...(isLost && { ':mark': text(value) }),
+    },
+  };
+};
+
+const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', 'pace_ms', 'line_out', 'line_until'];
+
+/**
+ * Removes the mark, and the hints that belong to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
+ * asks again, it raises both.
+ */
+export const removedMark = ({ count, until }: Staying): Mark & { remove: string[] } => {
+  const kept: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };
+  return {
+    set: Object.keys(kept).map((name) => `${name} = :${name}`),
+    remove: MARK.filter((name) => !(name in kept)),
+    values: Object.fromEntries(Object.entries(kept).map(([name, value]) => [`:${name}`, value])),
+  };
+};
+
+interface Marking {
+  key: string;
+  condition: Condition;
+  /** The next in line, if no other is noted. */
+  ticket?: string;
+  /** The hint that names the first in line, if the next is a caller, which looks by itself. */
+  first?: readonly string[];
+  /** Whether the mark has counted all that are in line. */
+  isAgain?: boolean;
+}
+
+/**
+ * Marks the record: the key has a line. The value is new, so a call that saw the line empty removes only the mark that it saw. The mark needs no record.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function mark(
+  dependencies: LeaseDependencies,
+  { key, condition, ticket, first, isAgain = false }: Marking,
+  call: Call,
+): Promise<Written> {
+  const now = dependencies.clock.now();
+  const counted = [
+    'mark = :mark',
+    'arrivals = if_not_exists(arrivals, :zero) + :one',
+    'lease_expiry = if_not_exists(lease_expiry, :retention)',
+  ];
+  return updateKey(
+    dependencies,
+    {
+      key,
+      set: [
+        ...counted,
+        ...(ticket === undefined ? [] : ['next_ticket = if_not_exists(next_ticket, :next)']),
+        ...(first === undefined ? [] : ['next_tickets = if_not_exists(next_tickets, :names)']),
+        ...(isAgain ? ['line_out = if_not_exists(line_out, :zero) + :one'] : []),
+      ],
+      condition,
+      values: {
+        ...{ ':mark': text(newMark(dependencies)), ':zero': integer(0), ':one': integer(1) },
+        ':retention': integer(Math.ceil(now / 1000) + dependencies.fenceRetentionSeconds),
+        ...(ticket !== undefined && { ':next': text(ticket) }),
+        ...(first !== undefined && { ':names': text(namesOf(first)) }),
+      },
+    },
+    call,
+  );
+}
+
+/** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the mark has gone since. */
+export const correctLineOut = (
+  dependencies: LeaseDependencies,
+  { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
+  call: Call,
+): Promise<Written> =>
+  updateKey(
+    dependencies,
+    {
+      key,
+      set: ['line_out = :out'],
+      condition: { expression: 'arrivals >= :arrivals', values: { ':arrivals': integer(arrivals) } },
+      values: { ':out': integer(arrivals - inLine) },
+    },
+    call,
+  );
+
+interface Joining {
+  key: string;
+  name: string;
+  ticket: string;
+  /** Whether the call asks again, and the mark has counted its place. */
+  isAgain?: boolean;
+  /** True if the call has its waiter already, and only puts a lost mark back. */
+  isBack?: boolean;
+}
+
+/**
+ * Notes that a request is in line, unless it has a grant, or had one (docs/protocols/queue.md#join).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function markJoined(
+  dependencies: LeaseDependencies,
+  { key, name, ticket, isBack = false, isAgain = isBack }: Joining,
+  call: Call,
+): Promise<Written> {
+  const also = isBack ? isUnmarked : isNotRemembered(name);
+  for (let own = hasNoEntry(name); ; ) {
+    const arrival = { key, condition: all(own, also), ticket, first: [ticket], isAgain };
+    const marked = await mark(dependencies, arrival, call);
+    const entry = entryOf(marked.record, name);
+    const isMarked = isBack && marked.record.mark !== undefined;
+    if (marked.won || isMarked || !entry || ownOf(marked.record, name, dependencies.clock.now())) return marked;
+    own = isStill(entry);
+  }
+}

@@ -1,0 +1,208 @@
+import { type AttributeValue, GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { type Condition, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { reading, send, writing } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { ALONE, hasMemory, remember } from './identity.ts';
+import { type KeyRecord, parseKey, unusable } from './record.ts';
+import { type HowEnded, isRemembered } from './room.ts';
+
+/** An execution lasts a year at most, so TTL never deletes a record with a live holder. */
+const TTL_SECONDS = 400 * 86_400;
+
+/** The TTL attribute of a record, in epoch seconds. Each grant, extension and release moves it. */
+export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + TTL_SECONDS);
+
+/** The time of the last write on a key, in epoch milliseconds, rounded up. @param ttlMs its TTL attribute as a time */
+export const lastWriteOf = (ttlMs: number): number => ttlMs - TTL_SECONDS * 1000;
+
+/** `record` is the record as it is now: after the write, or as it kept the write from happening. */
+export interface Written {
+  won: boolean;
+  record: KeyRecord;
+  /** Whether an earlier try got no answer, and so may have landed. */
+  unanswered: boolean;
+}
+
+/** With the record before, of a blind write that was won. */
+type Updated = Written & { before?: KeyRecord };
+
+/** The record after a write that sets and removes whole attributes. */
+function afterBlind(
+  before: Item,
+  {
+    SET,
+    REMOVE,
+    names,
+    values,
+  }: { SET: readonly string[]; REMOVE: readonly string[] } & Required<Pick<Update, 'names' | 'values'>>,
+): Item {
+  const after = { ...before };
+  for (const name of REMOVE) delete after[names[name] ?? name];
+  for (const assigned of SET) {
+    const [name = '', value = ''] = assigned.split(' = ');
+    after[names[name] ?? name] = values[value] as AttributeValue;
+  }
+  return after;
+}
+
+interface Update {
+  key: string;
+  set: readonly string[];
+  remove?: readonly string[];
+  condition: Condition;
+  names?: Record<string, string>;
+  values?: Item;
+  /** The TTL attribute, if the write moves it alone. On the record of a third-party client, it is the expiry of that client's lease. */
+  ttl?: AttributeValue;
+  /** ALL_OLD: of a write that sets whole attributes, so that the answer has the record that it replaced. NONE: nothing needs the record if the write is won. */
+  returns?: 'ALL_NEW' | 'ALL_OLD' | 'NONE';
+}
+
+/**
+ * One conditional update of a key's record, without a read.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function updateKey(
+  dependencies: LeaseDependencies,
+  { key, set, remove = [], condition, names = {}, values = {}, ttl, returns = 'ALL_NEW' }: Update,
+  call: Call,
+): Promise<Updated> {
+  const { dynamodb, table } = dependencies;
+  const clauses = { SET: ttl ? [...set, 'lease_expiry = :lease_expiry'] : set, REMOVE: remove };
+  const all = { names, values: ttl ? { ...values, ':lease_expiry': ttl } : values };
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(key) },
+    UpdateExpression: Object.entries(clauses)
+      .flatMap(([clause, parts]) => (parts.length > 0 ? [`${clause} ${parts.join(', ')}`] : []))
+      .join(' '),
+    ...conditionFields(condition, all),
+    ReturnValues: returns,
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const request = { command, operation: writing(`table ${table}`) };
+  const outcome = await conditionalWrite(dynamodb, request, call).catch((error) => {
+    const cause: unknown = error instanceof HoldfastError && error.code === 'Unavailable' && error.cause;
+    if (!(cause instanceof Error) || cause.name !== 'ValidationException') throw error;
+    return refusedFor(dependencies, { key, cause, entry: condition.names?.['#h'] }, call);
+  });
+  const unanswered = !outcome.won && outcome.unanswered;
+  if (!outcome.won || returns !== 'ALL_OLD')
+    return {
+      won: outcome.won,
+      record: parseKey(key, outcome.won ? outcome.item : outcome.old),
+      unanswered,
+    };
+  const before = outcome.item ?? {};
+  const record = parseKey(key, afterBlind(before, { ...clauses, ...all }));
+  return { won: true, record, unanswered, before: parseKey(key, outcome.item) };
+}
+
+/** @throws HoldfastError Throttled, Unavailable */
+export async function readKey({ dynamodb, table }: LeaseDependencies, key: string, call: Call): Promise<KeyRecord> {
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
+  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+  return parseKey(key, item);
+}
+
+interface Refused {
+  key: string;
+  /** What DynamoDB said. */
+  cause: Error;
+  /** The attribute of the entry that the write is about. */
+  entry: string | undefined;
+}
+
+const IS_ABOUT_SIZE = /\bsize\b/i;
+
+/**
+ * Explains why DynamoDB refused a write. Another client has changed the record. DynamoDB does not say what is wrong with it, so this reads
+ * the record.
+ * @throws HoldfastError Unavailable, which names the key and the attribute; Throttled
+ */
+async function refusedFor(dependencies: LeaseDependencies, { key, cause, entry }: Refused, call: Call): Promise<never> {
+  if (IS_ABOUT_SIZE.test(cause.message)) {
+    const detail =
+      'the record of the key is near the DynamoDB limit of 400 KB: wait until other holders release their permits';
+    throw new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000, cause });
+  }
+  throw unusable(await readKey(dependencies, key, call), entry, cause);
+}
+
+// The parts of writes on the entry of an exclusive holder, which other clients of the table see (docs/protocols/locks.md).
+
+/** A part of a write. */
+export interface Part {
+  set: string[];
+  remove: string[];
+  names: Record<string, string>;
+  values: Item;
+}
+
+/** The expiry of an exclusive grant as the Rust crate sees it, and DynamoDB. */
+export const secondsOf = (expiresAt: number) => integer(Math.ceil(expiresAt / 1000));
+
+/** Within this time, it is hardly possible that another grant, its release, and a third-party client's lease and deletion come and go: four requests. */
+const PROMPT_MS = 50;
+
+/** Whether other grants may have come and gone since a grant that met no fence took its fence from the clock. */
+export const isLate = (triedAt: number, now: number): boolean => now - triedAt > PROMPT_MS;
+
+/** The TTL attribute after a write that sets the expiry of an entry. */
+export const ttlOf = (path: string, { now, expiresAt }: { now: number; expiresAt: number }): AttributeValue =>
+  path === ALONE ? secondsOf(expiresAt) : ttlAfter(now);
+
+/** Where the execution of a holder stands. An index finds that of an exclusive holder. The rows of executions (../executions/execution-rows.ts) find the others. */
+export const executionAt = (path: string): string => (path === ALONE ? 'execution' : '#h.x');
+
+interface EndingAlone {
+  key: string;
+  entry: { name: string; fence?: number | undefined; claimTtlMs?: number | undefined };
+  how: HowEnded;
+  operator?: string | undefined;
+  now: number;
+}
+
+/** Whether nobody received the grant. Then the record forgets the holder, and the next grant names the one before. */
+const reachedNobody = ({ how, entry }: Pick<EndingAlone, 'how' | 'entry'>): boolean =>
+  how === 'undelivered' || (how === 'expired' && entry.claimTtlMs !== undefined);
+
+/** The ring, for a write that replaces the entry of an exclusive grant as the grant ends. */
+export const ringAfter = ({ entry, how }: Pick<EndingAlone, 'how' | 'entry'>): Pick<Part, 'set' | 'values'> =>
+  isRemembered(how) ? remember(entry.name, how === 'broken' ? entry.fence : undefined) : { set: [], values: {} };
+
+/**
+ * Ends an exclusive grant, and leaves the key free for every client of the table. The last holder stays, for readers and for the next grant. The write
+ * has the value `:now`, and the name `#h`, unless `at` names the entry otherwise.
+ */
+export function endAlone(
+  { fenceRetentionSeconds }: Pick<LeaseDependencies, 'fenceRetentionSeconds'>,
+  { key, entry, how, operator, now }: EndingAlone,
+  at = '#h',
+): Part {
+  const isForgotten = reachedNobody({ how, entry });
+  const retention = hasMemory(key) ? {} : { ':retention': secondsOf(now + fenceRetentionSeconds * 1000) };
+  return {
+    set: [
+      'freed_at = :now',
+      ...(hasMemory(key) ? [] : ['lease_expiry = :retention']),
+      ...(isForgotten ? [] : [`${at}.p = :ended`]),
+      ...(operator === undefined ? [] : [`${at}.o = if_not_exists(${at}.o, :operator)`]),
+    ],
+    remove: [
+      ...['lease_version', 'execution', `${at}.i`, `${at}.v`],
+      ...(isForgotten ? [`${at}.h`] : []),
+      ...(isRemembered(how) ? [] : [`${at}.m`]),
+    ],
+    names: { [at]: ALONE },
+    values: {
+      ...{ ':now': integer(now), ...retention },
+      ...(!isForgotten && { ':ended': text(how) }),
+      ...(operator !== undefined && { ':operator': text(operator) }),
+    },
+  };
+}
