@@ -326,7 +326,7 @@ export interface paths {
         put?: never;
         /**
          * Withdraw a request
-         * @description Takes a request of the caller out of the line, or ends its grant: for a caller that gives up and does not know which. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. So does a retry of a request that had its grant, until another caller has had the lease, or eight later permits have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.
+         * @description Takes a request of the caller out of the line, or ends its grant: for a caller that gives up and does not know which. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. So does a retry of a request that had its grant, until another caller has been granted the key; if the grant was a permit or went to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -571,7 +571,7 @@ export interface components {
             leaseId: string;
             /**
              * Format: int64
-             * @description The limit that this request names. Null for `exclusive`.
+             * @description The limit that this request names, or 200.
              */
             limit?: number | null;
             /** @description Both limits, if the grant before named another limit. */

@@ -350,9 +350,8 @@ export class MemoryKey {
   #answer(grant: Grant, how: { repeated: boolean; waitedMs: number }): Acquired {
     const { previous, limitChanged, request } = grant;
     const { mode, weight } = this.#holderOf(grant);
-    const isPermit = request.limit !== undefined || request.mode !== undefined;
     const terms = { mode, limit: limitOf(request), weight, used: this.#used };
-    const permit = isPermit && { ...terms, ...(limitChanged && { limitChanged }) };
+    const permit = mode === 'shared' && { ...terms, ...(limitChanged && { limitChanged }) };
     return { ...this.#bare(grant), ...how, previous, ...permit };
   }
 }

@@ -102,7 +102,7 @@ export const acquired = component<Acquired>()(
     repeated: flag('True if the request had its grant already: the call is a retry, or a response was lost.'),
     previous: nullable(previous),
     mode: z.exactOptional(mode()),
-    limit: z.exactOptional(nullable(count('The limit that this request names. Null for `exclusive`.'))),
+    limit: z.exactOptional(nullable(count('The limit that this request names, or 200.'))),
     weight: z.exactOptional(weight()),
     used: z.exactOptional(used()),
     limitChanged: z.exactOptional(limitChanged),

@@ -83,7 +83,9 @@ function notFound(
   if (unanswered) return outcomeUnknown(writing(`table ${table}`), undefined, { key });
   if (!thirdParty && entries.every(({ path }) => path !== ALONE))
     return new HoldfastError('NotFound', 'no grant of the key has the fence: read the key for its holders', { key });
-  const detail = 'the grant of the key has another fence: read the key, and break the grant by its present fence';
+  const detail = thirdParty
+    ? 'a third-party client has the key, whose lease has no fence: it ends by its expiry'
+    : 'the grant of the key has another fence: read the key, and break the grant by its present fence';
   return new HoldfastError('Conflict', detail, { key, actual: keySummary(record, clock.now()) });
 }
 

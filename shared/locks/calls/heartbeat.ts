@@ -54,7 +54,7 @@ export function extendGrant(dependencies: LeaseDependencies) {
       call,
     );
     const entry = entryOf(record, proof.name);
-    if (entry?.id === id && !entry.isEnding) return grantView(key, entry, clock.now());
+    if (entry?.id === id && entry.path === path && !entry.isEnding) return grantView(key, entry, clock.now());
     throw leaseLost(key, lostReason(record, proof), record);
   };
 }

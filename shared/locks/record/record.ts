@@ -256,7 +256,7 @@ const malformed = (item: Item): string | undefined =>
   (
     [
       ['used', Number.POSITIVE_INFINITY],
-      ...['fence', 'arrivals', 'line_out'].map((name) => [name, MOST_FENCE] as const),
+      ...['fence', 'freed_at', 'arrivals', 'line_out'].map((name) => [name, MOST_FENCE] as const),
     ] as const
   ).find(([name, most]) => item[name] && !(Number(item[name].N) < most))?.[0];
 
