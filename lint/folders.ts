@@ -8,19 +8,7 @@ const ROOT = 'shared';
 const MAX_DEPTH = 2;
 
 /** Names that mean the same in each capability. Everywhere else a name stands once. */
-const ALIKE = [
-  'answers',
-  'conditions',
-  'dependencies',
-  'environment',
-  'expired',
-  'inputs',
-  'list',
-  'names',
-  'read',
-  'record',
-  'write',
-];
+const ALIKE = ['conditions', 'dependencies', 'environment', 'expired', 'inputs', 'names', 'read', 'record', 'write'];
 
 const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', `${ROOT}/*.ts`], {
   encoding: 'utf8',

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { Json } from '../../shared/aws/attributes.ts';
-import type { KeyPage } from '../../shared/locks/calls/list.ts';
+import type { KeyPage } from '../../shared/locks/calls/list-keys.ts';
 import {
   type Acquired,
   type Broken,
@@ -12,8 +12,8 @@ import {
   type Released,
 } from '../../shared/locks/calls/types.ts';
 import type { Cancelled, Withdrawn } from '../../shared/locks/calls/withdraw.ts';
-import type { HolderView } from '../../shared/locks/record/answers.ts';
 import { MODES } from '../../shared/locks/record/identity.ts';
+import type { HolderView } from '../../shared/locks/record/outcomes.ts';
 import type { FullHolderView, KeySummary, KeyView, ListedKey } from '../../shared/locks/record/views.ts';
 import { MEANING, orNull } from '../meanings.ts';
 import {

@@ -6,8 +6,8 @@ import { durations, type LeaseGrant, type Previous, previousView } from '../lock
 import { deadlineOf, type LeaseDependencies } from '../locks/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../locks/executions/allowed.ts';
 import { pollItem } from '../locks/line/wait.ts';
-import { grantView, leaseHeld } from '../locks/record/answers.ts';
 import { requestName } from '../locks/record/identity.ts';
+import { grantView, leaseHeld } from '../locks/record/outcomes.ts';
 import { entryOf, type HolderEntry, unusable } from '../locks/record/record.ts';
 import { previousAlone } from '../locks/record/room.ts';
 import type { BeginInput } from './inputs.ts';

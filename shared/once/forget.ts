@@ -6,7 +6,7 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { leaseHeld } from '../locks/record/answers.ts';
+import { leaseHeld } from '../locks/record/outcomes.ts';
 import { keySummary } from '../locks/record/views.ts';
 import { mayForget } from './conditions.ts';
 import type { ForgetInput } from './inputs.ts';

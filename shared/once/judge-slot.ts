@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { leaseLost } from '../locks/record/answers.ts';
+import { leaseLost } from '../locks/record/outcomes.ts';
 import { ending, entryOf } from '../locks/record/record.ts';
 import { toEnd } from '../locks/record/room.ts';
 import { keySummary } from '../locks/record/views.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { listKeys } from '../../shared/locks/calls/list.ts';
+import { listKeys } from '../../shared/locks/calls/list-keys.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call } from '../support/emulators/aws.ts';
 import { aFew, isFull, rounds } from '../support/time/rounds.ts';

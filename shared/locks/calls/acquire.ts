@@ -12,32 +12,16 @@ import {
 import { ANY_EXECUTION, refuseForeignExecutions } from '../executions/allowed.ts';
 import type { Lock } from '../line/lock.ts';
 import type { ParkedBy } from '../line/waiters.ts';
-import { grantView, leaseHeld, sharedTerms } from '../record/answers.ts';
 import { tryOnce } from '../record/first-try.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, MOST_PERMITS, requestName } from '../record/identity.ts';
+import { grantView, leaseHeld, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { type Granted, type GrantRequest, type Outcome, previousOf } from '../record/room.ts';
 import { type Acquired, type AcquireInput, durations, type Mode, type Parked, previousView } from './types.ts';
 
-/** What a caller asks for. The schema (locks/calls/inputs.ts) has checked which fields go together. */
-export interface GrantInput {
-  key: string;
-  holder: string;
-  ttlSeconds: number;
-  waitSeconds: number;
-  fair?: boolean | undefined;
-  ticket?: string | undefined;
-  requestId?: string | undefined;
-  data?: unknown;
-  execution?: string | undefined;
-  target?: string | undefined;
-  graceSeconds?: number | undefined;
-  bound?: boolean | undefined;
-  limit?: number | undefined;
-  weight?: number | undefined;
-  /** Without a limit, `exclusive` is the default. */
-  mode?: Mode | undefined;
-}
+/** What a caller asks for that parks nothing. The schema (locks/calls/inputs.ts) has checked which fields go together. */
+export type GrantInput = Omit<AcquireInput, 'fair' | 'taskToken' | 'callbackId' | 'parkSeconds'> &
+  Partial<Pick<AcquireInput, 'fair'>>;
 
 /** A caller that names neither a limit nor a mode wants the key alone. */
 const modeOf = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>

@@ -3,7 +3,7 @@ import { DEFAULT_LIMIT } from '../../fields.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { readKey } from '../record/requests.ts';
 import { type KeyView, keyView } from '../record/views.ts';
-import type { KeyPage, ListInput } from './list.ts';
+import type { KeyPage, ListInput } from './list-keys.ts';
 
 /** With a key, that key. Otherwise a page of the list of all keys. */
 export interface ReadInput extends ListInput {
@@ -17,7 +17,7 @@ export function lookUp(dependencies: LeaseDependencies) {
   const readOne = lookUpKey(dependencies);
   return async ({ key, ...query }: ReadInput, call: Call): Promise<KeyView | KeyPage> => {
     if (key !== undefined) return readOne({ ...query, key }, call);
-    const { listKeys } = await import('./list.ts');
+    const { listKeys } = await import('./list-keys.ts');
     return listKeys(dependencies)(query, call);
   };
 }

@@ -65,6 +65,7 @@ export interface AcquireInput {
   /** With `limit`, or with the mode `shared`, the request is for a permit. */
   limit?: number | undefined;
   weight?: number | undefined;
+  /** Without a limit, `exclusive` is the default. */
   mode?: Mode | undefined;
 }
 

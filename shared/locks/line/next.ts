@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { type LeaseDependencies, WINDOW_MS } from '../dependencies.ts';
-import { leaseHeld, leaseLost } from '../record/answers.ts';
 import { EXCLUSIVE_WEIGHT, requestName } from '../record/identity.ts';
+import { leaseHeld, leaseLost } from '../record/outcomes.ts';
 import { ending, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
 import { type Going, weightInUse, weightOf } from '../record/room.ts';

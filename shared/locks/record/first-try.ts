@@ -2,12 +2,11 @@ import type { Call } from '../../aws/call.ts';
 import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { leaseLost } from './answers.ts';
 import { type GrantsWritten, latestRelease, MOST_ENDED, writeEnds, writeGrants } from './grants.ts';
 import { ALONE, pathOf } from './identity.ts';
+import { leaseLost } from './outcomes.ts';
 import { ending, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownOf, unusable } from './record.ts';
-import type { Written } from './requests.ts';
-import { isLate } from './requests.ts';
+import { isLate, type Written } from './requests.ts';
 import { type GrantRequest, type Outcome, previousAlone, refuseOtherWeight, toEnd } from './room.ts';
 
 /** How often a first try starts again because a duplicate call has changed the grant of the request. Each duplicate usually changes the grant once. */

@@ -9,7 +9,7 @@ import {
   limitOf,
   thirdPartyView,
   weightShown,
-} from './answers.ts';
+} from './outcomes.ts';
 import { byEnd, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
 type KeyState = (typeof KEY_STATES)[number];
