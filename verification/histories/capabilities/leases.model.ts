@@ -188,7 +188,9 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         };
         const isOwn = held && !held.foreign && held.holder === holder;
         const isRaised = isOwn && held.fence !== null && body.fence > held.fence;
-        const repeats = (body.repeated || isRaised) && isOwn ? agreeing(situation, grant) : [];
+        // Its caller comes back for what the line granted meanwhile, perhaps after its window: nobody had the key since.
+        const isClaim = isOwn && held.unclaimed === true && held.leaseId === null;
+        const repeats = (body.repeated || isRaised || isClaim) && isOwn ? agreeing(situation, grant) : [];
         // A call that is answered as a repeat may repeat its own first try.
         const mayBeNew = !raised && (!body.repeated || entry.faults.length > 0);
         const isOver = !held || held.expiresAt === null || held.expiresAt < Date.parse(body.acquiredAt);

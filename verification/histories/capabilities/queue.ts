@@ -1,3 +1,4 @@
+import type { WorldFacts } from '../caller.ts';
 import type { Capability } from '../capability.ts';
 import type { Entry } from '../history.ts';
 import {
@@ -93,8 +94,8 @@ export const queue: Capability = {
           ...cancelledForGood(ofKey),
           ...refusedForGood(ofKey, facts),
           ...refusedAndBound(history, key),
-          ...forgotten(ofKey),
-          ...toldInTime(history, key, facts),
+          ...forgotten(withoutRedriven(ofKey, facts)),
+          ...toldInTime(withoutRedriven(history, facts), key, facts),
           ...grantToldInTime(history, key, facts),
           ...toldWholeToCallers(history, key, WHOLE_LEASE),
           ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
@@ -103,10 +104,20 @@ export const queue: Capability = {
         ];
       }),
       ...freedByEvent(entries, facts),
-      ...stuckOn(entries, keys),
+      ...stuckOn(withoutRedriven(entries, facts), keys),
     ];
   },
 };
+
+/**
+ * The history without the tasks that may wait for themselves. Clocks decide whether a ticket is from before a redrive, so a redriven execution may take
+ * its new ticket for an old one if they differ by more than the bound.
+ */
+function withoutRedriven(history: readonly Entry[], { withinBound }: WorldFacts): readonly Entry[] {
+  if (withinBound) return history;
+  const redriven = new Set(history.flatMap(({ call, input }) => (call === 'executionRedriven' ? [input.holder] : [])));
+  return history.filter(({ call, input }) => call !== 'task' || !redriven.has(input.holder));
+}
 
 const OWN_CALLS = new Set([
   'task',
