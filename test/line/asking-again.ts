@@ -130,8 +130,8 @@ export async function askingAgain(lineWorld: LineWorld) {
     const { key } = await held();
     const { ticket } = await placeOf(key);
     const [left] = await timeline.play(
-      () => failure(acquire({ ...asked(key), ticket, waitSeconds: 2 })),
-      () => later(500, () => failure(acquire({ ...asked(key), ticket, waitSeconds: 5 }))),
+      () => failure(acquire({ ...asked(key), ticket, waitSeconds: 1 })),
+      () => later(500, () => failure(acquire({ ...asked(key), ticket, waitSeconds: 2 }))),
     );
     expect(left).toMatchObject({ code: 'LeaseHeld', context: { waiting: 0, place: 1 } });
   });

@@ -11,7 +11,7 @@ const brokenTask = { error: 'LeaseLost', cause: { reason: 'broken' } };
 /** An operator breaks a grant: at once, or with `wait` when its holder releases the grant or its ttl ends. */
 export async function breaks(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, breakGrant, cancel, grantOf, see, rows, repair, lookAgain } = world;
+  const { acquire, heartbeat, release, breakGrant, cancel, grantOf, see, rows, lookAgain } = world;
   const { parkNext: park, exitInLine, precededBy, messages, requests, steps, newKey, timeline } = world;
   beforeEach(() => {
     timeline.advance(1000);
@@ -131,13 +131,6 @@ export async function breaks(lineWorld: LineWorld) {
     expect(grant).toMatchObject({ holder: 'worker', ending: true });
   });
 
-  it('a break that waits ends the grant at once when the operator breaks the grant again without wait', async () => {
-    const grant = await ending();
-    expect(await breakGrant(grant)).toMatchObject({ ended: true, holderUntil: grant.expiresAt });
-    expect(await failure(beat(grant))).toMatchObject(broken);
-    expect(await acquire({ key: grant.key, holder: 'next' })).toMatchObject({ holder: 'next', repeated: false });
-  });
-
   it.each(['release', 'ttl'])(
     'a break that waits leaves the lock to a task in line at the end of the grant (by %s)',
     async (how) => {
@@ -225,17 +218,6 @@ export async function breaks(lineWorld: LineWorld) {
     steps.faults.SendTaskFailure = ['refused'];
     expect(await marks(grant)).toMatchObject({ broken: true, ended: false });
     expect(await marks(grant)).toMatchObject({ ended: true, holder: 'task' });
-    expect([task, next.task.output]).toMatchObject([brokenTask, { holder: 'next' }]);
-    expect(await rows(grant.key)).toEqual([]);
-  });
-
-  it('a break that waits is finished by the schedule if the break exited before it looked at the ticket', async () => {
-    const { task, ...grant } = await unnotified();
-    const next = await park({ key: grant.key, holder: 'next' });
-    steps.faults.SendTaskFailure = ['refused'];
-    expect(await marks(grant)).toMatchObject({ broken: true, ended: false });
-    timeline.advance(10_001);
-    await repair(grant.key);
     expect([task, next.task.output]).toMatchObject([brokenTask, { holder: 'next' }]);
     expect(await rows(grant.key)).toEqual([]);
   });

@@ -6,6 +6,7 @@ import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
 import { call } from '../support/emulators/aws.ts';
 import { startCallbackDouble } from '../support/emulators/callbacks.ts';
 import { before, stepped } from '../support/faults/mortal.ts';
+import { aFew } from '../support/time/rounds.ts';
 import type { Grant, LineWorld } from './world.ts';
 
 /** More than any of these calls sends. */
@@ -73,7 +74,7 @@ export async function racesOfCallbacks(lineWorld: LineWorld) {
     },
   };
 
-  it.each(Object.keys(RACES))('%s grants the callback once, and then the next one', async (name) => {
+  it.each(aFew(1, Object.keys(RACES)))('%s grants the callback once, and then the next one', async (name) => {
     const race = RACES[name] as (typeof RACES)[string];
     let steps = 0;
     for (let goesOn = true; goesOn && steps < MAX_STEPS; steps++) {

@@ -95,14 +95,6 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     expect(JSON.stringify(waiters)).not.toContain(callback.id);
   });
 
-  it('a release grants the lock to a waiting callback, with the whole ttl ahead', async () => {
-    const { key, first, callback } = await held();
-    timeline.advance(5000);
-    await release(first);
-    expect(grantOf(callback)).toMatchObject({ key, waitedMs: 5000, remainingMs: 60_000 });
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('a callback whose wait is over fails with LeaseHeld and the problem', async () => {
     const { key, callback } = await held({ parkSeconds: 30 });
     timeline.advance(31_000);

@@ -38,17 +38,6 @@ export async function callers(lineWorld: LineWorld) {
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('callers in line keep plain callers out, even of an expired grant', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'first', ttlSeconds: 2 });
-    const [grant, refused] = await timeline.play(
-      () => waiting(key, 'second'),
-      () => later(2000 + MARGIN_MS + 1, () => failure(acquire({ key, holder: 'plain' }))),
-    );
-    expect(grant.holder).toBe('second');
-    expect(refused.code).toBe('LeaseHeld');
-  });
-
   it('callers in line are not passed by a call that does not wait, nor by a call that races', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     const barge = async () => {

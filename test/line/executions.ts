@@ -53,19 +53,6 @@ export async function executions(lineWorld: LineWorld) {
     expect(asked()).toBe(0);
   });
 
-  it('a lock that a task or a call received from the line ends with its execution', async () => {
-    const [key, ofTask, execution] = [newKey(), steps.newExecution(), steps.newExecution()];
-    const first = await acquire({ key });
-    const { task } = await park({ key, execution: ofTask });
-    await release(first);
-    expect(task.state).toBe('succeeded');
-    const waits = () => acquire({ key, holder: 'caller', waitSeconds: 10, execution });
-    const [granted] = await timeline.play(waits, () => timeline.later(1000, () => executionEnded(ofTask)));
-    expect(granted).toMatchObject({ holder: 'caller' });
-    expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 1 });
-    expect(await see(key)).toMatchObject({ holder: undefined });
-  });
-
   it('a waiter leaves the line when its execution ends, and the holder keeps the lock', async () => {
     const [key, execution] = [newKey(), steps.newExecution()];
     const first = await acquire({ key, holder: 'first' });
@@ -75,15 +62,6 @@ export async function executions(lineWorld: LineWorld) {
     expect(await see(key)).toMatchObject({ holder: 'first', waiting: 0 });
     expect(await release(first)).toMatchObject({ released: true });
     expect(await isMarked(key)).toBe(false);
-  });
-
-  it('the second pass ends what calls of the execution were granted after the first pass', async () => {
-    const [execution, late, parked] = [steps.newExecution(), newKey(), newKey()];
-    expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
-    await acquire({ key: late, execution });
-    expect((await park({ key: parked, execution })).task.state).toBe('succeeded');
-    expect(await executionEnded(execution, true)).toMatchObject({ freed: 2 });
-    expect([await see(late), await see(parked)]).toMatchObject([{ holder: undefined }, { holder: undefined }]);
   });
 
   it('neither pass of a late event takes the grants and tickets of an execution that was redriven', async () => {
@@ -247,13 +225,6 @@ export async function executions(lineWorld: LineWorld) {
     };
     expect(await executionEnded(execution)).toMatchObject({ freed: 1, kept: 0 });
     expect(task.state).toBe('succeeded');
-  });
-
-  it('a grant stays until the second pass if its target does not exist, because the start may be on the way', async () => {
-    const { execution } = await held({ target: NEVER_STARTED, ttlSeconds: 3600 });
-    timeline.advance(120_000);
-    expect(await executionEnded(execution)).toEqual({ execution, ...none, kept: 1 });
-    expect(await executionEnded(execution, true)).toEqual({ execution, ...none, freed: 1 });
   });
 
   it('a grant stays if Step Functions does not answer about its target', async () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -14,16 +14,9 @@ export async function graces(lineWorld: LineWorld) {
   /** A lock of an execution of that status, with a grace of a minute. */
   async function hold(more: object = {}, status = 'FAILED') {
     const execution = steps.newExecution(status);
-    const asked = {
-      key: newKey(),
-      holder: 'wf',
-      requestId: 'r',
-      execution,
-      ttlSeconds: 900,
-      graceSeconds: 60,
-      ...more,
-    };
-    return { execution, asked, grant: await acquire(asked), key: asked.key };
+    const key = newKey();
+    const asked = { key, holder: 'wf', requestId: 'r', execution, ttlSeconds: 900, graceSeconds: 60, ...more };
+    return { execution, asked, grant: await acquire(asked), key };
   }
 
   /** An execution whose grant waits for the claim of a call that has exited. */
@@ -81,23 +74,16 @@ export async function graces(lineWorld: LineWorld) {
     expect(await executionEnded(execution)).toMatchObject({ freed: 1, graced: 0 });
   });
 
-  describe('a grant in its grace', () => {
-    async function inGrace() {
-      const held = await hold();
-      timeline.advance(1000);
-      const { task } = await park({ key: held.key });
-      messages.length = 0;
-      expect(await executionEnded(held.execution)).toMatchObject({ graced: 1 });
-      return { ...held, task };
-    }
-
-    it('a message hands off a grant one to two seconds after its grace and the margin', async () => {
-      const { task } = await inGrace();
-      expect(messages).toMatchObject([{ delaySeconds: 62 }]);
-      timeline.advance(62_000);
-      await lookAgain(messages[0]);
-      expect(grantOf(task)).toMatchObject({ previous: { ended: 'expired' } });
-    });
+  it('a message hands off a grant a second or two after its grace and the margin', async () => {
+    const { key, execution } = await hold();
+    timeline.advance(1000);
+    const { task } = await park({ key });
+    messages.length = 0;
+    expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
+    expect(messages).toMatchObject([{ delaySeconds: 62 }]);
+    timeline.advance(62_000);
+    await lookAgain(messages[0]);
+    expect(grantOf(task)).toMatchObject({ previous: { ended: 'expired' } });
   });
 
   it('a grant from the line has the grace of its own request', async () => {

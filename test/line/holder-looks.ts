@@ -180,7 +180,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
     const waits = (waitSeconds: number) => fromThere(key, { waitSeconds, requestId: 'there' });
     const [granted] = await timeline.play(
       () => waits(20),
-      () => timeline.later(10_000, () => repair(key)),
+      () => timeline.later(2000, () => repair(key)),
     );
     expect(granted).toMatchObject({ holder: 'there' });
   });

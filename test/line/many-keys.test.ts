@@ -51,7 +51,7 @@ function roundTrips({ dynamodb }: World): () => number {
   return () => trips;
 }
 
-const KEYS = isFull ? 150 : 60;
+const KEYS = isFull ? 150 : 40;
 
 it(`a run of the schedule sees ${KEYS} lines in ${KEYS / 2} round trips`, async () => {
   const world = await newWorld();

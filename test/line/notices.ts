@@ -4,22 +4,8 @@ import type { LineWorld } from './world.ts';
 /** Tasks that have a grant, and that no message about the grant has reached. The schedule notifies those tasks. */
 export async function lateNotices(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const {
-    acquire,
-    heartbeat,
-    release,
-    grantOf,
-    see,
-    rows,
-    isMarked,
-    repair,
-    precededBy,
-    requests,
-    steps,
-    heldKey,
-    newKey,
-    timeline,
-  } = world;
+  const { acquire, heartbeat, release, grantOf, see, rows, isMarked, repair, precededBy, requests } = world;
+  const { steps, heldKey, newKey, timeline } = world;
   const { parkNext: park, putTickets, callerRow } = world;
   const ttlSeconds = 3600;
   /** A task that has the lock, and was not notified. */

@@ -221,15 +221,6 @@ export async function parks(lineWorld: LineWorld) {
     expect(task.state).toBe('succeeded');
   });
 
-  it('the task is notified once', async () => {
-    const { key, first, task } = await held();
-    requests.faultsOf.UpdateItem = ['none', 'lostReply']; // the release, and the grant
-    await release(first);
-    expect(grantOf(task)).toMatchObject({ holder: 'b' });
-    expect(steps.grants.filter((token) => token === task.token)).toHaveLength(1);
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('a grant stays if its task comes again with another token meanwhile', async () => {
     const asked = { holder: 'b', requestId: 'tried twice', ttlSeconds: 60 };
     const { key, first, task: old } = await held(asked);

@@ -173,7 +173,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
               return grantOf(task);
             }),
           () => failure(acquire({ key, ...asked, waitSeconds: 20 })),
-          () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 20 }))),
+          () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 2 }))),
         );
         expect(refused).toMatchObject(lost('cancelled'));
         expect(await see(key)).toMatchObject({ fence: grant.fence });

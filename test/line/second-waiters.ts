@@ -5,22 +5,8 @@ import type { LineWorld } from './world.ts';
 /** A request may be in line twice: it holds one lock, and its second waiter blocks no other. */
 export async function secondWaiters(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const {
-    acquire,
-    release,
-    breakGrant,
-    park,
-    grantOf,
-    see,
-    repair,
-    rows,
-    isMarked,
-    messages,
-    steps,
-    heldKey,
-    newKey,
-    timeline,
-  } = world;
+  const { acquire, release, breakGrant, park, grantOf, see, repair, rows, isMarked, messages } = world;
+  const { steps, heldKey, newKey, timeline } = world;
   const asked = (key: string) => ({ key, holder: 'task', requestId: 'twice', ttlSeconds: 600 });
 
   /** Two tasks of one request wait behind a holder. */

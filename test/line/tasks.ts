@@ -21,20 +21,6 @@ export async function retriedTasks(lineWorld: LineWorld) {
     steps.faults[action] = Array(times).fill('refused');
   };
 
-  it('a retried task is notified by the schedule if no message reached the older try or this try', async () => {
-    const request = asking();
-    refuse('SendTaskSuccess', 2);
-    const older = await park(request);
-    older.task.state = 'timedOut';
-    const { task, parked } = await park(request);
-    expect([parked, task.state]).toEqual([true, 'waiting']);
-    await runFor(2, request.key);
-    expect(grantOf(task)).toMatchObject({ holder: 'task' });
-    await runFor(1, request.key);
-    expect(steps.requests.filter(({ token }) => token === task.token)).toHaveLength(2);
-    expect(await release(grantOf(task))).toMatchObject({ released: true });
-  });
-
   it('a retried task is notified by the schedule if its call exited right after that call passed the grant to the task', async () => {
     const request = asking();
     await acquire(request);
@@ -103,17 +89,6 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(await park(request, timedOut())).toMatchObject({ parked: false });
     expect(behind.task.state).toBe('waiting');
     expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
-  });
-
-  it('only the first task in line sends the message that looks again when the grant of the holder ends', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'dead', ttlSeconds: 30 });
-    const { task } = await park({ key, holder: 'first' });
-    await park({ key, holder: 'second' });
-    expect(messages).toMatchObject([{ delaySeconds: 32 }]);
-    timeline.advance(32_000);
-    await lookAgain(messages[0]);
-    expect(grantOf(task)).toMatchObject({ holder: 'first' });
   });
 
   it('a hand-off to a task sends the message that looks again when the grant of that task ends, if another task waits', async () => {

@@ -54,14 +54,6 @@ export async function withdrawals(lineWorld: LineWorld) {
     expect(await withdraw(ofB(key), owner)).toMatchObject(unknown);
   });
 
-  it('a withdrawal ends a grant that its call has not claimed, and hands off the lock', async () => {
-    const { key, first, task } = await inLine();
-    await release(first);
-    expect((await see(key)).holder).toBe('b');
-    expect(await withdraw(ofB(key), owner)).toMatchObject(isDone);
-    expect(grantOf(task)).toMatchObject({ holder: 'task' });
-  });
-
   it.each(['none', 'lostReply'] as const)(
     'a withdrawal ends a grant that its call has claimed, and hands off the lock (fault: %s)',
     async (fault) => {

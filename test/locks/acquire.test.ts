@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { seededIds } from '../support/chance/seed.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
@@ -13,223 +13,198 @@ async function sentBy(act: () => Promise<unknown>): Promise<string[]> {
   return requests.sent.slice(before);
 }
 
-describe('acquire', () => {
-  it('acquire grants a free key with one request', async () => {
-    const sent = await sentBy(async () => {
-      const grant = await acquire({ key: 'free', ttlSeconds: 30, data: { run: 7 } });
-      expect(grant).toEqual({
-        key: 'free',
-        holder: 'tester',
-        leaseId: expect.stringMatching(/^e\.[\w-]{16}\.[0-9a-f-]{36}$/),
-        version: expect.stringMatching(/^[0-9a-f-]{36}$/),
-        fence: clock.now(),
-        acquiredAt: '2026-01-01T00:00:00.123Z',
-        expiresAt: '2026-01-01T00:00:30.123Z',
-        remainingMs: 30_000,
-        waitedMs: 0,
-        repeated: false,
-        previous: null,
-        data: { run: 7 },
-      });
+it('acquire grants a free key with one request', async () => {
+  const sent = await sentBy(async () => {
+    const grant = await acquire({ key: 'free', ttlSeconds: 30, data: { run: 7 } });
+    expect(grant).toEqual({
+      key: 'free',
+      holder: 'tester',
+      leaseId: expect.stringMatching(/^e\.[\w-]{16}\.[0-9a-f-]{36}$/),
+      version: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      fence: clock.now(),
+      acquiredAt: '2026-01-01T00:00:00.123Z',
+      expiresAt: '2026-01-01T00:00:30.123Z',
+      remainingMs: 30_000,
+      waitedMs: 0,
+      repeated: false,
+      previous: null,
+      data: { run: 7 },
     });
-    expect(sent).toEqual(['UpdateItem']);
   });
+  expect(sent).toEqual(['UpdateItem']);
+});
 
-  it('acquire names the holder of a held key, by the same single request', async () => {
-    const { fence, expiresAt } = await acquire({ key: 'held', holder: 'first', ttlSeconds: 10 });
-    clock.advance(4000);
-    const sent = await sentBy(async () => {
-      const { code, context } = await failure(acquire({ key: 'held', holder: 'second' }));
-      expect(code).toBe('LeaseHeld');
-      const holder = { holder: 'first', fence, expiresAt };
-      expect(context).toEqual({
-        ...{ key: 'held', ...holder, retryAfterMs: 6000 + 500 + 1 },
-        ...{ used: 1, limit: null, holders: [{ ...holder, mode: 'exclusive', weight: 1 }] },
-      });
-    });
-    expect(sent).toEqual(['UpdateItem']);
-  });
-
-  it('acquire takes over an expired lease on the first call, and not a millisecond before expiry and clock skew margin', async () => {
-    const { fence } = await acquire({ key: 'expiring', holder: 'first', ttlSeconds: 2 });
-    clock.advance(2000 + 500);
-    const { code, context } = await failure(acquire({ key: 'expiring', holder: 'second' }));
+it('acquire names the holder of a held key, by the same single request', async () => {
+  const { fence, expiresAt } = await acquire({ key: 'held', holder: 'first', ttlSeconds: 10 });
+  clock.advance(4000);
+  const sent = await sentBy(async () => {
+    const { code, context } = await failure(acquire({ key: 'held', holder: 'second' }));
     expect(code).toBe('LeaseHeld');
-    expect(context.retryAfterMs).toBe(1);
-    clock.advance(1);
-    const sent = await sentBy(async () => {
-      const grant = await acquire({ key: 'expiring', holder: 'second' });
-      expect(grant.fence).toBeGreaterThan(fence);
-      expect(grant.waitedMs).toBe(0);
+    const holder = { holder: 'first', fence, expiresAt };
+    expect(context).toEqual({
+      ...{ key: 'held', ...holder, retryAfterMs: 6000 + 500 + 1 },
+      ...{ used: 1, limit: null, holders: [{ ...holder, mode: 'exclusive', weight: 1 }] },
     });
-    expect(sent).toEqual(['UpdateItem']);
   });
-
-  it('acquire needs a second request only if the fence of the key is not behind the clock', async () => {
-    const first = await acquire({ key: 'same-millisecond' });
-    await release(first);
-    const sent = await sentBy(async () => {
-      expect((await acquire({ key: 'same-millisecond' })).fence).toBe(first.fence + 1);
-    });
-    expect(sent).toEqual(['UpdateItem', 'UpdateItem']);
-  });
-
-  it('acquire answers a repeat of the same request with the same grant', async () => {
-    const first = await acquire({ key: 'repeat', requestId: 'r-1' });
-    clock.advance(1000);
-    const again = await acquire({ key: 'repeat', requestId: 'r-1' });
-    expect(again).toEqual({ ...first, remainingMs: 59_000, repeated: true });
-  });
-
-  it('acquire takes no other request, holder or principal for a repeat', async () => {
-    const owner = call({ principal: 'arn:aws:iam::1:user/owner' });
-    await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner);
-    expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-2', holder: 'h' }, owner))).code).toBe(
-      'LeaseHeld',
-    );
-    expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'i' }, owner))).code).toBe(
-      'LeaseHeld',
-    );
-    const other = call({ principal: 'arn:aws:iam::1:user/other' });
-    expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, other))).code).toBe(
-      'LeaseHeld',
-    );
-    expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }))).code).toBe('LeaseHeld');
-    expect((await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner)).repeated).toBe(true);
-  });
-
-  it('acquire refuses the request of a released grant, and locks no key', async () => {
-    const first = await acquire({ key: 'late-duplicate', requestId: 'r-1' });
-    await release(first);
-    clock.advance(10);
-    const sent = await sentBy(async () => {
-      const { code, context } = await failure(acquire({ key: 'late-duplicate', requestId: 'r-1' }));
-      expect(code).toBe('LeaseLost');
-      expect(context).toEqual({ key: 'late-duplicate', reason: 'released', holder: null });
-    });
-    expect(sent).toEqual(['UpdateItem']);
-    expect((await acquire({ key: 'late-duplicate', requestId: 'r-2' })).repeated).toBe(false);
-  });
-
-  it('acquire answers the request of a broken grant that the grant was broken', async () => {
-    const { fence } = await acquire({ key: 'late-broken', requestId: 'r-1' });
-    await world.breakLease({ key: 'late-broken', fence });
-    const { code, context } = await failure(acquire({ key: 'late-broken', requestId: 'r-1' }));
-    expect([code, context.reason]).toEqual(['LeaseLost', 'broken']);
-  });
-
-  it('acquire lets the request of an expired grant wait out the margin as every other request does', async () => {
-    await acquire({ key: 'in-margin', requestId: 'r-1', ttlSeconds: 2 });
-    clock.advance(2000);
-    const { code, context } = await failure(acquire({ key: 'in-margin', requestId: 'r-1' }));
-    expect([code, context.retryAfterMs]).toEqual(['LeaseHeld', 501]);
-  });
-
-  it('acquire fails with a clear error if no fence can rise above the recorded fence, and does not retry without end', async () => {
-    await world.putRaw({ key: { S: 'top' }, lease_expiry: { N: '1' }, fence: { N: String(Number.MAX_SAFE_INTEGER) } });
-    const sent = await sentBy(async () => {
-      const { code, context } = await failure(acquire({ key: 'top', waitSeconds: 5 }));
-      expect([code, context]).toEqual(['Unavailable', { key: 'top', retryAfterMs: 1000 }]);
-    });
-    expect(sent).toEqual(['UpdateItem', 'UpdateItem']);
-  });
-
-  it('acquire grants the request of an expired grant again, with a higher fence', async () => {
-    const first = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });
-    clock.advance(2501);
-    const second = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });
-    expect(second.repeated).toBe(false);
-    expect(second.leaseId).not.toBe(first.leaseId);
-    expect(second.fence).toBeGreaterThan(first.fence);
-  });
+  expect(sent).toEqual(['UpdateItem']);
 });
 
-describe('acquire with waitSeconds and fair: false', () => {
-  it('acquire waits no longer than the deployment allows, and says when the lease may be free', async () => {
-    for (const maxWaitSeconds of [3, 0]) {
-      const capped = await leaseWorld({ maxWaitSeconds });
-      await capped.acquire({ key: 'capped', ttlSeconds: 60 });
-      const startedAt = capped.clock.now();
-      const { code, context } = await failure(
-        capped.acquire({ key: 'capped', holder: 'other', waitSeconds: 20, fair: false }),
-      );
-      expect(capped.clock.now() - startedAt).toBe(maxWaitSeconds * 1000);
-      expect({ code, retryAfterMs: context.retryAfterMs }).toEqual({
-        code: 'LeaseHeld',
-        retryAfterMs: 60_501 - maxWaitSeconds * 1000,
-      });
-    }
+it('acquire takes over an expired lease on the first call, and not a millisecond before expiry and clock skew margin', async () => {
+  const { fence } = await acquire({ key: 'expiring', holder: 'first', ttlSeconds: 2 });
+  clock.advance(2000 + 500);
+  const { code, context } = await failure(acquire({ key: 'expiring', holder: 'second' }));
+  expect(code).toBe('LeaseHeld');
+  expect(context.retryAfterMs).toBe(1);
+  clock.advance(1);
+  const sent = await sentBy(async () => {
+    const grant = await acquire({ key: 'expiring', holder: 'second' });
+    expect(grant.fence).toBeGreaterThan(fence);
+    expect(grant.waitedMs).toBe(0);
   });
+  expect(sent).toEqual(['UpdateItem']);
+});
 
-  it('acquire waits until its answer, and counts the rest of the lease from that moment too', async () => {
-    const sentAt = clock.now();
-    requests.faultsOf.UpdateItem = [
-      async (send) => {
-        clock.advance(1900);
-        return send();
-      },
-    ];
-    const grant = await acquire({ key: 'wait-answer', waitSeconds: 20, fair: false });
-    expect(grant).toMatchObject({ waitedMs: 1900, remainingMs: 60_000 - 1900 });
-    expect(sentAt + grant.waitedMs + grant.remainingMs).toBe(Date.parse(grant.expiresAt));
+it('acquire needs a second request only if the fence of the key is not behind the clock', async () => {
+  const first = await acquire({ key: 'same-millisecond' });
+  await release(first);
+  const sent = await sentBy(async () => {
+    expect((await acquire({ key: 'same-millisecond' })).fence).toBe(first.fence + 1);
   });
+  expect(sent).toEqual(['UpdateItem', 'UpdateItem']);
+});
 
-  it('acquire writes only if the lease looks free', async () => {
-    const first = await acquire({ key: 'wait-reads' });
-    clock.at(clock.now() + 3000, () => release(first));
-    const sent = await sentBy(() => acquire({ key: 'wait-reads', waitSeconds: 20, fair: false }));
-    const writes = sent.filter((command) => command !== 'GetItem');
-    expect(writes).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']); // the try, the other's release, the grant
-    const looks = sent.length - writes.length;
-    expect(looks).toBeGreaterThan(3000 / 250 - 1);
-    expect(looks).toBeLessThan(3000 / 125 + 6);
+it('acquire answers a repeat of the same request with the same grant', async () => {
+  const first = await acquire({ key: 'repeat', requestId: 'r-1' });
+  clock.advance(1000);
+  const again = await acquire({ key: 'repeat', requestId: 'r-1' });
+  expect(again).toEqual({ ...first, remainingMs: 59_000, repeated: true });
+});
+
+it('acquire takes no other request, holder or principal for a repeat', async () => {
+  const owner = call({ principal: 'arn:aws:iam::1:user/owner' });
+  await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner);
+  expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-2', holder: 'h' }, owner))).code).toBe('LeaseHeld');
+  expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'i' }, owner))).code).toBe('LeaseHeld');
+  const other = call({ principal: 'arn:aws:iam::1:user/other' });
+  expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, other))).code).toBe('LeaseHeld');
+  expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }))).code).toBe('LeaseHeld');
+  const own = await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner);
+  expect(own.repeated).toBe(true);
+  await release(own, owner);
+  expect((await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, other)).repeated).toBe(false);
+});
+
+it('acquire refuses the request of a released grant, and locks no key', async () => {
+  const first = await acquire({ key: 'late-duplicate', requestId: 'r-1' });
+  await release(first);
+  clock.advance(10);
+  const sent = await sentBy(async () => {
+    const { code, context } = await failure(acquire({ key: 'late-duplicate', requestId: 'r-1' }));
+    expect(code).toBe('LeaseLost');
+    expect(context).toEqual({ key: 'late-duplicate', reason: 'released', holder: null });
   });
+  expect(sent).toEqual(['UpdateItem']);
+  expect((await acquire({ key: 'late-duplicate', requestId: 'r-2' })).repeated).toBe(false);
+});
 
-  it.each([
-    [0, [13, 25, 50, 100, 125, 125]],
-    [0.5, [19, 38, 75, 150, 188, 188]],
-  ])(
-    'acquire polls after 25 ms, and then less and less often, with up to half of each pause left to chance (%d)',
-    async (random, pauses) => {
-      const paced = await leaseWorld({ ids: { ...seededIds(1), random: () => random } });
-      await paced.acquire({ key: 'paced' });
-      const looks = [paced.clock.now()];
-      const look: Fault = (send) => {
-        looks.push(paced.clock.now());
-        return send();
-      };
-      paced.requests.faultsOf.GetItem = Array(pauses.length).fill(look);
-      await failure(paced.acquire({ key: 'paced', holder: 'w', waitSeconds: 2, fair: false }));
-      expect(looks.slice(1).map((at, index) => at - (looks[index] ?? 0))).toEqual(pauses);
+it('acquire lets the request of an expired grant wait out the margin as every other request does', async () => {
+  await acquire({ key: 'in-margin', requestId: 'r-1', ttlSeconds: 2 });
+  clock.advance(2000);
+  const { code, context } = await failure(acquire({ key: 'in-margin', requestId: 'r-1' }));
+  expect([code, context.retryAfterMs]).toEqual(['LeaseHeld', 501]);
+});
+
+it('acquire fails with a clear error if no fence can rise above the recorded fence, and does not retry without end', async () => {
+  await world.putRaw({ key: { S: 'top' }, lease_expiry: { N: '1' }, fence: { N: String(Number.MAX_SAFE_INTEGER) } });
+  const sent = await sentBy(async () => {
+    const { code, context } = await failure(acquire({ key: 'top', waitSeconds: 5 }));
+    expect([code, context]).toEqual(['Unavailable', { key: 'top', retryAfterMs: 1000 }]);
+  });
+  expect(sent).toEqual(['UpdateItem', 'UpdateItem']);
+});
+
+it('acquire waits no longer than the deployment allows, and says when the lease may be free', async () => {
+  for (const maxWaitSeconds of [3, 0]) {
+    const capped = await leaseWorld({ maxWaitSeconds });
+    await capped.acquire({ key: 'capped', ttlSeconds: 60 });
+    const startedAt = capped.clock.now();
+    const { code, context } = await failure(
+      capped.acquire({ key: 'capped', holder: 'other', waitSeconds: 20, fair: false }),
+    );
+    expect(capped.clock.now() - startedAt).toBe(maxWaitSeconds * 1000);
+    expect({ code, retryAfterMs: context.retryAfterMs }).toEqual({
+      code: 'LeaseHeld',
+      retryAfterMs: 60_501 - maxWaitSeconds * 1000,
+    });
+  }
+});
+
+it('acquire waits until its answer, and counts the rest of the lease from that moment too', async () => {
+  const sentAt = clock.now();
+  requests.faultsOf.UpdateItem = [
+    async (send) => {
+      clock.advance(1900);
+      return send();
     },
-  );
+  ];
+  const grant = await acquire({ key: 'wait-answer', waitSeconds: 20, fair: false });
+  expect(grant).toMatchObject({ waitedMs: 1900, remainingMs: 60_000 - 1900 });
+  expect(sentAt + grant.waitedMs + grant.remainingMs).toBe(Date.parse(grant.expiresAt));
 });
 
-describe('acquire whose clock is set back during its first try', () => {
-  const setBack: Fault = async (send) => {
-    clock.advance(-3000);
-    return send();
-  };
+it('acquire writes only if the lease looks free', async () => {
+  const first = await acquire({ key: 'wait-reads' });
+  clock.at(clock.now() + 3000, () => release(first));
+  const sent = await sentBy(() => acquire({ key: 'wait-reads', waitSeconds: 20, fair: false }));
+  const writes = sent.filter((command) => command !== 'GetItem');
+  expect(writes).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']); // the try, the other's release, the grant
+  const looks = sent.length - writes.length;
+  expect(looks).toBeGreaterThan(3000 / 250 - 1);
+  expect(looks).toBeLessThan(3000 / 125 + 6);
+});
 
-  it('acquire without waitSeconds does not wait if its clock is set back during the first try', async () => {
-    const key = 'set back';
-    await acquire({ key, ttlSeconds: 60 });
-    requests.faults = [setBack];
-    const sent = await sentBy(async () => {
-      expect(await failure(acquire({ key, holder: 'another' }))).toMatchObject({ code: 'LeaseHeld' });
-    });
-    expect(sent).toEqual(['UpdateItem']);
-  });
+it.each([
+  [0, [13, 25, 50, 100, 125, 125]],
+  [0.5, [19, 38, 75, 150, 188, 188]],
+])(
+  'acquire polls after 25 ms, and then less and less often, with up to half of each pause left to chance (%d)',
+  async (random, pauses) => {
+    const paced = await leaseWorld({ ids: { ...seededIds(1), random: () => random } });
+    await paced.acquire({ key: 'paced' });
+    const looks = [paced.clock.now()];
+    const look: Fault = (send) => {
+      looks.push(paced.clock.now());
+      return send();
+    };
+    paced.requests.faultsOf.GetItem = Array(pauses.length).fill(look);
+    await failure(paced.acquire({ key: 'paced', holder: 'w', waitSeconds: 2, fair: false }));
+    expect(looks.slice(1).map((at, index) => at - (looks[index] ?? 0))).toEqual(pauses);
+  },
+);
 
-  it('acquire waits no longer than it asked for if its clock is set back during the first try', async () => {
-    const key = 'set back, waiting';
-    await acquire({ key, ttlSeconds: 60 });
-    const calledAt = clock.now();
-    requests.faults = [setBack];
-    const asked = acquire({ key, holder: 'another', waitSeconds: 1, fair: false });
-    expect(await failure(asked)).toMatchObject({ code: 'LeaseHeld' });
-    expect(clock.now()).toBe(calledAt - 3000 + 1000);
+const setBack: Fault = async (send) => {
+  clock.advance(-3000);
+  return send();
+};
+
+it('acquire without waitSeconds does not wait if its clock is set back during the first try', async () => {
+  const key = 'set back';
+  await acquire({ key, ttlSeconds: 60 });
+  requests.faults = [setBack];
+  const sent = await sentBy(async () => {
+    expect(await failure(acquire({ key, holder: 'another' }))).toMatchObject({ code: 'LeaseHeld' });
   });
+  expect(sent).toEqual(['UpdateItem']);
+});
+
+it('acquire waits no longer than it asked for if its clock is set back during the first try', async () => {
+  const key = 'set back, waiting';
+  await acquire({ key, ttlSeconds: 60 });
+  const calledAt = clock.now();
+  requests.faults = [setBack];
+  const asked = acquire({ key, holder: 'another', waitSeconds: 1, fair: false });
+  expect(await failure(asked)).toMatchObject({ code: 'LeaseHeld' });
+  expect(clock.now()).toBe(calledAt - 3000 + 1000);
 });
 
 it.each([500, 499])('acquire with waitSeconds asks once if the invocation has %i ms left', async (leftMs) => {

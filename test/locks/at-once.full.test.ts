@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -29,53 +29,51 @@ dynamodb.middlewareStack.add(
   { step: 'initialize', priority: 'high', name: 'busy' },
 );
 
-describe('callers that come at once for one key, in simulated time', () => {
-  const own = { how: 'on processors of their own', processorMs: 0, networkMs: 1 };
-  const slow = { how: 'on processors of their own, with slow requests', processorMs: 0, networkMs: 3 };
-  const shared = { how: 'on one processor', processorMs: 1, networkMs: 1 };
-  // A release and a claim that look at the same room, and a caller that does not know its position, cost 25 requests for one permit and 10.5 for eight.
-  const crowds = [
-    { limit: undefined, ...own, mostRequests: 12.5, mostMs: 1500 },
-    { limit: undefined, ...slow, mostRequests: 13.5, mostMs: 2300 },
-    { limit: undefined, ...shared, mostRequests: 12.5, mostMs: 2500 },
-    { limit: 1, ...own, mostRequests: 13.5, mostMs: 1800 },
-    { limit: 1, ...slow, mostRequests: 15, mostMs: 2600 },
-    { limit: 1, ...shared, mostRequests: 13.5, mostMs: 3500 },
-    { limit: 8, ...own, mostRequests: 9.8, mostMs: 350 },
-    { limit: 8, ...slow, mostRequests: 10.2, mostMs: 600 },
-    { limit: 8, ...shared, mostRequests: 9.8, mostMs: 1200 },
-  ].map((crowd) => ({ ...crowd, callers: 64, holdMs: 5, turns: 1 }));
-  const returning = [
-    { limit: undefined, ...own, callers: 64, holdMs: 5, turns: 10, mostRequests: 9.5, mostMs: 14_000 },
-    { limit: undefined, ...slow, callers: 64, holdMs: 5, turns: 10, mostRequests: 10, mostMs: 18_000 },
-    { limit: undefined, ...own, callers: 24, holdMs: 20, turns: 10, mostRequests: 10, mostMs: 9600 },
-    { limit: undefined, ...own, callers: 8, holdMs: 200, turns: 20, mostRequests: 13, mostMs: 42_000 },
-    { limit: 1, ...own, callers: 64, holdMs: 5, turns: 10, mostRequests: 10.5, mostMs: 13_000 },
-  ];
-  it.each([...crowds, ...returning])(
-    `$callers callers that come $turns times for $limit places, $how, send few requests, none too late (seed ${seed})`,
-    async ({ limit, how, callers, holdMs, turns, mostRequests, mostMs, ...machine }) => {
-      const key = `${limit}, ${how}, ${callers}, ${turns}`;
-      if (limit) await form(key);
-      requests.sent.length = 0;
-      Object.assign(busy, machine, { freeAt: timeline.now() });
-      const beganAt = timeline.now();
-      let holders = 0;
-      const caller = (holder: string) => async () => {
-        for (let turn = 0; turn < turns; turn++) {
-          const grant = await acquire({ key, holder, ...(limit && { limit }), ttlSeconds: 10, waitSeconds: 20 });
-          expect(++holders).toBeLessThanOrEqual(limit ?? 1);
-          await timeline.sleep(holdMs);
-          holders--;
-          expect(await release(grant)).toMatchObject({ released: true });
-        }
-      };
-      await timeline.play(...Array.from({ length: callers }, (_, at) => caller(`caller ${at}`)));
-      busy.networkMs = 0;
-      expect(requests.sent.length / callers / turns).toBeLessThanOrEqual(mostRequests);
-      expect(timeline.now() - beganAt).toBeLessThanOrEqual(mostMs);
-      expect(await read(key)).toMatchObject({ holders: [], waiting: 0 });
-      expect(await rows(key)).toEqual([]);
-    },
-  );
-});
+const own = { how: 'on processors of their own', processorMs: 0, networkMs: 1 };
+const slow = { how: 'on processors of their own, with slow requests', processorMs: 0, networkMs: 3 };
+const shared = { how: 'on one processor', processorMs: 1, networkMs: 1 };
+// A release and a claim that look at the same room, and a caller that does not know its position, cost 25 requests for one permit and 10.5 for eight.
+const crowds = [
+  { limit: undefined, ...own, mostRequests: 12.5, mostMs: 1500 },
+  { limit: undefined, ...slow, mostRequests: 13.5, mostMs: 2300 },
+  { limit: undefined, ...shared, mostRequests: 12.5, mostMs: 2500 },
+  { limit: 1, ...own, mostRequests: 13.5, mostMs: 1800 },
+  { limit: 1, ...slow, mostRequests: 15, mostMs: 2600 },
+  { limit: 1, ...shared, mostRequests: 13.5, mostMs: 3500 },
+  { limit: 8, ...own, mostRequests: 9.8, mostMs: 350 },
+  { limit: 8, ...slow, mostRequests: 10.2, mostMs: 600 },
+  { limit: 8, ...shared, mostRequests: 9.8, mostMs: 1200 },
+].map((crowd) => ({ ...crowd, callers: 64, holdMs: 5, turns: 1 }));
+const returning = [
+  { limit: undefined, ...own, callers: 64, holdMs: 5, turns: 10, mostRequests: 9.5, mostMs: 14_000 },
+  { limit: undefined, ...slow, callers: 64, holdMs: 5, turns: 10, mostRequests: 10, mostMs: 18_000 },
+  { limit: undefined, ...own, callers: 24, holdMs: 20, turns: 10, mostRequests: 10, mostMs: 9600 },
+  { limit: undefined, ...own, callers: 8, holdMs: 200, turns: 20, mostRequests: 13, mostMs: 42_000 },
+  { limit: 1, ...own, callers: 64, holdMs: 5, turns: 10, mostRequests: 10.5, mostMs: 13_000 },
+];
+it.each([...crowds, ...returning])(
+  `$callers callers that come $turns times for $limit places, $how, send few requests, none too late (seed ${seed})`,
+  async ({ limit, how, callers, holdMs, turns, mostRequests, mostMs, ...machine }) => {
+    const key = `${limit}, ${how}, ${callers}, ${turns}`;
+    if (limit) await form(key);
+    requests.sent.length = 0;
+    Object.assign(busy, machine, { freeAt: timeline.now() });
+    const beganAt = timeline.now();
+    let holders = 0;
+    const caller = (holder: string) => async () => {
+      for (let turn = 0; turn < turns; turn++) {
+        const grant = await acquire({ key, holder, ...(limit && { limit }), ttlSeconds: 10, waitSeconds: 20 });
+        expect(++holders).toBeLessThanOrEqual(limit ?? 1);
+        await timeline.sleep(holdMs);
+        holders--;
+        expect(await release(grant)).toMatchObject({ released: true });
+      }
+    };
+    await timeline.play(...Array.from({ length: callers }, (_, at) => caller(`caller ${at}`)));
+    busy.networkMs = 0;
+    expect(requests.sent.length / callers / turns).toBeLessThanOrEqual(mostRequests);
+    expect(timeline.now() - beganAt).toBeLessThanOrEqual(mostMs);
+    expect(await read(key)).toMatchObject({ holders: [], waiting: 0 });
+    expect(await rows(key)).toEqual([]);
+  },
+);

@@ -38,46 +38,44 @@ async function parkJunk(key: string, count: number, overrides: object = {}) {
   if (record) await putRaw({ ...record, mark: { S: 'junk' }, arrivals: { N: String(count + 1) } });
 }
 
-describe('a queue of dead tickets', () => {
-  it.each([
-    [5000, 'succeeded'],
-    [4999, 'waiting'],
-  ])(
-    'a run of the schedule with %i ms left after the first ten dead tickets leaves the task behind them %s',
-    async (leftMs, state) => {
-      const key = `dead with ${leftMs}`;
-      await acquire({ key, ttlSeconds: 2 });
-      const { task } = await park({ key });
-      await parkJunk(key, 10);
-      clock.advance(3000);
-      let left = 60_000;
-      requests.faultsOf.DeleteItem = [
-        ...Array(9).fill('none'),
-        precededBy(async () => {
-          left = leftMs;
-        }),
-      ];
-      await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left }));
-      expect(task.state).toBe(state);
-    },
-  );
+it.each([
+  [5000, 'succeeded'],
+  [4999, 'waiting'],
+])(
+  'a run of the schedule with %i ms left after the first ten dead tickets leaves the task behind them %s',
+  async (leftMs, state) => {
+    const key = `dead with ${leftMs}`;
+    await acquire({ key, ttlSeconds: 2 });
+    const { task } = await park({ key });
+    await parkJunk(key, 10);
+    clock.advance(3000);
+    let left = 60_000;
+    requests.faultsOf.DeleteItem = [
+      ...Array(9).fill('none'),
+      precededBy(async () => {
+        left = leftMs;
+      }),
+    ];
+    await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left }));
+    expect(task.state).toBe(state);
+  },
+);
 
-  it.each([
-    [99, 1],
-    [100, 0],
-  ])(
-    'a line of %i dead callers in front of a task makes a message that looks at the line send %i more',
-    async (callers, sent) => {
-      const key = `behind ${callers}`;
-      await acquire({ key, ttlSeconds: 60 });
-      await park({ key });
-      await parkJunk(key, callers, { keep_until: { N: String(clock.now() + 86_400_000) } });
-      world.messages.length = 0;
-      await world.repairKey(key);
-      expect(world.messages).toHaveLength(sent);
-    },
-  );
-});
+it.each([
+  [99, 1],
+  [100, 0],
+])(
+  'a line of %i dead callers in front of a task makes a message that looks at the line send %i more',
+  async (callers, sent) => {
+    const key = `behind ${callers}`;
+    await acquire({ key, ttlSeconds: 60 });
+    await park({ key });
+    await parkJunk(key, callers, { keep_until: { N: String(clock.now() + 86_400_000) } });
+    world.messages.length = 0;
+    await world.repairKey(key);
+    expect(world.messages).toHaveLength(sent);
+  },
+);
 
 describe('a line that cannot be read', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
@@ -116,63 +114,38 @@ describe('a line that cannot be read', () => {
   );
 });
 
-describe('a message that Step Functions throttles', () => {
-  it('a message that Step Functions throttles arrives with the whole ttl, and not after the third pause', async () => {
-    const key = 'throttled';
-    const { first, task } = await waitedFor(key, { ttlSeconds: 30 });
-    const { task: next } = await park({ key, ttlSeconds: 30 });
-    const startedAt = clock.now();
-    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled'];
-    await release(first);
-    expect([task.state, clock.now() - startedAt]).toEqual(['succeeded', 700]);
-    expect(task.output?.remainingMs).toBeGreaterThanOrEqual(29_500);
-    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
-    await release(grantOf(task));
-    expect([next.state, clock.now() - startedAt]).toEqual(['waiting', 1400]);
-    clock.advance(10_001);
-    steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
-    expect(await world.repairKey(key)).toMatchObject({ told: 0, unanswered: 1 });
-    expect(next.state).toBe('waiting');
-    await world.repairKey(key);
-    // Until the message. The rest of the ttl counts from that moment too.
-    expect(next.output).toMatchObject({ waitedMs: clock.now() - startedAt, remainingMs: 30_000 });
-  });
-
-  it('a message that Step Functions throttles is not waited for if the invocation is nearly over', async () => {
-    const key = 'throttled late';
-    const { first, task } = await waitedFor(key);
-    const startedAt = clock.now();
-    steps.faults.SendTaskSuccess = ['throttled', 'throttled'];
-    await release(first, withTime(2000, 500, 600));
-    expect([task.state, clock.now() - startedAt, steps.faults.SendTaskSuccess]).toEqual(['waiting', 0, ['throttled']]);
-    steps.faults.SendTaskSuccess = [];
-    clock.advance(10_001);
-    await repair();
-    expect(task.state).toBe('succeeded');
-  });
+it('a message that Step Functions throttles arrives with the whole ttl, and not after the third pause', async () => {
+  const key = 'throttled';
+  const { first, task } = await waitedFor(key, { ttlSeconds: 30 });
+  const { task: next } = await park({ key, ttlSeconds: 30 });
+  const startedAt = clock.now();
+  steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled'];
+  await release(first);
+  expect([task.state, clock.now() - startedAt]).toEqual(['succeeded', 700]);
+  expect(task.output?.remainingMs).toBeGreaterThanOrEqual(29_500);
+  steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
+  await release(grantOf(task));
+  expect([next.state, clock.now() - startedAt]).toEqual(['waiting', 1400]);
+  clock.advance(10_001);
+  steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
+  expect(await world.repairKey(key)).toMatchObject({ told: 0, unanswered: 1 });
+  expect(next.state).toBe('waiting');
+  await world.repairKey(key);
+  // Until the message. The rest of the ttl counts from that moment too.
+  expect(next.output).toMatchObject({ waitedMs: clock.now() - startedAt, remainingMs: 30_000 });
 });
 
-describe('when the time of the invocation is nearly up', () => {
-  it('a lease is granted to no waiter if the invocation is nearly over: the lease is free, with its mark', async () => {
-    const { first, task } = await waitedFor('late');
-    expect(await release(first, withTime(1999))).toEqual({ key: 'late', released: true });
-    expect(task.state).toBe('waiting');
-    expect(steps.requests).toEqual([]);
-    expect(await rawItem('late')).not.toHaveProperty('lease_version');
-    expect(await rawItem('late')).toHaveProperty('mark');
-    await repair();
-    expect(task.state).toBe('succeeded');
-  });
-
-  it('an expired lease stays as it is', async () => {
-    await acquire({ key: 'late expiry', ttlSeconds: 2 });
-    const { task } = await park({ key: 'late expiry' });
-    clock.advance(3000);
-    const before = await rawItem('late expiry');
-    expect((await failure(acquire({ key: 'late expiry', holder: 'other' }, withTime(1000)))).code).toBe('LeaseHeld');
-    expect(await rawItem('late expiry')).toEqual(before);
-    expect(task.state).toBe('waiting');
-  });
+it('a message that Step Functions throttles is not waited for if the invocation is nearly over', async () => {
+  const key = 'throttled late';
+  const { first, task } = await waitedFor(key);
+  const startedAt = clock.now();
+  steps.faults.SendTaskSuccess = ['throttled', 'throttled'];
+  await release(first, withTime(2000, 500, 600));
+  expect([task.state, clock.now() - startedAt, steps.faults.SendTaskSuccess]).toEqual(['waiting', 0, ['throttled']]);
+  steps.faults.SendTaskSuccess = [];
+  clock.advance(10_001);
+  await repair();
+  expect(task.state).toBe('succeeded');
 });
 
 describe('a hand-off that fails after it met a dead ticket', () => {

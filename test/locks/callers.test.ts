@@ -8,7 +8,7 @@ import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const { now, sleep, later } = timeline;
 const world = await permitLineWorld({ clock: timeline });
-const { acquire, release, read, rows, repairLine, requests, steps } = world;
+const { acquire, release, rows, repairLine, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -63,53 +63,34 @@ const turn = async (key: string, holder: string, holdMs: number, more: object = 
 };
 type Turn = Awaited<ReturnType<typeof turn>>;
 
-describe('callers that wait for a permit', () => {
-  it('a heavy caller keeps the light callers behind it out until it has its permit', async () => {
-    const key = newKey();
-    const holders = [await asking(key, 'x', { limit: 4, weight: 2 }), await asking(key, 'y', { limit: 4 })];
-    const heavy = () => turn(key, 'heavy', 100, { limit: 4, weight: 4 });
-    const light = () => later(50, () => turn(key, 'light', 100, { limit: 4 }));
-    const free = async () => {
-      await later(2000, () => release(holders[0] as { key: string; leaseId: string }));
-      const between = await read(key);
-      await later(2000, () => release(holders[1] as { key: string; leaseId: string }));
-      return between;
-    };
-    const [h, l, between] = await timeline.play(heavy, light, free);
-    expect(between).toMatchObject({ used: 1, waiting: 2 });
-    expect(h.fence).toBeLessThan(l.fence);
-    expect(l.grantedAt).toBeGreaterThanOrEqual(h.releasedAt);
-  });
+it('a writer is served before readers that came later, and then the readers together', async () => {
+  const key = newKey();
+  const reading = { limit: undefined, mode: 'shared' };
+  const readers = [await asking(key, 'r1', reading), await asking(key, 'r2', reading)];
+  const writer = () => turn(key, 'writer', 500, { limit: undefined, mode: 'exclusive' });
+  const late = ['r3', 'r4', 'r5'].map((name) => () => later(100, () => turn(key, name, 500, reading)));
+  const free = readers.map((permit) => () => later(1000, () => release(permit)));
+  const [w, ...others] = await timeline.play(writer, ...late, ...free);
+  const after = others.slice(0, 3) as Turn[];
+  for (const one of after) expect(one.grantedAt).toBeGreaterThanOrEqual((w as Turn).releasedAt);
+  const [least, most] = [Math.min(...after.map((r) => r.releasedAt)), Math.max(...after.map((r) => r.grantedAt))];
+  expect(most).toBeLessThan(least); // at one time
+});
 
-  it('a writer is served before readers that came later, and then the readers together', async () => {
-    const key = newKey();
-    const reading = { limit: undefined, mode: 'shared' };
-    const readers = [await asking(key, 'r1', reading), await asking(key, 'r2', reading)];
-    const writer = () => turn(key, 'writer', 500, { limit: undefined, mode: 'exclusive' });
-    const late = ['r3', 'r4', 'r5'].map((name) => () => later(100, () => turn(key, name, 500, reading)));
-    const free = readers.map((permit) => () => later(1000, () => release(permit)));
-    const [w, ...others] = await timeline.play(writer, ...late, ...free);
-    const after = others.slice(0, 3) as Turn[];
-    for (const one of after) expect(one.grantedAt).toBeGreaterThanOrEqual((w as Turn).releasedAt);
-    const [least, most] = [Math.min(...after.map((r) => r.releasedAt)), Math.max(...after.map((r) => r.grantedAt))];
-    expect(most).toBeLessThan(least); // at one time
-  });
-
-  it('a caller that asks again by other terms has a new position', async () => {
-    const key = newKey();
-    const [first, second] = [await asking(key, 'x'), await asking(key, 'y')];
-    const [held] = await timeline.play(() => failure(asking(key, 'b', { waitSeconds: 1, requestId: 'b' })));
-    const retryWith = held.context.retryWith as { requestId: string; ticket: string };
-    const [, , grant] = await timeline.play(
-      () => later(500, () => release(first)),
-      () => later(1500, () => release(second)),
-      () => asking(key, 'b', { limit: 1, ...retryWith }),
-    );
-    expect(grant).toMatchObject({ limit: 1, used: 1 });
-    expect(grant.waitedMs).toBeGreaterThanOrEqual(1500);
-    await timeline.play(() => later(10_000, () => repairLine(key)));
-    expect(await rows(key)).toEqual([]);
-  });
+it('a caller that asks again by other terms has a new position', async () => {
+  const key = newKey();
+  const [first, second] = [await asking(key, 'x'), await asking(key, 'y')];
+  const [held] = await timeline.play(() => failure(asking(key, 'b', { waitSeconds: 1, requestId: 'b' })));
+  const retryWith = held.context.retryWith as { requestId: string; ticket: string };
+  const [, , grant] = await timeline.play(
+    () => later(500, () => release(first)),
+    () => later(1500, () => release(second)),
+    () => asking(key, 'b', { limit: 1, ...retryWith }),
+  );
+  expect(grant).toMatchObject({ limit: 1, used: 1 });
+  expect(grant.waitedMs).toBeGreaterThanOrEqual(1500);
+  await timeline.play(() => later(10_000, () => repairLine(key)));
+  expect(await rows(key)).toEqual([]);
 });
 
 describe('callers that race', () => {

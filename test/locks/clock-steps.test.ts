@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { acquire } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { release } from '../../shared/locks/calls/release.ts';
@@ -78,68 +78,60 @@ async function takenOverAt(asked: { key: string }): Promise<number> {
   }
 }
 
-const PERMIT = { limit: 1 };
+const write = 'UpdateItem';
+const KINDS: [kind: string, kind: object][] = [
+  ['lease', {}],
+  ['permit', { limit: 1 }],
+];
+const WAITS = KINDS.flatMap(([what, kind]) => [
+  { key: `${what} outside the line`, kind, fair: false },
+  { key: `${what} in line`, kind, fair: true },
+]);
+// The machine of the caller is set forward during the wait, and back during the write of the grant.
+it.each(aFew(1, WAITS))(
+  'the deadline of a waiting caller passes before the next grant: $key',
+  async ({ key, kind, fair }) => {
+    clocks.one.stepTo(-AWAY_MS);
+    const first = await machines.other.acquire({ key, holder: 'first', ttlSeconds: 60, ...kind });
+    const sentAt = now();
+    const [granted, , overAt] = await timeline.play(
+      () => machines.one.acquire({ key, holder: 'b', ttlSeconds: TTL_MS / 1000, waitSeconds: 12, fair, ...kind }),
+      () =>
+        later(WAITED_MS, async () => {
+          clocks.one.stepTo(AWAY_MS);
+          machines.one.requests.faultsOf[write] = [setBackDuring(clocks.one)];
+          await machines.other.release(first);
+        }),
+      () => later(WAITED_MS + TTL_MS + AWAY_MS, () => takenOverAt({ key, ...kind })),
+    );
+    expect(machines.one.requests.faultsOf[write]).toEqual([]);
+    expect(sentAt + granted.waitedMs + granted.remainingMs).toBeLessThanOrEqual(overAt);
+    // And the caller has the ttl that it asked for, less what the clocks may differ by.
+    expect(granted.waitedMs + granted.remainingMs).toBeGreaterThan(WAITED_MS + TTL_MS - 2 * AWAY_MS);
+  },
+);
 
-describe('the deadline of a waiting caller, whose machine is set forth during the wait and back during the write of the grant,', () => {
-  const WAITS: [what: string, key: string, kind: object, command: string][] = [
-    ['a lease, outside the line', 'lease-race', { fair: false }, 'UpdateItem'],
-    ['a lease, in line', 'lease-line', {}, 'UpdateItem'],
-    ['a permit, outside the line', 'permit-race', { ...PERMIT, fair: false }, 'UpdateItem'],
-    ['a permit, in line', 'permit-line', PERMIT, 'UpdateItem'],
-  ];
-  it.each(aFew(2, WAITS))(
-    'the deadline of a waiting caller passes before another caller has %s, if its machine is set forward during the wait and back during the grant',
-    async (_, key, terms, write) => {
-      clocks.one.stepTo(-AWAY_MS);
-      const { fair: __, ...kind } = { fair: true, ...terms };
-      const first = await machines.other.acquire({ key, holder: 'first', ttlSeconds: 60, ...kind });
-      const sentAt = now();
-      const [granted, , overAt] = await timeline.play(
-        () => machines.one.acquire({ key, holder: 'b', ttlSeconds: TTL_MS / 1000, waitSeconds: 12, ...terms }),
-        () =>
-          later(WAITED_MS, async () => {
-            clocks.one.stepTo(AWAY_MS);
-            machines.one.requests.faultsOf[write] = [setBackDuring(clocks.one)];
-            await machines.other.release(first);
-          }),
-        () => later(WAITED_MS + TTL_MS + AWAY_MS, () => takenOverAt({ key, ...kind })),
-      );
-      expect(machines.one.requests.faultsOf[write]).toEqual([]);
-      expect(sentAt + granted.waitedMs + granted.remainingMs).toBeLessThanOrEqual(overAt);
-      // And the caller has the ttl that it asked for, less what the clocks may differ by.
-      expect(granted.waitedMs + granted.remainingMs).toBeGreaterThan(WAITED_MS + TTL_MS - 2 * AWAY_MS);
-    },
+// The machine that grants is set back during the write of the grant.
+it.each(aFew(1, KINDS))('the deadline of a parked task passes before another caller has the %s', async (key, kind) => {
+  clocks.one.stepTo(-AWAY_MS);
+  clocks.other.stepTo(AWAY_MS);
+  const first = await machines.other.acquire({ key, holder: 'first', ttlSeconds: 60, ...kind });
+  const task = world.steps.newTask();
+  const enteredAt = now();
+  await machines.one.acquire({ key, holder: 'b', ttlSeconds: TTL_MS / 1000, taskToken: task.token, ...kind });
+  const [, overAt] = await timeline.play(
+    () =>
+      later(WAITED_MS, async () => {
+        // The first write of the release changes nothing, because a task is in line. The second write is the grant.
+        machines.other.requests.faultsOf.UpdateItem = [(send) => send(), setBackDuring(clocks.other)];
+        await machines.other.release(first);
+      }),
+    () => later(WAITED_MS + TTL_MS + AWAY_MS, () => takenOverAt({ key, ...kind })),
   );
-});
-
-describe('the deadline of a parked task, where the machine that grants is set back during the write of the grant,', () => {
-  it.each([
-    ['a lease', 'lease-task', {}],
-    ['a permit', 'permit-task', PERMIT],
-  ])(
-    'the deadline of a parked task passes before another caller has %s, if the machine that grants is set back during the write',
-    async (_, key, kind) => {
-      clocks.one.stepTo(-AWAY_MS);
-      clocks.other.stepTo(AWAY_MS);
-      const first = await machines.other.acquire({ key, holder: 'first', ttlSeconds: 60, ...kind });
-      const task = world.steps.newTask();
-      const enteredAt = now();
-      await machines.one.acquire({ key, holder: 'b', ttlSeconds: TTL_MS / 1000, taskToken: task.token, ...kind });
-      const [, overAt] = await timeline.play(
-        () =>
-          later(WAITED_MS, async () => {
-            // The first write of the release changes nothing, because a task is in line. The second write is the grant.
-            machines.other.requests.faultsOf.UpdateItem = [(send) => send(), setBackDuring(clocks.other)];
-            await machines.other.release(first);
-          }),
-        () => later(WAITED_MS + TTL_MS + AWAY_MS, () => takenOverAt({ key, ...kind })),
-      );
-      const { waitedMs, remainingMs } = task.output as unknown as Acquired;
-      expect(machines.other.requests.faultsOf.UpdateItem).toEqual([]);
-      expect(enteredAt + waitedMs + remainingMs).toBeLessThanOrEqual(overAt);
-      expect(waitedMs + remainingMs).toBeGreaterThan(WAITED_MS + TTL_MS - 2 * AWAY_MS);
-    },
-  );
+  const { waitedMs, remainingMs } = task.output as unknown as Acquired;
+  expect(machines.other.requests.faultsOf.UpdateItem).toEqual([]);
+  expect(enteredAt + waitedMs + remainingMs).toBeLessThanOrEqual(overAt);
+  expect(waitedMs + remainingMs).toBeGreaterThan(WAITED_MS + TTL_MS - 2 * AWAY_MS);
 });
 
 it('a grant whose answer comes after its expiry gives its caller no time, though the clock was set forth', () => {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { counting } from '../support/time/rounds.ts';
@@ -113,29 +113,27 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
   },
 };
 
-describe('an invocation that dies after any of its calls leaves a queue that the schedule repairs:', () => {
-  it.each(Object.entries(PATHS))(
-    'an invocation that exits after any of its calls leaves a line that the schedule repairs: %s',
-    async (name, prepare) => {
-      for (const calls of counting()) {
-        const scene = await prepare(`${name} ${calls}`);
-        const { act, waiters, spared = [], key } = scene;
-        const seen = witness(scene);
-        const { sent, survived } = await dyingAfter(calls, act);
-        const context = `dead after ${sent.join(', ')}`;
-        await untilAllHaveHadTheirTurn(scene, context);
-        expect(seen.overlaps, context).toEqual([]);
-        for (const task of waiters) expect(task.state, context).toBe('succeeded');
-        for (const task of spared) expect(task.state, context).not.toBe('waiting');
-        expect(await rows(key), context).toEqual([]);
-        if (survived) {
-          expect(calls).toBeGreaterThan(2); // it had calls to die after
-          return;
-        }
+it.each(Object.entries(PATHS))(
+  'an invocation that exits after any of its calls leaves a line that the schedule repairs: %s',
+  async (name, prepare) => {
+    for (const calls of counting()) {
+      const scene = await prepare(`${name} ${calls}`);
+      const { act, waiters, spared = [], key } = scene;
+      const seen = witness(scene);
+      const { sent, survived } = await dyingAfter(calls, act);
+      const context = `dead after ${sent.join(', ')}`;
+      await untilAllHaveHadTheirTurn(scene, context);
+      expect(seen.overlaps, context).toEqual([]);
+      for (const task of waiters) expect(task.state, context).toBe('succeeded');
+      for (const task of spared) expect(task.state, context).not.toBe('waiting');
+      expect(await rows(key), context).toEqual([]);
+      if (survived) {
+        expect(calls).toBeGreaterThan(2); // it had calls to die after
+        return;
       }
-    },
-  );
-});
+    }
+  },
+);
 
 /** Notes grants that came while an earlier one, neither let go nor run out, was its holder's. */
 function witness({ key, holds }: Scene) {

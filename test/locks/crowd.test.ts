@@ -15,39 +15,37 @@ beforeEach(() => {
   requests.faultsOf = {};
 });
 
-describe('a call that joins just after the lease came free', () => {
-  const waits = (key: string) => () => acquire({ key, holder: 'second', ttlSeconds: 10, waitSeconds: 20 });
-  const freeBeforeItsMark = (first: { key: string; leaseId: string }) => {
-    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))]; // the first try, and the mark
-  };
+const waits = (key: string) => () => acquire({ key, holder: 'second', ttlSeconds: 10, waitSeconds: 20 });
+const freeBeforeItsMark = (first: { key: string; leaseId: string }) => {
+  requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))]; // the first try, and the mark
+};
 
-  it('a call that joins just after the lease came free writes the mark, and takes the lease at once, without a look', async () => {
-    const first = await acquire({ key: 'just free', holder: 'first' });
-    freeBeforeItsMark(first);
-    requests.sent = [];
-    const [grant] = await timeline.play(waits('just free'));
-    expect(grant).toMatchObject({ holder: 'second', previous: { holder: 'first', ended: 'released' } });
-    expect(requests.sent).toEqual([
-      ...['UpdateItem', 'PutItem', 'UpdateItem', 'UpdateItem'], // the first try, the ticket, the mark, the release before that
-      ...['Query', 'UpdateItem', 'DeleteItem'], // the line, the transfer to itself, the ticket
-    ]);
-    expect(await rawItem('just free')).not.toHaveProperty('mark');
-  });
+it('a call that joins just after the lease came free writes the mark, and takes the lease at once, without a look', async () => {
+  const first = await acquire({ key: 'just free', holder: 'first' });
+  freeBeforeItsMark(first);
+  requests.sent = [];
+  const [grant] = await timeline.play(waits('just free'));
+  expect(grant).toMatchObject({ holder: 'second', previous: { holder: 'first', ended: 'released' } });
+  expect(requests.sent).toEqual([
+    ...['UpdateItem', 'PutItem', 'UpdateItem', 'UpdateItem'], // the first try, the ticket, the mark, the release before that
+    ...['Query', 'UpdateItem', 'DeleteItem'], // the line, the transfer to itself, the ticket
+  ]);
+  expect(await rawItem('just free')).not.toHaveProperty('mark');
+});
 
-  it('a call that joins is not passed by a plain caller that comes between its mark and its hand-off', async () => {
-    const first = await acquire({ key: 'not passed', holder: 'first' });
-    freeBeforeItsMark(first);
-    let plain: Awaited<ReturnType<typeof failure>> | undefined;
-    requests.faultsOf.Query = [
-      precededBy(async () => {
-        plain = await failure(acquire({ key: 'not passed', holder: 'plain' }));
-      }),
-    ];
-    const [grant] = await timeline.play(waits('not passed'));
-    expect(plain).toMatchObject({ code: 'LeaseHeld', context: { holder: 'second' } });
-    expect(grant).toMatchObject({ holder: 'second', previous: { holder: 'first', ended: 'released' } });
-    expect(await release(grant)).toMatchObject({ released: true });
-  });
+it('a call that joins is not passed by a plain caller that comes between its mark and its hand-off', async () => {
+  const first = await acquire({ key: 'not passed', holder: 'first' });
+  freeBeforeItsMark(first);
+  let plain: Awaited<ReturnType<typeof failure>> | undefined;
+  requests.faultsOf.Query = [
+    precededBy(async () => {
+      plain = await failure(acquire({ key: 'not passed', holder: 'plain' }));
+    }),
+  ];
+  const [grant] = await timeline.play(waits('not passed'));
+  expect(plain).toMatchObject({ code: 'LeaseHeld', context: { holder: 'second' } });
+  expect(grant).toMatchObject({ holder: 'second', previous: { holder: 'first', ended: 'released' } });
+  expect(await release(grant)).toMatchObject({ released: true });
 });
 
 describe('a line for several permits', async () => {
@@ -138,44 +136,6 @@ describe('a line for several permits', async () => {
       }
       expect(await sentInBetween(held)).toContain('Query');
       expect(await holders('a task is next')).toEqual(['c', 'd']);
-    });
-
-    it('leave no room: the one that wins sees what the other has freed, and goes on', async () => {
-      const [a, b] = await prepared('goes on');
-      const granted = Promise.withResolvers<void>();
-      let other: Promise<unknown> | undefined;
-      const released = Promise.withResolvers<void>();
-      requests.faultsOf.UpdateItem = [
-        'none',
-        async (send) => {
-          const answer = await send();
-          released.resolve();
-          return answer;
-        },
-        async (send) => {
-          const answer = await send();
-          granted.resolve();
-          await other; // it has lost by the time at which this one looks at its answer
-          return answer;
-        },
-      ];
-      requests.faultsOf.Query = [
-        async (send) => {
-          const answer = await send();
-          timeline.advance(A_WHILE);
-          other = release(b);
-          await released.promise;
-          return answer;
-        },
-        async (send) => {
-          const answer = await send();
-          await granted.promise;
-          return answer;
-        },
-      ];
-      await release(a);
-      expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(5);
-      expect(await holders('goes on')).toEqual(['c', 'd']);
     });
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, expect, it } from 'vitest';
 import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
@@ -106,23 +106,21 @@ it('a call in line whose request receives a permit of another weight is refused,
 });
 
 const asks = (input: object) => acquireInput().parse({ limit: 1, ttlSeconds: 60, waitSeconds: 1, ...input });
-describe('where as many as the quota allows wait for a permit', () => {
-  const QUOTA = 2;
-  const withQuota = acquireGrant({
-    ...world.dependencies,
-    quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
-  });
+const QUOTA = 2;
+const withQuota = acquireGrant({
+  ...world.dependencies,
+  quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
+});
 
-  it('a call whose request is granted a permit before it is in line itself has that', async () => {
-    const key = 'granted before';
-    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-    await dieInLine(key, { holder: 'b', requestId: 'r' });
-    for (let more = 0; more < QUOTA; more++) await park({ key, holder: `t${more}`, limit: 1 });
-    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))];
-    const [granted] = await timeline.play(() => withQuota(asks({ key, holder: 'b', requestId: 'r' }), call()));
-    expect(granted).toMatchObject({ holder: 'b', repeated: false, used: 1 });
-    expect(await rows(key)).toHaveLength(QUOTA);
-  });
+it('a call whose request is granted a permit before it is in line itself has that', async () => {
+  const key = 'granted before';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  await dieInLine(key, { holder: 'b', requestId: 'r' });
+  for (let more = 0; more < QUOTA; more++) await park({ key, holder: `t${more}`, limit: 1 });
+  requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))];
+  const [granted] = await timeline.play(() => withQuota(asks({ key, holder: 'b', requestId: 'r' }), call()));
+  expect(granted).toMatchObject({ holder: 'b', repeated: false, used: 1 });
+  expect(await rows(key)).toHaveLength(QUOTA);
 });
 
 let keys = 0;
@@ -140,85 +138,69 @@ async function passedOn(key: string) {
   return acquire({ key, holder: 'next' });
 }
 
-describe('a withdrawal', () => {
-  it('a withdrawal hands off a lease that is extended in that moment', async () => {
-    const { key, leaseId } = await acquire(ofB(newKey()));
-    const { task } = await park({ key, holder: 'task' });
-    timeline.advance(1000);
-    requests.faultsOf.UpdateItem = ['none', precededBy(() => heartbeat({ key, leaseId }))]; // it meets the mark
-    expect(await withdraw(ofB(key))).toMatchObject({ cancelled: true });
-    expect(task.output).toMatchObject({ holder: 'task', previous: { holder: 'b', ended: 'released' } });
-  });
-
-  it('a withdrawal has no effect if the grant is released, and another grant has come and gone since', async () => {
-    const grant = await acquire(ofB(newKey()));
-    const { key } = grant;
-    const others = precededBy(async () => {
-      await release(grant);
-      await release(await acquire({ key, holder: 'other' }));
-    });
-    requests.faultsOf.UpdateItem = [others];
-    expect(await withdraw(ofB(key))).toMatchObject({ cancelled: false, reason: 'unknown' });
-    expect(await read(key)).toMatchObject({ state: 'released', holder: 'other' });
-  });
-
-  it('a withdrawal of a call without a grant is not remembered: a later try is a new acquisition', async () => {
-    const held = await first();
-    const { key } = held;
-    const [refused] = await timeline.play(
-      () => failure(acquire({ ...ofB(key), waitSeconds: 20 })),
-      () => later(500, () => withdraw(ofB(key))),
-    );
-    expect(refused).toMatchObject(lost('cancelled'));
-    await release(held);
-    expect(await acquire(ofB(key))).toMatchObject({ holder: 'b', repeated: false });
-    expect(await withdraw(ofB(key))).toMatchObject({ cancelled: true }); // a grant is remembered
-    expect((await failure(acquire(ofB(key)))).code).toBe('LeaseLost');
-  });
+it('a withdrawal hands off a lease that is extended in that moment', async () => {
+  const { key, leaseId } = await acquire(ofB(newKey()));
+  const { task } = await park({ key, holder: 'task' });
+  timeline.advance(1000);
+  requests.faultsOf.UpdateItem = ['none', precededBy(() => heartbeat({ key, leaseId }))]; // it meets the mark
+  expect(await withdraw(ofB(key))).toMatchObject({ cancelled: true });
+  expect(task.output).toMatchObject({ holder: 'task', previous: { holder: 'b', ended: 'released' } });
 });
 
-describe('a call in line for the request of a task', () => {
-  /** A task of the request waits behind a holder. */
-  async function withTask(more: object = {}) {
-    const held = await first();
-    const { task } = await park({ ...ofB(held.key), ...more });
-    return { key: held.key, held, task };
-  }
+it('a withdrawal of a call without a grant is not remembered: a later try is a new acquisition', async () => {
+  const held = await first();
+  const { key } = held;
+  const [refused] = await timeline.play(
+    () => failure(acquire({ ...ofB(key), waitSeconds: 20 })),
+    () => later(500, () => withdraw(ofB(key))),
+  );
+  expect(refused).toMatchObject(lost('cancelled'));
+  await release(held);
+  expect(await acquire(ofB(key))).toMatchObject({ holder: 'b', repeated: false });
+  expect(await withdraw(ofB(key))).toMatchObject({ cancelled: true }); // a grant is remembered
+  expect((await failure(acquire(ofB(key)))).code).toBe('LeaseLost');
+});
 
-  it('a call receives no grant of the next holder if the lease is transferred while the call claims', async () => {
-    const { key, held } = await withTask();
-    steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
-    const next: Grant[] = [];
-    const [, refused] = await timeline.play(
-      () =>
-        later(300, async () => {
-          await release(held);
-          requests.faultsOf.UpdateItem = [precededBy(async () => next.push(await passedOn(key)))];
-        }),
-      () => later(10, () => failure(acquire({ ...ofB(key), waitSeconds: 1 }))),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next[0]?.fence } });
-    expect(await read(key)).toMatchObject({ holder: 'next', fence: next[0]?.fence });
-  });
+/** A task of the request waits behind a holder. */
+async function withTask(more: object = {}) {
+  const held = await first();
+  const { task } = await park({ ...ofB(held.key), ...more });
+  return { key: held.key, held, task };
+}
 
-  it('a call receives no grant of the next holder if its look shows an old record', async () => {
-    const old = await acquire(ofB(newKey()));
-    const { key } = old;
-    const seen = await rawItem(key);
-    await release(old);
-    const next = await acquire({ key, holder: 'next' });
-    let looks = 0;
-    type Send = (args: { input: { ConsistentRead?: boolean } }) => Promise<unknown>;
-    const anOldLook =
-      (send: Send, context: { commandName?: string }): Send =>
-      async (args) => {
-        const isLook = context.commandName === 'GetItemCommand' && !args.input.ConsistentRead;
-        return isLook && looks++ === 0 ? { output: { Item: seen, $metadata: {} }, response: {} } : send(args);
-      };
-    world.dynamodb.middlewareStack.add(anOldLook as never, { step: 'initialize', name: 'anOldLook' });
-    const [refused] = await timeline.play(() => later(1, () => failure(acquire({ ...ofB(key), waitSeconds: 1 }))));
-    world.dynamodb.middlewareStack.remove('anOldLook');
-    expect(looks).toBeGreaterThan(0);
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
-  });
+it('a call receives no grant of the next holder if the lease is transferred while the call claims', async () => {
+  const { key, held } = await withTask();
+  steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
+  const next: Grant[] = [];
+  const [, refused] = await timeline.play(
+    () =>
+      later(300, async () => {
+        await release(held);
+        requests.faultsOf.UpdateItem = [precededBy(async () => next.push(await passedOn(key)))];
+      }),
+    () => later(10, () => failure(acquire({ ...ofB(key), waitSeconds: 1 }))),
+  );
+  expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next[0]?.fence } });
+  expect(await read(key)).toMatchObject({ holder: 'next', fence: next[0]?.fence });
+});
+
+it('a call receives no grant of the next holder if its look shows an old record', async () => {
+  const old = await acquire(ofB(newKey()));
+  const { key } = old;
+  const seen = await rawItem(key);
+  await release(old);
+  const next = await acquire({ key, holder: 'next' });
+  let looks = 0;
+  type Send = (args: { input: { ConsistentRead?: boolean } }) => Promise<unknown>;
+  const anOldLook =
+    (send: Send, context: { commandName?: string }): Send =>
+    async (args) => {
+      const isLook = context.commandName === 'GetItemCommand' && !args.input.ConsistentRead;
+      return isLook && looks++ === 0 ? { output: { Item: seen, $metadata: {} }, response: {} } : send(args);
+    };
+  world.dynamodb.middlewareStack.add(anOldLook as never, { step: 'initialize', name: 'anOldLook' });
+  const [refused] = await timeline.play(() => later(1, () => failure(acquire({ ...ofB(key), waitSeconds: 1 }))));
+  world.dynamodb.middlewareStack.remove('anOldLook');
+  expect(looks).toBeGreaterThan(0);
+  expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
 });

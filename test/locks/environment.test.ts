@@ -2,71 +2,62 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { SFNClient } from '@aws-sdk/client-sfn';
-import { describe, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 
 const TABLES = { LEASES_TABLE: 'leases', WAITERS_TABLE: 'waiters' };
 
-describe('the settings of a function', () => {
-  it('a function that names its tables alone has the default settings', () => {
-    expect(leasesFromEnvironment(TABLES)).toMatchObject({
-      ...{ table: 'leases', waitersTable: 'waiters', repairLater: undefined },
-      ...{ clockSkewMs: 500, maxWaitSeconds: 20, fenceRetentionSeconds: 3600 },
-      executions: { ownAlone: false, stateMachines: '*', service: undefined },
-      quotas: { waitersPerKey: 1000, waitersPerNamespace: 10_000, acquireConcurrency: undefined },
-    });
+it('a function that names its tables alone has the default settings', () => {
+  expect(leasesFromEnvironment(TABLES)).toMatchObject({
+    ...{ table: 'leases', waitersTable: 'waiters', repairLater: undefined },
+    ...{ clockSkewMs: 500, maxWaitSeconds: 20, fenceRetentionSeconds: 3600 },
+    executions: { ownAlone: false, stateMachines: '*', service: undefined },
+    quotas: { waitersPerKey: 1000, waitersPerNamespace: 10_000, acquireConcurrency: undefined },
   });
+});
 
-  it('settings of a function are taken if they are given', () => {
-    const env = {
-      ...{ ...TABLES, CLOCK_SKEW_MS: '7', MAX_WAIT_SECONDS: '8', FENCE_RETENTION_SECONDS: '9' },
-      ...{ NAMESPACE_EXECUTIONS: 'own', EXECUTION_STATE_MACHINES: 'jobs-*', SERVICE_NAME: 'holdfast-prod' },
-      ...{ MAX_WAITERS_PER_KEY: '10', MAX_WAITERS_PER_NAMESPACE: '11', ACQUIRE_CONCURRENCY: '12' },
-    };
-    expect(leasesFromEnvironment(env)).toMatchObject({
-      ...{ clockSkewMs: 7, maxWaitSeconds: 8, fenceRetentionSeconds: 9 },
-      executions: { ownAlone: true, stateMachines: 'jobs-*', service: 'holdfast-prod' },
-      quotas: { waitersPerKey: 10, waitersPerNamespace: 11, acquireConcurrency: 12 },
-    });
+it('settings of a function are taken if they are given', () => {
+  const env = {
+    ...{ ...TABLES, CLOCK_SKEW_MS: '7', MAX_WAIT_SECONDS: '8', FENCE_RETENTION_SECONDS: '9' },
+    ...{ NAMESPACE_EXECUTIONS: 'own', EXECUTION_STATE_MACHINES: 'jobs-*', SERVICE_NAME: 'holdfast-prod' },
+    ...{ MAX_WAITERS_PER_KEY: '10', MAX_WAITERS_PER_NAMESPACE: '11', ACQUIRE_CONCURRENCY: '12' },
+  };
+  expect(leasesFromEnvironment(env)).toMatchObject({
+    ...{ clockSkewMs: 7, maxWaitSeconds: 8, fenceRetentionSeconds: 9 },
+    executions: { ownAlone: true, stateMachines: 'jobs-*', service: 'holdfast-prod' },
+    quotas: { waitersPerKey: 10, waitersPerNamespace: 11, acquireConcurrency: 12 },
   });
+});
 
-  it.each([
-    'CLOCK_SKEW_MS',
-    'MAX_WAIT_SECONDS',
-    'FENCE_RETENTION_SECONDS',
-    'MAX_WAITERS_PER_KEY',
-    'MAX_WAITERS_PER_NAMESPACE',
-    'ACQUIRE_CONCURRENCY',
-  ])('settings of a function are refused by name if they are no numbers: %s', (name) => {
-    expect(() => leasesFromEnvironment({ ...TABLES, [name]: 'many' })).toThrow(`${name} must be a whole number`);
-  });
+it.each([
+  'CLOCK_SKEW_MS',
+  'MAX_WAIT_SECONDS',
+  'FENCE_RETENTION_SECONDS',
+  'MAX_WAITERS_PER_KEY',
+  'MAX_WAITERS_PER_NAMESPACE',
+  'ACQUIRE_CONCURRENCY',
+])('settings of a function are refused by name if they are no numbers: %s', (name) => {
+  expect(() => leasesFromEnvironment({ ...TABLES, [name]: 'many' })).toThrow(`${name} must be a whole number`);
+});
 
-  it.each(Object.keys(TABLES))('settings of a function are refused by name if they are missing: %s', (name) => {
-    expect(() => leasesFromEnvironment({ ...TABLES, [name]: undefined })).toThrow(`${name} is not set`);
-  });
+it.each(Object.keys(TABLES))('settings of a function are refused by name if they are missing: %s', (name) => {
+  expect(() => leasesFromEnvironment({ ...TABLES, [name]: undefined })).toThrow(`${name} is not set`);
+});
 
-  it('settings of a function name the SQS queue of later messages, at the endpoint of the environment whatever host the URL has', async () => {
-    const messages: unknown[] = [];
-    const server = createServer(async (request, response) => {
-      messages.push(JSON.parse(await text(request)));
-      response.setHeader('content-type', 'application/x-amz-json-1.0').end('{}');
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    vi.stubEnv('AWS_ENDPOINT_URL_SQS', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    const url = 'https://sqs.us-east-1.amazonaws.com/123456789012/repair';
-    const { repairLater } = leasesFromEnvironment({ ...TABLES, REPAIR_QUEUE_URL: url });
-    await repairLater?.({ key: 'job', delaySeconds: 7 }, call()).finally(() => {
-      vi.unstubAllEnvs();
-      server.close();
-    });
-    expect(messages).toEqual([{ QueueUrl: url, MessageBody: '{"key":"job"}', DelaySeconds: 7 }]);
+it('settings of a function name the SQS queue of later messages, at the endpoint of the environment whatever host the URL has', async () => {
+  const messages: unknown[] = [];
+  const server = createServer(async (request, response) => {
+    messages.push(JSON.parse(await text(request)));
+    response.setHeader('content-type', 'application/x-amz-json-1.0').end('{}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  vi.stubEnv('AWS_ENDPOINT_URL_SQS', `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const url = 'https://sqs.us-east-1.amazonaws.com/123456789012/repair';
+  const { repairLater } = leasesFromEnvironment({ ...TABLES, REPAIR_QUEUE_URL: url });
+  await repairLater?.({ key: 'job', delaySeconds: 7 }, call()).finally(() => {
+    vi.unstubAllEnvs();
+    server.close();
   });
-
-  it('bring a client of Step Functions, which is made once', async () => {
-    const { stepFunctions } = leasesFromEnvironment(TABLES);
-    expect(await stepFunctions()).toBeInstanceOf(SFNClient);
-    expect(await stepFunctions()).toBe(await stepFunctions());
-  });
+  expect(messages).toEqual([{ QueueUrl: url, MessageBody: '{"key":"job"}', DelaySeconds: 7 }]);
 });

@@ -26,156 +26,135 @@ beforeEach(() => {
 const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
 const DENIED = { name: 'AccessDeniedException', status: 400 };
 
-describe('the lease of an execution that ends', () => {
-  it.each([
-    ['was notified', []],
-    ['may not have been notified', ['refused' as const]],
-  ])('the lease is free and keeps its mark if the line cannot be read, and its task %s', async (what, faults) => {
-    const key = `unread, ${what}`;
+it.each([
+  ['was notified', []],
+  ['may not have been notified', ['refused' as const]],
+])('the lease is free and keeps its mark if the line cannot be read, and its task %s', async (what, faults) => {
+  const key = `unread, ${what}`;
+  const execution = steps.newExecution();
+  const first = await acquire({ key });
+  await park({ key, execution });
+  const { task } = await park({ key });
+  steps.faults.SendTaskSuccess = faults;
+  await release(first);
+  requests.faultsOf.Query = ['none', 'none', DENIED]; // after those for what the execution has
+  expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+  expect([requests.faultsOf.Query, task.state]).toEqual([[], 'waiting']);
+  expect(await read({ key })).toMatchObject({ state: 'released' });
+  expect(await rawItem(key)).toHaveProperty('mark');
+  await repair();
+  expect(task.state).toBe('succeeded');
+});
+
+it('the lease is free and counted once if the write that frees it has no answer, and the next grant names how it ended', async () => {
+  const [key, execution] = ['freed without an answer', steps.newExecution()];
+  await acquire({ key, execution });
+  const { ticket } = await park({ key });
+  await cancel(key, ticket);
+  requests.faultsOf.UpdateItem = ['lostReply'];
+  expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 1 });
+  expect(await rawItem(key)).not.toHaveProperty('execution');
+  expect(await acquire({ key })).toMatchObject({ previous: { ended: 'executionEnded' } });
+});
+
+it('a late duplicate of an earlier heartbeat does not bring back the expiry from before the grace', async () => {
+  const [key, execution] = ['late beat', steps.newExecution()];
+  const grant = await acquire({ key, execution, ttlSeconds: 900, graceSeconds: 60 });
+  clock.advance(1000);
+  await heartbeat(grant);
+  const beaten = await rawItem(key);
+  clock.advance(1000);
+  expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
+  expect((await rawItem(key))?.h?.M?.b).toEqual(beaten?.h?.M?.b);
+});
+
+it.each([
+  [
+    [0.1, 0.2],
+    ['DeleteItem', 'UpdateItem'],
+  ],
+  [
+    [0.2, 0.1],
+    ['UpdateItem', 'DeleteItem'],
+  ],
+])(
+  'a pass takes the keys in an order by chance, so it does not reach the same one each time (%j)',
+  async (lots, order) => {
     const execution = steps.newExecution();
-    const first = await acquire({ key });
+    await acquire({ key: `lots in line ${lots}` });
+    await park({ key: `lots in line ${lots}`, execution }); // its deletion is the DeleteItem
+    await acquire({ key: `lots held ${lots}`, execution });
+    requests.sent.length = 0;
+    const ids = { ...dependencies.ids, random: () => lots.shift() ?? 0 };
+    await endExecution({ ...dependencies, ids })({ execution, again: false }, call());
+    expect(requests.sent.filter((sent) => order.includes(sent)).slice(0, 2)).toEqual(order);
+  },
+);
+
+it('a pass ends all leases and tickets of more than a page', async () => {
+  const execution = steps.newExecution();
+  for (const key of ['page-1', 'page-2', 'page-3']) await acquire({ key, execution });
+  for (const key of ['page-4', 'page-5']) {
+    await acquire({ key });
     await park({ key, execution });
-    const { task } = await park({ key });
-    steps.faults.SendTaskSuccess = faults;
-    await release(first);
-    requests.faultsOf.Query = ['none', 'none', DENIED]; // after those for what the execution has
-    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-    expect([requests.faultsOf.Query, task.state]).toEqual([[], 'waiting']);
-    expect(await read({ key })).toMatchObject({ state: 'released' });
-    expect(await rawItem(key)).toHaveProperty('mark');
-    await repair();
-    expect(task.state).toBe('succeeded');
-  });
-
-  it('the lease is free and counted once if the write that frees it has no answer, and the next grant names how it ended', async () => {
-    const [key, execution] = ['freed without an answer', steps.newExecution()];
-    await acquire({ key, execution });
-    const { ticket } = await park({ key });
-    await cancel(key, ticket);
-    requests.faultsOf.UpdateItem = ['lostReply'];
-    expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 1 });
-    expect(await rawItem(key)).not.toHaveProperty('execution');
-    expect(await acquire({ key })).toMatchObject({ previous: { ended: 'executionEnded' } });
-  });
-
-  it('the lease has ended if it went to a task that was gone, and another call handed it off from there', async () => {
-    const [key, execution, dead] = ['passed on', steps.newExecution(), steps.newExecution()];
-    await acquire({ key, execution });
-    const gone = await park({ key, execution: dead });
-    const next = await park({ key });
-    gone.task.state = 'timedOut';
-    const handsOff = async (send: () => Promise<unknown>) => {
-      expect(await executionEnded(dead)).toMatchObject({ freed: 1 });
-      return send();
-    };
-    requests.faultsOf.UpdateItem = ['none', 'none', handsOff];
-    expect(await executionEnded(execution)).toMatchObject({ freed: 1, kept: 0 });
-    expect(next.task.state).toBe('succeeded');
-  });
-
-  it('a late duplicate of an earlier heartbeat does not bring back the expiry from before the grace', async () => {
-    const [key, execution] = ['late beat', steps.newExecution()];
-    const grant = await acquire({ key, execution, ttlSeconds: 900, graceSeconds: 60 });
-    clock.advance(1000);
-    await heartbeat(grant);
-    const beaten = await rawItem(key);
-    clock.advance(1000);
-    expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
-    expect((await rawItem(key))?.h?.M?.b).toEqual(beaten?.h?.M?.b);
-  });
+  }
+  let pages = 0;
+  const one = (next: (args: object) => Promise<object>) => async (args: { input: { IndexName?: string } }) => {
+    if (args.input.IndexName === undefined) return next(args);
+    if (++pages > 20) throw new Error('the same page again and again');
+    return next({ ...args, input: { ...args.input, Limit: 1 } });
+  };
+  dynamodb.middlewareStack.add(one as never, { step: 'initialize', name: 'one' });
+  const ended = await executionEnded(execution).finally(() => dynamodb.middlewareStack.remove('one'));
+  expect(ended).toEqual({ execution, ...none, tickets: 2, freed: 3 });
+  expect(await rows('page-4')).toEqual([]);
 });
 
-describe('the keys of an execution', () => {
-  it.each([
-    [
-      [0.1, 0.2],
-      ['DeleteItem', 'UpdateItem'],
-    ],
-    [
-      [0.2, 0.1],
-      ['UpdateItem', 'DeleteItem'],
-    ],
-  ])(
-    'a pass takes the keys in an order by chance, so it does not reach the same one each time (%j)',
-    async (lots, order) => {
-      const execution = steps.newExecution();
-      await acquire({ key: `lots in line ${lots}` });
-      await park({ key: `lots in line ${lots}`, execution }); // its deletion is the DeleteItem
-      await acquire({ key: `lots held ${lots}`, execution });
-      requests.sent.length = 0;
-      const ids = { ...dependencies.ids, random: () => lots.shift() ?? 0 };
-      await endExecution({ ...dependencies, ids })({ execution, again: false }, call());
-      expect(requests.sent.filter((sent) => order.includes(sent)).slice(0, 2)).toEqual(order);
-    },
-  );
-
-  it('a pass ends all leases and tickets of more than a page', async () => {
-    const execution = steps.newExecution();
-    for (const key of ['page-1', 'page-2', 'page-3']) await acquire({ key, execution });
-    for (const key of ['page-4', 'page-5']) {
-      await acquire({ key });
-      await park({ key, execution });
-    }
-    let pages = 0;
-    const one = (next: (args: object) => Promise<object>) => async (args: { input: { IndexName?: string } }) => {
-      if (args.input.IndexName === undefined) return next(args);
-      if (++pages > 20) throw new Error('the same page again and again');
-      return next({ ...args, input: { ...args.input, Limit: 1 } });
-    };
-    dynamodb.middlewareStack.add(one as never, { step: 'initialize', name: 'one' });
-    const ended = await executionEnded(execution).finally(() => dynamodb.middlewareStack.remove('one'));
-    expect(ended).toEqual({ execution, ...none, tickets: 2, freed: 3 });
-    expect(await rows('page-4')).toEqual([]);
-  });
-
-  it('a key that fails stops no other key, and the pass reports the failure', async () => {
-    const execution = steps.newExecution();
-    const keys = ['fails-1', 'fails-2', 'fails-3'];
-    for (const key of keys) await acquire({ key, execution });
-    requests.faultsOf.GetItem = ['none', DENIED];
-    expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
-    const states = await Promise.all(keys.map((key) => read({ key })));
-    expect(states.map((one) => 'state' in one && one.state).toSorted()).toEqual(['held', 'released', 'released']);
-    expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
-  });
-
-  it('a message of the delay queue that fails stays in the queue, and the other messages are done', async () => {
-    const execution = steps.newExecution();
-    await acquire({ key: 'queued', execution });
-    const message = (messageId: string, body: string) => ({ messageId, eventSource: 'aws:sqs', body });
-    const records = [
-      message('unreadable', '{'),
-      message('wrong', JSON.stringify({ execution: 'not an arn' })),
-      message('right', JSON.stringify({ execution, again: true })),
-    ];
-    const answer = await handlers.executionEnded({ Records: records }, lambdaContext());
-    expect(answer).toEqual({ batchItemFailures: [{ itemIdentifier: 'unreadable' }, { itemIdentifier: 'wrong' }] });
-    expect(await read({ key: 'queued' })).toMatchObject({ state: 'released' });
-  });
+it('a key that fails stops no other key, and the pass reports the failure', async () => {
+  const execution = steps.newExecution();
+  const keys = ['fails-1', 'fails-2', 'fails-3'];
+  for (const key of keys) await acquire({ key, execution });
+  requests.faultsOf.GetItem = ['none', DENIED];
+  expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+  const states = await Promise.all(keys.map((key) => read({ key })));
+  expect(states.map((one) => 'state' in one && one.state).toSorted()).toEqual(['held', 'released', 'released']);
+  expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
 });
 
-describe('the tables in which a pass looks up an execution', () => {
-  it('a leases table without the index is named, and so is the index', async () => {
-    const table = `test-leases-without-index-${randomUUID()}`;
-    const definition = {
-      TableName: table,
-      BillingMode: 'PAY_PER_REQUEST' as const,
-      AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' as const }],
-      KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' as const }],
-    };
-    await createTables(dynamodbEndpoint(), [{ definition, ttlAttribute: undefined }]);
-    const foreign = await queueWorld({ table });
-    const execution = steps.newExecution();
-    const grant = await foreign.acquire({ key: 'k', execution });
-    await expect(foreign.executionEnded(execution)).rejects.toMatchObject({
-      code: 'Unavailable',
-      message: `table ${table} has no index by-execution, so leases and permits stay until they expire after their executions end: create the index`,
-    });
-    const { task } = await foreign.park({ key: 'k' });
-    await foreign.release(grant);
-    expect(task.state).toBe('succeeded');
-    await foreign.steps.stop();
+it('a message of the delay queue that fails stays in the queue, and the other messages are done', async () => {
+  const execution = steps.newExecution();
+  await acquire({ key: 'queued', execution });
+  const message = (messageId: string, body: string) => ({ messageId, eventSource: 'aws:sqs', body });
+  const records = [
+    message('unreadable', '{'),
+    message('wrong', JSON.stringify({ execution: 'not an arn' })),
+    message('right', JSON.stringify({ execution, again: true })),
+  ];
+  const answer = await handlers.executionEnded({ Records: records }, lambdaContext());
+  expect(answer).toEqual({ batchItemFailures: [{ itemIdentifier: 'unreadable' }, { itemIdentifier: 'wrong' }] });
+  expect(await read({ key: 'queued' })).toMatchObject({ state: 'released' });
+});
+
+it('a leases table without the index is named, and so is the index', async () => {
+  const table = `test-leases-without-index-${randomUUID()}`;
+  const definition = {
+    TableName: table,
+    BillingMode: 'PAY_PER_REQUEST' as const,
+    AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' as const }],
+    KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' as const }],
+  };
+  await createTables(dynamodbEndpoint(), [{ definition, ttlAttribute: undefined }]);
+  const foreign = await queueWorld({ table });
+  const execution = steps.newExecution();
+  const grant = await foreign.acquire({ key: 'k', execution });
+  await expect(foreign.executionEnded(execution)).rejects.toMatchObject({
+    code: 'Unavailable',
+    message: `table ${table} has no index by-execution, so leases and permits stay until they expire after their executions end: create the index`,
   });
+  const { task } = await foreign.park({ key: 'k' });
+  await foreign.release(grant);
+  expect(task.state).toBe('succeeded');
+  await foreign.steps.stop();
 });
 
 it.each([

@@ -1,9 +1,9 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
-const { acquire, repair, repairKey, repairWith, precededBy } = world;
+const { acquire, repair, repairKey, repairWith } = world;
 const { putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -23,64 +23,40 @@ const over = (key: string, count: number) =>
 /** Behind all others. */
 const last = (key: string) => callerRow(key, 'last', { ticket: { S: '999999999999999-last' } });
 
-describe('expired rows of callers', () => {
-  it.each([
-    [20_000, 0],
-    [19_999, 40],
-  ])(
-    'a run of the schedule with %i of 40,000 ms left after the first row leaves %i of 150 rows to the next run',
-    async (leftMs, rest) => {
-      const key = `left ${leftMs}`;
-      await acquire({ key, ttlSeconds: 600 });
-      await putTickets(over(key, 150));
-      let left = 40_000;
-      requests.faultsOf.DeleteItem = [
-        precededBy(async () => {
-          left = leftMs;
-        }),
-      ];
-      await repairWith(call({ timeLeftMs: () => left }));
-      expect(await rows(key)).toHaveLength(rest);
-      await repair();
-      expect(await rows(key)).toEqual([]);
-    },
-  );
+it('a message deletes about a hundred expired rows, because other keys wait behind it', async () => {
+  const key = 'by a message';
+  await acquire({ key, ttlSeconds: 600 });
+  await putTickets(over(key, 150));
+  await repairKey(key);
+  expect(await rows(key)).toHaveLength(40);
+});
 
-  it('a message deletes about a hundred expired rows, because other keys wait behind it', async () => {
-    const key = 'by a message';
-    await acquire({ key, ttlSeconds: 600 });
-    await putTickets(over(key, 150));
-    await repairKey(key);
-    expect(await rows(key)).toHaveLength(40);
-  });
+it.each([
+  ['with 20000 of 40,000 ms left', 20_000, 0],
+  ['with 19999 of 40,000 ms left', 19_999, 3],
+])('a run deletes expired rows and ends overdue tasks while half of the run is left: %s', async (_, leftMs, rest) => {
+  const key = `beside tasks ${leftMs}`;
+  await acquire({ key, ttlSeconds: 600 });
+  const { keep_until: _keepUntil, ...task } = callerRow(key, 'task', { deadline: { N: '1' } });
+  const tasks = Array.from({ length: 3 }, (_row, index) => ({
+    ...task,
+    ticket: { S: `000000000000001-over 00050-${index}` }, // among those rows
+    task_token: { S: `token-none-${index}` },
+    request_id: { S: `task ${index}` },
+  }));
+  await putTickets([...tasks, ...over(key, 110)]);
+  let looks = 0;
+  await repairWith(call({ timeLeftMs: () => (looks++ < 2 ? 40_000 : leftMs) }));
+  expect(await rows(key)).toHaveLength(rest);
+  await repair();
+  expect(await rows(key)).toEqual([]);
+});
 
-  it.each([
-    ['with 20000 of 40,000 ms left', 20_000, 0],
-    ['with 19999 of 40,000 ms left', 19_999, 3],
-  ])('a run deletes expired rows and ends overdue tasks while half of the run is left: %s', async (_, leftMs, rest) => {
-    const key = `beside tasks ${leftMs}`;
-    await acquire({ key, ttlSeconds: 600 });
-    const { keep_until: _keepUntil, ...task } = callerRow(key, 'task', { deadline: { N: '1' } });
-    const tasks = Array.from({ length: 3 }, (_row, index) => ({
-      ...task,
-      ticket: { S: `000000000000001-over 00050-${index}` }, // among those rows
-      task_token: { S: `token-none-${index}` },
-      request_id: { S: `task ${index}` },
-    }));
-    await putTickets([...tasks, ...over(key, 110)]);
-    let looks = 0;
-    await repairWith(call({ timeLeftMs: () => (looks++ < 2 ? 40_000 : leftMs) }));
-    expect(await rows(key)).toHaveLength(rest);
-    await repair();
-    expect(await rows(key)).toEqual([]);
-  });
-
-  it('the repair puts back a lost mark before many expired rows, because a waiter may be behind them', async () => {
-    const key = 'unmarked';
-    await acquire({ key, ttlSeconds: 600 });
-    await putTickets([...over(key, 450), last(key)]);
-    expect(await rawItem(key)).not.toHaveProperty('mark');
-    await repairKey(key);
-    expect(await rawItem(key)).toHaveProperty('mark');
-  });
+it('the repair puts back a lost mark before many expired rows, because a waiter may be behind them', async () => {
+  const key = 'unmarked';
+  await acquire({ key, ttlSeconds: 600 });
+  await putTickets([...over(key, 450), last(key)]);
+  expect(await rawItem(key)).not.toHaveProperty('mark');
+  await repairKey(key);
+  expect(await rawItem(key)).toHaveProperty('mark');
 });

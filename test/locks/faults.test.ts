@@ -3,7 +3,6 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { call, type Fault, testClient } from '../support/emulators/aws.ts';
@@ -46,10 +45,6 @@ const crowd = async (key: string, count: number) => {
   ]);
   await other.putRaw({ ...record, used: { N: `${count}` }, ...Object.fromEntries(entries) });
   clock.advance(2501);
-};
-
-const endOthers = async (key: string, count: number) => {
-  for (let n = 0; n < count; n++) await other.release(await other.acquire({ key, holder: `later-${n}`, limit: 200 }));
 };
 
 beforeEach(() => {
@@ -112,12 +107,6 @@ describe.each(KINDS)('a reply about %s that is lost after the write has landed',
     expect(await release(grant)).toEqual({ key: grant.key, released: true });
   });
 
-  it('break: broken', async () => {
-    const { key, fence } = await take('break');
-    requests.faultsOf.UpdateItem = ['lostReply'];
-    expect(await breakLease({ key, fence })).toMatchObject({ broken: true });
-  });
-
   it('break, and another client deletes the record before the next try: OutcomeUnknown', async () => {
     const { key, fence } = await take('broken-then-gone');
     const deletion = new DeleteItemCommand({ TableName: world.table, Key: { key: { S: key } } });
@@ -128,135 +117,121 @@ describe.each(KINDS)('a reply about %s that is lost after the write has landed',
   });
 });
 
-describe('a reply that is lost after the write has landed', () => {
-  it('release, and another caller takes the key before the next try: not said to have been taken from its holder', async () => {
-    const grant = await acquire({ key: 'lost-then-taken' });
-    requests.faults = [lostBefore(() => other.acquire({ key: 'lost-then-taken', holder: 'other' }))];
-    expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'unknown' });
-    expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'taken' });
-  });
-
-  it('release, and eight others end before the next try: unknown', async () => {
-    const grant = await acquire({ key: 'release-eight', limit: 200 });
-    requests.faults = [lostBefore(() => endOthers('release-eight', 8))];
-    expect(await release(grant)).toEqual({ key: 'release-eight', released: false, reason: 'unknown' });
-  });
-
-  it('break, and another caller takes the key before the next try: OutcomeUnknown, and then what is there', async () => {
-    const { fence } = await acquire({ key: 'broken-then-taken' });
-    requests.faultsOf.UpdateItem = [lostBefore(() => other.acquire({ key: 'broken-then-taken', holder: 'other' }))];
-    expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('OutcomeUnknown');
-    expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('Conflict');
-  });
-
-  it('heartbeat: a server error may have landed too', async () => {
-    const grant = await acquire({ key: 'unknown-beat' });
-    requests.faults = ['error500', 'error500', 'error500'];
-    const { code, context } = await failure(heartbeat(grant));
-    expect(code).toBe('OutcomeUnknown');
-    expect(context.retryWith).toEqual({});
-    expect(JSON.stringify(context)).not.toContain(grant.leaseId);
-  });
-
-  it('a take-over whose answer is lost gives the caller the room once', async () => {
-    await acquire({ key: 'takeover', holder: 'dead', limit: 1, ttlSeconds: 2 });
-    clock.advance(2501);
-    requests.sent.length = 0;
-    requests.faults = ['none', 'lostReply'];
-    expect(await acquire({ key: 'takeover', limit: 1 })).toMatchObject({ repeated: true, used: 1 });
-    expect(requests.sent).toHaveLength(3);
-  });
-
-  it('the end of the first of many: the others go, and no weight is freed twice', async () => {
-    await crowd('crowd', 45);
-    requests.faults = ['none', 'lostReply'];
-    await acquire({ key: 'crowd', mode: 'exclusive' });
-    expect(await world.readKey('crowd')).toMatchObject({ used: 1, holders: [{ mode: 'exclusive' }] });
-  });
+it('release, and another caller takes the key before the next try: not said to have been taken from its holder', async () => {
+  const grant = await acquire({ key: 'lost-then-taken' });
+  requests.faults = [lostBefore(() => other.acquire({ key: 'lost-then-taken', holder: 'other' }))];
+  expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'unknown' });
+  expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'taken' });
 });
 
-describe('a request that arrives late', () => {
-  it('an acquire that arrives late, and whose permit was released in between, takes no other permit', async () => {
-    const asked = { key: 'late', requestId: 'r', limit: 2 };
-    requests.faults = [delayed(async () => other.release(await other.acquire(asked)))];
-    const { code, context } = await failure(acquire(asked));
-    expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
-    expect((await world.readKey('late')).used).toBe(0);
-  });
+it('break, and another caller takes the key before the next try: OutcomeUnknown, and then what is there', async () => {
+  const { fence } = await acquire({ key: 'broken-then-taken' });
+  requests.faultsOf.UpdateItem = [lostBefore(() => other.acquire({ key: 'broken-then-taken', holder: 'other' }))];
+  expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('OutcomeUnknown');
+  expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('Conflict');
+});
 
-  it('a late take-over of a permit that was extended, released or broken in between looks again', async () => {
-    for (const [how, outcome] of [
-      ['extends', 'LeaseHeld'],
-      ['releases', 'granted'],
-      ['is broken', 'granted'],
-    ]) {
-      const key = `late-takeover ${how}`;
-      const dead = await other.acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 10 });
-      clock.advance(10_501);
-      const meanwhile = () => {
-        if (how === 'extends') return other.heartbeat(dead);
-        return how === 'releases' ? other.release(dead) : other.breakLease({ key, fence: dead.fence });
-      };
-      requests.faults = ['none', delayed(meanwhile)];
-      const act = acquire({ key, limit: 1 });
-      if (outcome === 'LeaseHeld') expect((await failure(act)).code).toBe('LeaseHeld');
-      else expect(await act).toMatchObject({ used: 1, previous: null });
-    }
-  });
+it('heartbeat: a server error may have landed too', async () => {
+  const grant = await acquire({ key: 'unknown-beat' });
+  requests.faults = ['error500', 'error500', 'error500'];
+  const { code, context } = await failure(heartbeat(grant));
+  expect(code).toBe('OutcomeUnknown');
+  expect(context.retryWith).toEqual({});
+  expect(JSON.stringify(context)).not.toContain(grant.leaseId);
+});
 
-  it('a late take-over by a request that received a permit by a duplicate call in between is answered with that permit', async () => {
-    const asked = { key: 'late-duplicate', holder: 'a', requestId: 'r', limit: 3 };
-    await other.acquire({ key: asked.key, holder: 'dead', limit: 3, weight: 3, ttlSeconds: 10 });
+it('a take-over whose answer is lost gives the caller the room once', async () => {
+  await acquire({ key: 'takeover', holder: 'dead', limit: 1, ttlSeconds: 2 });
+  clock.advance(2501);
+  requests.sent.length = 0;
+  requests.faults = ['none', 'lostReply'];
+  expect(await acquire({ key: 'takeover', limit: 1 })).toMatchObject({ repeated: true, used: 1 });
+  expect(requests.sent).toHaveLength(3);
+});
+
+it('the end of the first of many: the others go, and no weight is freed twice', async () => {
+  await crowd('crowd', 45);
+  requests.faults = ['none', 'lostReply'];
+  await acquire({ key: 'crowd', mode: 'exclusive' });
+  expect(await world.readKey('crowd')).toMatchObject({ used: 1, holders: [{ mode: 'exclusive' }] });
+});
+
+it('an acquire that arrives late, and whose permit was released in between, takes no other permit', async () => {
+  const asked = { key: 'late', requestId: 'r', limit: 2 };
+  requests.faults = [delayed(async () => other.release(await other.acquire(asked)))];
+  const { code, context } = await failure(acquire(asked));
+  expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
+  expect((await world.readKey('late')).used).toBe(0);
+});
+
+it('a late take-over of a permit that was extended, released or broken in between looks again', async () => {
+  for (const [how, outcome] of [
+    ['extends', 'LeaseHeld'],
+    ['releases', 'granted'],
+    ['is broken', 'granted'],
+  ]) {
+    const key = `late-takeover ${how}`;
+    const dead = await other.acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 10 });
     clock.advance(10_501);
-    requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 4 }))];
-    expect(await acquire(asked)).toMatchObject({ repeated: true, used: 4 });
-    expect(await read({ key: asked.key })).toMatchObject({ used: 4, holders: [{ holder: 'dead' }, { holder: 'a' }] });
-  });
-
-  it('a late end of the first of many permits, if a duplicate call of the request has a permit by then, is answered with that permit', async () => {
-    const asked = { key: 'late-crowd', holder: 'a', requestId: 'r', limit: 100, weight: 100 };
-    await crowd(asked.key, 42);
-    requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 200 }))];
-    expect(await acquire(asked)).toMatchObject({ repeated: true, used: 102, previous: null });
-  });
-
-  it('a take-over before whose tries one holder after the other comes back gives up after five', async () => {
-    const key = 'five';
-    const permits: Awaited<ReturnType<typeof acquire>>[] = [];
-    for (let n = 0; n < 8; n++) permits.push(await other.acquire({ key, holder: `h${n}`, limit: 8, ttlSeconds: 10 }));
-    clock.advance(10_501);
-    requests.faults = ['none', ...permits.map((permit) => delayed(() => other.heartbeat(permit)))];
-    expect(await failure(acquire({ key, limit: 8 }))).toMatchObject({
-      code: 'LeaseHeld',
-      message: expect.stringContaining('send the call again'),
-    });
-    expect(requests.sent).toEqual(Array(5).fill('UpdateItem'));
-  });
+    const meanwhile = () => {
+      if (how === 'extends') return other.heartbeat(dead);
+      return how === 'releases' ? other.release(dead) : other.breakLease({ key, fence: dead.fence });
+    };
+    requests.faults = ['none', delayed(meanwhile)];
+    const act = acquire({ key, limit: 1 });
+    if (outcome === 'LeaseHeld') expect((await failure(act)).code).toBe('LeaseHeld');
+    else expect(await act).toMatchObject({ used: 1, previous: null });
+  }
 });
 
-describe('a write that DynamoDB refuses', () => {
-  it('a write that DynamoDB refuses as invalid, after a try without an answer, is an unknown outcome', async () => {
-    requests.faults = ['lostReply', { name: 'ValidationException', status: 400 }];
-    const { code, context } = await failure(acquire({ key: 'invalid', limit: 1 }));
-    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
-  });
+it('a late take-over by a request that received a permit by a duplicate call in between is answered with that permit', async () => {
+  const asked = { key: 'late-duplicate', holder: 'a', requestId: 'r', limit: 3 };
+  await other.acquire({ key: asked.key, holder: 'dead', limit: 3, weight: 3, ttlSeconds: 10 });
+  clock.advance(10_501);
+  requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 4 }))];
+  expect(await acquire(asked)).toMatchObject({ repeated: true, used: 4 });
+  expect(await read({ key: asked.key })).toMatchObject({ used: 4, holders: [{ holder: 'dead' }, { holder: 'a' }] });
 });
-describe('a request that never reached DynamoDB, or was refused', () => {
-  it('a request that never reached DynamoDB is no unknown outcome', async () => {
-    requests.faults = ['neverSent', 'neverSent', 'throttle'];
-    expect((await failure(acquire({ key: 'refused' }))).code).toBe('Throttled');
-    requests.faults = ['throttle', 'throttle', 'neverSent'];
-    expect((await failure(acquire({ key: 'refused' }))).code).toBe('Unavailable');
-    expect(await rawItem('refused')).toBeUndefined();
-  });
 
-  it('a read that DynamoDB throttles past the retries fails with Throttled', async () => {
-    requests.faults = ['throttle', 'throttle', 'throttle'];
-    const { code, context } = await failure(read({ key: 'k' }));
-    expect([code, context.retryAfterMs]).toEqual(['Throttled', 1000]);
-    requests.faults = ['error500', 'lostReply', 'error500'];
-    expect((await failure(read({ key: 'k' }))).code).toBe('Unavailable'); // nothing was written
+it('a late end of the first of many permits, if a duplicate call of the request has a permit by then, is answered with that permit', async () => {
+  const asked = { key: 'late-crowd', holder: 'a', requestId: 'r', limit: 100, weight: 100 };
+  await crowd(asked.key, 42);
+  requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 200 }))];
+  expect(await acquire(asked)).toMatchObject({ repeated: true, used: 102, previous: null });
+});
+
+it('a take-over before whose tries one holder after the other comes back gives up after five', async () => {
+  const key = 'five';
+  const permits: Awaited<ReturnType<typeof acquire>>[] = [];
+  for (let n = 0; n < 8; n++) permits.push(await other.acquire({ key, holder: `h${n}`, limit: 8, ttlSeconds: 10 }));
+  clock.advance(10_501);
+  requests.faults = ['none', ...permits.map((permit) => delayed(() => other.heartbeat(permit)))];
+  expect(await failure(acquire({ key, limit: 8 }))).toMatchObject({
+    code: 'LeaseHeld',
+    message: expect.stringContaining('send the call again'),
   });
+  expect(requests.sent).toEqual(Array(5).fill('UpdateItem'));
+});
+
+it('a write that DynamoDB refuses as invalid, after a try without an answer, is an unknown outcome', async () => {
+  requests.faults = ['lostReply', { name: 'ValidationException', status: 400 }];
+  const { code, context } = await failure(acquire({ key: 'invalid', limit: 1 }));
+  expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
+});
+it('a request that never reached DynamoDB is no unknown outcome', async () => {
+  requests.faults = ['neverSent', 'neverSent', 'throttle'];
+  expect((await failure(acquire({ key: 'refused' }))).code).toBe('Throttled');
+  requests.faults = ['throttle', 'throttle', 'neverSent'];
+  expect((await failure(acquire({ key: 'refused' }))).code).toBe('Unavailable');
+  expect(await rawItem('refused')).toBeUndefined();
+});
+
+it('a read that DynamoDB throttles past the retries fails with Throttled', async () => {
+  requests.faults = ['throttle', 'throttle', 'throttle'];
+  const { code, context } = await failure(read({ key: 'k' }));
+  expect([code, context.retryAfterMs]).toEqual(['Throttled', 1000]);
+  requests.faults = ['error500', 'lostReply', 'error500'];
+  expect((await failure(read({ key: 'k' }))).code).toBe('Unavailable'); // nothing was written
 });
 
 const timeoutError = (message: string) => Object.assign(new Error(message), { name: 'TimeoutError' });
@@ -314,17 +289,6 @@ describe('a DynamoDB that is not there', () => {
     expect(answer).toMatchObject({ outcome: 'OutcomeUnknown', status: 504, body: { retryWith: { requestId: 'r' } } });
   });
 
-  it('a DynamoDB that takes one try and never answers has the try cut after two seconds', async () => {
-    const began = Promise.withResolvers<void>();
-    const dynamodb = dynamodbClient({ endpoint: await stub(() => began.resolve()), maxAttempts: 1 });
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    // Nothing else ends it.
-    const failed = failure(acquireGrant({ ...world.dependencies, dynamodb })(down, call()));
-    await began.promise;
-    await vi.advanceTimersByTimeAsync(2000);
-    expect((await failed).code).toBe('OutcomeUnknown');
-  });
-
   it('a DynamoDB that does not take the connection is Unavailable, because no request was sent', async () => {
     // The SDK's own error for it: an address that swallows packets cannot be had on every machine.
     const words = 'the request socket did not establish a connection with the server within the configured timeout';
@@ -358,30 +322,26 @@ describe('a DynamoDB that is not there', () => {
   });
 });
 
-describe('a fault of our own', () => {
-  it('a fault of Holdfast itself is reported as Unavailable, not as a crash', async () => {
-    const { acquire: factory } = await import('../../functions/leases/acquire.ts');
-    const broken = {
-      ...world.dependencies,
-      ids: {
-        uuid: () => {
-          throw new TypeError('internal detail');
-        },
-        random: () => 0,
+it('a fault of Holdfast itself is reported as Unavailable, not as a crash', async () => {
+  const { acquire: factory } = await import('../../functions/leases/acquire.ts');
+  const broken = {
+    ...world.dependencies,
+    ids: {
+      uuid: () => {
+        throw new TypeError('internal detail');
       },
-    };
-    const answer = await post(factory(broken), { key: 'k', holder: 'h' });
-    expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503 });
-    expect(JSON.stringify(answer.body)).not.toContain('internal detail');
-  });
+      random: () => 0,
+    },
+  };
+  const answer = await post(factory(broken), { key: 'k', holder: 'h' });
+  expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503 });
+  expect(JSON.stringify(answer.body)).not.toContain('internal detail');
 });
 
-describe('the signal of the invocation', () => {
-  it('the signal of the invocation ends a call that is under way', async () => {
-    const controller = new AbortController();
-    requests.faults = ['hang'];
-    const act = acquire({ key: 'aborted' }, call({ signal: controller.signal }));
-    setTimeout(() => controller.abort(), 20);
-    expect((await failure(act)).code).toBe('OutcomeUnknown');
-  });
+it('the signal of the invocation ends a call that is under way', async () => {
+  const controller = new AbortController();
+  requests.faults = ['hang'];
+  const act = acquire({ key: 'aborted' }, call({ signal: controller.signal }));
+  setTimeout(() => controller.abort(), 20);
+  expect((await failure(act)).code).toBe('OutcomeUnknown');
 });

@@ -1,5 +1,5 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Fault } from '../support/emulators/aws.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 import { rustClient } from '../support/worlds/rust-lease.ts';
@@ -39,41 +39,39 @@ const endings: Record<string, (grant: { key: string; leaseId: string; fence: num
   },
 };
 
-describe('fencing tokens rise across', () => {
-  const kinds = Object.entries({ lease: {}, permit: { limit: 1 } });
-  const cases = kinds.flatMap(([kind, terms]) => Object.keys(endings).map((ending) => ({ ending, kind, terms })));
-  // The crate takes no key that has shared holders, or had them last.
-  it.each(cases.filter(({ ending, kind }) => kind === 'lease' || !ending.includes('Rust')))(
-    'fencing tokens rise across $ending, of a $kind',
-    async ({ ending, kind, terms }) => {
-      const key = `fence of a ${kind}: ${ending}`;
-      let previous = 0;
-      for (let round = 0; round < 5; round++) {
-        const grant = await acquire({ key, ttlSeconds: 2, ...terms });
-        expect(grant.fence).toBeGreaterThan(previous);
-        previous = grant.fence;
-        await endings[ending]?.(grant);
-      }
-    },
-  );
+const kinds = Object.entries({ lease: {}, permit: { limit: 1 } });
+const cases = kinds.flatMap(([kind, terms]) => Object.keys(endings).map((ending) => ({ ending, kind, terms })));
+// The crate takes no key that has shared holders, or had them last.
+it.each(cases.filter(({ ending, kind }) => kind === 'lease' || !ending.includes('Rust')))(
+  'fencing tokens rise across $ending, of a $kind',
+  async ({ ending, kind, terms }) => {
+    const key = `fence of a ${kind}: ${ending}`;
+    let previous = 0;
+    for (let round = 0; round < 5; round++) {
+      const grant = await acquire({ key, ttlSeconds: 2, ...terms });
+      expect(grant.fence).toBeGreaterThan(previous);
+      previous = grant.fence;
+      await endings[ending]?.(grant);
+    }
+  },
+);
 
-  it('the fences of other grants that each come before a try: the call gives up after five of them', async () => {
-    const key = 'overtaken';
-    const ahead = (by: number) => world.putRaw({ key: { S: key }, fence: { N: String(clock.now() + by) } });
-    const overtaken = (tries: number) =>
-      Array.from(
-        { length: tries },
-        (_, index): Fault =>
-          async (send) => {
-            await ahead(1000 * (index + 1));
-            return send();
-          },
-      );
-    world.requests.faultsOf.UpdateItem = overtaken(4);
-    expect((await acquire({ key })).fence).toBe(clock.now() + 4001);
-    world.requests.faultsOf.UpdateItem = overtaken(5);
-    const { code, context } = await failure(acquire({ key, holder: 'other' }));
-    expect([code, context]).toMatchObject(['LeaseHeld', { holder: null, retryAfterMs: 1000 }]);
-    expect((await acquire({ key })).fence).toBe(clock.now() + 5001);
-  });
+it('the fences of other grants that each come before a try: the call gives up after five of them', async () => {
+  const key = 'overtaken';
+  const ahead = (by: number) => world.putRaw({ key: { S: key }, fence: { N: String(clock.now() + by) } });
+  const overtaken = (tries: number) =>
+    Array.from(
+      { length: tries },
+      (_, index): Fault =>
+        async (send) => {
+          await ahead(1000 * (index + 1));
+          return send();
+        },
+    );
+  world.requests.faultsOf.UpdateItem = overtaken(4);
+  expect((await acquire({ key })).fence).toBe(clock.now() + 4001);
+  world.requests.faultsOf.UpdateItem = overtaken(5);
+  const { code, context } = await failure(acquire({ key, holder: 'other' }));
+  expect([code, context]).toMatchObject(['LeaseHeld', { holder: null, retryAfterMs: 1000 }]);
+  expect((await acquire({ key })).fence).toBe(clock.now() + 5001);
 });

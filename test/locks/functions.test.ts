@@ -1,12 +1,12 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, expect, it } from 'vitest';
-import { get, post, throughTask } from '../support/stack/adapters.ts';
+import { post, throughTask } from '../support/stack/adapters.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 // What only a function of its own does to keys with several holders: test/deployment/roles.test.ts compares the roles with what the functions send here.
 
 const { handlers, steps, clock, dynamodb, dependencies } = await queueWorld();
-const { acquire, release, cancelWaiter, readLeases, repairQueues, executionEnded } = handlers;
+const { acquire, readLeases, repairQueues, executionEnded } = handlers;
 afterAll(() => steps.stop());
 
 /** An execution of the account of the functions. */
@@ -16,28 +16,6 @@ const executionOf = (name: string, status: string) => {
   return arn;
 };
 const holdersOf = async (key: string) => Object(await throughTask(readLeases, { key })).body.holders;
-
-it('tasks and a caller in line, through their functions', async () => {
-  const key = 'line';
-  const first = await post(acquire, { key, holder: 'x', limit: 3 });
-  const [heavy, light] = [steps.newTask(), steps.newTask()];
-  const parked = await throughTask(acquire, { key, holder: 'heavy', limit: 3, weight: 3, taskToken: heavy.token });
-  expect(parked.body).toMatchObject({ parked: true, ticket: expect.any(String) });
-  clock.advance(1);
-  await throughTask(acquire, { key, holder: 'light', limit: 3, taskToken: light.token });
-  clock.advance(1);
-  const listed = await get(readLeases, { key, waiters: 'true' });
-  expect(listed.body).toMatchObject({ waiting: 2, waiters: [{ holder: 'heavy' }, { holder: 'light' }] });
-  expect(await post(acquire, { key, holder: 'late', limit: 3, waitSeconds: 1 })).toMatchObject({
-    status: 409,
-    body: { code: 'LeaseHeld', place: 3, waiting: 2, retryWith: { ticket: expect.any(String) } },
-  });
-  const cancelled = await post(cancelWaiter, { key, ticket: parked.body.ticket });
-  expect(cancelled.body).toMatchObject({ cancelled: true });
-  expect([heavy.state, light.state]).toEqual(['failed', 'succeeded']);
-  expect((await post(release, { key, leaseId: first.body.leaseId })).body.released).toBe(true);
-  expect((await throughTask(repairQueues, { key: 'line' })).outcome).toBe('ok');
-});
 
 it('a dead task that is first in line, and does not fit, leaves the line to a caller by a run of the schedule, through its function', async () => {
   const key = 'dead first';

@@ -73,44 +73,42 @@ describe.each([
   });
 });
 
-describe('a heartbeat of a grant that has ended', () => {
-  const lost = async (key: string, leaseId: string) => {
-    requests.sent.length = 0;
-    const { code, context, message } = await failure(heartbeat({ key, leaseId }));
-    expect(code).toBe('LeaseLost');
-    expect(message).toContain(`no longer yours (${context.reason}): stop the work`);
-    expect(requests.sent).toEqual(['UpdateItem']);
-    return context;
-  };
+const lost = async (key: string, leaseId: string) => {
+  requests.sent.length = 0;
+  const { code, context, message } = await failure(heartbeat({ key, leaseId }));
+  expect(code).toBe('LeaseLost');
+  expect(message).toContain(`no longer yours (${context.reason}): stop the work`);
+  expect(requests.sent).toEqual(['UpdateItem']);
+  return context;
+};
 
-  it('a heartbeat says why the lease is lost, with one request and no new record', async () => {
-    const first = await acquire({ key: 'lost', ttlSeconds: 2 });
-    expect(await lost('never', first.leaseId)).toEqual({ key: 'never', reason: 'unknown', holder: null });
-    expect(await rawItem('never')).toBeUndefined();
+it('a heartbeat says why the lease is lost, with one request and no new record', async () => {
+  const first = await acquire({ key: 'lost', ttlSeconds: 2 });
+  expect(await lost('never', first.leaseId)).toEqual({ key: 'never', reason: 'unknown', holder: null });
+  expect(await rawItem('never')).toBeUndefined();
 
-    await release(first);
-    expect(await lost('lost', first.leaseId)).toEqual({ key: 'lost', reason: 'released', holder: null });
+  await release(first);
+  expect(await lost('lost', first.leaseId)).toEqual({ key: 'lost', reason: 'released', holder: null });
 
-    clock.advance(1);
-    const second = await acquire({ key: 'lost', holder: 'second' });
-    expect(await lost('lost', first.leaseId)).toEqual({ key: 'lost', reason: 'taken', holder: 'second' });
+  clock.advance(1);
+  const second = await acquire({ key: 'lost', holder: 'second' });
+  expect(await lost('lost', first.leaseId)).toEqual({ key: 'lost', reason: 'taken', holder: 'second' });
 
-    await breakLease({ key: 'lost', fence: second.fence });
-    expect(await lost('lost', second.leaseId)).toEqual({ key: 'lost', reason: 'broken', holder: null });
-    expect(await lost('lost', first.leaseId)).toEqual({ key: 'lost', reason: 'taken', holder: null });
-  });
+  await breakLease({ key: 'lost', fence: second.fence });
+  expect(await lost('lost', second.leaseId)).toEqual({ key: 'lost', reason: 'broken', holder: null });
+  expect(await lost('lost', first.leaseId)).toEqual({ key: 'lost', reason: 'taken', holder: null });
+});
 
-  it('a heartbeat says why the permit is lost, as far as the record shows', async () => {
-    const [gone, taken, broken] = await Promise.all(
-      ['gone', 'taken', 'broken'].map((holder) => acquire({ key: 'permits', holder, limit: 3, ttlSeconds: 10 })),
-    );
-    if (!gone || !taken || !broken) throw new Error('three were granted');
-    await release(gone);
-    await breakLease({ key: 'permits', fence: broken.fence });
-    clock.advance(10_501);
-    await acquire({ key: 'permits', holder: 'next', limit: 1 });
-    expect(await lost('permits', gone.leaseId)).toMatchObject({ reason: 'released' });
-    expect(await lost('permits', broken.leaseId)).toMatchObject({ reason: 'broken' });
-    expect(await lost('permits', taken.leaseId)).toMatchObject({ reason: 'unknown' });
-  });
+it('a heartbeat says why the permit is lost, as far as the record shows', async () => {
+  const [gone, taken, broken] = await Promise.all(
+    ['gone', 'taken', 'broken'].map((holder) => acquire({ key: 'permits', holder, limit: 3, ttlSeconds: 10 })),
+  );
+  if (!gone || !taken || !broken) throw new Error('three were granted');
+  await release(gone);
+  await breakLease({ key: 'permits', fence: broken.fence });
+  clock.advance(10_501);
+  await acquire({ key: 'permits', holder: 'next', limit: 1 });
+  expect(await lost('permits', gone.leaseId)).toMatchObject({ reason: 'released' });
+  expect(await lost('permits', broken.leaseId)).toMatchObject({ reason: 'broken' });
+  expect(await lost('permits', taken.leaseId)).toMatchObject({ reason: 'unknown' });
 });

@@ -78,18 +78,3 @@ it('the schedule asks about five executions, and a caller about the next five', 
   await refused(10);
   expect(steps.described).toEqual(executions);
 });
-
-it('a run of the schedule asks at most two hundred questions', async () => {
-  await hold(running(3), 3);
-  const item = (await world.rawItem(key)) ?? {};
-  const others = Array.from({ length: 67 }, (_, nth) => `${key}, ${nth}`);
-  for (const other of others) {
-    const entries = Object.entries(item).map(([name, value]) =>
-      value.M?.x ? [name, { M: { ...value.M, x: { S: running(1)[0] ?? '' } } }] : [name, value],
-    );
-    await world.putRaw({ ...Object.fromEntries(entries), key: { S: other } });
-  }
-  await world.putTickets([key, ...others].map((one) => world.callerRow(one, 'caller')));
-  expect(await repairWith(call())).toMatchObject({ complete: false });
-  expect(steps.described).toHaveLength(200);
-});

@@ -131,32 +131,30 @@ describe('a grant whose write arrived after another grant had come and gone with
   });
 });
 
-describe('a grant is one write', () => {
-  const answeredAfter =
-    (ms: number): Fault =>
-    async (send) => {
-      const answer = await send();
-      clock.advance(ms);
-      return answer;
-    };
+const answeredAfter =
+  (ms: number): Fault =>
+  async (send) => {
+    const answer = await send();
+    clock.advance(ms);
+    return answer;
+  };
 
-  it('a grant is one write if DynamoDB answers within 50 ms, and two writes after that', async () => {
-    requests.faultsOf.UpdateItem = [answeredAfter(50), answeredAfter(51)];
-    await acquire({ key: 'in-time' });
-    expect(requests.sent).toEqual(['UpdateItem']);
-    await acquire({ key: 'not-in-time' });
-    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
-  });
+it('a grant is one write if DynamoDB answers within 50 ms, and two writes after that', async () => {
+  requests.faultsOf.UpdateItem = [answeredAfter(50), answeredAfter(51)];
+  await acquire({ key: 'in-time' });
+  expect(requests.sent).toEqual(['UpdateItem']);
+  await acquire({ key: 'not-in-time' });
+  expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
+});
 
-  it('however late DynamoDB answers, if the record had a fence', async () => {
-    const first = await acquire({ key: 'fenced' });
-    await world.release(first);
-    clock.advance(1);
-    requests.sent.length = 0;
-    requests.faultsOf.UpdateItem = [answeredAfter(1000)];
-    const { fence } = await acquire({ key: 'fenced' });
-    expect(requests.sent).toEqual(['UpdateItem']);
-    expect(fence).toBeLessThan(clock.now());
-    expect((await read({ key: 'fenced' })) as object).toMatchObject({ fence });
-  });
+it('however late DynamoDB answers, if the record had a fence', async () => {
+  const first = await acquire({ key: 'fenced' });
+  await world.release(first);
+  clock.advance(1);
+  requests.sent.length = 0;
+  requests.faultsOf.UpdateItem = [answeredAfter(1000)];
+  const { fence } = await acquire({ key: 'fenced' });
+  expect(requests.sent).toEqual(['UpdateItem']);
+  expect(fence).toBeLessThan(clock.now());
+  expect((await read({ key: 'fenced' })) as object).toMatchObject({ fence });
 });

@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
 import { releaseGrant } from '../../shared/locks/calls/release.ts';
-import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { networkError } from '../support/faults/network.ts';
@@ -270,12 +269,6 @@ it('the mark stays for a task that joins before two writes that grant', async ()
   expect(await rawItem(key)).toHaveProperty('mark');
 });
 
-/** Marks the record, and leaves nobody in line. */
-const leaveMark = async (terms: { key: string; limit: number }) => {
-  const { ticket } = await park({ ...terms, holder: 'gone', weight: terms.limit });
-  await deleteWaiter(dependencies, { key: terms.key, ticket }, call());
-};
-
 it('the line is looked at again if one write cannot end all expired permits', async () => {
   const terms = { key: 'crowd', limit: 21 };
   for (let n = 0; n < 21; n++) await acquire({ ...terms, holder: `x${n}`, ttlSeconds: 2 });
@@ -301,23 +294,6 @@ it('a call that does not wait looks once if there is room', async () => {
   requests.sent.length = 0;
   expect((await failure(acquire({ ...terms, holder: 'light' }))).code).toBe('LeaseHeld');
   expect(requests.sent).toEqual(['UpdateItem', 'Query']);
-});
-
-it('a call looks once at an empty line that a waiter joins meanwhile', async () => {
-  const terms = { key: 'came again', limit: 2, ttlSeconds: 600 };
-  await acquire({ ...terms, holder: 'x' });
-  await leaveMark(terms);
-  requests.faultsOf.UpdateItem = [
-    'none', // its own try
-    'none', // takes the mark off
-    async (send: () => Promise<unknown>) => {
-      await park({ ...terms, holder: 'heavy', weight: 2 });
-      requests.sent.length = 0;
-      return send();
-    },
-  ];
-  expect((await failure(acquire({ ...terms, holder: 'light' }))).code).toBe('LeaseHeld');
-  expect(requests.sent).toEqual([]);
 });
 
 describe('the permit of a task that was gone', () => {
@@ -378,12 +354,6 @@ it('a call that gives room to an empty line ends no expired permit, and leaves n
   const item = await rawItem(key);
   for (const name of ['mark', 'next_ticket', 'arrivals']) expect(item).not.toHaveProperty(name);
   expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
-});
-
-it('a call that gives room to an empty line from a record without a mark writes no record', async () => {
-  expect(await repairLine('never heard of')).toMatchObject({ granted: 0 });
-  expect(sent('UpdateItem')).toBe(0);
-  expect(await rawItem('never heard of')).toBeUndefined();
 });
 
 it('a call that ended no permit, because the permit had ended before, does not ask about the line', async () => {

@@ -11,7 +11,7 @@ import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 // A task is notified of its grant once, and with its whole ttl.
 
 const world = await permitLineWorld();
-const { acquire, heartbeat, release, breakPermit, read, park, repair, repairKey, executionEnded, grantOf } = world;
+const { acquire, heartbeat, release, read, park, repair, repairKey, executionEnded, grantOf } = world;
 const { dependencies } = world;
 /** The expiry of the exclusive holder on record. */
 const expiryOn = async (key: string) => (await rawItem(key))?.h?.M?.e?.N;
@@ -51,20 +51,6 @@ it('a lost reply of SendTaskSuccess moves no lease while the execution runs', as
   expect(await heartbeat(grantOf(told))).toMatchObject({ fence });
 
   await executionEnded(execution, false, { status: 'SUCCEEDED', stopDate: clock.now() });
-  expect(next.state).toBe('succeeded');
-});
-
-it.each([
-  ['at the end of the execution, even if every event of that is missed', executionOf('dead'), 'succeeded'],
-  ['at its expiry if it names no execution', undefined, 'waiting'],
-])('a lease whose message landed without a reply is transferred %s', async (how, execution, atFirst) => {
-  if (execution) steps.executions.set(execution, 'FAILED');
-  const { next } = await granted(how, 'lost', { ttlSeconds: 120, ...(execution && { execution }) });
-  clock.advance(60_000);
-  await repair();
-  expect(next.state).toBe(atFirst);
-  clock.advance(121_000); // the schedule renewed it once, before it tried to notify
-  await repair();
   expect(next.state).toBe('succeeded');
 });
 
@@ -109,7 +95,6 @@ it('a schedule that sends before the granter keeps the lease for the task', asyn
 });
 
 describe('a task that is notified late begins with its whole ttl, because it measures its work by that', () => {
-  const asked = (key: string) => ({ key, holder: 'h', requestId: 'r', ttlSeconds: 20 });
   /** A task that was granted the lease, and could not be notified. */
   async function untold(key: string, more: object = {}) {
     const first = await acquire({ key });
@@ -145,12 +130,6 @@ describe('a task that is notified late begins with its whole ttl, because it mea
     requests.faultsOf.UpdateItem = ['none', answeredLate(500)];
     await release(first);
     expect(grantOf(task)).toMatchObject({ remainingMs: 19_500 });
-  });
-
-  it('a task that is notified late begins with its whole ttl when the message is tried again', async () => {
-    await park(asked('again'));
-    clock.advance(15_000);
-    expect(grantOf((await park(asked('again'))).task)).toMatchObject(whole);
   });
 
   describe('also where the answers to its renewals are lost, and the SDK tries again after two seconds:', () => {
@@ -209,23 +188,6 @@ describe('a task that is notified late begins with its whole ttl, because it mea
       expect(grantOf(task)).toMatchObject(whole);
     });
   });
-
-  it('a notifier whose clock is behind does not shorten a grant', async () => {
-    const { expiresAt } = grantOf((await park(asked('behind'))).task);
-    clock.advance(-400);
-    expect(grantOf((await park(asked('behind'))).task)).toMatchObject({ expiresAt });
-    expect(await expiryOn('behind')).toBe(String(Date.parse(expiresAt)));
-  });
-});
-
-it('a break ends its grant and serves the next waiter, even if the task cannot be notified at first', async () => {
-  const { told, next } = await granted('untellable', 'refused');
-  const fence = Number((await rawItem('untellable'))?.fence?.N);
-  steps.faults.SendTaskFailure = ['refused'];
-  expect(await breakPermit({ key: 'untellable', fence })).toMatchObject({ broken: true, ended: true });
-  expect([told.state, next.state]).toEqual(['waiting', 'succeeded']);
-  await repair();
-  expect(told).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
 });
 
 describe.each([{}, { limit: 1 }])('the schedule, for a key with the terms %o', (terms) => {

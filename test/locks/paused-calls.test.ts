@@ -11,7 +11,7 @@ import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 // What a call does to a key with a line if others act between its look and its write.
 
 const world = await permitLineWorld();
-const { acquire, heartbeat, release, breakPermit, read, park, repairLine, setRaw } = world;
+const { acquire, release, breakPermit, read, park, repairLine, setRaw } = world;
 const { joinLine, handOn, grantOf, rawItem, dependencies, clock, requests, steps, precededBy } = world;
 resetting(world);
 
@@ -111,29 +111,6 @@ it('a break ends the grant, and the mark goes, without another look', async () =
   expect(await rawItem(key)).not.toHaveProperty('mark');
 });
 
-it('a break serves the next waiter, and its repeat answers the same', async () => {
-  const { key, fence, expiresAt } = await acquire({ key: 'break', holder: 'stuck' });
-  const { task } = await park({ key, holder: 'next' });
-  const first = await breakPermit({ key, fence });
-  expect(first).toEqual({
-    ...{ key, broken: true, fence, holder: 'stuck', ended: true },
-    ...{ holderUntil: expiresAt, lastHeartbeatAt: null },
-  });
-  expect(grantOf(task)).toMatchObject({ holder: 'next' });
-  expect(await breakPermit({ key, fence })).toMatchObject({ broken: true, fence, ended: true });
-  expect(await heartbeat(grantOf(task))).toMatchObject({ holder: 'next' });
-});
-
-it('a call that races is granted past an overdue task that cannot be notified', async () => {
-  const { expiresAt } = await acquire({ key: 'unreachable', ttlSeconds: 2 });
-  await park({ key: 'unreachable', parkSeconds: 1 });
-  clock.set(Date.parse(expiresAt) + 501); // the first moment at which others may take the key
-  steps.faults.SendTaskFailure = Array(100).fill('refused');
-  const waits = acquire({ key: 'unreachable', holder: 'patient', waitSeconds: 1, fair: false });
-  expect(await waits).toMatchObject({ holder: 'patient', waitedMs: 0 });
-  expect(steps.requests).toHaveLength(1);
-});
-
 it('a renewal that was paused does not extend the grant of the next holder', async () => {
   const key = 'renewed late';
   const first = await acquire({ key });
@@ -145,19 +122,4 @@ it('a renewal that was paused does not extend the grant of the next holder', asy
   const item = await rawItem(key);
   for (const entry of entries) expect(await extend(dependencies, { key, entry }, call())).toMatchObject({ won: false });
   expect(await rawItem(key)).toEqual(item);
-});
-
-/** A caller in line has been granted the key, and its call has exited. */
-async function unclaimed(key: string) {
-  const first = await acquire({ key, holder: 'first' });
-  await joinLine(key, 'r');
-  await release(first);
-  requests.sent.length = 0;
-  return { key, holder: 'caller', requestId: 'r', ttlSeconds: 10 };
-}
-
-it('a request claims its grant by one write, and deletes its ticket', async () => {
-  const claimed = await acquire(await unclaimed('claimed at once'));
-  expect(claimed).toMatchObject({ repeated: false, remainingMs: 10_000, previous: { holder: 'first' } });
-  expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'DeleteItem']);
 });

@@ -1,4 +1,3 @@
-import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -8,8 +7,8 @@ import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 // Who in line receives a permit, who is passed over, and which rows go.
 
 const world = await permitLineWorld();
-const { acquire, release, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
-const { clock, requests, steps, dependencies, sent, untold } = world;
+const { acquire, release, park, cancel, read, repairLine, rawItem, rows } = world;
+const { clock, requests, steps, sent, untold } = world;
 resetting(world);
 
 const told = (action: string) => steps.requests.filter((one) => one.action === action).length;
@@ -85,22 +84,6 @@ it('a second waiter of a request keeps no mark', async () => {
   await park({ key, ...asked });
   await release(first);
   expect(await rawItem(key)).not.toHaveProperty('mark');
-});
-
-it('a row of another client that has a weight and no limit is granted once no caller holds a permit', async () => {
-  const key = 'no limit';
-  const first = await acquire({ key, limit: 2 });
-  const { task, ticket } = await park({ key, holder: 'b', limit: 2, weight: 2 });
-  await dependencies.dynamodb.send(
-    new UpdateItemCommand({
-      TableName: dependencies.waitersTable,
-      Key: { key: { S: key }, ticket: { S: ticket } },
-      UpdateExpression: 'REMOVE #limit',
-      ExpressionAttributeNames: { '#limit': 'limit' },
-    }),
-  );
-  await release(first);
-  expect(grantOf(task)).toMatchObject({ holder: 'b', weight: 2, limit: null, used: 2 });
 });
 
 it('the record names the first in line as the next, whoever comes after it', async () => {

@@ -99,15 +99,6 @@ describe('previous of a permit', async () => {
 
   const expired = (holder: string) => ({ holder, ended: 'expired', fence: expect.any(Number), at: expect.any(String) });
 
-  /** The attribute of its only holder. */
-  const entryOf = async (key: string) =>
-    Object.entries((await rawItem(key)) ?? {}).find(([name]) => /^h.{16}$/.test(name));
-
-  async function changeEntry(key: string, parts: object): Promise<void> {
-    const [name = '', entry] = (await entryOf(key)) ?? [];
-    await world.setRaw(key, name, { M: { ...entry?.M, ...parts } });
-  }
-
   /** Nobody else ends them in between. */
   const expire = () => clock.advance(2501);
 
@@ -159,23 +150,6 @@ describe('previous of a permit', async () => {
     await repairLine(key);
     expect(grantOf(task).previous).toEqual(expired('x'));
   });
-
-  it.each(['h', 'e', 'f', 'a'])(
-    '`previous` of a permit is null if another client has left out its part %s',
-    async (part) => {
-      const key = `without ${part}`;
-      await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
-      const { task } = await park({ key, holder: 'b', limit: 1 });
-      expire();
-      steps.faults.SendTaskSuccess = ['refused'];
-      await repairLine(key);
-      const { [part]: _, ...rest } = (await entryOf(key))?.[1].M?.q?.M ?? {};
-      await changeEntry(key, { q: { M: rest } });
-      clock.advance(11_000);
-      await repairLine(key);
-      expect(grantOf(task)).toMatchObject({ holder: 'b', previous: null });
-    },
-  );
 
   it('`previous` of a permit skips a call that did not claim its permit, and a task that was gone', async () => {
     const key = 'passed on';

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
 import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { breakByFence } from '../../shared/locks/calls/break.ts';
@@ -30,27 +30,25 @@ interface Tenure {
 
 const base = testSeed();
 
-describe('races', () => {
-  it(`races of heartbeats, releases and take-overs leave one holder at a time, and take no promise back (${ROUNDS} rounds from seed ${base})`, async () => {
-    const happened = { takenOver: 0, lost: 0, beaten: 0, releasedAfterLoss: 0, held: 0 };
-    for (let round = 0; goesOn(round, ROUNDS, happened); round++) {
-      const seed = base + round;
-      const { tenures, errors } = await play(`race-${seed}`, seed, happened);
-      const context = `seed ${seed}: ${JSON.stringify(tenures)}`;
-      expect(errors, context).toEqual([]);
-      expect(new Set(tenures.map(({ fence }) => fence)).size, context).toBe(tenures.length);
-      // An answer that came only after its own deadline made nobody a holder.
-      const [first, ...others] = tenures.filter(({ from, to }) => from < to).sort((a, b) => a.from - b.from);
-      let previous = first;
-      for (const tenure of others) {
-        expect(tenure.fence, context).toBeGreaterThan(previous?.fence ?? 0);
-        expect(tenure.from, context).toBeGreaterThanOrEqual(previous?.to ?? 0);
-        previous = tenure;
-      }
+it(`races of heartbeats, releases and take-overs leave one holder at a time, and take no promise back (${ROUNDS} rounds from seed ${base})`, async () => {
+  const happened = { takenOver: 0, lost: 0, beaten: 0, releasedAfterLoss: 0, held: 0 };
+  for (let round = 0; goesOn(round, ROUNDS, happened); round++) {
+    const seed = base + round;
+    const { tenures, errors } = await play(`race-${seed}`, seed, happened);
+    const context = `seed ${seed}: ${JSON.stringify(tenures)}`;
+    expect(errors, context).toEqual([]);
+    expect(new Set(tenures.map(({ fence }) => fence)).size, context).toBe(tenures.length);
+    // An answer that came only after its own deadline made nobody a holder.
+    const [first, ...others] = tenures.filter(({ from, to }) => from < to).sort((a, b) => a.from - b.from);
+    let previous = first;
+    for (const tenure of others) {
+      expect(tenure.fence, context).toBeGreaterThan(previous?.fence ?? 0);
+      expect(tenure.from, context).toBeGreaterThanOrEqual(previous?.to ?? 0);
+      previous = tenure;
     }
-    expectAllHappened(happened, ROUNDS / 50);
-  }, 90_000);
-});
+  }
+  expectAllHappened(happened, ROUNDS / 50);
+}, 90_000);
 
 async function play(key: string, seed: number, happened: Record<string, number>) {
   const random = seededRandom(seed);

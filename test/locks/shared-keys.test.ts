@@ -5,7 +5,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 import { rustClient } from '../support/worlds/rust-lease.ts';
 
 const world = await queueWorld();
-const { acquire, release, park, rawItem, putRaw, grantOf, clock, requests, steps, table, rows } = world;
+const { acquire, release, park, grantOf, clock, requests, steps, table, rows } = world;
 const rust = rustClient(world.dynamodb, table, clock);
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -115,16 +115,4 @@ it('a key that fails while it is watched ends no watch, neither of others nor of
   for (const task of tasks)
     expect(Date.parse((grantOf(task) as unknown as { acquiredAt: string }).acquiredAt) - startedAt).toBe(11_000);
   expect(clock.now() - startedAt).toBe(11_000); // and the run is over
-});
-
-it('a mark that a third-party client dropped comes back with the next grant', async () => {
-  const key = 'dropped';
-  const first = await acquire({ key, ttlSeconds: 2 });
-  const [next] = [await park({ key }), await park({ key })];
-  const { mark: _, ...unmarked } = (await rawItem(key)) ?? {};
-  await putRaw(unmarked);
-  clock.advance(10_000);
-  await world.repairKey(key);
-  expect(grantOf(next.task).fence).toBeGreaterThan(first.fence);
-  expect(await rawItem(key)).toHaveProperty('mark');
 });

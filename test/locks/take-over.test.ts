@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, expect, it } from 'vitest';
 import { aFew } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { steadyLineWorld } from '../support/worlds/line.ts';
@@ -7,8 +7,8 @@ import { steadyLineWorld } from '../support/worlds/line.ts';
 
 const world = await steadyLineWorld();
 const { later } = world.timeline;
-const { acquire, heartbeat, release, withdraw, read, rows, rawItem, handOn, requests, steps } = world;
-const { timeline, steady, precededBy, answeredLate } = world;
+const { acquire, release, withdraw, read, rows, rawItem, requests, steps } = world;
+const { timeline, steady, answeredLate } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -36,73 +36,42 @@ const TRANSFERS = [
   ['has no answer', 'lostReply'],
 ] as const;
 
-describe('a call in line that takes an expired lease over', () => {
-  it('a call has a full grant by its transfer: it neither looks again nor claims', async () => {
-    const key = newKey();
-    const grant = await takenOver(key, () => requests.sent.splice(0));
-    expect(requests.sent).toEqual(['Query', 'UpdateItem', 'DeleteItem']);
-    const previous = { holder: 'first', ended: 'expired' };
-    expect(grant).toMatchObject({ repeated: false, waitedMs: EXPIRY_MS, remainingMs: 10_000, previous });
-    expect(await rawItem(key)).not.toHaveProperty('mark');
-    expect((await rawItem(key))?.h?.M).not.toHaveProperty('c');
-    expect(await rows(key)).toEqual([]);
-    expect(await release(grant)).toMatchObject({ released: true });
-  });
+it('a call has a full grant by its transfer: it neither looks again nor claims', async () => {
+  const key = newKey();
+  const grant = await takenOver(key, () => requests.sent.splice(0));
+  expect(requests.sent).toEqual(['Query', 'UpdateItem', 'DeleteItem']);
+  const previous = { holder: 'first', ended: 'expired' };
+  expect(grant).toMatchObject({ repeated: false, waitedMs: EXPIRY_MS, remainingMs: 10_000, previous });
+  expect(await rawItem(key)).not.toHaveProperty('mark');
+  expect((await rawItem(key))?.h?.M).not.toHaveProperty('c');
+  expect(await rows(key)).toEqual([]);
+  expect(await release(grant)).toMatchObject({ released: true });
+});
 
-  it.each(aFew(1, TRANSFERS))('a call has its whole ttl if its transfer %s', async (_, fault) => {
-    const key = newKey();
-    const grant = await takenOver(key, () => {
-      requests.faultsOf.UpdateItem = [fault];
-    });
-    expect(grant).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
-    expect(await rows(key)).toEqual([]);
+it.each(aFew(1, TRANSFERS))('a call has its whole ttl if its transfer %s', async (_, fault) => {
+  const key = newKey();
+  const grant = await takenOver(key, () => {
+    requests.faultsOf.UpdateItem = [fault];
   });
+  expect(grant).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
+  expect(await rows(key)).toEqual([]);
+});
 
-  it('a call takes no lease from a holder that has extended it, and waits until its next look', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const extended = async () => {
-      await heartbeat(first);
-      requests.sent.length = 0;
-    };
-    requests.faultsOf.UpdateItem = ['none', 'none', precededBy(extended)]; // its try, its mark, and its transfer
-    const [granted, sent] = await timeline.play(
-      () => steady(key),
-      () => later(EXPIRY_MS + 10, async () => [...requests.sent]),
-      () => later(EXPIRY_MS + 20, () => release(first)),
-    );
-    expect(sent).toEqual([]);
-    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'first', ended: 'released' } });
-  });
-
-  it('a call claims the grant that another hand-off gives it in that moment, for its whole ttl', async () => {
-    const key = newKey();
-    await held(key);
-    const ends: string[] = [];
-    const handedOn = async () => ends.push((await handOn(key)).end);
-    requests.faultsOf.UpdateItem = ['none', 'none', precededBy(handedOn)]; // its try, its mark, and its transfer
-    const [granted] = await timeline.play(() => steady(key));
-    expect(ends).toHaveLength(1);
-    expect(granted).toMatchObject({ repeated: false, waitedMs: EXPIRY_MS, remainingMs: 10_000 });
-    expect((await rawItem(key))?.h?.M).not.toHaveProperty('c');
-  });
-
-  it('a call whose request is withdrawn in that moment does not receive the lease, which is free', async () => {
-    const key = newKey();
-    const refused = await failure(
-      takenOver(key, () => {
-        requests.faultsOf.Query = [
-          async (send) => {
-            const line = await send();
-            // The flag lands after the look at the line. The withdrawal then ends the expired grant, because no waiter is left.
-            expect(await withdraw({ key, requestId: 'r', holder: 'b' })).toMatchObject({ cancelled: true });
-            return line;
-          },
-        ];
-      }),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(await read({ key })).not.toMatchObject({ state: 'held' });
-    expect(await acquire({ key, holder: 'other' })).toMatchObject({ holder: 'other' });
-  });
+it('a call whose request is withdrawn in that moment does not receive the lease, which is free', async () => {
+  const key = newKey();
+  const refused = await failure(
+    takenOver(key, () => {
+      requests.faultsOf.Query = [
+        async (send) => {
+          const line = await send();
+          // The flag lands after the look at the line. The withdrawal then ends the expired grant, because no waiter is left.
+          expect(await withdraw({ key, requestId: 'r', holder: 'b' })).toMatchObject({ cancelled: true });
+          return line;
+        },
+      ];
+    }),
+  );
+  expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+  expect(await read({ key })).not.toMatchObject({ state: 'held' });
+  expect(await acquire({ key, holder: 'other' })).toMatchObject({ holder: 'other' });
 });

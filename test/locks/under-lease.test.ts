@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { underLease } from '../../shared/locks/under-lease.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
@@ -15,47 +15,45 @@ const under = <Result>(key: string, work: Work<Result>) =>
   underLease(dependencies, { key, holder: 'the service', ttlSeconds: TTL_SECONDS, work }, call());
 const written = () => requests.sent.filter((command) => command === 'UpdateItem').length;
 
-describe('work of the service under one of its leases', () => {
-  it('work under a lease of the service has its outcome and releases the lease, whether it ends or fails', async () => {
-    expect(await under('ends', async ({ fence }) => fence)).toBe(clock.now());
-    expect(await read({ key: 'ends' })).toMatchObject({ state: 'released', holder: 'the service' });
-    const broken = new Error('the work failed');
-    const fails = async () => {
-      throw broken;
-    };
-    await expect(under('fails', fails)).rejects.toBe(broken);
-    expect(await read({ key: 'fails' })).toMatchObject({ state: 'released' });
-  });
+it('work under a lease of the service has its outcome and releases the lease, whether it ends or fails', async () => {
+  expect(await under('ends', async ({ fence }) => fence)).toBe(clock.now());
+  expect(await read({ key: 'ends' })).toMatchObject({ state: 'released', holder: 'the service' });
+  const broken = new Error('the work failed');
+  const fails = async () => {
+    throw broken;
+  };
+  await expect(under('fails', fails)).rejects.toBe(broken);
+  expect(await read({ key: 'fails' })).toMatchObject({ state: 'released' });
+});
 
-  it('work under a lease of the service has its outcome although the lease cannot be released', async () => {
-    const work = async () => {
-      requests.faultsOf.UpdateItem = Array(3).fill('lostReply');
-      return 'done';
-    };
-    expect(await under('kept', work)).toBe('done');
-  });
+it('work under a lease of the service has its outcome although the lease cannot be released', async () => {
+  const work = async () => {
+    requests.faultsOf.UpdateItem = Array(3).fill('lostReply');
+    return 'done';
+  };
+  expect(await under('kept', work)).toBe('done');
+});
 
-  it('work under a lease of the service does not begin while another caller holds the lease, and does not wait for it', async () => {
-    await acquire({ key: 'held', holder: 'another' });
-    let hasBegun = false;
-    const begins = async () => {
-      hasBegun = true;
-    };
-    expect(await failure(under('held', begins))).toMatchObject({ code: 'LeaseHeld', context: { holder: 'another' } });
-    expect(hasBegun).toBe(false);
-  });
+it('work under a lease of the service does not begin while another caller holds the lease, and does not wait for it', async () => {
+  await acquire({ key: 'held', holder: 'another' });
+  let hasBegun = false;
+  const begins = async () => {
+    hasBegun = true;
+  };
+  expect(await failure(under('held', begins))).toMatchObject({ code: 'LeaseHeld', context: { holder: 'another' } });
+  expect(hasBegun).toBe(false);
+});
 
-  it('work under a lease of the service extends the lease once a quarter of its ttl has passed, and once for all that ask in that moment', async () => {
-    const extended: number[] = [];
-    await under('kept up', async ({ keep }) => {
-      requests.sent.length = 0;
-      for (const ms of [0, 14_999, 1, 0, 14_999, 1]) {
-        clock.advance(ms);
-        await Promise.all([keep(), keep()]);
-        extended.push(written());
-      }
-      expect(await read({ key: 'kept up' })).toMatchObject({ state: 'held', remainingMs: TTL_SECONDS * 1000 });
-    });
-    expect(extended).toEqual([0, 0, 1, 1, 1, 2]);
+it('work under a lease of the service extends the lease once a quarter of its ttl has passed, and once for all that ask in that moment', async () => {
+  const extended: number[] = [];
+  await under('kept up', async ({ keep }) => {
+    requests.sent.length = 0;
+    for (const ms of [0, 14_999, 1, 0, 14_999, 1]) {
+      clock.advance(ms);
+      await Promise.all([keep(), keep()]);
+      extended.push(written());
+    }
+    expect(await read({ key: 'kept up' })).toMatchObject({ state: 'held', remainingMs: TTL_SECONDS * 1000 });
   });
+  expect(extended).toEqual([0, 0, 1, 1, 1, 2]);
 });

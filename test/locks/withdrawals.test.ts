@@ -1,9 +1,4 @@
 import { expect, it } from 'vitest';
-import { grantRequest } from '../../shared/locks/calls/acquire.ts';
-import { leave, refuse } from '../../shared/locks/line/claim.ts';
-import { Lock } from '../../shared/locks/line/lock.ts';
-import { readKey } from '../../shared/locks/record/requests.ts';
-import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -11,7 +6,6 @@ import { resetting } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const timeline = new Timeline();
-const { now } = timeline;
 const world = await permitLineWorld({ clock: timeline });
 const { acquire, release, withdraw, park, grantOf, rows, requests, as } = world;
 const { breakPermit, precededBy } = world;
@@ -115,34 +109,4 @@ it('a withdrawal by ticket costs three requests, however long the line is', asyn
   expect(requests.sent).toEqual(['UpdateItem', 'GetItem', 'Query']);
   const flagged = (await rows(key)).filter(({ cancelled_at: at }) => at !== undefined);
   expect(flagged.map((row) => row.ticket?.S)).toEqual([ticket]);
-});
-
-/** With so little time left, a release leaves the line to others: the key is free, and keeps its mark. */
-const late = call({ timeLeftMs: () => 1999 });
-const asking = (key: string) => {
-  const asked = { key, holder: 'caller', requestId: 'own', ttlSeconds: 10, waitSeconds: 20 };
-  const { dependencies } = world;
-  return { dependencies, lock: new Lock(dependencies, grantRequest(asked, call()), call()), call: call() };
-};
-
-it('a call that leaves hands off once, and then receives LeaseHeld', async () => {
-  const key = newKey();
-  const first = await acquire({ key });
-  const { ticket } = await world.joinLine(key, 'own');
-  await release(first, late);
-  const over = { deadline: { N: '1' }, keep_until: { N: String(now()) } };
-  await world.putTickets(Array.from({ length: 850 }, (_, index) => world.callerRow(key, `over ${index}`, over)));
-  const { code, context } = await failure(leave(asking(key), ticket));
-  expect([code, context.retryWith]).toEqual(['LeaseHeld', { requestId: 'own', ticket }]);
-  expect(await rows(key)).toHaveLength(841);
-});
-
-it('a call that leaves a key without a mark reads no line', async () => {
-  const key = newKey();
-  await release(await acquire({ key }));
-  const record = await readKey(world.dependencies, key, call());
-  requests.sent.length = 0;
-  const refusing = { record, ticket: 'gone', reason: 'released' as const };
-  expect(await failure(refuse(asking(key), refusing))).toMatchObject({ code: 'LeaseLost' });
-  expect(requests.sent).toEqual(['DeleteItem']);
 });
