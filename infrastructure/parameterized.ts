@@ -148,9 +148,6 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
       if (condition && parameter) properties.ReservedConcurrentExecutions = choose(condition, ref(parameter), NO_VALUE);
       if (id === ACQUIRE)
         properties.ReservedConcurrentExecutions = choose('Drained', 0, properties.ReservedConcurrentExecutions ?? null);
-      const variables = Object(Object(properties.Environment).Variables) as Properties;
-      if ('ACQUIRE_CONCURRENCY' in variables)
-        variables.ACQUIRE_CONCURRENCY = choose('ReserveAcquire', ref('acquireConcurrency'), NO_VALUE);
       return;
     }
     case 'AWS::Logs::LogGroup':

@@ -54,15 +54,17 @@ export interface HoldfastParameters {
   readonly clockSkewMs?: number;
   /** A longer waitSeconds of acquire is cut to this. @default 20 */
   readonly maxWaitSeconds?: number;
-  /** How many tasks and calls may be in line for a key. @default 1000 */
+  /** How many calls that wait the service holds at once, each in an environment of Lambda. 0: none. @default 100 */
+  readonly maxHeldCalls?: number;
+  /** How many tasks and calls may be in line for a key. @default 10000 */
   readonly maxWaitersPerKey?: number;
-  /** How many tasks and calls may be in line in a namespace, as each minute counts them. @default 10000 */
+  /** How many tasks and calls may be in line in a namespace, as each minute counts them. @default 100000 */
   readonly maxWaitersPerNamespace?: number;
   /** An alarm fires if a namespace holds more leases and permits than this. @default 10000 */
   readonly maxLeasesPerNamespace?: number;
   /** How long a released record stays before TTL may delete it. @default 3600 */
   readonly fenceRetentionSeconds?: number;
-  /** Reserved concurrency of acquire. */
+  /** Reserved concurrency of acquire. 0: no call of acquire runs. */
   readonly acquireConcurrency?: number;
   /** true: no call of acquire runs. All other calls still run, such as heartbeat and release. @default false */
   readonly drained?: boolean;

@@ -7,14 +7,20 @@ export const LEASES: Group = {
     ...WHOLE,
   },
   maxWaitSeconds: { default: '20', description: 'A longer waitSeconds of acquire is cut to this.', ...WHOLE },
+  maxHeldCalls: {
+    default: '100',
+    description: 'How many calls that wait the service holds at once, each in an environment of Lambda. 0: none.',
+    least: 0,
+    most: 10000,
+  },
   maxWaitersPerKey: {
-    default: '1000',
+    default: '10000',
     description: 'How many tasks and calls may be in line for a key.',
     least: 0,
     most: 100000,
   },
   maxWaitersPerNamespace: {
-    default: '10000',
+    default: '100000',
     description: 'How many tasks and calls may be in line in a namespace, as each minute counts them.',
     least: 1,
     most: 1000000,
@@ -30,7 +36,11 @@ export const LEASES: Group = {
     description: 'How long a released record stays before TTL may delete it.',
     ...WHOLE,
   },
-  acquireConcurrency: { default: '', description: 'Reserved concurrency of acquire.', ...COUNT },
+  acquireConcurrency: {
+    default: '',
+    description: 'Reserved concurrency of acquire. 0: no call of acquire runs.',
+    ...COUNT,
+  },
   drained: {
     default: 'false',
     description: 'true: no call of acquire runs. All other calls still run, such as heartbeat and release.',
