@@ -71,14 +71,26 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       retryAfterMs: retryAfterMs(),
       waiting: z.exactOptional(
         count(
-          'After a wait in line: the number of other waiters, counted up to 100. A lower bound if 200 or more callers have given up within the last minute.',
+          'After a wait in line: the number of other waiters, counted up to 100. An estimate with a `place` above 20, and a lower bound if 200 or more callers have given up within the last minute.',
         ),
       ),
-      place: z.exactOptional(count('After a wait in line: the position of the call, from 1. Counted as `waiting`.')),
+      place: z.exactOptional(
+        count(
+          'After a wait in line: the position of the call, from 1. Counted as `waiting`, and an estimate above 20.',
+        ),
+      ),
       retryWith: z.exactOptional(
         texts(
-          'The fields to add to the same call. After a wait in line, send the call within five seconds to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot.',
+          'The fields to add to the same call. After a wait in line, send the call within `keptMs` to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot.',
         ),
+      ),
+      comeBackMs: z.exactOptional(
+        count(
+          'With a `ticket`: for how many milliseconds a caller that sends `sleepMs` sleeps before it asks again. 0: ask again at once.',
+        ),
+      ),
+      keptMs: z.exactOptional(
+        count('With a `ticket`: for how many milliseconds after the answer the position is kept.'),
       ),
       used: count(MEANING.used),
       limit: nullable(

@@ -630,11 +630,11 @@ export interface components {
             /** @description The ARN of the execution, of a Standard workflow or of a durable function, that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`, as do those of durable functions that the parameter `durableFunctions` does not name. */
             execution?: string;
             /**
-             * @description If false, the call polls outside the line, and competes with every other caller: for short waits among few callers. A wait in line costs six requests more, and keeps the order of arrival.
+             * @description If false, the call polls outside the line: for short waits among few callers.
              * @default true
              */
             fair?: boolean;
-            /** @description How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, and never beyond its own expiry. Set it to the longest timeout of the functions that the execution calls. Without it, 0. Needs `execution`. */
+            /** @description How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, never beyond its expiry. Set it to the longest timeout of the functions that the execution calls. Needs `execution`. */
             graceSeconds?: number;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
@@ -651,11 +651,16 @@ export interface components {
             parkSeconds?: number;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with `LeaseLost`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition. */
             requestId?: string;
+            /**
+             * @description How long the caller can stay away between two calls, in milliseconds. While the turn of such a caller is far, the call ends at once with `LeaseHeld`, and the caller sleeps `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.
+             * @default 0
+             */
+            sleepMs?: number;
             /** @description The ARN of an execution that works under the grant of `execution`. The grant stays while the target runs. Needs `execution`. */
             target?: string;
             /** @description The token of a task of Step Functions. The call answers at once, and the task receives its grant in line order. Not with `waitSeconds`, `ticket` or `fair` false. */
             taskToken?: string;
-            /** @description The id of a waiter in the line. Tickets sort by arrival. Send the ticket of `retryWith` within five seconds after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. Send the ticket of `retryWith` within `keptMs` after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`. */
             ticket?: string;
             /**
              * @description How long the grant lasts without a heartbeat, in seconds. Not with `bound`.
@@ -663,7 +668,7 @@ export interface components {
              */
             ttlSeconds?: number;
             /**
-             * @description How long the call waits in line, in seconds. The parameter `maxWaitSeconds` of a deployment may cut the wait short: the call then fails with `LeaseHeld` earlier.
+             * @description How long the call waits in line, in seconds. A deployment may cut the wait short (`maxWaitSeconds`).
              * @default 0
              */
             waitSeconds?: number;
@@ -1620,6 +1625,11 @@ export interface components {
             /** @enum {string} */
             code: "LeaseHeld";
             /**
+             * Format: int64
+             * @description With a `ticket`: for how many milliseconds a caller that sends `sleepMs` sleeps before it asks again. 0: ask again at once.
+             */
+            comeBackMs?: number;
+            /**
              * Format: date-time
              * @description When the lease or the permit expires, unless a heartbeat extends it.
              */
@@ -1633,6 +1643,11 @@ export interface components {
             holder: string | null;
             /** @description The holders whose grants expire first, up to ten, and expired holders last. `holder`, `fence` and `expiresAt` are those of the first. */
             holders: components["schemas"]["Holder"][];
+            /**
+             * Format: int64
+             * @description With a `ticket`: for how many milliseconds after the answer the position is kept.
+             */
+            keptMs?: number;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
@@ -1642,7 +1657,7 @@ export interface components {
             limit: number | null;
             /**
              * Format: int64
-             * @description After a wait in line: the position of the call, from 1. Counted as `waiting`.
+             * @description After a wait in line: the position of the call, from 1. Counted as `waiting`, and an estimate above 20.
              */
             place?: number;
             /**
@@ -1650,7 +1665,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description The fields to add to the same call. After a wait in line, send the call within five seconds to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot. */
+            /** @description The fields to add to the same call. After a wait in line, send the call within `keptMs` to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -1665,7 +1680,7 @@ export interface components {
             used: number;
             /**
              * Format: int64
-             * @description After a wait in line: the number of other waiters, counted up to 100. A lower bound if 200 or more callers have given up within the last minute.
+             * @description After a wait in line: the number of other waiters, counted up to 100. An estimate with a `place` above 20, and a lower bound if 200 or more callers have given up within the last minute.
              */
             waiting?: number;
         } & {
@@ -3158,6 +3173,11 @@ export interface components {
              * @description When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again.
              */
             deadline: string;
+            /**
+             * Format: date-time
+             * @description When a caller that sleeps between two calls is due at the latest. Null for a waiter that does not sleep.
+             */
+            dueAt: string | null;
             /** @description The ARN of the execution that would hold the lease or the permit. */
             execution: string | null;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */

@@ -50,4 +50,5 @@ export const waiterView = ({ request, ticket, since }: Waiter): Schemas['Waiter'
   execution: null,
   parkedAt: instant(since),
   deadline: instant(since + (request.waitSeconds ?? 0) * 1000),
+  dueAt: null,
 });

@@ -271,7 +271,10 @@ export class MemoryKey {
     return this.#problem('LeaseHeld', 409, `${this.key} is held by ${fields.holder ?? 'another caller'}`, {
       ...fields,
       limit,
-      ...(place > 0 && { place, waiting: this.#line.length - 1, retryWith: { ticket } }),
+      ...(place > 0 && {
+        ...{ place, waiting: this.#line.length - 1, comeBackMs: 0, keptMs: 5000 },
+        retryWith: { ticket },
+      }),
     });
   }
 

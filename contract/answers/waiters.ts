@@ -18,5 +18,10 @@ export const waiter = component<WaiterView>()(
     deadline: instant(
       'When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again.',
     ),
+    dueAt: nullable(
+      instant(
+        'When a caller that sleeps between two calls is due at the latest. Null for a waiter that does not sleep.',
+      ),
+    ),
   }),
 );

@@ -35,7 +35,7 @@ export const VARIES = [
     'doneAt',
     'keptUntil',
   ],
-  ...['holderUntil', 'lastHeartbeatAt', 'parkedAt', 'deadline', 'writtenAt'],
+  ...['holderUntil', 'lastHeartbeatAt', 'parkedAt', 'deadline', 'dueAt', 'writtenAt'],
   ...['version', 'url', 'token', 'highest', 'startedAt', 'finishedAt', 'location', 'scanned', 'readUnits'],
   ...['expiredAt', 'ageSeconds', 'oldestAgeSeconds', 'N'],
 ];

@@ -29,14 +29,17 @@ export const acquireRequest = request(acquireInput(), {
     },
     waitSeconds: {
       description:
-        'How long the call waits in line, in seconds. The parameter `maxWaitSeconds` of a deployment may cut the wait short: the call then fails with `LeaseHeld` earlier.',
+        'How long the call waits in line, in seconds. A deployment may cut the wait short (`maxWaitSeconds`).',
+    },
+    sleepMs: {
+      description:
+        'How long the caller can stay away between two calls, in milliseconds. While the turn of such a caller is far, the call ends at once with `LeaseHeld`, and the caller sleeps `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.',
     },
     fair: {
-      description:
-        'If false, the call polls outside the line, and competes with every other caller: for short waits among few callers. A wait in line costs six requests more, and keeps the order of arrival.',
+      description: 'If false, the call polls outside the line: for short waits among few callers.',
     },
     ticket: ticket(
-      ' Send the ticket of `retryWith` within five seconds after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`.',
+      ' Send the ticket of `retryWith` within `keptMs` after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`.',
     ),
     requestId: {
       description: `${MEANING.requestId} A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with \`LeaseLost\`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition.`,
@@ -53,7 +56,7 @@ export const acquireRequest = request(acquireInput(), {
     ),
     graceSeconds: {
       description:
-        'How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, and never beyond its own expiry. Set it to the longest timeout of the functions that the execution calls. Without it, 0. Needs `execution`.',
+        'How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, never beyond its expiry. Set it to the longest timeout of the functions that the execution calls. Needs `execution`.',
     },
     bound: {
       description:
@@ -96,6 +99,8 @@ export const acquireRequest = request(acquireInput(), {
       anyOf: [
         { required: ['taskToken', 'waitSeconds'], properties: { taskToken: {}, waitSeconds: { minimum: 1 } } },
         { required: ['callbackId', 'waitSeconds'], properties: { callbackId: {}, waitSeconds: { minimum: 1 } } },
+        { required: ['sleepMs'], properties: { sleepMs: { minimum: 1 }, waitSeconds: { maximum: 0 } } },
+        { required: ['sleepMs', 'fair'], properties: { sleepMs: { minimum: 1 }, fair: { const: false } } },
         given('taskToken', 'callbackId'),
         {
           required: ['callbackId', 'execution'],

@@ -230,12 +230,18 @@ it('acquire in line, cancelWaiter of a call, and withdraw', async () => {
 
 describe('what does not fit together', () => {
   const execution = executionOf('x');
+  const durable = 'arn:aws:lambda:us-east-1:000000000000:function:f:$LATEST/durable-execution/a/b';
   it.each([
     [{ taskToken: 't', waitSeconds: 1 }, 'waitSeconds'],
     [{ parkSeconds: 10 }, 'parkSeconds'],
     [{ taskToken: 't', parkSeconds: 0 }, 'parkSeconds'],
     [{ taskToken: 't', parkSeconds: 604_801 }, 'parkSeconds'],
     [{ taskToken: '' }, 'taskToken'],
+    [{ sleepMs: 1 }, 'sleepMs'],
+    [{ sleepMs: 300_001, waitSeconds: 1 }, 'sleepMs'],
+    [{ sleepMs: 1, waitSeconds: 1, fair: false }, 'sleepMs'],
+    [{ sleepMs: 1, taskToken: 't' }, 'sleepMs'],
+    [{ sleepMs: 1, callbackId: 'aWQ=', execution: durable }, 'sleepMs'],
     [{ execution: 'run-1' }, 'execution'],
     [{ execution: 'arn:aws:states:us-east-1:123456789012:stateMachine:m' }, 'execution'],
     [{ target: execution }, 'target'],

@@ -17,6 +17,8 @@ const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
 /** No Lambda function runs for longer. */
 const MAX_GRACE_SECONDS = 900;
+/** A place is kept for a minute longer. */
+const MAX_SLEEP_MS = 300_000;
 /** As Lambda makes them. */
 const callbackId = () =>
   name(1024).check(z.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be the id of a callback of a durable function'));
@@ -28,6 +30,8 @@ const askedInput = () =>
       holder: name(256),
       ttlSeconds: z.optional(ttlSeconds()),
       waitSeconds: z._default(whole(0, 20), 0),
+      /** How long the caller can stay away between two calls that wait in line. */
+      sleepMs: z._default(whole(0, MAX_SLEEP_MS), 0),
       /** True if the call waits in line. Otherwise the call races, which costs less and keeps no order. */
       fair: z._default(z.boolean('must be true or false'), true),
       /** The ticket that came with LeaseHeld to an earlier call of this request. The call keeps that position. */
@@ -58,7 +62,12 @@ const askedInput = () =>
     })
     .check(
       z.check(({ value, issues }) => {
-        for (const [field, message] of [...parkingFaults(value), ...executionFaults(value), ...termsFaults(value)])
+        for (const [field, message] of [
+          ...parkingFaults(value),
+          ...sleepFaults(value),
+          ...executionFaults(value),
+          ...termsFaults(value),
+        ])
           issues.push({ code: 'custom', path: [field], message, input: field });
       }),
     );
@@ -81,6 +90,7 @@ interface ParkingFields {
   callbackId?: string | undefined;
   parkSeconds?: number | undefined;
   waitSeconds: number;
+  sleepMs: number;
   fair: boolean;
   ticket?: string | undefined;
   requestId?: string | undefined;
@@ -99,6 +109,17 @@ function parkingFaults(asked: ParkingFields): Faults {
     if (parked && isSet) faults.push([field, `cannot be combined with ${parked}`]);
   if (ticket !== undefined && requestId === undefined) faults.push(['ticket', 'needs a requestId']);
   if (!parked && parkSeconds !== undefined) faults.push(['parkSeconds', 'needs a taskToken or a callbackId']);
+  return faults;
+}
+
+function sleepFaults(asked: ParkingFields): Faults {
+  const { sleepMs, waitSeconds, fair } = asked;
+  if (sleepMs === 0) return [];
+  const parked = parkedBy(asked);
+  if (parked) return [['sleepMs', `cannot be combined with ${parked}`]];
+  const faults: Faults = [];
+  if (waitSeconds === 0) faults.push(['sleepMs', 'needs waitSeconds above 0']);
+  if (!fair) faults.push(['sleepMs', 'cannot be combined with fair false']);
   return faults;
 }
 

@@ -48,6 +48,8 @@ export interface AcquireInput {
   holder: string;
   ttlSeconds: number;
   waitSeconds: number;
+  /** How long the caller can stay away between two calls that wait in line. 0 if absent. */
+  sleepMs?: number | undefined;
   /** True if the call waits in line. False if it races. */
   fair: boolean;
   /** The ticket that came with LeaseHeld to an earlier call of this request. */

@@ -5,7 +5,7 @@ import type { Granted } from '../record/room.ts';
 import { readPosition } from './listed-waiters.ts';
 import type { Grant, LockCall } from './lock.ts';
 import { deleteWaiter, getWaiter, isTask, withdrawn } from './waiters.ts';
-import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
+import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, isCancelled, KEEP_POSITION_MS } from './waiting-calls.ts';
 
 /** A claim is renewed if its response was late. The response to each renewal may be late too. */
 const MAX_RENEWALS = 4;
@@ -141,7 +141,8 @@ export async function leave(at: LockCall, ticket: string): Promise<Granted> {
   const counted = lock.counted(record);
   const inLine = place.waiting + 1;
   if (isWhole && counted && counted.inLine !== inLine) await lock.correct(counted.arrivals, inLine);
-  throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
+  const back = { comeBackMs: 0, keptMs: KEEP_POSITION_MS, retryWith: { requestId, ticket } };
+  throw new HoldfastError(code, message, { ...context, ...place, ...back });
 }
 
 /** A call in line that can no longer receive a grant. */

@@ -13,6 +13,8 @@ export interface WaiterView {
   parkedAt: string;
   /** When the wait ends. */
   deadline: string;
+  /** When a caller that sleeps is due at the latest. Null for everybody else. */
+  dueAt: string | null;
 }
 
 /** A read of one key must not cost more with each waiter that joins. So a read counts up to this many waiters. */
@@ -108,5 +110,6 @@ function waiterView(row: Waiter): WaiterView {
     execution,
     parkedAt: parkedIso,
     deadline: deadlineIso,
+    dueAt: null,
   };
 }
