@@ -1,5 +1,6 @@
 import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
 import { DescribeTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { LambdaClient } from '@aws-sdk/client-lambda';
 import { S3Client } from '@aws-sdk/client-s3';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { Refusal } from './failure.ts';
@@ -8,6 +9,7 @@ import { Refusal } from './failure.ts';
 export interface Aws {
   cloudFormation: CloudFormationClient;
   dynamodb: DynamoDBClient;
+  lambda: LambdaClient;
   s3: S3Client;
   region: string;
   account: string;
@@ -65,6 +67,8 @@ export async function connect(
   return {
     cloudFormation: new CloudFormationClient(settings),
     dynamodb: new DynamoDBClient(settings),
+    // A deployment goes on without what Lambda says.
+    lambda: new LambdaClient({ region, ...patience }),
     s3: new S3Client(settings),
     region,
     account: Account,

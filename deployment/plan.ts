@@ -9,6 +9,7 @@ import { changedParameters, changedTags } from './differences.ts';
 import { Refusal } from './failure.ts';
 import { refuseForeignCommits } from './foreign-commits.ts';
 import { refuseSplit } from './guards.ts';
+import { warningsOfHeldCalls } from './held-calls.ts';
 import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
 import { checkNamesakes, checkStageLength } from './stage.ts';
@@ -78,7 +79,7 @@ export async function planned(
   const tags = mergedTags(stack?.Tags ?? [], order);
   const plan = { name, stack, deployed, shell: found.shell, previous, next, tags };
   await checkRecords(aws, template, { plan, order });
-  for (const line of linesOf(template, plan)) say(line);
+  for (const line of [...linesOf(template, plan), ...(await warningsOfHeldCalls(aws, next))]) say(line);
   return plan;
 }
 

@@ -201,8 +201,8 @@ describe('the policy', () => {
     const name = rule.name === undefined ? '' : textOf(Properties[rule.name] ?? `holdfast-policy-${id}-1ABC`);
     return rule.actions.map((action) => ({ id, action, resource: rule.arn(name) }));
   });
-  // The command itself reads the commits table before a change to `native` (foreign-commits.ts), and looks
-  // whether a stage is drained (drain.ts).
+  // The command itself reads the commits table before a change to `native` (foreign-commits.ts), looks whether a stage is drained (drain.ts),
+  // and compares the held calls with the concurrency of the account (held-calls.ts).
   const commits =
     ofTemplate.find(({ resource }) => resource.endsWith('-commits')) ?? expect.fail('no table of commits');
   const ofCommand = [
@@ -217,6 +217,7 @@ describe('the policy', () => {
       action: `dynamodb:${action}`,
       resource: commits.resource.replace(/commits$/, kind),
     })),
+    { id: 'account', action: 'lambda:GetAccountSettings', resource: '*' },
   ];
 
   const decisions = async (statements: object[], asked: typeof needs) => {
@@ -258,7 +259,7 @@ describe('the policy', () => {
 it('the policy names only resources of Holdfast, except those that AWS cannot name', () => {
   for (const { Sid, Resource } of policy.Statement)
     for (const resource of [Resource].flat())
-      if (!['QueueOfAFunction', 'TagsOfTheQueueOfAFunction', 'AccessLogs', 'Api'].includes(Sid))
+      if (!['Concurrency', 'QueueOfAFunction', 'TagsOfTheQueueOfAFunction', 'AccessLogs', 'Api'].includes(Sid))
         expect(resource, Sid).toMatch(/holdfast-/);
 });
 

@@ -2,6 +2,7 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { CloudFormationClient } from '@aws-sdk/client-cloudformation';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { LambdaClient } from '@aws-sdk/client-lambda';
 import { S3Client } from '@aws-sdk/client-s3';
 import { vi } from 'vitest';
 import type { Aws } from '../../../deployment/aws.ts';
@@ -46,6 +47,8 @@ export interface CloudFormationDouble {
   read: { template: object | undefined };
   /** The changes of each change set, in pages. */
   changes: { Action: string; LogicalResourceId: string; Replacement?: string }[][];
+  /** Of Lambda in the account. AWS refuses to tell it if it is undefined. */
+  concurrency: { limit: number | undefined };
   /** Called when a change set is executed. The stack has the status and the events that it returns. */
   outcome: { of: ((stack: string) => { status: string; events: EventDouble[] } | undefined) | undefined };
   /** Tables that exist, without a key. */
@@ -98,6 +101,7 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
   const changes: CloudFormationDouble['changes'] = [];
   const events = new Map<string, EventDouble[]>();
   const outcome: CloudFormationDouble['outcome'] = { of: undefined };
+  const concurrency: CloudFormationDouble['concurrency'] = { limit: 1000 };
   const tables = new Set<string>();
   let made = 0;
   const defaults = Object.fromEntries(
@@ -190,6 +194,13 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
       response.end(JSON.stringify(there ? { Table: { TableName } } : { __type: type, message: TableName }));
       return;
     }
+    if (request.url === '/2016-08-19/account-settings') {
+      const { limit } = concurrency;
+      response.setHeader('x-amzn-errortype', 'AccessDeniedException');
+      response.writeHead(limit === undefined ? 403 : 200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ AccountLimit: { ConcurrentExecutions: limit } }));
+      return;
+    }
     const form = new URLSearchParams(body);
     const action = request.method === 'POST' && form.get('Action');
     if (!action) {
@@ -237,12 +248,28 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
   const settings = { endpoint: url, region: 'eu-west-1', credentials, maxAttempts: 1 };
   const cloudFormation = new CloudFormationClient(settings);
   const dynamodb = new DynamoDBClient(settings);
+  const lambda = new LambdaClient(settings);
   const s3 = new S3Client({ ...settings, forcePathStyle: true });
   const place = { account: ACCOUNT, region: 'eu-west-1', partition: 'aws' };
   return {
-    aws: { cloudFormation, dynamodb, s3, ...place },
+    aws: { cloudFormation, dynamodb, lambda, s3, ...place },
     changeSets: () => changeSets.size,
-    ...{ url, stacks, actions, writes, owner, codeBucket, objects, read, changes, outcome, tables, race, stop },
+    ...{
+      url,
+      stacks,
+      actions,
+      writes,
+      owner,
+      codeBucket,
+      objects,
+      read,
+      changes,
+      concurrency,
+      outcome,
+      tables,
+      race,
+      stop,
+    },
   };
 }
 

@@ -1,0 +1,27 @@
+import { GetAccountSettingsCommand } from '@aws-sdk/client-lambda';
+import { PARAMETERS } from '../infrastructure/parameters.ts';
+import type { Aws } from './aws.ts';
+import type { Values } from './values.ts';
+
+/** The part of the account's concurrency that calls that wait may hold without a warning. */
+const SHARE = 1 / 5;
+
+/**
+ * Calls that wait could hold so much of the account's concurrency that heartbeats and releases find none, and a new account may have 10 in
+ * all.
+ * @returns what the operator should know. Nothing if AWS does not tell the concurrency, because a deployment does not need to know it
+ */
+export async function warningsOfHeldCalls({ lambda }: Aws, values: Values): Promise<string[]> {
+  const held = Number(values.maxHeldCalls ?? PARAMETERS.maxHeldCalls?.default);
+  const settings = await lambda.send(new GetAccountSettingsCommand({})).catch(() => undefined);
+  const concurrency = settings?.AccountLimit?.ConcurrentExecutions;
+  if (concurrency === undefined) return [];
+  const advised = Math.floor(concurrency * SHARE);
+  return held <= advised
+    ? []
+    : [`${tooMany(held, concurrency)} Ask AWS for more, or add --param maxHeldCalls=${advised}`];
+}
+
+const tooMany = (held: number, concurrency: number): string =>
+  `maxHeldCalls is ${held}, and Lambda runs at most ${concurrency} calls at once in this account and region: calls that wait could keep ` +
+  'heartbeats and releases from running.';
