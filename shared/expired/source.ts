@@ -56,7 +56,7 @@ export interface Stores {
 
 /** When a bound grant was given, and when its holder was last answered with it, in epoch milliseconds. */
 interface AnsweredGrant {
-  acquiredAt?: number | undefined;
+  acquiredAt: number;
   answeredAt?: number | undefined;
 }
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { acquire as acquireKey } from '../../shared/locks/calls/acquire.ts';
 import { breakGrant } from '../../shared/locks/calls/break.ts';
-import { acquireInput } from '../../shared/locks/calls/inputs.ts';
-import { lookUp, type ReadInput } from '../../shared/locks/calls/read.ts';
+import { acquireInput, type ReadInput } from '../../shared/locks/calls/inputs.ts';
+import { lookUp } from '../../shared/locks/calls/read.ts';
 import { release as giveBack } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';

@@ -2,9 +2,9 @@ import { BatchWriteItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb'
 import { afterAll, describe, expect, it } from 'vitest';
 import { encodeCursor } from '../../shared/listings/cursor.ts';
 import { acquire as acquireKey } from '../../shared/locks/calls/acquire.ts';
-import { acquireInput, readInput } from '../../shared/locks/calls/inputs.ts';
+import { acquireInput, type ReadInput, readInput } from '../../shared/locks/calls/inputs.ts';
 import type { KeyPage } from '../../shared/locks/calls/list-keys.ts';
-import { lookUp, type ReadInput } from '../../shared/locks/calls/read.ts';
+import { lookUp } from '../../shared/locks/calls/read.ts';
 import { release as giveBack } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';

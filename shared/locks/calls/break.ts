@@ -6,18 +6,19 @@ import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { hasNoEndMark, isInUse, isOf } from '../record/conditions.ts';
 import { ALONE } from '../record/identity.ts';
-import { leaseLost } from '../record/outcomes.ts';
+import { instantOrNull, leaseLost } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, type KeyRecord, unusable } from '../record/record.ts';
 import { readKey, updateKey, type Written } from '../record/requests.ts';
 import { takeoverAt } from '../record/room.ts';
 import { keySummary } from '../record/views.ts';
+import type { BreakInput } from './inputs.ts';
 import { endGrant, handOffToLine } from './release.ts';
-import { type BreakInput, type Broken, holderTerms, operatorOf } from './types.ts';
+import { type Broken, operatorOf } from './types.ts';
 
 /** Ends the grant of a key or, with the kind `once`, the run of a slot. The fence says which. @throws HoldfastError as `breakByFence` */
 export function breakGrant(dependencies: LeaseDependencies) {
   const run = breakByFence(dependencies);
-  return async ({ kind, ...input }: BreakInput & { kind?: 'once' | undefined }, call: Call): Promise<Broken> => {
+  return async ({ kind, ...input }: BreakInput, call: Call): Promise<Broken> => {
     if (kind === undefined) return run(input, call);
     const { onRow } = await import('../../once/row-key.ts');
     return onRow(run)(input, call);
@@ -30,42 +31,35 @@ export function breakGrant(dependencies: LeaseDependencies) {
  * the record remembers the break, unless the holder has released the grant.
  * @throws HoldfastError Conflict (another has the key alone), NotFound (no grant has the fence), Throttled, Unavailable, OutcomeUnknown
  */
-export const breakByFence =
-  (dependencies: LeaseDependencies) =>
-  (input: BreakInput, call: Call): Promise<Broken> =>
-    endByFence(dependencies, input, call);
-
-async function endByFence(
-  dependencies: LeaseDependencies,
-  { key, fence, wait = false }: BreakInput,
-  call: Call,
-): Promise<Broken> {
-  let record = await readKey(dependencies, key, call);
-  let unanswered = false;
-  let seen: HolderEntry | undefined;
-  let mayWork = wait;
-  for (;;) {
-    if (isBroken(record, fence)) {
-      if (unanswered) await handOffToLine(dependencies, { record }, call);
-      return brokenView(key, { fence, entry: seen ?? lastUnder(record, fence), ended: true });
+export function breakByFence(dependencies: LeaseDependencies) {
+  return async ({ key, fence, wait = false }: BreakInput, call: Call): Promise<Broken> => {
+    let record = await readKey(dependencies, key, call);
+    let unanswered = false;
+    let seen: HolderEntry | undefined;
+    let mayWork = wait;
+    for (;;) {
+      if (isBroken(record, fence)) {
+        if (unanswered) await handOffToLine(dependencies, { record }, call);
+        return brokenView(key, { fence, entry: seen ?? lastUnder(record, fence), ended: true });
+      }
+      const entry = record.entries.find((one) => one.fence === fence);
+      if (!entry) throw notFound(dependencies, { record, unanswered });
+      seen = entry;
+      const stays = mayWork && isHeld(dependencies, entry);
+      if (stays && entry.isEnding) {
+        // If its task took the message that the grant is broken, no holder works under the grant.
+        mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
+        if (mayWork) return brokenView(key, { fence, entry, ended: false });
+      }
+      const marks = stays && !entry.isEnding;
+      const written = marks
+        ? await markEnding(dependencies, { key, entry }, call)
+        : await endAndHandOff(dependencies, { key, entry, seen: wait ? entry.version : undefined }, call);
+      record = written.record;
+      unanswered ||= written.unanswered;
+      if (written.won && !marks) return brokenView(key, { fence, entry, ended: true });
     }
-    const entry = record.entries.find((one) => one.fence === fence);
-    if (!entry) throw notFound(dependencies, { record, unanswered });
-    seen = entry;
-    const stays = mayWork && isHeld(dependencies, entry);
-    if (stays && entry.isEnding) {
-      // If its task took the message that the grant is broken, no holder works under the grant.
-      mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
-      if (mayWork) return brokenView(key, { fence, entry, ended: false });
-    }
-    const marks = stays && !entry.isEnding;
-    const written = marks
-      ? await markEnding(dependencies, { key, entry }, call)
-      : await endAndHandOff(dependencies, { key, entry, seen: wait ? entry.version : undefined }, call);
-    record = written.record;
-    unanswered ||= written.unanswered;
-    if (written.won && !marks) return brokenView(key, { fence, entry, ended: true });
-  }
+  };
 }
 
 /** An operator has ended the grant with this fence, and the record remembers it. */
@@ -159,5 +153,6 @@ function brokenView(
   { fence, entry, ended }: { fence: number; entry: Terms | undefined; ended: boolean },
 ): Broken {
   const { holder = null, expiresAt, acquiredAt, beatAt } = entry ?? {};
-  return { key, broken: true, fence, holder, ended, ...holderTerms({ expiresAt, acquiredAt, heartbeatAt: beatAt }) };
+  const lastHeartbeatAt = instantOrNull(Number(beatAt) > Number(acquiredAt) ? beatAt : undefined);
+  return { key, broken: true, fence, holder, ended, holderUntil: instantOrNull(expiresAt), lastHeartbeatAt };
 }

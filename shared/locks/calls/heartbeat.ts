@@ -8,7 +8,8 @@ import { ALONE, hasMemory, ONCE_IDS, proofOf } from '../record/identity.ts';
 import { grantView, leaseLost, lostReason } from '../record/outcomes.ts';
 import { entryOf } from '../record/record.ts';
 import { secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
-import type { HeartbeatInput, LeaseGrant } from './types.ts';
+import type { HeartbeatInput } from './inputs.ts';
+import type { LeaseGrant } from './types.ts';
 
 type Run<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 

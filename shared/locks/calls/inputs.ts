@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../../fields.ts';
 import type { Names } from '../../namespace.ts';
-import { KEY_STATES } from '../calls/types.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
 import { hasMemory, MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS } from '../record/identity.ts';
+import { type AcquireInput, KEY_STATES } from './types.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
 // of every cold start, and 3 kB.
@@ -82,25 +82,16 @@ export const acquireInput = () =>
     })),
   );
 
+type Asked = Omit<AcquireInput, 'ttlSeconds'> & Pick<HeartbeatInput, 'ttlSeconds'>;
+
 /** Fields of a request that do not go together, each with what is wrong. */
 type Faults = [field: string, message: string][];
 
-interface ParkingFields {
-  taskToken?: string | undefined;
-  callbackId?: string | undefined;
-  parkSeconds?: number | undefined;
-  waitSeconds: number;
-  sleepMs: number;
-  fair: boolean;
-  ticket?: string | undefined;
-  requestId?: string | undefined;
-}
-
 /** The field that lets a task or a callback wait without polling, or false if the request has neither. */
-const parkedBy = ({ taskToken, callbackId }: Pick<ParkingFields, 'taskToken' | 'callbackId'>) =>
+const parkedBy = ({ taskToken, callbackId }: Pick<Asked, 'taskToken' | 'callbackId'>) =>
   callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
 
-function parkingFaults(asked: ParkingFields): Faults {
+function parkingFaults(asked: Asked): Faults {
   const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = asked;
   const faults: Faults = [];
   const parked = parkedBy(asked);
@@ -112,7 +103,7 @@ function parkingFaults(asked: ParkingFields): Faults {
   return faults;
 }
 
-function sleepFaults(asked: ParkingFields): Faults {
+function sleepFaults(asked: Asked): Faults {
   const { sleepMs, waitSeconds, fair } = asked;
   if (sleepMs === 0) return [];
   const parked = parkedBy(asked);
@@ -123,17 +114,7 @@ function sleepFaults(asked: ParkingFields): Faults {
   return faults;
 }
 
-interface ExecutionFields {
-  taskToken?: string | undefined;
-  callbackId?: string | undefined;
-  execution?: string | undefined;
-  target?: string | undefined;
-  graceSeconds?: number | undefined;
-  bound?: boolean | undefined;
-  ttlSeconds?: number | undefined;
-}
-
-function executionFaults(asked: ExecutionFields): Faults {
+function executionFaults(asked: Asked): Faults {
   const { callbackId, execution, bound, ttlSeconds } = asked;
   const faults: Faults = [];
   for (const field of ['target', 'graceSeconds', 'bound'] as const)
@@ -146,14 +127,7 @@ function executionFaults(asked: ExecutionFields): Faults {
   return faults;
 }
 
-interface TermsFields {
-  limit?: number | undefined;
-  weight?: number | undefined;
-  mode?: string | undefined;
-  data?: unknown;
-}
-
-function termsFaults({ limit, weight, mode, data }: TermsFields): Faults {
+function termsFaults({ limit, weight, mode, data }: Asked): Faults {
   if (limit === undefined && mode === undefined)
     return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
   const faults: Faults = [];
@@ -174,6 +148,7 @@ function termsFaults({ limit, weight, mode, data }: TermsFields): Faults {
 
 export const heartbeatInput = () =>
   z.strictObject({ key: key(), leaseId: leaseId(), ttlSeconds: z.optional(ttlSeconds()) });
+export type HeartbeatInput = z.infer<ReturnType<typeof heartbeatInput>>;
 
 export const releaseInput = () => z.strictObject({ key: key(), leaseId: leaseId() });
 
@@ -186,6 +161,7 @@ export const breakInput = () =>
     /** Ends the grant of the key's `once`, instead of its lease or permit. */
     kind: z.optional(oneOf(['once'])),
   });
+export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
 
@@ -224,11 +200,9 @@ export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>
  * order, the keys come as the table has them.
  */
 const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
-export type Sort = (typeof SORTS)[number];
 
 /** `active`: with a grant, whether or not it has expired, or with a line. */
 const LISTED_STATES = [...KEY_STATES, 'active'] as const;
-export type ListedState = (typeof LISTED_STATES)[number];
 
 export const readInput = () =>
   z
@@ -260,6 +234,7 @@ export const readInput = () =>
         else if (waiters) fault('waiters', 'needs a key');
       }),
     );
+export type ReadInput = z.infer<ReturnType<typeof readInput>>;
 
 const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow or of a durable function';
 

@@ -12,16 +12,11 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { ALONE, hasMemory } from '../record/identity.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
 import { type Chosen, type ListedKey, listedKey } from '../record/views.ts';
-import type { ListedState, Sort } from './inputs.ts';
+import type { ReadInput } from './inputs.ts';
 
-export interface ListInput {
-  prefix?: string | undefined;
-  holder?: string | undefined;
-  state?: ListedState | undefined;
-  sort?: Sort | undefined;
-  limit?: number | undefined;
-  cursor?: string | undefined;
-}
+type ListInput = Omit<ReadInput, 'key' | 'waiters'>;
+type Sort = NonNullable<ReadInput['sort']>;
+type ListedState = NonNullable<ReadInput['state']>;
 
 export interface KeyPage {
   leases: ListedKey[];

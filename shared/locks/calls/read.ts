@@ -3,16 +3,10 @@ import { DEFAULT_LIMIT } from '../../fields.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { readKey } from '../record/requests.ts';
 import { type KeyView, keyView } from '../record/views.ts';
-import type { KeyPage, ListInput } from './list-keys.ts';
+import type { ReadInput } from './inputs.ts';
+import type { KeyPage } from './list-keys.ts';
 
-/** With a key, that key. Otherwise a page of the list of all keys. */
-export interface ReadInput extends ListInput {
-  key?: string | undefined;
-  /** With `key`: whether to list the tasks and callers in line. */
-  waiters?: boolean | undefined;
-}
-
-/** Reads one key, or lists the keys. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
+/** Reads the key that is named, or a page of the list of all keys. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
 export function lookUp(dependencies: LeaseDependencies) {
   const readOne = lookUpKey(dependencies);
   return async ({ key, ...query }: ReadInput, call: Call): Promise<KeyView | KeyPage> => {

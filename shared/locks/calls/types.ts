@@ -71,22 +71,9 @@ export interface AcquireInput {
   mode?: Mode | undefined;
 }
 
-export interface HeartbeatInput {
-  key: string;
-  leaseId: string;
-  ttlSeconds?: number | undefined;
-}
-
 export interface ReleaseInput {
   key: string;
   leaseId: string;
-}
-
-export interface BreakInput {
-  key: string;
-  fence: number;
-  /** True if the holder keeps the key until its release, or until its ttl ends. */
-  wait?: boolean | undefined;
 }
 
 export interface CancelInput {
@@ -185,20 +172,7 @@ export interface Broken {
 /** The name in messages for a holder that the record does not name. */
 export const NAMELESS = 'a client without a name';
 
-const instant = (epochMs: number): string => new Date(epochMs).toISOString();
-
-/** The times of the holder of a broken grant, for the operator. All instants are epoch milliseconds. */
-export const holderTerms = (times: {
-  expiresAt: number | undefined;
-  heartbeatAt: number | undefined;
-  acquiredAt: number | undefined;
-}): Pick<Broken, 'holderUntil' | 'lastHeartbeatAt'> => {
-  const { expiresAt = Number.NaN, heartbeatAt = Number.NaN, acquiredAt = Number.NaN } = times;
-  return {
-    holderUntil: isInstant(expiresAt) ? instant(expiresAt) : null,
-    lastHeartbeatAt: isInstant(heartbeatAt) && heartbeatAt > acquiredAt ? instant(heartbeatAt) : null,
-  };
-};
+export const instant = (epochMs: number): string => new Date(epochMs).toISOString();
 
 /**
  * One reading of the clock gives both durations, so their sum is never more than the time from `since` to the expiry. With two readings, the time

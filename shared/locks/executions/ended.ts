@@ -9,11 +9,11 @@ import { BOUND_SECONDS, type LeaseDependencies } from '../dependencies.ts';
 import { handOff, MOST_GOING } from '../line/hand-off.ts';
 import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
 import { repairAfter } from '../line/watch.ts';
-import { isStill } from '../record/conditions.ts';
 import { ALONE } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
-import { executionAt, readKey, secondsOf, ttlOf, updateKey } from '../record/requests.ts';
+import { executionAt, readKey, secondsOf, ttlOf } from '../record/requests.ts';
 import type { Going } from '../record/room.ts';
+import { writeAnew } from '../record/versions.ts';
 import { forgetExecution, keysOf, noteExecution } from './execution-rows.ts';
 import { type EndOfHolder, type Judge, judgeOf, type Reported } from './judgement.ts';
 import { executionState, type Work, workOf } from './state.ts';
@@ -46,16 +46,26 @@ export function endExecution(dependencies: LeaseDependencies) {
 }
 
 /** What the end of an execution has done. */
-export interface ExecutionEnded {
+export interface ExecutionEnded extends Counts {
   execution: string;
   /** Tickets that were taken out of their lines. */
   tickets: number;
+}
+
+/** What has become of the grants of an execution that has ended. */
+interface Counts {
   /** Grants that ended here. */
   freed: number;
   /** Grants that go on for their grace, because the execution did not end with SUCCEEDED. */
   graced: number;
   /** Grants that stay, because the execution's target works under them or may be about to. */
   kept: number;
+}
+
+function add(counts: Counts, { freed = 0, graced = 0, kept = 0 }: Partial<Counts>): void {
+  counts.freed += freed;
+  counts.graced += graced;
+  counts.kept += kept;
 }
 
 /** An execution that has ended, and the key that it leaves. */
@@ -88,7 +98,7 @@ async function deadTickets({ tickets, judgeTickets }: EndedExecution): Promise<s
 async function endInKey(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key, execution, settled, askedAt, ended } = leaving;
   const leaveLine = async (ticket: string) => {
-    await deleteWaiter(dependencies, { key: key, ticket }, call);
+    await deleteWaiter(dependencies, { key, ticket }, call);
     ended.tickets++;
   };
   const forget = () => settled && forgetExecution(dependencies, { key, execution, askedAt }, call);
@@ -101,11 +111,9 @@ async function endInKey(dependencies: LeaseDependencies, leaving: EndedExecution
   const waiting = tickets.filter((ticket) => !granted.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
   if (waiting.length > 0) await handOffToLine(dependencies, { record: await readKey(dependencies, key, call) }, call);
-  const { freed, graced, kept, goesOn } = await endGrantsOf(dependencies, leaving, call);
-  ended.freed += freed;
-  ended.graced += graced;
-  ended.kept += kept;
-  if (goesOn) return;
+  const own = await endGrantsOf(dependencies, leaving, call);
+  add(ended, own);
+  if (own.goesOn) return;
   for (const ticket of tickets) if (granted.has(ticket)) await leaveLine(ticket);
   if (tickets.length === leaving.tickets.length) await forget();
 }
@@ -118,13 +126,7 @@ interface Held extends Reported {
   seen?: KeyRecord | undefined;
 }
 
-interface Ended {
-  /** Grants that ended. */
-  freed: number;
-  /** Grants that go on for their grace. */
-  graced: number;
-  /** Grants that stay, because their target works under them or may be about to. */
-  kept: number;
+interface Ended extends Counts {
   /** How many waiters were served. */
   granted: number;
   /** Whether the execution runs, or may have received the grants that are left after its end. */
@@ -139,9 +141,9 @@ interface Ended {
 export async function endGrantsOf(dependencies: LeaseDependencies, held: Held, call: Call): Promise<Ended> {
   const { key, execution, settled, only } = held;
   const ended: Ended = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
-  const count = ({ goesOn: _, ...more }: Partial<Ended>) => {
-    for (const [name, value] of Object.entries(more) as [Exclude<keyof Ended, 'goesOn'>, number][])
-      ended[name] += value;
+  const count = ({ granted = 0, ...more }: Partial<Ended>) => {
+    add(ended, more);
+    ended.granted += granted;
   };
   for (let seen = held.seen; ; seen = undefined) {
     const record = seen ?? (await readKey(dependencies, key, call));
@@ -171,11 +173,6 @@ export async function endGrantsOf(dependencies: LeaseDependencies, held: Held, c
   }
 }
 
-/** A grant whose execution has ended, and how. */
-interface EndedEntry extends EndOfHolder {
-  entry: HolderEntry;
-}
-
 /** Lets grants go on for their grace. @returns those that end at once, and how many go on */
 async function giveGraces(
   dependencies: LeaseDependencies,
@@ -185,10 +182,9 @@ async function giveGraces(
   const atOnce: HolderEntry[] = [];
   let graced = 0;
   for (const { entry, work } of over) {
-    const { expiresAt: endsAt, graceMs, claimTtlMs, execution = '' } = entry;
-    const until = graceEnd(dependencies, { endsAt, graceMs, claimTtlMs }, work);
+    const until = graceEnd(dependencies, { entry, work });
     if (until === undefined) atOnce.push(entry);
-    else if (await giveGrace(dependencies, { key, entry: { ...entry, execution }, until }, call)) graced++;
+    else if (await giveGrace(dependencies, { key, entry, until }, call)) graced++;
   }
   return { atOnce, graced };
 }
@@ -199,6 +195,9 @@ interface Over {
   work: Exclude<Work, 'running' | 'unknown'>;
 }
 
+/** A grant whose execution has ended, and how. */
+type Ending = EndOfHolder & { entry: HolderEntry };
+
 interface ByTarget {
   over: Over[];
   running: { entry: HolderEntry; target: string }[];
@@ -206,7 +205,7 @@ interface ByTarget {
   unknown: HolderEntry[];
 }
 
-async function byTarget(dependencies: LeaseDependencies, ended: readonly EndedEntry[], call: Call): Promise<ByTarget> {
+async function byTarget(dependencies: LeaseDependencies, ended: readonly Ending[], call: Call): Promise<ByTarget> {
   const sorted: ByTarget = { over: [], running: [], unknown: [] };
   for (const { entry, ...asked } of ended) {
     const { target } = entry;
@@ -230,12 +229,6 @@ async function endAll(
   return { freed: ending.filter(({ entry }) => !left.has(entry.id)).length, granted: granted.length };
 }
 
-interface Passing {
-  key: string;
-  entry: HolderEntry;
-  target: string;
-}
-
 /**
  * From now on the grant belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the grant
  * as that of the ended execution can end it.
@@ -243,27 +236,23 @@ interface Passing {
  */
 async function passToTarget(
   dependencies: LeaseDependencies,
-  { key, entry, target }: Passing,
+  { key, entry, target }: { key: string; entry: HolderEntry; target: string },
   call: Call,
 ): Promise<'passed' | 'ended' | 'lost'> {
-  const { clock, ids } = dependencies;
   // The index finds an exclusive holder by itself.
   if (entry.path !== ALONE) await noteExecution(dependencies, { key, execution: target }, call);
-  const at = executionAt(entry.path);
-  const expiresAt = clock.now() + BOUND_SECONDS * 1000;
-  const { won } = await updateKey(
+  const now = dependencies.clock.now();
+  // The target may have begun late, and then runs for longer than the grant has left.
+  const expiresAt = now + BOUND_SECONDS * 1000;
+  const { won } = await writeAnew(
     dependencies,
     {
       key,
-      // The target may have begun late, and then runs for longer than the grant has left.
-      set: [`${at} = :target`, '#h.v = :version', ...(isBound(entry) ? ['#h.e = :expires'] : [])],
+      entry,
+      set: [`${executionAt(entry.path)} = :target`, ...(isBound(entry) ? ['#h.e = :expires'] : [])],
       remove: ['#h.y'],
-      condition: isStill(entry),
-      values: {
-        ...{ ':target': text(target), ':version': text(ids.uuid()) },
-        ...(isBound(entry) && { ':expires': integer(expiresAt) }),
-      },
-      ...(isBound(entry) && { ttl: ttlOf(entry.path, { now: clock.now(), expiresAt }) }),
+      values: { ':target': text(target), ...(isBound(entry) && { ':expires': integer(expiresAt) }) },
+      ...(isBound(entry) && { ttl: ttlOf(entry.path, { now, expiresAt }) }),
     },
     call,
   );
@@ -271,30 +260,18 @@ async function passToTarget(
   return (await executionState(dependencies, target, call)) === 'ended' ? 'ended' : 'passed';
 }
 
-/** A grant whose execution has ended. */
-interface EndingGrant {
-  /** Epoch milliseconds. */
-  endsAt: number;
-  graceMs?: number | undefined;
-  claimTtlMs?: number | undefined;
-}
-
 /**
- * The instant until which such a grant goes on (docs/protocols/executions.md#grace). Step Functions stops no function that an execution has started, so
+ * The instant until which a grant goes on whose execution has ended (docs/protocols/executions.md#grace). Step Functions stops no function that an execution has started, so
  * after an abnormal end that function may still work, and count on the expiry that it received. No call has been answered with a grant that was not
  * claimed, so nothing works under that grant.
  * @returns undefined if the grant ends at once
  */
-function graceEnd(
-  { clock, clockSkewMs }: LeaseDependencies,
-  grant: EndingGrant,
-  work: Exclude<Work, 'running' | 'unknown'>,
-): number | undefined {
+function graceEnd({ clock, clockSkewMs }: LeaseDependencies, { entry, work }: Over): number | undefined {
   const now = clock.now();
-  const { graceMs = 0, claimTtlMs, endsAt: expiry } = grant;
-  const isOver = expiry + clockSkewMs < now;
+  const { graceMs = 0, claimTtlMs, expiresAt } = entry;
+  const isOver = expiresAt + clockSkewMs < now;
   if (work !== 'failed' || graceMs <= 0 || claimTtlMs !== undefined || isOver) return undefined;
-  return Math.min(expiry, now + graceMs);
+  return Math.min(expiresAt, now + graceMs);
 }
 
 /**
@@ -304,35 +281,32 @@ function graceEnd(
  */
 async function giveGrace(
   dependencies: LeaseDependencies,
-  { key, entry, until }: { key: string; entry: HolderEntry & { execution: string }; until: number },
+  { key, entry, until }: { key: string; entry: HolderEntry; until: number },
   call: Call,
 ): Promise<boolean> {
-  const { clock, ids } = dependencies;
-  const version = ids.uuid();
-  const isAlone = entry.path === ALONE;
-  const at = executionAt(entry.path);
-  const { won, record } = await updateKey(
+  const { path, execution = '', graceMs = 0 } = entry;
+  const isTimed = isBound(entry) && path === ALONE;
+  const { won, record } = await writeAnew(
     dependencies,
     {
       key,
+      entry,
       set: [
-        ...['#h.v = :version', '#h.e = :expires', '#h.g = :execution'],
-        ...(isBound(entry) ? ['#h.t = #h.n', ...(isAlone ? ['#h.u = :graceSeconds'] : [])] : []),
+        ...['#h.e = :expires', '#h.g = :execution'],
+        ...(isBound(entry) ? ['#h.t = #h.n'] : []),
+        ...(isTimed ? ['#h.u = :graceSeconds'] : []),
       ],
-      remove: [at, '#h.y', '#h.n', '#h.j', '#h.z'],
-      condition: isStill(entry),
+      remove: [executionAt(path), '#h.y', '#h.n', '#h.j', '#h.z'],
       values: {
-        ...{ ':version': text(version), ':expires': integer(until), ':execution': text(entry.execution) },
-        ...(isBound(entry) && isAlone && { ':graceSeconds': secondsOf(entry.graceMs ?? 0) }),
+        ...{ ':expires': integer(until), ':execution': text(execution) },
+        ...(isTimed && { ':graceSeconds': secondsOf(graceMs) }),
       },
-      ttl: ttlOf(entry.path, { now: clock.now(), expiresAt: until }),
+      ttl: ttlOf(path, { now: dependencies.clock.now(), expiresAt: until }),
     },
     call,
   );
-  // A try of the SDK may have landed before the one that lost.
-  const isGiven = won || entryOf(record, entry.name)?.version === version;
-  if (isGiven && record.mark !== undefined) await repairAfter(dependencies, { key: key, endsAt: until }, call);
-  return isGiven;
+  if (won && record.mark !== undefined) await repairAfter(dependencies, { key, endsAt: until }, call);
+  return won;
 }
 
 /**

@@ -8,11 +8,9 @@ import { attempt, reading, toHoldfastError, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { EXECUTION_ROW } from '../line/waiters.ts';
+import { ttlAfter } from '../record/requests.ts';
 
 // The row of an execution, in the table of the waiters: the index of that table finds the keys of which the execution may hold permits.
-
-/** A Standard execution lasts a year at most. */
-const TTL_SECONDS = 400 * 86_400;
 
 /** No call takes longer, so a younger row may be that of a permit that is about to be granted. */
 const LONGEST_CALL_MS = 60_000;
@@ -44,7 +42,7 @@ export async function noteExecution(
     UpdateExpression: 'SET #execution = :execution, #at = :now, #ttl = :ttl',
     ...conditionFields(any(aliased('attribute_not_exists(#at)'), aliased('#at < :now', { ':now': integer(now) })), {
       names: { '#execution': 'execution', '#ttl': 'ttl' },
-      values: { ':execution': text(noted.execution), ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS) },
+      values: { ':execution': text(noted.execution), ':ttl': ttlAfter(now) },
     }),
   });
   await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
@@ -70,16 +68,13 @@ export async function forgetExecution(
 
 const INDEX = 'by-execution';
 
-interface Asked {
-  execution: string;
-  /** Receives the failure of each query. What the other query has found must not wait for a retry. */
-  failed(error: unknown): void;
-}
-
-/** The keys at which an execution stands in line or may hold something, with its tickets. */
+/**
+ * The keys at which an execution stands in line or may hold something, with its tickets.
+ * @param asked `failed` receives the failure of each query: what the other query has found must not wait for a retry
+ */
 export async function keysOf(
   dependencies: LeaseDependencies,
-  { execution, failed }: Asked,
+  { execution, failed }: { execution: string; failed(error: unknown): void },
   call: Call,
 ): Promise<Map<string, string[]>> {
   const lookUp = (table: string): Promise<Item[]> =>
@@ -98,12 +93,11 @@ export async function keysOf(
 const ticketsIn = (items: readonly Item[]): string[] =>
   items.flatMap(({ ticket }) => ticket?.S ?? []).filter((name) => !name.startsWith(EXECUTION_ROW));
 
-interface Index {
-  table: string;
-  execution: string;
-}
-
-async function ofExecution({ dynamodb }: LeaseDependencies, { table, execution }: Index, call: Call): Promise<Item[]> {
+async function ofExecution(
+  { dynamodb }: LeaseDependencies,
+  { table, execution }: { table: string; execution: string },
+  call: Call,
+): Promise<Item[]> {
   const items: Item[] = [];
   let from: Item | undefined;
   do {

@@ -1,5 +1,6 @@
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import type { HolderEntry } from '../record/record.ts';
 import { type Described, describeExecution, type End, endBy, SETTLED_MS } from './state.ts';
 
 // Decides whether a grant has ended with its execution (docs/protocols/executions.md#the-judgement): of a key or of a slot, with or without a
@@ -8,16 +9,11 @@ import { type Described, describeExecution, type End, endBy, SETTLED_MS } from '
 /** The status in an answer of AWS is at most this old. */
 const MAX_LAG_MS = 60_000;
 
-/** A grant or a waiter of an execution. Instants are epoch milliseconds. */
-export interface Answered {
-  /** When the grant began, or when the waiter joined. */
-  acquiredAt?: number | undefined;
-  /** When a call or a task last received the grant. */
-  answeredAt?: number | undefined;
-}
+/** A grant of an execution, or a waiter, which joined at `acquiredAt`. */
+type Answered = Pick<HolderEntry, 'acquiredAt' | 'answeredAt'>;
 
 /** When the grant was last answered. The execution was running then, or nobody received the answer. */
-const answeredAtOf = ({ acquiredAt = 0, answeredAt = 0 }: Answered): number => Math.max(acquiredAt, answeredAt);
+const answeredAtOf = ({ acquiredAt, answeredAt = 0 }: Answered): number => Math.max(acquiredAt, answeredAt);
 
 /** What a call knows about an execution that may have ended. */
 export interface Reported {

@@ -1,19 +1,10 @@
 import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { ASK_EVERY_MS, type LeaseDependencies } from '../dependencies.ts';
-import { isBound, type KeyRecord } from '../record/record.ts';
+import { type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { readKey, updateKey } from '../record/requests.ts';
 import { endGrantsOf } from './ended.ts';
-import {
-  canAsk,
-  type DueKey,
-  isDue,
-  isWorthAsking,
-  type Looked,
-  leftToNextLook,
-  MOST_LOOKS,
-  NOTHING,
-} from './questions.ts';
+import { canAsk, type DueKey, isDue, type Looked, leftToNextLook, MOST_LOOKS, NOTHING } from './questions.ts';
 
 interface Looking {
   record: KeyRecord;
@@ -72,11 +63,26 @@ function turnsOf(
   const isMarked = withTtl && mark !== undefined;
   const lowest = new Map<string, number>();
   for (const entry of entries.toSorted((one, other) => one.fence - other.fence))
-    if (isWorthAsking(entry, { isBound: isBound(entry), isMarked, now }) && !lowest.has(entry.execution))
+    if (isWorthAsking(entry, { isMarked, now }) && !lowest.has(entry.execution))
       lowest.set(entry.execution, entry.fence);
   const turns = [...lowest].map(([execution, fence]) => ({ execution, fence }));
   return [...turns.filter(({ fence }) => fence > lookedTo), ...turns.filter(({ fence }) => fence <= lookedTo)];
 }
+
+/** The event of an end arrives within seconds. So a grant with a ttl is worth a question only if it is older than this. */
+const ASKED_AFTER_MS = 60_000;
+
+/**
+ * A grant with a ttl is worth a question only if others wait for the key, which the mark shows. A bound grant always is: the only ticket may be that of
+ * its own task, which was not notified in time. A grant that is not claimed yet ends with the grant window.
+ */
+const isWorthAsking = (
+  entry: HolderEntry,
+  { isMarked, now }: { isMarked: boolean; now: number },
+): entry is HolderEntry & { execution: string } =>
+  entry.execution !== undefined &&
+  entry.claimTtlMs === undefined &&
+  (isBound(entry) || (isMarked && entry.acquiredAt + ASKED_AFTER_MS <= now));
 
 /** @returns the record after the write, or undefined if another call asks */
 async function note(
@@ -84,17 +90,11 @@ async function note(
   { record: { key }, now, to }: { record: KeyRecord; now: number; to: number },
   call: Call,
 ): Promise<KeyRecord | undefined> {
-  const condition = {
-    expression: 'attribute_exists(used) AND (attribute_not_exists(looked_at) OR looked_at < :due)',
-    values: {
-      ':due': integer(now - ASK_EVERY_MS),
-    },
-  };
   const update = {
     key,
     set: ['looked_at = :now', 'looked_to = :to'],
-    condition,
-    values: { ':now': integer(now), ':to': integer(to) },
+    condition: { expression: 'attribute_exists(used) AND (attribute_not_exists(looked_at) OR looked_at < :due)' },
+    values: { ':now': integer(now), ':to': integer(to), ':due': integer(now - ASK_EVERY_MS) },
   };
   const { won, record } = await updateKey(dependencies, update, call);
   return won ? record : undefined;

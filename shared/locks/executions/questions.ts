@@ -1,4 +1,4 @@
-import { HoldfastError, invalidRequest } from '../../errors.ts';
+import { HoldfastError } from '../../errors.ts';
 import { logLine } from '../../surroundings/log.ts';
 import { ASK_EVERY_MS, type LeaseDependencies } from '../dependencies.ts';
 import { hasClient } from '../line/notify.ts';
@@ -9,9 +9,6 @@ const MOST_ASKED = 200;
 
 /** The most questions of a run about tasks that keep others out. */
 const MOST_TASKS = 100;
-
-/** The event of an end arrives within seconds. So a grant with a ttl is worth a question only if it is older than this. */
-const ASKED_AFTER_MS = 60_000;
 
 /** A look asks about at most this many executions. */
 export const MOST_LOOKS = 5;
@@ -65,26 +62,6 @@ export const NOTHING: Looked = { ended: 0, granted: 0 };
 export const canAsk = (dependencies: LeaseDependencies, execution: string): Promise<boolean> =>
   hasClient(dependencies, isDurable(execution));
 
-interface Holder {
-  execution?: string | undefined;
-  acquiredAt?: number | undefined;
-  claimTtlMs?: number | undefined;
-}
-
-/**
- * True for a grant about whose execution the repair asks. A grant with a ttl is worth a question only if others wait for the key, which the mark shows. A bound
- * grant is always worth one: the only ticket may be that of its own task, which was not notified in time. A grant that is not claimed yet ends with the grant
- * window.
- */
-export function isWorthAsking<Grant extends Holder>(
-  grant: Grant,
-  { isBound, isMarked, now }: { isBound: boolean; isMarked: boolean; now: number },
-): grant is Grant & { execution: string } {
-  const { execution, acquiredAt = 0, claimTtlMs } = grant;
-  if (execution === undefined || claimTtlMs !== undefined) return false;
-  return isBound || (isMarked && acquiredAt + ASKED_AFTER_MS <= now);
-}
-
 /**
  * Asks about the holders of a key that is due, if the run has questions left. Once AWS throttles, the run stops asking.
  * @param look receives how many questions it may ask
@@ -112,22 +89,6 @@ export async function askWithin(
 
 /** Calls in line that are not next leave the question to the next waiter for up to this long, or all of them would ask at the same moment. */
 export const LOOK_PATIENCE_MS = 15_000;
-
-/**
- * The error for a request that has a grant which ends otherwise than this call asks for. The answer would mislead its caller about the end.
- * @param boundTo the execution of the bound grant. Undefined for a grant with a ttl
- */
-export function otherEnd(
-  { bound, execution }: { bound?: boolean | undefined; execution?: string | undefined },
-  boundTo: string | undefined,
-): HoldfastError | undefined {
-  if ((bound ? execution : undefined) === boundTo) return undefined;
-  const terms =
-    boundTo === undefined
-      ? 'has a grant with a ttl: send ttlSeconds in place of bound'
-      : 'has a bound grant of another execution or with a ttl: send bound and that execution';
-  return invalidRequest([{ path: 'requestId', message: `${terms}, or another requestId` }]);
-}
 
 /** Whether no call has asked for a while, as far as the record shows. Instants are epoch milliseconds. */
 export const isDue = ({ lookedAt = 0 }: { lookedAt?: number | undefined }, now: number): boolean =>

@@ -4,21 +4,12 @@ import type { Call } from '../../aws/call.ts';
 import { type Attempt, attempt, type SdkError } from '../../aws/send.ts';
 import { HoldfastError, type Problem } from '../../errors.ts';
 import { nameWithin } from '../../namespace.ts';
-import { durations, type Ended } from '../calls/types.ts';
+import type { Ended } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { deleteWaiter, getWaiter, isTask, parkedAtOf, type Waiter, type WaitingTask } from './waiters.ts';
 
-/** If Step Functions or Lambda throttled a message, the task was not notified. The message is sent again after each of these pauses, in milliseconds. */
-const PAUSES_MS = [100, 200, 400];
-
 /** A call with less time left than this does not notify a task. */
 export const NOTIFY_MS = 500;
-
-/** A task measures its work by the ttl. So Holdfast sends no grant whose remaining time is shorter than its ttl by more than this. */
-const MAX_SHORTFALL_MS = 500;
-
-/** Each renewal may be slow again. After this many renewals, a grant that is still short is left to the schedule. */
-const MAX_RENEWALS = 3;
 
 /** `overtaken`: another call has changed the grant, and no message was sent. */
 export interface Notified<Current> {
@@ -26,79 +17,16 @@ export interface Notified<Current> {
   record: Current;
 }
 
-/** A grant on record, with the fields that the message needs. */
-export interface Deliverable<Current> {
-  record: Current;
-  /** Epoch milliseconds. */
-  expiresAt: number;
-  /** How many milliseconds of the grant must be left when the message is sent. 0 if the grant is bound, and so has no ttl. */
-  ttlMs: number;
-  /** The answer of acquire, without `key`, the durations and `repeated`. */
-  output(now: number): object;
-  /** Gives the grant its whole ttl, under a new version. @returns the record alone if another call has changed the grant */
-  renewed(): Promise<Deliverable<Current> | { overtaken: Current }>;
-}
-
-interface Delivering<Current> {
-  waiter: WaitingTask;
-  grant: Deliverable<Current>;
-  repeated: boolean;
-  isOurs: boolean;
-}
-
-/**
- * Notifies the task of its grant, in the form of an acquire answer, with the whole ttl left (docs/protocols/tasks.md#notify). The response to a write
- * may be late, so the clock is read again after each write. Sends a message again only if it was throttled (aws/step-functions.ts).
- * Sends no message if the grant stays short of its ttl: the outcome is then `unanswered`.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
- */
-export async function deliver<Current>(
-  dependencies: LeaseDependencies,
-  { waiter, grant: first, repeated, isOurs }: Delivering<Current>,
-  call: Call,
-): Promise<Notified<Current>> {
-  const { clock } = dependencies;
-  await canNotify(dependencies, waiter); // making the client takes time, which must not come off the ttl
-  let grant = first;
-  let isFresh = isOurs;
-  const pauses = PAUSES_MS.values();
-  for (let renewals = 0; ; ) {
-    const now = clock.now();
-    if (isFresh && !isShort(grant, now)) {
-      const told = durations({ since: waiter.parkedAt, expiresAt: grant.expiresAt, now });
-      const key = nameWithin(waiter.namespace, waiter.key);
-      const output = JSON.stringify({ ...grant.output(now), ...told, key, repeated });
-      const outcome = await sendMessage(dependencies, { waiter, message: { output } }, call);
-      const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
-      if (pauseMs !== undefined && call.timeLeftMs() > pauseMs + NOTIFY_MS) {
-        await clock.sleep(pauseMs);
-        continue;
-      }
-      if (outcome === 'delivered' && !repeated) call.measure?.('ParkedMs', told.waitedMs);
-      return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, record: grant.record };
-    }
-    if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', record: grant.record };
-    const renewed = await grant.renewed();
-    if ('overtaken' in renewed) return { outcome: 'overtaken', record: renewed.overtaken };
-    grant = renewed;
-    isFresh = true;
-  }
-}
-
-const isShort = ({ expiresAt, ttlMs }: Pick<Deliverable<unknown>, 'expiresAt' | 'ttlMs'>, now: number): boolean =>
-  expiresAt - now < ttlMs - MAX_SHORTFALL_MS;
-
-interface Granted {
-  previous?: Ended | undefined;
-  ticket?: string | undefined;
-}
-
 /**
  * Measures the time from the end of a grant to the next holder, if that holder was in line. Does not measure after an expiry, because no call wrote
  * the time of the expiry. Does not measure a holder that joined after the end, because the lock was free until then.
  * @param record the grant from the line that its holder has just received
  */
-export function measureHandOff({ previous, ticket }: Granted, now: number, call: Call): void {
+export function measureHandOff(
+  { previous, ticket }: { previous?: Ended | undefined; ticket?: string | undefined },
+  now: number,
+  call: Call,
+): void {
   if (!previous || previous.ended === 'expired' || ticket === undefined || previous.at < parkedAtOf(ticket)) return;
   call.measure?.('HandOffMs', Math.max(0, now - previous.at)); // the two instants may be of two clocks
 }
@@ -140,22 +68,13 @@ export async function endTask(
     throw new HoldfastError(
       'Unavailable',
       `the task may not have been notified that its grant was ${error.context.reason}: send the call again`,
-      {
-        retryAfterMs: 1000,
-      },
+      { retryAfterMs: 1000 },
     );
   return delivery;
 }
 
-interface Unnotified {
-  /** That of the grant, under the key of its line. */
-  waiter: Pick<Waiter, 'key' | 'ticket'>;
-  /** What the task receives. */
-  error: HoldfastError;
-}
-
 /**
- * Ends the task of a grant that an operator breaks, if its ticket is still there: that task may not have been notified
+ * Ends the task of a grant that an operator breaks with this error, if its ticket is still there: that task may not have been notified
  * (docs/protocols/locks.md#break). The operator's call does not fail if the task cannot be notified.
  * @returns `delivered`: the task took this message. Then no holder works under the grant, so the grant can end at once. `gone`: it was notified before,
  * or has ended. `unanswered`: its ticket stays, and the next call or the schedule sends again. Undefined if the grant has no task to notify
@@ -163,7 +82,7 @@ interface Unnotified {
  */
 export async function endUnnotified(
   dependencies: LeaseDependencies,
-  { waiter: ticket, error }: Unnotified,
+  { waiter: ticket, error }: { waiter: Pick<Waiter, 'key' | 'ticket'>; error: HoldfastError },
   call: Call,
 ): Promise<Delivery | undefined> {
   const row = await getWaiter(dependencies, ticket, call);
@@ -219,7 +138,7 @@ export async function hasClient(
  * Sends one message to a task or a callback, in a single try, whatever client a caller of directTransport passes (aws/step-functions.ts).
  * @returns `throttled`: the message was not delivered
  */
-async function sendMessage(
+export async function sendMessage(
   dependencies: LeaseDependencies,
   { waiter, message }: { waiter: WaitingTask; message: Message },
   call: Call,

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../../errors.ts';
 import { isInstant } from '../../surroundings/clock.ts';
-import { type LeaseGrant, type LostReason, type Mode, NAMELESS } from '../calls/types.ts';
+import { instant, type LeaseGrant, type LostReason, type Mode, NAMELESS } from '../calls/types.ts';
 import { ASK_EVERY_MS } from '../dependencies.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, leaseIdOf } from './identity.ts';
 import { byEnd, ending, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
@@ -25,7 +25,6 @@ const modeOf = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'share
 /** An exclusive holder weighs more than every limit on record, and 1 for readers. */
 export const weightShown = (weight: number): number => (isAlone(weight) ? 1 : weight);
 
-export const instant = (epochMs: number): string => new Date(epochMs).toISOString();
 export const instantOrNull = (epochMs: number | undefined): string | null =>
   epochMs !== undefined && isInstant(epochMs) ? instant(epochMs) : null;
 

@@ -33,23 +33,18 @@ type Updated = Written & { before?: KeyRecord };
 /** The record after a write that sets and removes whole attributes. */
 function afterBlind(
   before: Item,
-  {
-    SET,
-    REMOVE,
-    names,
-    values,
-  }: { SET: readonly string[]; REMOVE: readonly string[] } & Required<Pick<Update, 'names' | 'values'>>,
+  { set, remove, names, values }: Required<Pick<Update, 'set' | 'remove' | 'names' | 'values'>>,
 ): Item {
   const after = { ...before };
-  for (const name of REMOVE) delete after[names[name] ?? name];
-  for (const assigned of SET) {
+  for (const name of remove) delete after[names[name] ?? name];
+  for (const assigned of set) {
     const [name = '', value = ''] = assigned.split(' = ');
     after[names[name] ?? name] = values[value] as AttributeValue;
   }
   return after;
 }
 
-interface Update {
+export interface Update {
   key: string;
   set: readonly string[];
   remove?: readonly string[];
@@ -72,12 +67,12 @@ export async function updateKey(
   call: Call,
 ): Promise<Updated> {
   const { dynamodb, table } = dependencies;
-  const clauses = { SET: ttl ? [...set, 'lease_expiry = :lease_expiry'] : set, REMOVE: remove };
+  const sets = ttl ? [...set, 'lease_expiry = :lease_expiry'] : set;
   const all = { names, values: ttl ? { ...values, ':lease_expiry': ttl } : values };
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
-    UpdateExpression: Object.entries(clauses)
+    UpdateExpression: Object.entries({ SET: sets, REMOVE: remove })
       .flatMap(([clause, parts]) => (parts.length > 0 ? [`${clause} ${parts.join(', ')}`] : []))
       .join(' '),
     ...conditionFields(condition, all),
@@ -92,13 +87,8 @@ export async function updateKey(
   });
   const unanswered = !outcome.won && outcome.unanswered;
   if (!outcome.won || returns !== 'ALL_OLD')
-    return {
-      won: outcome.won,
-      record: parseKey(key, outcome.won ? outcome.item : outcome.old),
-      unanswered,
-    };
-  const before = outcome.item ?? {};
-  const record = parseKey(key, afterBlind(before, { ...clauses, ...all }));
+    return { won: outcome.won, record: parseKey(key, outcome.won ? outcome.item : outcome.old), unanswered };
+  const record = parseKey(key, afterBlind(outcome.item ?? {}, { set: sets, remove, ...all }));
   return { won: true, record, unanswered, before: parseKey(key, outcome.item) };
 }
 
@@ -109,22 +99,19 @@ export async function readKey({ dynamodb, table }: LeaseDependencies, key: strin
   return parseKey(key, item);
 }
 
-interface Refused {
-  key: string;
-  /** What DynamoDB said. */
-  cause: Error;
-  /** The attribute of the entry that the write is about. */
-  entry: string | undefined;
-}
-
 const IS_ABOUT_SIZE = /\bsize\b/i;
 
 /**
  * Explains why DynamoDB refused a write. Another client has changed the record. DynamoDB does not say what is wrong with it, so this reads
  * the record.
+ * @param refused `entry`: the attribute of the entry that the write is about
  * @throws HoldfastError Unavailable, which names the key and the attribute; Throttled
  */
-async function refusedFor(dependencies: LeaseDependencies, { key, cause, entry }: Refused, call: Call): Promise<never> {
+async function refusedFor(
+  dependencies: LeaseDependencies,
+  { key, cause, entry }: { key: string; cause: Error; entry: string | undefined },
+  call: Call,
+): Promise<never> {
   if (IS_ABOUT_SIZE.test(cause.message)) {
     const detail =
       'the record of the key is near the DynamoDB limit of 400 KB: wait until other holders release their permits';
@@ -167,10 +154,6 @@ interface EndingAlone {
   now: number;
 }
 
-/** Whether nobody received the grant. Then the record forgets the holder, and the next grant names the one before. */
-const reachedNobody = ({ how, entry }: Pick<EndingAlone, 'how' | 'entry'>): boolean =>
-  how === 'undelivered' || (how === 'expired' && entry.claimTtlMs !== undefined);
-
 /** The ring, for a write that replaces the entry of an exclusive grant as the grant ends. */
 export const ringAfter = ({ entry, how }: Pick<EndingAlone, 'how' | 'entry'>): Pick<Part, 'set' | 'values'> =>
   isRemembered(how) ? remember(entry.name, how === 'broken' ? entry.fence : undefined) : { set: [], values: {} };
@@ -184,7 +167,8 @@ export function endAlone(
   { key, entry, how, operator, now }: EndingAlone,
   at = '#h',
 ): Part {
-  const isForgotten = reachedNobody({ how, entry });
+  // Nobody received the grant. So the record forgets the holder, and the next grant names the one before.
+  const isForgotten = how === 'undelivered' || (how === 'expired' && entry.claimTtlMs !== undefined);
   const retention = hasMemory(key) ? {} : { ':retention': secondsOf(now + fenceRetentionSeconds * 1000) };
   return {
     set: [

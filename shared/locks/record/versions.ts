@@ -2,18 +2,27 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import type { HoldfastError } from '../../errors.ts';
-import { previousView } from '../calls/types.ts';
+import { type HoldfastError, invalidRequest } from '../../errors.ts';
+import { nameWithin } from '../../namespace.ts';
+import { durations, previousView } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { otherEnd } from '../executions/questions.ts';
-import { type Deliverable, deliver, measureHandOff, type Notified } from '../line/notify.ts';
+import { canNotify, measureHandOff, NOTIFY_MS, type Notified, sendMessage } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import { ALONE, fencePathOf } from './identity.ts';
 import { grantView, sharedTerms } from './outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from './record.ts';
-import { executionAt, secondsOf, ttlOf, updateKey, type Written } from './requests.ts';
+import { executionAt, secondsOf, ttlOf, type Update, updateKey, type Written } from './requests.ts';
 import type { GrantRequest } from './room.ts';
+
+/** If Step Functions or Lambda throttled a message, the task was not notified. The message is sent again after each of these pauses, in milliseconds. */
+const PAUSES_MS = [100, 200, 400];
+
+/** A task measures its work by the ttl. So Holdfast sends no grant whose remaining time is shorter than its ttl by more than this. */
+const MAX_SHORTFALL_MS = 500;
+
+/** Each renewal may be slow again. After this many renewals, a grant that is still short is left to the schedule. */
+const MAX_RENEWALS = 3;
 
 interface Message {
   waiter: WaitingTask;
@@ -25,37 +34,60 @@ interface Message {
   isOurs: boolean;
 }
 
-/** Notifies a task of its grant, as acquire would have answered. @throws as `deliver` */
+/**
+ * Notifies a task of its grant, as acquire would have answered, with the whole ttl left (docs/protocols/tasks.md#notify). The response to a write
+ * may be late, so the clock is read again after each write. Sends a message again only if it was throttled (aws/step-functions.ts).
+ * Sends no message if the grant stays short of its ttl: the outcome is then `unanswered`.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
+ */
 export async function notifyHolder(
   dependencies: LeaseDependencies,
-  { waiter, record, entry, ...message }: Message,
+  { waiter, repeated, ...message }: Message,
   call: Call,
 ): Promise<Notified<KeyRecord>> {
-  const deliverable = (current: KeyRecord, own: HolderEntry): Deliverable<KeyRecord> => ({
-    record: current,
-    expiresAt: own.expiresAt,
-    ttlMs: isBound(own) ? 0 : own.ttlMs,
-    output: (now) => ({
-      ...grantView(current.key, own, now),
-      previous: previousView(own.previous),
-      ...(own.path !== ALONE &&
-        sharedTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null, limitBefore: own.limitBefore })),
-    }),
-    renewed: async () => {
-      const {
-        won,
-        record: after,
-        entry: next,
-      } = await extend(dependencies, { key: record.key, entry: own, isRepeated: message.repeated }, call);
-      return won && next ? deliverable(after, next) : { overtaken: after };
-    },
-  });
-  const notified = await deliver(dependencies, { ...message, waiter, grant: deliverable(record, entry) }, call);
-  const received = entryOf(notified.record, entry.name);
-  if (notified.outcome === 'delivered' && !message.repeated && received)
-    measureHandOff(received, dependencies.clock.now(), call);
-  return notified;
+  const { clock } = dependencies;
+  await canNotify(dependencies, waiter); // making the client takes time, which must not come off the ttl
+  let { record, entry, isOurs } = message;
+  const pauses = PAUSES_MS.values();
+  for (let renewals = 0; ; ) {
+    const now = clock.now();
+    if (isOurs && !isShort(entry, now)) {
+      const told = durations({ since: waiter.parkedAt, expiresAt: entry.expiresAt, now });
+      const output = JSON.stringify({ ...answerFor(waiter, { record, entry, now }), ...told, repeated });
+      const outcome = await sendMessage(dependencies, { waiter, message: { output } }, call);
+      const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
+      if (pauseMs !== undefined && call.timeLeftMs() > pauseMs + NOTIFY_MS) {
+        await clock.sleep(pauseMs);
+        continue;
+      }
+      if (outcome === 'delivered' && !repeated) {
+        call.measure?.('ParkedMs', told.waitedMs);
+        measureHandOff(entry, clock.now(), call);
+      }
+      return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, record };
+    }
+    if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', record };
+    const renewed = await extend(dependencies, { key: record.key, entry, isRepeated: repeated }, call);
+    if (!renewed.won || !renewed.entry) return { outcome: 'overtaken', record: renewed.record };
+    ({ record, entry } = renewed);
+    isOurs = true;
+  }
 }
+
+/** A bound grant has no ttl, and so is never short. */
+const isShort = (entry: HolderEntry, now: number): boolean =>
+  entry.expiresAt - now < (isBound(entry) ? 0 : entry.ttlMs) - MAX_SHORTFALL_MS;
+
+/** The answer of acquire, without the durations and `repeated`. */
+const answerFor = (
+  { key, namespace, permit }: WaitingTask,
+  { record: { used }, entry, now }: { record: KeyRecord; entry: HolderEntry; now: number },
+) => ({
+  ...grantView(nameWithin(namespace, key), entry, now),
+  previous: previousView(entry.previous),
+  ...(entry.path !== ALONE &&
+    sharedTerms(entry, { used, limit: permit?.limit ?? null, limitBefore: entry.limitBefore })),
+});
 
 /** With the current entry. */
 type Extended = Written & { entry: HolderEntry | undefined };
@@ -108,15 +140,8 @@ function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }
 }
 
 /** Does not extend the grant. The new version keeps each call that saw an earlier version from handing the grant off. @returns as `extend` */
-export async function answer(dependencies: LeaseDependencies, { key, entry }: OnRecord, call: Call): Promise<Extended> {
-  const { clock, ids } = dependencies;
-  const version = ids.uuid();
-  const parts = setting({ v: text(version), r: integer(clock.now()) });
-  const written = await updateKey(dependencies, { key, ...parts, condition: isStill(entry) }, call);
-  const after = entryOf(written.record, entry.name);
-  // An earlier try of the SDK may have won before the try that lost.
-  return { ...written, won: written.won || after?.version === version, entry: after };
-}
+export const answer = (dependencies: LeaseDependencies, { key, entry }: OnRecord, call: Call): Promise<Extended> =>
+  writeAnew(dependencies, { key, entry, ...setting({ r: integer(dependencies.clock.now()) }) }, call);
 
 /**
  * Gives a grant its whole ttl from now on, and a new version, so that no call that has seen it before can end it or hand it off.
@@ -162,23 +187,33 @@ export async function raiseFence(
   { key, entry }: OnRecord,
   call: Call,
 ): Promise<Extended> {
+  const isLast = { expression: 'fence = :seenFence', values: { ':seenFence': integer(entry.fence) } };
+  const condition = all(isStill(entry), isLast);
+  return writeAnew(dependencies, { key, entry, condition, ...risen(entry, dependencies.clock.now()) }, call);
+}
+
+/**
+ * Writes on a grant that still has the version that was seen, and gives it a new one, so that no call that has seen it before can end it or hand it off.
+ * @returns with the entry as it stands
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function writeAnew(
+  dependencies: LeaseDependencies,
+  { entry, set, values, ...update }: OnRecord & Omit<Update, 'condition'> & Partial<Update>,
+  call: Call,
+): Promise<Extended> {
   const version = dependencies.ids.uuid();
-  const { set, ...more } = risen(entry, dependencies.clock.now());
   const written = await updateKey(
     dependencies,
     {
-      key,
+      ...{ condition: isStill(entry), ...update },
       set: ['#h.v = :version', ...set],
-      condition: all(isStill(entry), {
-        expression: 'fence = :seenFence',
-        values: { ':seenFence': integer(entry.fence) },
-      }),
-      ...more,
-      values: { ':version': text(version), ...more.values },
+      values: { ':version': text(version), ...values },
     },
     call,
   );
   const after = entryOf(written.record, entry.name);
+  // A try of the SDK may have landed before the one that lost.
   return { ...written, won: written.won || after?.version === version, entry: after };
 }
 
@@ -198,25 +233,24 @@ interface Anew extends OnRecord {
   more?: More | undefined;
 }
 
-async function writeVersion(
+function writeVersion(
   dependencies: LeaseDependencies,
   { key, entry, fullTtlMs, isAnswered = false, more }: Anew,
   call: Call,
 ): Promise<Extended> {
   const now = dependencies.clock.now();
-  const version = dependencies.ids.uuid();
   const isFull = fullTtlMs !== undefined;
   const isAlone = entry.path === ALONE;
   const ttlMs = fullTtlMs ?? entry.ttlMs;
   const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
   // Only a heartbeat changes the times of a bound grant. So the times show whether the holder knows of the grant.
   const isLonger = isFull || !isBound(entry);
-  const written = await updateKey(
+  return writeAnew(
     dependencies,
     {
       key,
+      entry,
       set: [
-        '#h.v = :version',
         ...(isLonger ? ['#h.b = :beat', '#h.e = :expires'] : []),
         ...(isFull ? ['#h.t = :ttlMs', '#h.a = :now'] : []),
         ...(isFull && isAlone ? ['#h.u = :ttlSeconds'] : []),
@@ -224,10 +258,8 @@ async function writeVersion(
         ...(more?.set ?? []),
       ],
       remove: more?.remove ?? [],
-      condition: isStill(entry),
       names: more?.names ?? {},
       values: {
-        ':version': text(version),
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the grant.
         ...(isLonger && { ':beat': integer(expiresAt - ttlMs), ':expires': integer(expiresAt) }),
         ...(isFull && { ':ttlMs': integer(ttlMs) }),
@@ -239,9 +271,6 @@ async function writeVersion(
     },
     call,
   );
-  const record = entryOf(written.record, entry.name);
-  // A try of the SDK may have landed before the one that lost.
-  return { ...written, won: written.won || record?.version === version, entry: record };
 }
 
 /** The part of an update that sets parts of an entry. */
@@ -259,6 +288,13 @@ type Terms = Pick<GrantRequest, 'bound' | 'execution'>;
 const isRedriven = (entry: HolderEntry, { bound, execution }: Terms): boolean =>
   bound === true && entry.execution === undefined && entry.endedExecution === execution && execution !== undefined;
 
-/** The error for a request that has a grant which ends otherwise than this call asks for. */
-export const otherTerms = (entry: HolderEntry, asked: Terms): HoldfastError | undefined =>
-  isRedriven(entry, asked) ? undefined : otherEnd(asked, isBound(entry) ? entry.execution : undefined);
+/** The error for a request that has a grant which ends otherwise than this call asks for. The answer would mislead its caller about the end. */
+export function otherTerms(entry: HolderEntry, asked: Terms): HoldfastError | undefined {
+  const boundTo = isBound(entry) ? entry.execution : undefined;
+  if (isRedriven(entry, asked) || (asked.bound ? asked.execution : undefined) === boundTo) return undefined;
+  const terms =
+    boundTo === undefined
+      ? 'has a grant with a ttl: send ttlSeconds in place of bound'
+      : 'has a bound grant of another execution or with a ttl: send bound and that execution';
+  return invalidRequest([{ path: 'requestId', message: `${terms}, or another requestId` }]);
+}

@@ -1,15 +1,7 @@
 import type { Json } from '../../aws/attributes.ts';
-import { type KEY_STATES, type Previous, previousView } from '../calls/types.ts';
+import { instant, type KEY_STATES, type Previous, previousView } from '../calls/types.ts';
 import type { WaiterView } from '../line/listed-waiters.ts';
-import {
-  type HolderView,
-  holderView,
-  instant,
-  instantOrNull,
-  limitOf,
-  thirdPartyView,
-  weightShown,
-} from './outcomes.ts';
+import { type HolderView, holderView, instantOrNull, limitOf, thirdPartyView, weightShown } from './outcomes.ts';
 import { byEnd, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
 type KeyState = (typeof KEY_STATES)[number];
