@@ -56,19 +56,15 @@ function holderRow(
 ): ExpiredRow<HolderKind>[] {
   if (verdict === 'goesOn' && !isUnnotified) return [];
   const who = holder ?? NAMELESS;
-  const row = { key, holder, neverDeletable: false, ttlFault: null, identity };
-  const end = typeof verdict === 'string' ? undefined : verdict.endedAt;
+  const endedAt = typeof verdict === 'string' ? undefined : verdict.endedAt;
   const unknown =
     verdict === 'goesOn'
-      ? `${who} may never have been notified of the grant, and its execution runs: ${execution}`
-      : `AWS does not say whether the execution of ${who} runs: ${execution}`;
-  const what: Pick<ExpiredRow<HolderKind>, 'kind' | 'reason'> = end === undefined
-    ? { kind: 'holderUnknown', reason: unknown }
-    : {
-        kind: 'holderEnded',
-        reason: `the execution of ${who} has ended, and no other caller wanted the key: ${execution}`,
-      };
-  return [{ ...row, ...what, ...agedBy(end, now) }];
+      ? `${who} may never have been notified of the grant, and its execution runs`
+      : `AWS does not say whether the execution of ${who} runs`;
+  const ended = `the execution of ${who} has ended, and no other caller wanted the key`;
+  const [kind, why] = endedAt === undefined ? (['holderUnknown', unknown] as const) : (['holderEnded', ended] as const);
+  const row = { kind, key, holder, reason: `${why}: ${execution}`, neverDeletable: false, ttlFault: null, identity };
+  return [{ ...row, ...agedBy(endedAt, now) }];
 }
 
 const KINDS = [...GRANT_KINDS, ...HOLDER_KINDS, ...ONCE_KINDS] as const;

@@ -31,35 +31,40 @@ export function breakGrant(dependencies: LeaseDependencies) {
  * the record remembers the break, unless the holder has released the grant.
  * @throws HoldfastError Conflict (another has the key alone), NotFound (no grant has the fence), Throttled, Unavailable, OutcomeUnknown
  */
-export function breakByFence(dependencies: LeaseDependencies) {
-  return async ({ key, fence, wait = false }: BreakInput, call: Call): Promise<Broken> => {
-    let record = await readKey(dependencies, key, call);
-    let unanswered = false;
-    let seen: HolderEntry | undefined;
-    let mayWork = wait;
-    for (;;) {
-      if (isBroken(record, fence)) {
-        if (unanswered) await handOffToLine(dependencies, { record }, call);
-        return brokenView(key, { fence, entry: seen ?? lastUnder(record, fence), ended: true });
-      }
-      const entry = record.entries.find((one) => one.fence === fence);
-      if (!entry) throw notFound(dependencies, { record, unanswered });
-      seen = entry;
-      const stays = mayWork && isHeld(dependencies, entry);
-      if (stays && entry.isEnding) {
-        // If its task took the message that the grant is broken, no holder works under the grant.
-        mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
-        if (mayWork) return brokenView(key, { fence, entry, ended: false });
-      }
-      const marks = stays && !entry.isEnding;
-      const written = marks
-        ? await markEnding(dependencies, { key, entry }, call)
-        : await endAndHandOff(dependencies, { key, entry, seen: wait ? entry.version : undefined }, call);
-      record = written.record;
-      unanswered ||= written.unanswered;
-      if (written.won && !marks) return brokenView(key, { fence, entry, ended: true });
+export const breakByFence = (dependencies: LeaseDependencies) => (input: BreakInput, call: Call) =>
+  endByFence(dependencies, input, call);
+
+async function endByFence(
+  dependencies: LeaseDependencies,
+  { key, fence, wait = false }: BreakInput,
+  call: Call,
+): Promise<Broken> {
+  let record = await readKey(dependencies, key, call);
+  let unanswered = false;
+  let seen: HolderEntry | undefined;
+  let mayWork = wait;
+  for (;;) {
+    if (isBroken(record, fence)) {
+      if (unanswered) await handOffToLine(dependencies, { record }, call);
+      return brokenView(key, { fence, entry: seen ?? lastUnder(record, fence), ended: true });
     }
-  };
+    const entry = record.entries.find((one) => one.fence === fence);
+    if (!entry) throw notFound(dependencies, { record, unanswered });
+    seen = entry;
+    const stays = mayWork && isHeld(dependencies, entry);
+    if (stays && entry.isEnding) {
+      // If its task took the message that the grant is broken, no holder works under the grant.
+      mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
+      if (mayWork) return brokenView(key, { fence, entry, ended: false });
+    }
+    const marks = stays && !entry.isEnding;
+    const written = marks
+      ? await markEnding(dependencies, { key, entry }, call)
+      : await endAndHandOff(dependencies, { key, entry, seen: wait ? entry.version : undefined }, call);
+    record = written.record;
+    unanswered ||= written.unanswered;
+    if (written.won && !marks) return brokenView(key, { fence, entry, ended: true });
+  }
 }
 
 /** An operator has ended the grant with this fence, and the record remembers it. */

@@ -23,6 +23,7 @@ const MAX_SLEEP_MS = 300_000;
 const callbackId = () =>
   name(1024).check(z.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be the id of a callback of a durable function'));
 
+/** The meaning of each field is in contract/requests/leases.ts. */
 const askedInput = () =>
   z
     .strictObject({
@@ -30,34 +31,20 @@ const askedInput = () =>
       holder: name(256),
       ttlSeconds: z.optional(ttlSeconds()),
       waitSeconds: z._default(whole(0, 20), 0),
-      /** How long the caller can stay away between two calls that wait in line. */
       sleepMs: z._default(whole(0, MAX_SLEEP_MS), 0),
-      /** True if the call waits in line. Otherwise the call races, which costs less and keeps no order. */
       fair: z._default(z.boolean('must be true or false'), true),
-      /** The ticket that came with LeaseHeld to an earlier call of this request. The call keeps that position. */
       ticket: z.optional(ticket()),
-      /** Names one acquisition. A repeat gets the same grant. */
       requestId: z.optional(name(256)),
-      /** Shown to every reader of the lease. */
       data: z.optional(json()),
-      /** The ARN of the execution that will hold the lease: its end frees it. */
       execution: z.optional(executionArn()),
-      /** The ARN of the execution that works under the lease of `execution`: the lease stays while it runs. */
       target: z.optional(executionArn()),
-      /** How long the lease goes on after an end of the execution other than SUCCEEDED: what it started may still work. 0 if absent. */
       graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
-      /** True if the grant of a task or a callback is to last as long as the execution, without a ttl. */
       bound: z.optional(flag()),
-      /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
-      /** The id of a callback of a durable function, which waits suspended and receives its grant as the result. */
       callbackId: z.optional(callbackId()),
       parkSeconds: z.optional(whole(1, 604_800)),
-      /** Asks for a permit, which the caller gets if all holders, itself included, weigh at most this much. */
       limit: z.optional(whole(1, MOST_PERMITS)),
-      /** How much the permit weighs. */
       weight: z.optional(whole(1, MOST_PERMITS)),
-      /** `shared` asks for a permit, beside others; `exclusive` for a lease, alone. */
       mode: z.optional(oneOf(MODES)),
     })
     .check(

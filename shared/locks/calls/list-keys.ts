@@ -144,18 +144,16 @@ async function scan(
   { query, from, limit }: { query: ListInput; from: string | undefined; limit: number },
   call: Call,
 ): Promise<{ items: Item[]; last: string | undefined }> {
+  const filtering = filter(query, clock.now());
   const command = new ScanCommand({
     TableName: table,
-    Limit: isFiltered(query) ? ROWS_READ_PER_PAGE : limit,
+    Limit: filtering ? ROWS_READ_PER_PAGE : limit,
     ...(from !== undefined && { ExclusiveStartKey: { key: text(from) } }),
-    ...filter(query, clock.now()),
+    ...filtering,
   });
   const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   return { items: output.Items ?? [], last: output.LastEvaluatedKey?.key?.S };
 }
-
-const isFiltered = ({ prefix, holder, state }: ListInput): boolean =>
-  [prefix, holder, state].some((value) => value !== undefined);
 
 /** There is a holder, expired or not. The record of a third-party client has no `used`. */
 const hasGrant: Condition = any(
@@ -184,7 +182,7 @@ function filter({ prefix, holder, state }: ListInput, now: number) {
   else if (state === 'held' || state === 'expired') conditions.push(hasGrant);
   else if (state !== undefined) conditions.push(not(hasGrant));
   const [first, ...others] = conditions;
-  if (!first) return {};
+  if (!first) return undefined;
   const { ConditionExpression: FilterExpression, ...fields } = conditionFields(all(first, ...others));
   return { FilterExpression, ...fields };
 }

@@ -40,7 +40,8 @@ const MAX_OPERATOR = 256;
 export const operatorOf = ({ principal }: Pick<Call, 'principal'>): string | undefined =>
   principal?.slice(0, MAX_OPERATOR);
 
-// Types of requests for grants, and of the answers. The schemas that check a request are in locks/calls/inputs.ts.
+// Types of requests for grants, and of the answers. The schemas that check a request are in locks/calls/inputs.ts. The meaning of each field is in
+// contract/requests/leases.ts and contract/answers/leases.ts.
 
 /** A request for a lease or a permit. */
 export interface AcquireInput {
@@ -48,26 +49,20 @@ export interface AcquireInput {
   holder: string;
   ttlSeconds: number;
   waitSeconds: number;
-  /** How long the caller can stay away between two calls that wait in line. 0 if absent. */
   sleepMs?: number | undefined;
-  /** True if the call waits in line. False if it races. */
   fair: boolean;
-  /** The ticket that came with LeaseHeld to an earlier call of this request. */
   ticket?: string | undefined;
   requestId?: string | undefined;
   data?: unknown;
   execution?: string | undefined;
   target?: string | undefined;
   graceSeconds?: number | undefined;
-  /** True if the grant lasts as long as `execution`. */
   bound?: boolean | undefined;
   taskToken?: string | undefined;
   callbackId?: string | undefined;
   parkSeconds?: number | undefined;
-  /** With `limit`, or with the mode `shared`, the request is for a permit. */
   limit?: number | undefined;
   weight?: number | undefined;
-  /** Without a limit, `exclusive` is the default. */
   mode?: Mode | undefined;
 }
 
@@ -91,25 +86,18 @@ export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
 export interface LeaseGrant {
   key: string;
   holder: string;
-  /** The proof for heartbeat and release. Heartbeats do not change it. */
   leaseId: string;
-  /** Changes with every heartbeat. */
   version: string;
-  /** The fencing token: strictly larger with every new grant of the key. */
   fence: number;
-  /** ISO 8601, like all instants. */
   acquiredAt: string;
   expiresAt: string;
-  /** The time left of the lease at the moment of the answer, for a caller that counts on its own clock. */
   remainingMs: number;
-  /** True if the grant lasts as long as its execution. Absent otherwise. */
   bound?: true;
   data?: Json;
 }
 
 /** The durations in the answer for a new holder. */
 export interface Durations {
-  /** From the arrival of the call, or the moment when its task was parked, to the answer. The lease ends at sentAt + waitedMs + remainingMs on the caller's clock. */
   waitedMs: number;
   remainingMs: number;
 }
@@ -120,23 +108,17 @@ export interface Previous {
   fence: number;
   ended: Ending;
   at: string;
-  /** The operator that broke the lease: the ARN or the subject of the token. Absent if the record does not say. */
   by?: string;
 }
 
 export interface Acquired extends LeaseGrant, Durations {
-  /** True if an earlier try of this request received the grant, because the caller tried again or an answer was lost. */
   repeated: boolean;
-  /** The holder before, and how its lease ended. Null if the record does not say. */
   previous: Previous | null;
   /** This field and the next three are only in the answer for a permit (locks/calls/acquire.ts). */
   mode?: Mode;
-  /** The highest total weight of all holders, as this caller asked for. Null for a caller that has the key alone. */
   limit?: number | null;
   weight?: number;
-  /** The total weight of all holders, including this holder. */
   used?: number;
-  /** Both limits, if the grant before named another limit. Callers of one key should name the same limit. */
   limitChanged?: { from: number; to: number };
 }
 
@@ -144,9 +126,7 @@ export interface Acquired extends LeaseGrant, Durations {
 export interface Parked {
   key: string;
   holder: string;
-  /** The id of the waiter. */
   ticket: string;
-  /** False if the task was notified at once, or another call is notifying it. */
   parked: boolean;
 }
 
@@ -159,13 +139,9 @@ export interface Broken {
   key: string;
   broken: true;
   fence: number;
-  /** The holder that must end its work. Null if the record does not say. */
   holder: string | null;
-  /** True if the key is free for the next caller. Otherwise the key is free after the release of the holder, or after `holderUntil`. */
   ended: boolean;
-  /** The expiry on record when the lease was broken: the holder may continue until then, unless a heartbeat fails earlier. Null if the record does not say. */
   holderUntil: string | null;
-  /** Null if there was no heartbeat since the grant, or the record does not say. */
   lastHeartbeatAt: string | null;
 }
 

@@ -5,7 +5,7 @@ import type { SpareReason } from '../../expired/source.ts';
 import { shuffled } from '../../surroundings/ids.ts';
 import type { ExecutionEndedInput } from '../calls/inputs.ts';
 import { handOffToLine } from '../calls/release.ts';
-import { BOUND_SECONDS, type LeaseDependencies } from '../dependencies.ts';
+import { BOUND_SECONDS, type LeaseDependencies, once } from '../dependencies.ts';
 import { handOff, MOST_GOING } from '../line/hand-off.ts';
 import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
 import { repairAfter } from '../line/watch.ts';
@@ -32,11 +32,7 @@ export function endExecution(dependencies: LeaseDependencies) {
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, settled: again, status, stoppedAt: stopDate };
     const waiters = [...keys.values()].flatMap((tickets) => tickets.map(joinedBy));
-    let asked: Promise<Judge> | undefined;
-    const judgeTickets = () => {
-      asked ??= judgeOf(dependencies, { ...reported, grants: waiters }, call);
-      return asked;
-    };
+    const judgeTickets = once(() => judgeOf(dependencies, { ...reported, grants: waiters }, call));
     const leaving = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, ended };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
       await endInKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));

@@ -1,7 +1,7 @@
 import { DescribeExecutionCommand } from '@aws-sdk/client-sfn';
 import { isServerError, isThrottlingError, isTransientError } from '@smithy/core/retry';
 import type { Call } from '../../aws/call.ts';
-import { type Attempt, attempt, reading, type SdkError, toHoldfastError } from '../../aws/send.ts';
+import { type Attempt, attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION, isDescribed, isDurable } from './allowed.ts';
@@ -9,31 +9,25 @@ import { ANY_EXECUTION, isDescribed, isDurable } from './allowed.ts';
 /** An execution in either state may go on: Step Functions itself continues one with PENDING_REDRIVE. */
 const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
 
+const MISSING = new Set(['ExecutionDoesNotExist', 'ResourceNotFoundException']);
+const FOREIGN = new Set(['InvalidArn', 'InvalidParameterValueException']);
+
 /**
  * Describes an execution of Step Functions or of a durable function. Eventually consistent: the last moments of the execution may not show yet.
  * @throws HoldfastError Throttled, Unavailable (also if access to an execution of our own is denied: freeing the lease
  * of an execution that runs would be worse than waiting for the permission)
  */
-export async function describeExecution(
-  dependencies: LeaseDependencies,
-  executionArn: string,
-  call: Call,
-): Promise<Described> {
-  if (isDurable(executionArn)) return describeDurableExecution(dependencies, executionArn, call);
-  const { executions = ANY_EXECUTION, stepFunctions } = dependencies;
-  const client = await stepFunctions();
-  const send = () => attempt(client, { command: new DescribeExecutionCommand({ executionArn }) }, call);
-  const tried = await askAgain(dependencies, send, call);
-  if ('output' in tried) {
-    const { status = '', stopDate, redriveDate } = tried.output;
-    const state = RUNNING.has(status) ? 'running' : 'ended';
-    return { state, status, stoppedAt: stopDate?.getTime(), redrivenAt: redriveDate?.getTime() };
-  }
+export async function describeExecution(dependencies: LeaseDependencies, arn: string, call: Call): Promise<Described> {
+  const question = isDurable(arn) ? askLambda(dependencies, arn, call) : askStepFunctions(dependencies, arn, call);
+  const tried = await askAgain(dependencies, await question, call);
+  if ('output' in tried) return tried.output;
   const { name } = tried.error;
-  if (name === 'ExecutionDoesNotExist') return { state: 'missing' };
-  const isDenied = name === 'AccessDeniedException' && !isDescribed(executions, executionArn, call);
-  if (isDenied || name === 'InvalidArn') return { state: 'foreign' };
-  throw toHoldfastError(tried.error, reading('Step Functions'), tried.unanswered);
+  if (MISSING.has(name)) return { state: 'missing' };
+  const { executions = ANY_EXECUTION } = dependencies;
+  const isDenied = name === 'AccessDeniedException' && !isDescribed(executions, arn, call);
+  if (isDenied || FOREIGN.has(name)) return { state: 'foreign' };
+  const service = isDurable(arn) ? 'Lambda' : 'Step Functions';
+  throw toHoldfastError(tried.error, reading(service), tried.unanswered);
 }
 
 /** As `describeExecution`, the state alone. */
@@ -86,49 +80,45 @@ export interface Described {
   redrivenAt?: number | undefined;
 }
 
-/**
- * Describes the execution of a durable function, by GetDurableExecution without the data of the execution. Such an execution is never redriven.
- * @throws HoldfastError Throttled, Unavailable, as `describeExecution`
- */
-async function describeDurableExecution(dependencies: LeaseDependencies, arn: string, call: Call): Promise<Described> {
-  const { executions = ANY_EXECUTION, durableFunctions } = dependencies;
+type Question = () => Promise<Attempt<Described>>;
+
+async function askStepFunctions({ stepFunctions }: LeaseDependencies, arn: string, call: Call): Promise<Question> {
+  const client = await stepFunctions();
+  return async () => {
+    const tried = await attempt(client, { command: new DescribeExecutionCommand({ executionArn: arn }) }, call);
+    if ('error' in tried) return tried;
+    const { status = '', stopDate, redriveDate } = tried.output;
+    const state = RUNNING.has(status) ? 'running' : 'ended';
+    return { output: { state, status, stoppedAt: stopDate?.getTime(), redrivenAt: redriveDate?.getTime() } };
+  };
+}
+
+/** By GetDurableExecution without the data of the execution. Such an execution is never redriven. @throws HoldfastError Unavailable */
+async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, call: Call): Promise<Question> {
   const lambda = await durableFunctions?.();
   if (!lambda)
     throw new HoldfastError('Unavailable', 'this process cannot ask Lambda about executions', { retryAfterMs: 1000 });
-  const tried = await askAgain(
-    dependencies,
-    () => attempt(lambda.client, { command: lambda.execution(arn) }, call),
-    call,
-  );
-  if ('output' in tried) {
+  return async () => {
+    const tried = await attempt(lambda.client, { command: lambda.execution(arn) }, call);
+    if ('error' in tried) return tried;
     const { Status: status = '', EndTimestamp: end } = tried.output;
-    return { state: status === 'RUNNING' ? 'running' : 'ended', status, stoppedAt: end?.getTime() };
-  }
-  const { name } = tried.error;
-  if (name === 'ResourceNotFoundException') return { state: 'missing' };
-  const isDenied = name === 'AccessDeniedException' && !isDescribed(executions, arn, call);
-  if (isDenied || name === 'InvalidParameterValueException') return { state: 'foreign' };
-  throw toHoldfastError(tried.error, reading('Lambda'), tried.unanswered);
+    return { output: { state: status === 'RUNNING' ? 'running' : 'ended', status, stoppedAt: end?.getTime() } };
+  };
 }
 
 /** A question about an execution is sent again after each of these pauses, in milliseconds: an account may ask some fifteen times a second. */
 const PAUSES_MS = [400, 1200];
 
+const MAY_PASS = [isThrottlingError, isTransientError, isServerError];
+
 /** A read may be sent again, unlike a message to a task, for which the client has a single try. */
-async function askAgain<Output>(
-  { clock, ids }: LeaseDependencies,
-  send: () => Promise<Attempt<Output>>,
-  call: Call,
-): Promise<Attempt<Output>> {
+async function askAgain({ clock, ids }: LeaseDependencies, send: Question, call: Call): Promise<Attempt<Described>> {
   const pauses = PAUSES_MS.values();
   for (;;) {
     const tried = await send();
-    if ('output' in tried || !mayPass(tried.error)) return tried;
+    if ('output' in tried || !MAY_PASS.some((isSuch) => isSuch(tried.error as never))) return tried;
     const { value: mostMs } = pauses.next();
     if (mostMs === undefined || call.timeLeftMs() <= mostMs) return tried;
     await clock.sleep(Math.round(mostMs * (0.5 + ids.random() / 2)));
   }
 }
-
-const mayPass = (error: SdkError): boolean =>
-  [isThrottlingError, isTransientError, isServerError].some((isSuch) => isSuch(error as never));

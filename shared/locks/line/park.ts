@@ -19,16 +19,13 @@ import {
   type WaitingTask,
 } from './waiters.ts';
 
-/** A request for a grant that the callback of a durable function waits for. */
-type OfCallback = AcquireInput & { callbackId: string };
-
 /**
  * Gives the request of a callback its id. The code that submits a callback may run again with the same callback, also after its end
  * (docs/protocols/tasks.md#a-callback-is-submitted-twice), and must name the same request. The hash keeps the callback id secret in answers.
  * @throws HoldfastError InvalidRequest if the deployment serves no durable functions
  */
 export function ofCallback({ executions = ANY_EXECUTION }: LeaseDependencies, input: AcquireInput): AcquireInput {
-  const { callbackId, requestId } = input as OfCallback;
+  const { callbackId = '', requestId } = input;
   if (executions.durableFunctions === undefined)
     throw invalidRequest([
       { path: 'callbackId', message: 'needs the parameter durableFunctions of the deployment, which is empty' },

@@ -94,13 +94,8 @@ const MAX_DELAY_SECONDS = 900;
  * Sends a message that looks again, after a caller has received the grant in front of a task (docs/protocols/tasks.md#a-message-looks-again). If
  * the caller does not claim the grant, only the schedule would look. The message arrives one to two seconds after the window and the margin.
  */
-export async function repairLater(
-  { repairLater: send, clockSkewMs }: LeaseDependencies,
-  key: string,
-  call: Call,
-): Promise<void> {
-  await send?.({ key, delaySeconds: WINDOW_SECONDS + Math.ceil(clockSkewMs / 1000) + 1 }, call);
-}
+export const repairLater = (dependencies: LeaseDependencies, key: string, call: Call): Promise<void> =>
+  repairAfter(dependencies, { key, endsAt: dependencies.clock.now() + WINDOW_SECONDS * 1000 }, call);
 
 /**
  * Sends a message that looks one to two seconds after a grant can be taken over, or after a quarter of an hour.

@@ -42,11 +42,7 @@ export interface Proof {
 /** Ends the id of a grant that was made while others were in line. The ticket of the grant follows in the lease id, for a quick release. */
 export const IN_LINE = '+';
 
-interface Named extends Proof {
-  ticket?: string | undefined;
-}
-
-export const leaseIdOf = ({ name, path, id, ticket = '' }: Named): string =>
+export const leaseIdOf = ({ name, path, id, ticket = '' }: Proof & { ticket?: string | undefined }): string =>
   path === ALONE ? `e.${name}.${id}${id.endsWith(IN_LINE) ? ticket : ''}` : `p.${name}.${id}`;
 
 const SHARED_ID = /^p\.([\w-]{16})\.([\da-f-]{36})$/;
@@ -74,17 +70,11 @@ const SHIFTED = SLOTS.flatMap((slot) =>
     : ['r', 'b'].map((letter) => `${letter}${slot} = if_not_exists(${letter}${slot - 1}, :none)`),
 );
 
-/** The part of a write that ends a grant. */
-interface Remembering {
-  set: string[];
-  values: Item;
-}
-
 /**
  * Remembers the request of a grant that is released or broken (docs/protocols/locks.md#release). The record forgets the oldest of eight.
  * @param brokenFence the fence of the grant, if an operator breaks it
  */
-export const remember = (name: string, brokenFence?: number): Remembering => ({
+export const remember = (name: string, brokenFence?: number): { set: string[]; values: Item } => ({
   set: SHIFTED,
   values: {
     ...{ ':name': text(name), ':none': text(NONE) },

@@ -13,13 +13,10 @@ export interface HolderView {
   holder: string | null;
   fence: number | null;
   mode: Mode;
-  /** 1 for an exclusive holder. */
   weight: number;
-  /** ISO 8601, like all instants. */
   expiresAt: string | null;
 }
 
-/** What every reader may see of a grant. Null if the record does not say. */
 const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
 const modeOf = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'shared');
 /** An exclusive holder weighs more than every limit on record, and 1 for readers. */

@@ -12,7 +12,7 @@ import { isStill } from './conditions.ts';
 import { ALONE, fencePathOf } from './identity.ts';
 import { grantView, sharedTerms } from './outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from './record.ts';
-import { executionAt, secondsOf, ttlOf, type Update, updateKey, type Written } from './requests.ts';
+import { executionAt, type Part, secondsOf, ttlOf, type Update, updateKey, type Written } from './requests.ts';
 import type { GrantRequest } from './room.ts';
 
 /** If Step Functions or Lambda throttled a message, the task was not notified. The message is sent again after each of these pauses, in milliseconds. */
@@ -124,7 +124,7 @@ export function passToTask(
 }
 
 /** What makes the grant that of the task: no call has claimed it, or its execution was redriven. */
-function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }: WaitingTask): More {
+function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }: WaitingTask): Partial<Part> {
   const parts: Item = {
     k: text(ticket),
     ...(target !== undefined && { y: text(target) }),
@@ -168,7 +168,7 @@ export function extend(
 }
 
 /** Raises the fence of a grant that met none, before any call answers with the grant (docs/protocols/locks.md#late-grants). */
-function risen({ path, fence }: HolderEntry, now: number): Required<More> {
+function risen({ path, fence }: HolderEntry, now: number): Part {
   const isAlone = path === ALONE;
   return {
     set: ['fence = :fence', ...(isAlone ? [] : ['#f = :fence'])],
@@ -217,20 +217,13 @@ export async function writeAnew(
   return { ...written, won: written.won || after?.version === version, entry: after };
 }
 
-/** What a write on a grant sets and removes besides. */
-interface More {
-  set: string[];
-  names?: Record<string, string>;
-  values?: Item;
-  remove: string[];
-}
-
 interface Anew extends OnRecord {
   /** Of a grant that was made for the window: the ttl that it has from now on. */
   fullTtlMs?: number | undefined;
   /** Whether a call is answered with the grant, or a task receives what its request already had. */
   isAnswered?: boolean;
-  more?: More | undefined;
+  /** What the write sets and removes besides. */
+  more?: Partial<Part> | undefined;
 }
 
 function writeVersion(

@@ -4,22 +4,18 @@ import type { WaiterView } from '../line/listed-waiters.ts';
 import { type HolderView, holderView, instantOrNull, limitOf, thirdPartyView, weightShown } from './outcomes.ts';
 import { byEnd, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
+// What readers see of a key. The meaning of each field is in contract/answers/leases.ts.
+
 type KeyState = (typeof KEY_STATES)[number];
 
 interface GrantTerms {
   acquiredAt: string | null;
   remainingMs: number | null;
-  /** What each heartbeat extends it by. */
   ttlSeconds: number | null;
-  /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
-  /** Whether the grant lasts as long as that execution. */
   bound: boolean;
-  /** Whether that execution has ended, and the grant goes on as an ordinary grant. */
   inGrace: boolean;
-  /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
   ending: boolean;
-  /** When an operator broke the grant, and the authenticated operator: an IAM ARN, or the subject of a JWT. Null if the record does not say. */
   brokenAt: string | null;
   brokenBy: string | null;
   data: Json;
@@ -44,31 +40,24 @@ export interface KeySummary extends GrantTerms {
 
 /** How full a key is. */
 interface Room {
-  /** The weight of all holders, with expired holders whose room no caller has needed. An exclusive holder weighs 1. */
   used: number;
-  /** The limit that the last grant named. Null if that grant was exclusive, or no grant has named a limit. */
   limit: number | null;
 }
 
 /** What every reader may see of a key. */
 export interface KeyView extends KeySummary, Room {
-  /** The holder whose grant named that limit. Null if the record does not say. */
   limitBy: string | null;
-  /** The holders in the order of their grants. */
   holders: FullHolderView[];
   /** The holder before, if the one that stands for all was granted the key in line. Null if the record does not say. */
   previous: Previous | null;
-  /** Whether the key has a record. A key without one was never used, or was last used before the retention. */
   hasRecord: boolean;
   /** How many tasks and callers are in line, counted up to 100, or up to the limit of `waiters` where that is more. */
   waiting: number;
-  /** The oldest of those, if the caller asked for them. */
   waiters?: WaiterView[];
 }
 
 /** One key of a list. With the sort `held`, the oldest holder stands for all. */
 export interface ListedKey extends KeySummary, Room {
-  /** How many callers hold the key. */
   holders: number;
   /** Up to how many tasks and callers are in line: the hints of the record count some that have left too. A count of the line would cost a query for each row. */
   waiting: number;
