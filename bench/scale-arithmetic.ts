@@ -1,3 +1,5 @@
+import { PARAMETERS } from '../infrastructure/parameters.ts';
+
 /**
  * What an account can bear and pays, worked out from published limits and prices: docs/scale.md quotes what this prints.
  * Run by `npm run verify -- bench-scale`. Nothing here is measured.
@@ -7,8 +9,6 @@
 const LIMITS = {
   /** Write units a second of one partition, and so of one item. */
   partitionWrites: 1000,
-  /** Read units a second of one partition. */
-  partitionReads: 3000,
   /** Write units a second of one on-demand table. */
   tableWrites: 40_000,
   /** Of a new on-demand table, before it has been warmed or has grown. */
@@ -52,8 +52,6 @@ const PRICES = {
 /** What a call of this service takes. The tests count the units; the rest is assumed, and the doc says so. */
 const CALL = {
   writeUnits: 1,
-  lookReadUnits: 0.5,
-  looksPerSecond: 5,
   milliseconds: 10,
   memoryGb: 0.5,
   logKilobytes: 1, // our line of 600 bytes, and Lambda's own START, END and REPORT
@@ -63,16 +61,17 @@ const MONTH_SECONDS = 30 * 24 * 3600;
 
 type Row = [string, string, string];
 
+const ofParameter = (name: string) => count(Number(PARAMETERS[name]?.default));
+
 /** The most of each kind, by what stops it. */
 function ceilings(): Row[] {
   const cycles = LIMITS.partitionWrites / (2 * CALL.writeUnits);
-  const waiting = LIMITS.partitionReads / (CALL.lookReadUnits * CALL.looksPerSecond);
   const concurrent = LIMITS.lambdaConcurrency / (CALL.milliseconds / 1000);
   const invoked = LIMITS.lambdaConcurrency * LIMITS.lambdaRequestsPerEnvironment;
   return [
     ['writes on one key, won or lost', perSecond(LIMITS.partitionWrites), 'partition: 1,000 write units'],
     ['acquire and release of one key', perSecond(cycles), 'the same, two writes each'],
-    ['callers waiting inside acquire on one key', count(waiting), 'partition: 3,000 read units, 2.5 a second each'],
+    ['callers in line for one key', ofParameter('maxWaitersPerKey'), 'maxWaitersPerKey (can be raised to 100,000)'],
     ['acquires on all keys of a new table', perSecond(LIMITS.newTableWrites), 'first capacity of an on-demand table'],
     [
       'acquires on all keys of one table',
@@ -85,10 +84,11 @@ function ceilings(): Row[] {
       perSecond(Math.min(concurrent, invoked)),
       `10 a second for each of 1,000 environments; by time alone ${count(concurrent)}`,
     ],
+    ['calls held at the same time', ofParameter('maxHeldCalls'), 'maxHeldCalls: each occupies an environment'],
     [
-      'callers waiting inside acquire at the same time',
-      count(LIMITS.lambdaConcurrency),
-      'each occupies an environment (can be raised)',
+      'callers that sleep, with a call a minute each',
+      count(60 * Number(PARAMETERS.throttlingRate?.default)),
+      'throttlingRate: 2,000 requests a second on a route (can be raised)',
     ],
   ];
 }
