@@ -370,7 +370,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'leases: an end of an execution frees its lease under the functions that work on within the grace',
     promise: 'nobody holds a lease beside the work of an ended execution within its grace',
-    changes: [change('return Math.min(expiry, now + graceMs);', 'return now;')],
+    changes: [change('return Math.min(expiresAt, now + graceMs);', 'return now;')],
     only: 'patience',
   },
   {

@@ -4,7 +4,7 @@ import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { lookAtKey } from '../executions/look.ts';
-import { askWithin, type DueKey, newQuestions, type Questions, questionsOfMessage } from '../executions/questions.ts';
+import { askWithin, newQuestions, type Questions, questionsOfMessage } from '../executions/questions.ts';
 import { Fullness } from '../line/limits.ts';
 import { LAST_KEY_MS } from '../line/overdue.ts';
 import { type Counts, repairAgain, repairKey } from '../line/repair-key.ts';
@@ -45,8 +45,8 @@ export function repairLines(dependencies: LeaseDependencies) {
     // A key has many messages, and one run of the schedule a minute.
     const questions = only === undefined ? newQuestions() : questionsOfMessage();
     let oldest = Number.POSITIVE_INFINITY;
-    const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only, parkedAt: undefined }];
-    await atOnce<{ key: string; parkedAt: number | undefined }>(lines, async ({ key, parkedAt }) => {
+    const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only }];
+    await atOnce<{ key: string; parkedAt?: number }>(lines, async ({ key, parkedAt }) => {
       if (call.timeLeftMs() < LAST_KEY_MS) repaired.complete = false;
       if (!repaired.complete) return false;
       repaired.keys++;
@@ -54,11 +54,8 @@ export function repairLines(dependencies: LeaseDependencies) {
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
       // Counters of its own: `a += await b` would undo what another key has added in the meantime.
       const own = { ...repaired, granted: 0, told: 0, unanswered: 0 };
-      await repairKey(
-        dependencies,
-        { key, repaired: own, spareMs, questions, isMessage: only !== undefined },
-        call,
-      ).then(
+      const looking = { key, repaired: own, spareMs, questions, isMessage: only !== undefined };
+      await repairKey(dependencies, looking, call).then(
         (again) => again && only === undefined && watched.push(key),
         (error) => failures.push(error),
       );
@@ -67,7 +64,7 @@ export function repairLines(dependencies: LeaseDependencies) {
     });
     repaired.granted += await askAboutHolders(dependencies, { questions, failures }, call);
     if (only === undefined && questions.isCutShort) repaired.complete = false;
-    if (only === undefined) measureRun(dependencies, { repaired, oldest }, call);
+    if (only === undefined) measureRun(call, repaired, dependencies.clock.now() - oldest);
     await watch(dependencies, { keys: watched, endsAt, repaired, failures }, call);
     if (failures.length > 0) throw failures[0];
     return repaired;
@@ -104,35 +101,27 @@ async function askAboutHolders(
   call: Call,
 ): Promise<number> {
   let granted = 0;
-  await atOnce([...questions.due.values()].toSorted(byLookedAt), async (due) => {
+  const oldestFirst = [...questions.due.values()].toSorted((one, other) => one.lookedAt - other.lookedAt);
+  await atOnce(oldestFirst, async (due) => {
     if (call.timeLeftMs() < TRANSFER_MS) questions.holders = 0;
-    const asking = askWithin(questions, due, (most) =>
-      lookAtKey(dependencies, { ...due, most, withTtl: questions.withTtl }, call),
+    const { withTtl } = questions;
+    const asking = askWithin(questions, due, (most) => lookAtKey(dependencies, { ...due, most, withTtl }, call));
+    await asking.then(
+      (given) => {
+        granted += given;
+      },
+      (error) => failures.push(error),
     );
-    const given = await asking.catch((error) => {
-      failures.push(error);
-      return 0;
-    });
-    granted += given;
     return !questions.isCutShort;
   });
   return granted;
 }
 
-const byLookedAt = (one: DueKey, other: DueKey): number => one.lookedAt - other.lookedAt;
-
-/**
- * Measures nothing if no key has a line, because CloudWatch charges for each metric that has a value, also 0.
- * @param run as far as it got: how many keys have tickets, and when the oldest one was made
- */
-function measureRun(
-  { clock }: LeaseDependencies,
-  { repaired: { keys, complete }, oldest }: { repaired: Repaired; oldest: number },
-  call: Call,
-) {
+/** Measures nothing if no key has a line, because CloudWatch charges for each metric that has a value, also 0. */
+function measureRun(call: Call, { keys, complete }: Repaired, ageMs: number) {
   if (keys > 0) call.measure?.('KeysInLine', keys);
   if (!complete) call.measure?.('RepairsCutShort', 1);
-  if (Number.isFinite(oldest)) call.measure?.('OldestTicketAgeSeconds', Math.max(0, clock.now() - oldest) / 1000);
+  if (Number.isFinite(ageMs)) call.measure?.('OldestTicketAgeSeconds', Math.max(0, ageMs) / 1000);
 }
 
 /** Looks at the keys again until their leases come free or the run must end. */

@@ -13,7 +13,7 @@ import { ALONE } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { executionAt, readKey, secondsOf, ttlOf } from '../record/requests.ts';
 import type { Going } from '../record/room.ts';
-import { writeAnew } from '../record/versions.ts';
+import { setting, writeAnew } from '../record/versions.ts';
 import { forgetExecution, keysOf, noteExecution } from './execution-rows.ts';
 import { type EndOfHolder, type Judge, judgeOf, type Reported } from './judgement.ts';
 import { executionState, type Work, workOf } from './state.ts';
@@ -80,13 +80,6 @@ interface EndedExecution extends Reported {
 /** A waiter as the judgement sees it: the execution was running when the call or task joined. */
 const joinedBy = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
 
-/** The tickets whose calls and tasks have ended with the execution. Tickets since a redrive stay, because their calls and tasks wait. */
-async function deadTickets({ tickets, judgeTickets }: EndedExecution): Promise<string[]> {
-  if (tickets.length === 0) return [];
-  const judge = await judgeTickets();
-  return tickets.filter((ticket) => judge(joinedBy(ticket)));
-}
-
 /**
  * Takes an execution that has ended out of the line of a key, and ends its grants (docs/protocols/executions.md#a-pass).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
@@ -101,7 +94,9 @@ async function endInKey(dependencies: LeaseDependencies, leaving: EndedExecution
   const record = await readKey(dependencies, key, call);
   const isIn = leaving.tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
   if (!isIn) return void (await forget());
-  const tickets = await deadTickets(leaving);
+  const judge = leaving.tickets.length > 0 ? await leaving.judgeTickets() : undefined;
+  // Tickets since a redrive stay, because their calls and tasks wait.
+  const tickets = leaving.tickets.filter((ticket) => judge?.(joinedBy(ticket)));
   // Delete the ticket of the grant last: if this call exits before, the schedule finds the key by that ticket.
   const granted = new Set(record.entries.map(({ ticket }) => ticket));
   const waiting = tickets.filter((ticket) => !granted.has(ticket));
@@ -240,18 +235,13 @@ async function passToTarget(
   const now = dependencies.clock.now();
   // The target may have begun late, and then runs for longer than the grant has left.
   const expiresAt = now + BOUND_SECONDS * 1000;
-  const { won } = await writeAnew(
-    dependencies,
-    {
-      key,
-      entry,
-      set: [`${executionAt(entry.path)} = :target`, ...(isBound(entry) ? ['#h.e = :expires'] : [])],
-      remove: ['#h.y'],
-      values: { ':target': text(target), ...(isBound(entry) && { ':expires': integer(expiresAt) }) },
-      ...(isBound(entry) && { ttl: ttlOf(entry.path, { now, expiresAt }) }),
-    },
-    call,
-  );
+  const { set, values } = setting(isBound(entry) ? { e: integer(expiresAt) } : {});
+  const update = {
+    ...{ key, entry, remove: ['#h.y'], set: [...set, `${executionAt(entry.path)} = :target`] },
+    values: { ...values, ':target': text(target) },
+    ...(isBound(entry) && { ttl: ttlOf(entry.path, { now, expiresAt }) }),
+  };
+  const { won } = await writeAnew(dependencies, update, call);
   if (!won) return 'lost';
   return (await executionState(dependencies, target, call)) === 'ended' ? 'ended' : 'passed';
 }
@@ -282,25 +272,13 @@ async function giveGrace(
 ): Promise<boolean> {
   const { path, execution = '', graceMs = 0 } = entry;
   const isTimed = isBound(entry) && path === ALONE;
-  const { won, record } = await writeAnew(
-    dependencies,
-    {
-      key,
-      entry,
-      set: [
-        ...['#h.e = :expires', '#h.g = :execution'],
-        ...(isBound(entry) ? ['#h.t = #h.n'] : []),
-        ...(isTimed ? ['#h.u = :graceSeconds'] : []),
-      ],
-      remove: [executionAt(path), '#h.y', '#h.n', '#h.j', '#h.z'],
-      values: {
-        ...{ ':expires': integer(until), ':execution': text(execution) },
-        ...(isTimed && { ':graceSeconds': secondsOf(graceMs) }),
-      },
-      ttl: ttlOf(path, { now: dependencies.clock.now(), expiresAt: until }),
-    },
-    call,
-  );
+  const { set, values } = setting({ e: integer(until), g: text(execution), ...(isTimed && { u: secondsOf(graceMs) }) });
+  const update = {
+    ...{ key, entry, values, set: isBound(entry) ? [...set, '#h.t = #h.n'] : set },
+    remove: [executionAt(path), '#h.y', '#h.n', '#h.j', '#h.z'],
+    ttl: ttlOf(path, { now: dependencies.clock.now(), expiresAt: until }),
+  };
+  const { won, record } = await writeAnew(dependencies, update, call);
   if (won && record.mark !== undefined) await repairAfter(dependencies, { key, endsAt: until }, call);
   return won;
 }

@@ -228,42 +228,26 @@ interface Anew extends OnRecord {
 
 function writeVersion(
   dependencies: LeaseDependencies,
-  { key, entry, fullTtlMs, isAnswered = false, more }: Anew,
+  { key, entry, fullTtlMs, isAnswered = false, more = {} }: Anew,
   call: Call,
 ): Promise<Extended> {
   const now = dependencies.clock.now();
   const isFull = fullTtlMs !== undefined;
-  const isAlone = entry.path === ALONE;
   const ttlMs = fullTtlMs ?? entry.ttlMs;
   const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
-  // Only a heartbeat changes the times of a bound grant. So the times show whether the holder knows of the grant.
-  const isLonger = isFull || !isBound(entry);
-  return writeAnew(
-    dependencies,
-    {
-      key,
-      entry,
-      set: [
-        ...(isLonger ? ['#h.b = :beat', '#h.e = :expires'] : []),
-        ...(isFull ? ['#h.t = :ttlMs', '#h.a = :now'] : []),
-        ...(isFull && isAlone ? ['#h.u = :ttlSeconds'] : []),
-        ...(isAnswered ? ['#h.r = :now'] : []),
-        ...(more?.set ?? []),
-      ],
-      remove: more?.remove ?? [],
-      names: more?.names ?? {},
-      values: {
-        // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the grant.
-        ...(isLonger && { ':beat': integer(expiresAt - ttlMs), ':expires': integer(expiresAt) }),
-        ...(isFull && { ':ttlMs': integer(ttlMs) }),
-        ...(isFull && isAlone && { ':ttlSeconds': secondsOf(ttlMs) }),
-        ...((isFull || isAnswered) && { ':now': integer(now) }),
-        ...more?.values,
-      },
-      ttl: ttlOf(entry.path, { now, expiresAt }),
-    },
-    call,
-  );
+  const { set, values } = setting({
+    // Only a heartbeat changes the times of a bound grant. So the times show whether the holder knows of the grant.
+    // The beat is never earlier than the one that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the grant.
+    ...((isFull || !isBound(entry)) && { b: integer(expiresAt - ttlMs), e: integer(expiresAt) }),
+    ...(isFull && { t: integer(ttlMs), a: integer(now) }),
+    ...(isFull && entry.path === ALONE && { u: secondsOf(ttlMs) }),
+    ...(isAnswered && { r: integer(now) }),
+  });
+  const update = {
+    ...{ key, entry, ...more, ttl: ttlOf(entry.path, { now, expiresAt }) },
+    ...{ set: [...set, ...(more.set ?? [])], values: { ...values, ...more.values } },
+  };
+  return writeAnew(dependencies, update, call);
 }
 
 /** The part of an update that sets parts of an entry. */
