@@ -20,7 +20,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     return refused.context.retryWith as { requestId: string; ticket: string };
   }
 
-  it('a call that asks again keeps its position until five seconds after its new deadline', async () => {
+  it('a call that asks again keeps its position past its new deadline', async () => {
     const first = await held();
     const { key } = first;
     const retryWith = await placeOf(key);
@@ -44,7 +44,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('a call that asks again keeps its position, though its first try takes longer than it was to wait', async () => {
+  it('a call that asks again keeps its position despite a slow try', async () => {
     const first = await held();
     const { key } = first;
     const retryWith = await placeOf(key);
@@ -65,7 +65,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
   });
 
-  it('a call keeps its position if it asks again while the schedule deletes its expired row', async () => {
+  it('a call keeps its position while the schedule deletes its row', async () => {
     const first = await held();
     const { key } = first;
     const retryWith = await placeOf(key);
@@ -94,7 +94,7 @@ export async function askingAgain(lineWorld: LineWorld) {
   it.each([
     ['holder', { holder: 'another' }, call()],
     ['principal', {}, as('another')],
-  ])('a call of another %s sees no withdrawal of the ticket, and keeps its own grant', async (_, other, caller) => {
+  ])('a call of another %s sees no withdrawal of the ticket', async (_, other, caller) => {
     const first = await held();
     const { key } = first;
     const { ticket } = await placeOf(key);
@@ -106,7 +106,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     expect(await release(await acquire(again, caller))).toMatchObject({ released: true });
   });
 
-  it('a call that asks again leaves the line if it has the lock at once', async () => {
+  it('a call that asks again and has the lock leaves the line', async () => {
     const first = await held();
     const { key } = first;
     const retryWith = await placeOf(key);
@@ -126,7 +126,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     expect(left).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', waiting: 0, place: 1 } });
   });
 
-  it('the position counts no duplicate call, even one that waits on with the same ticket', async () => {
+  it('the position counts no duplicate call of the same ticket', async () => {
     const { key } = await held();
     const { ticket } = await placeOf(key);
     const [left] = await timeline.play(

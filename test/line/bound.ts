@@ -47,7 +47,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     expect(await other(key)).toMatchObject({ holder: 'other' });
   });
 
-  it('a release gives a bound grant to a bound task in line, whose execution then holds it', async () => {
+  it('a release gives a bound grant to a bound task in line', async () => {
     const { key, grant } = await hold();
     const execution = steps.newExecution('RUNNING');
     const { task } = await park({ key, execution, bound: true });
@@ -67,7 +67,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     expect(grantOf(task)).not.toHaveProperty('bound');
   });
 
-  it('a repeat of a bound grant always writes, so that no end before it frees the grant', async () => {
+  it('a repeat of a bound grant outlives an end before it', async () => {
     const { execution, request, key } = await hold();
     const event = end(execution, 'FAILED');
     redrive(execution);
@@ -98,7 +98,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     expect(await heartbeat({ ...grant, ttlSeconds: 20 })).toMatchObject({ fence: grant.fence });
   });
 
-  it('a bound request is answered neither to another execution, nor to a call or a task with a ttl', async () => {
+  it('a bound request is answered to its own execution and terms alone', async () => {
     const { request, key, execution } = await hold();
     const { bound: _, ...plain } = request;
     for (const again of [{ ...request, execution: steps.newExecution('RUNNING') }, plain]) {
@@ -109,7 +109,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     expect(await ask(request)).toMatchObject({ repeated: true, bound: true });
   });
 
-  it('a bound request receives a new grant after the end of the ttl of its earlier grant', async () => {
+  it('a bound request receives a new grant after an expired one', async () => {
     const [key, execution] = [newKey(), steps.newExecution('RUNNING')];
     const grant = await acquire({ key, holder: 'wf', requestId: 'r', ttlSeconds: 20 });
     timeline.advance(20_000 + MARGIN_MS + 1);
@@ -147,7 +147,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     },
   );
 
-  it('an execution that Step Functions does not find, or may not be asked about, holds the grant until it is sure', async () => {
+  it('an execution that cannot be asked about holds until it is sure', async () => {
     const { key, execution } = await hold();
     steps.executions.delete(execution);
     await held(key);

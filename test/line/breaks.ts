@@ -95,7 +95,7 @@ export async function breaks(lineWorld: LineWorld) {
     expect(await failure(acquire({ key, holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
   });
 
-  it('a break that waits lets no heartbeat revive the grant when the ttl has ended', async () => {
+  it('a break that waits lets no heartbeat revive an expired grant', async () => {
     const grant = await ending();
     timeline.advance(TTL_MS + 501);
     expect(await failure(beat(grant))).toMatchObject(broken);
@@ -115,7 +115,7 @@ export async function breaks(lineWorld: LineWorld) {
     expect([again.parked, again.task, await rows(key)]).toMatchObject([false, brokenTask, []]);
   });
 
-  it('a break that waits refuses a call in line that finds the grant of a duplicate call', async () => {
+  it('a break that waits refuses a duplicate call in line', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
     const asked = { key, holder: 'worker', requestId: 'r', ttlSeconds: 60, waitSeconds: 20 };
@@ -131,31 +131,28 @@ export async function breaks(lineWorld: LineWorld) {
     expect(grant).toMatchObject({ holder: 'worker', ending: true });
   });
 
-  it.each(['release', 'ttl'])(
-    'a break that waits leaves the lock to a task in line at the end of the grant (by %s)',
-    async (how) => {
-      const grant = await worker();
-      const { task } = await park({ key: grant.key, holder: 'next' });
-      await marks(grant);
-      expect(task.state).toBe('waiting');
-      if (how === 'release') expect(await release(grant)).toMatchObject({ released: true });
-      timeline.advance(how === 'ttl' ? 62_000 : 0);
-      await lookAgain(messages[0]);
-      expect(task.output).toMatchObject({ holder: 'next' });
-      timeline.advance(1);
-      expect(await beat(grantOf(task))).toMatchObject({ holder: 'next' });
-      expect(await see(grant.key)).toMatchObject({ ending: false });
-    },
-  );
+  it.each(['release', 'ttl'])('a break that waits leaves the lock to a task (end by %s)', async (how) => {
+    const grant = await worker();
+    const { task } = await park({ key: grant.key, holder: 'next' });
+    await marks(grant);
+    expect(task.state).toBe('waiting');
+    if (how === 'release') expect(await release(grant)).toMatchObject({ released: true });
+    timeline.advance(how === 'ttl' ? 62_000 : 0);
+    await lookAgain(messages[0]);
+    expect(task.output).toMatchObject({ holder: 'next' });
+    timeline.advance(1);
+    expect(await beat(grantOf(task))).toMatchObject({ holder: 'next' });
+    expect(await see(grant.key)).toMatchObject({ ending: false });
+  });
 
-  it('a break that waits ends an expired grant at once, because no caller holds it', async () => {
+  it('a break that waits ends an expired grant at once', async () => {
     const grant = await worker();
     timeline.advance(TTL_MS + 501);
     expect(await marks(grant)).toMatchObject({ ended: true, holder: 'worker', holderUntil: grant.expiresAt });
     expect(await see(grant.key)).toMatchObject({ holder: undefined });
   });
 
-  it('a break that waits ends a grant at once that its caller has not claimed', async () => {
+  it('a break that waits ends an unclaimed grant at once', async () => {
     const { key, ...first } = await worker();
     await exitInLine({ key, holder: 'caller' });
     const { task } = await park({ key, holder: 'next' });
@@ -174,7 +171,7 @@ export async function breaks(lineWorld: LineWorld) {
     expect(await see(grant.key)).toMatchObject({ holder: 'worker', ending: true });
   });
 
-  it('a break that waits refuses a heartbeat that was sent before the mark and lands after it', async () => {
+  it('a break that waits refuses a heartbeat that lands after the mark', async () => {
     const grant = await worker();
     timeline.advance(5000);
     requests.faultsOf.UpdateItem = [precededBy(() => marks(grant))];
@@ -222,7 +219,7 @@ export async function breaks(lineWorld: LineWorld) {
     expect(await rows(grant.key)).toEqual([]);
   });
 
-  it('a break that waits keeps the grant of a task that was notified, and whose ticket is still there', async () => {
+  it('a break that waits keeps the grant of a notified task', async () => {
     const first = await worker();
     const { key } = first;
     const { task } = await park({ key, holder: 'task' });

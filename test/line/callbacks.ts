@@ -70,7 +70,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     double.onTheWay = async () => undefined;
   });
 
-  it('a callback receives a free lock at once, as the JSON of what acquire would answer', async () => {
+  it('a callback receives a free lock as the JSON of a grant', async () => {
     const key = newKey();
     const { callback, parked } = await park(key, { ttlSeconds: 30, data: { run: 7 } });
     expect(parked).toBe(false);
@@ -119,7 +119,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('a withdrawal by a call of the same request leaves the ticket of a callback', async () => {
+  it('a withdrawal of its request leaves the ticket of a callback', async () => {
     const { key, first, callback, ticket } = await held();
     const [row] = await rows(key);
     await world.withdraw({ key, holder: 'durable', requestId: row?.request_id?.S ?? '', ticket }, call());
@@ -191,19 +191,16 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     expect(double.requests).toEqual(['succeed', 'succeed', 'succeed']);
   });
 
-  it.each(['refused', 'denied'] as const)(
-    'a %s message to a callback leaves the ticket and the grant, and the repair sends the message again',
-    async (fault) => {
-      const { key, first, callback } = await held();
-      double.faults.push(fault);
-      await release(first);
-      expect(double.requests).toEqual(['succeed']);
-      expect([callback.result, (await rows(key)).length, (await see(key)).holder]).toEqual([undefined, 1, 'durable']);
-      timeline.advance(11_000);
-      await repair(key);
-      expect(grantOf(callback).fence).toBe((await see(key)).fence);
-    },
-  );
+  it.each(['refused', 'denied'] as const)('the repair sends a %s message to a callback again', async (fault) => {
+    const { key, first, callback } = await held();
+    double.faults.push(fault);
+    await release(first);
+    expect(double.requests).toEqual(['succeed']);
+    expect([callback.result, (await rows(key)).length, (await see(key)).holder]).toEqual([undefined, 1, 'durable']);
+    timeline.advance(11_000);
+    await repair(key);
+    expect(grantOf(callback).fence).toBe((await see(key)).fence);
+  });
 
   it('a process without a client of Lambda leaves a callback to the repair', async () => {
     const { key, first, callback } = await held();
@@ -216,7 +213,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     expect(grantOf(callback)).toMatchObject({ key });
   });
 
-  it('five executions that are killed in line and five that are killed while they hold leave nothing behind', async () => {
+  it('executions that are killed in line or while they hold leave nothing', async () => {
     const killed = [];
     for (let at = 0; at < 5; at++) {
       const waiting = await held();
@@ -254,7 +251,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 1 });
   });
 
-  it('the lease of a stopped durable execution lasts for the grace of the code that still runs', async () => {
+  it('the lease of a stopped durable execution lasts for its grace', async () => {
     const key = newKey();
     const { execution } = await park(key, { graceSeconds: 20 });
     await end(execution, 'STOPPED');

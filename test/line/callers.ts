@@ -38,7 +38,7 @@ export async function callers(lineWorld: LineWorld) {
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('callers in line are not passed by a call that does not wait, nor by a call that races', async () => {
+  it('callers in line are passed by neither plain nor racing calls', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     const barge = async () => {
       await sleep(200);
@@ -121,7 +121,7 @@ export async function callers(lineWorld: LineWorld) {
   const dying = (key: string, calls: number) =>
     dyingAfter(calls, () => waiting(key, 'dead')).then(async () => void (await sleep(60_000)));
 
-  it('a caller that exits in line delays the next one by the grant window, the margin, and a look', async () => {
+  it('a caller that exits in line delays the next by a grant window', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     const [released, , grant] = await timeline.play(
       () => later(1000, async () => (await release(first)) && now()),
@@ -166,14 +166,14 @@ export async function callers(lineWorld: LineWorld) {
     expect(await rows(key)).toHaveLength(1);
   };
 
-  it('a retry of a caller that exited right after its claim receives the grant, and its waiter goes', async () => {
+  it('a retry after an exit right after the claim receives the grant', async () => {
     const key = newKey();
     await dyingAtClaim(key);
     expect(await acquire({ key, holder: 'dead', requestId: 'r' })).toMatchObject({ repeated: true });
     expect(await rows(key)).toEqual([]);
   });
 
-  it('a caller that exited right after its claim holds the lock, and the schedule deletes its waiter', async () => {
+  it('the schedule deletes the waiter of a caller that has claimed', async () => {
     const key = newKey();
     await dyingAtClaim(key);
     timeline.advance(9999);
@@ -209,7 +209,7 @@ export async function callers(lineWorld: LineWorld) {
     expect(grant).toMatchObject({ holder: 'second', repeated: false, remainingMs: 10_000 });
   });
 
-  it('a caller that left is passed over while it is absent, and is next at the following hand-off', async () => {
+  it('a caller that left is passed over until it comes back', async () => {
     const { key, first } = await heldKey({ holder: 'first', ttlSeconds: 60 });
     const [b, , c, d] = await timeline.play(
       async () => {

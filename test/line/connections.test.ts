@@ -58,13 +58,13 @@ it('a closed idle connection to Step Functions loses no message to a task', asyn
   expect(forgetful.arrived).toEqual(['SendTaskSuccess', 'SendTaskSuccess']);
 });
 
-it('a closed idle connection to Step Functions does not fail a question about an execution', async () => {
+it('a closed idle connection fails no question about an execution', async () => {
   const execution = steps.newExecution();
   for (const _ of ['first', 'second'])
     expect(await describeExecution(idle.dependencies, execution, call())).toMatchObject({ state: 'running' });
 });
 
-it("a message to a task is sent once, also by a client of the caller's own that tries three times", async () => {
+it("a message to a task is sent once, also by a caller's own client", async () => {
   const client = stepFunctionsClient({ endpoint: steps.endpoint, maxAttempts: 3 });
   const release = releaseGrant({ ...dependencies, stepFunctions: async () => client });
   const first = await acquire({ key: 'own client' });
@@ -101,7 +101,7 @@ it('a question about an execution ends with the error of its third try', async (
   expect(asked()).toBe(3);
 });
 
-it('a question about an execution is not asked again after a definite answer, or without the time for another try', async () => {
+it('a question is not asked again after a definite answer, or late', async () => {
   asked();
   expect(await describeExecution(dependencies, `${steps.newExecution()}-missing`, call())).toMatchObject({
     state: 'missing',

@@ -53,7 +53,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(asked()).toBe(0);
   });
 
-  it('a waiter leaves the line when its execution ends, and the holder keeps the lock', async () => {
+  it('a waiter leaves the line when its execution ends', async () => {
     const [key, execution] = [newKey(), steps.newExecution()];
     const first = await acquire({ key, holder: 'first' });
     (await park({ key, execution })).task.state = 'timedOut';
@@ -64,7 +64,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(await isMarked(key)).toBe(false);
   });
 
-  it('neither pass of a late event takes the grants and tickets of an execution that was redriven', async () => {
+  it('no pass of a late event takes what a redriven execution has', async () => {
     const [execution, key, waiting] = [steps.newExecution('RUNNING'), newKey(), newKey()];
     redrive(execution);
     await acquire({ key, execution });
@@ -78,7 +78,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(await executionEnded(execution)).toMatchObject({ tickets: 1, freed: 1 });
   });
 
-  it('a lock that has another holder since stays with that holder, and Step Functions is not asked', async () => {
+  it('a lock that has another holder since costs no question', async () => {
     const [key, execution] = [newKey(), steps.newExecution()];
     const before = await acquire({ key, execution });
     requests.faultsOf.GetItem = [
@@ -100,7 +100,7 @@ export async function executions(lineWorld: LineWorld) {
     expect([requests.faultsOf.Query, task.state]).toEqual([[], 'succeeded']);
   });
 
-  it('the end of an execution asks Step Functions once about each grant, and once about all tickets', async () => {
+  it('the end of an execution asks once about each grant', async () => {
     const { execution } = await held();
     await acquire({ key: newKey(), execution });
     for (const key of [newKey(), newKey()]) {
@@ -112,7 +112,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(asked()).toBe(3);
   });
 
-  it('the end of the execution gives the grant to the next task, and not to that task again', async () => {
+  it('the end of the execution gives the grant to the next task', async () => {
     const { key, execution, task } = await unnotified();
     const next = await park({ key, holder: 'next' });
     expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1, freed: 1 });
@@ -136,7 +136,7 @@ export async function executions(lineWorld: LineWorld) {
     }
   });
 
-  it('a redriven execution is granted the lock again, although the index did not list the waiter of its task', async () => {
+  it('a redriven execution is granted again without its waiter in the index', async () => {
     const { key, execution, asked } = await unnotified();
     const [{ execution: _, ...row } = {}] = await rows(key);
     await putTickets([row]);
@@ -147,7 +147,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(grantOf((await park(asked)).task)).toMatchObject({ key, repeated: false });
   });
 
-  it('a redriven execution is granted the lock again if its call exited before the claim', async () => {
+  it('a redriven execution is granted again after an exit before its claim', async () => {
     const [key, execution] = [newKey(), steps.newExecution()];
     const first = await acquire({ key, holder: 'first' });
     await putTickets([callerRow(key, 'c', { execution: { S: execution } })]);
@@ -174,7 +174,7 @@ export async function executions(lineWorld: LineWorld) {
     return { key, ticket, task };
   }
 
-  it('the schedule gives the lock to the next task if the execution has ended, or frees the lock if there is none', async () => {
+  it('the schedule gives the lock of an ended execution to the next', async () => {
     const { key, task } = await lost({ execution: steps.newExecution() });
     expect(await repair(key)).toMatchObject({ granted: 1, told: 0, unanswered: 0 });
     expect(grantOf(task)).toMatchObject({ holder: 'next', previous: { ended: 'executionEnded' } });
@@ -184,7 +184,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(await see(alone.key)).toMatchObject({ holder: undefined });
   });
 
-  it('the schedule leaves the lock if the execution runs, if there is none, or if the target may not have started', async () => {
+  it('the schedule leaves the lock of an execution that may go on', async () => {
     const dead = steps.newExecution();
     const running = steps.newExecution('RUNNING');
     for (const terms of [{ execution: running }, {}, { execution: dead, target: NEVER_STARTED }]) {
@@ -214,7 +214,7 @@ export async function executions(lineWorld: LineWorld) {
     },
   );
 
-  it('a grant ends at once if its target has ended, or ends while the grant passes to the target', async () => {
+  it('a grant ends at once if its target has ended or ends', async () => {
     const ended = await held({ target: steps.newExecution('TIMED_OUT') });
     expect(await executionEnded(ended.execution)).toMatchObject({ freed: 1, kept: 0 });
     const target = steps.newExecution('RUNNING');
@@ -234,7 +234,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(await see(key)).toMatchObject({ holder: 'tester' });
   });
 
-  it('a target of another account keeps no other grant of the execution, and its own grant ends at the second pass', async () => {
+  it('a target of another account keeps its own grant alone', async () => {
     const target = steps.newExecution();
     steps.foreign.add(target);
     const { execution, task } = await held();

@@ -64,7 +64,7 @@ export async function fullLines(lineWorld: LineWorld) {
     expect(queries()).toBe(1);
   });
 
-  it('a caller joins a line that its waiter fills up to the quota if enough earlier arrivals have left', async () => {
+  it('a caller joins a line from which enough have left', async () => {
     const key = await filled(QUOTA - 1, { waiters: 1000 });
     const [last] = await timeline.play(() => failure(waiting(key, 'the last one', { waitSeconds: 1 })));
     expect(last).toMatchObject({ code: 'LeaseHeld', context: { place: 101 } }); // no further is counted

@@ -17,7 +17,7 @@ export async function lateWrites(lineWorld: LineWorld) {
   const held = () => acquire({ key: newKey(), holder: 'first', ttlSeconds: 60 });
   const cancelFirst = async (key: string) => cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
 
-  it('a call and a task recognize their tickets if the first try landed without an answer', async () => {
+  it('a call and a task recognize their tickets after a lost answer', async () => {
     const first = await held();
     const { key } = first;
     requests.faultsOf.PutItem = ['lostReply'];
@@ -99,7 +99,7 @@ export async function lateWrites(lineWorld: LineWorld) {
     return answer;
   }
 
-  it('a call has the lock that it is granted in that moment, by a clock that is behind', async () => {
+  it('a call that leaves has the lock that it is granted', async () => {
     const first = await held();
     const answer = await leaving(first.key, 2, () => release(first));
     expect(answer).toMatchObject({ holder: 'b', repeated: false });
@@ -176,14 +176,14 @@ export async function lateWrites(lineWorld: LineWorld) {
       return { key, answer };
     }
 
-    it('a claim gives the whole ttl from then on if the deletion of its ticket outlasts the grant', async () => {
+    it('a claim gives the whole ttl after a slow deletion', async () => {
       const { answer } = await claiming(() => {
         requests.faultsOf.DeleteItem = [answeredLate(10_000)];
       });
       expect(answer).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
     });
 
-    it('a claim gives no grant if another has the lock once its ticket is deleted', async () => {
+    it('a claim gives no grant if another has the lock by then', async () => {
       const { answer } = await claiming((key) => {
         requests.faultsOf.DeleteItem = [
           async (send) => {
@@ -205,7 +205,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(answer).toMatchObject(isHeld);
     });
 
-    it.each([10_000, 10_500])('a claim gives no grant of a duplicate call that has expired after %i ms', async (ms) => {
+    it.each([10_000, 10_500])('a claim gives no grant that has expired after %i ms', async (ms) => {
       const { answer } = await claiming(async (key) => {
         const { expiresAt } = await acquire({ key, ...asked });
         const late = (send: Send) => answeredLate(Date.parse(expiresAt) - 10_000 + ms - now())(send);
@@ -214,7 +214,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(answer).toMatchObject(isHeld);
     });
 
-    it('a claim is written five times at most, and the call has what is left then', async () => {
+    it('a claim is written five times at most', async () => {
       const { key, answer } = await claiming(() => {
         requests.faultsOf.UpdateItem = Array(5).fill(answeredLate(6000));
       });

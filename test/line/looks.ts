@@ -56,7 +56,7 @@ export async function looks(lineWorld: LineWorld) {
   it.each([
     [WINDOW_MS, LOOK_MS + WINDOW_MS + LOOK_MS],
     [PAUSED_MS, AT],
-  ])('a call whose waiter is gone after a pause of %i ms leaves after %i ms', async (ms, at) => {
+  ])('a call without a waiter leaves after %i ms of pause, at %i ms', async (ms, at) => {
     const { key } = await held();
     const execution = endedExecution();
     afterFirstLook(ms, async () => {
@@ -93,7 +93,7 @@ export async function looks(lineWorld: LineWorld) {
     ['that it has not claimed, and that is over', async () => {}],
     // The first try, and the claim.
     ['that an exited call of its request claimed', (key: string) => dyingAfter(2, () => acquire(asked(key)))],
-  ])('a call that was cancelled with a grant %s hands the lock off at once', async (_, claim) => {
+  ])('a cancelled call with a grant %s hands off at once', async (_, claim) => {
     const first = await held();
     const { key } = first;
     const behind = steps.newTask();
@@ -107,7 +107,7 @@ export async function looks(lineWorld: LineWorld) {
     expect(behind.output).toMatchObject({ holder: 'behind' });
   });
 
-  it('a call has at once the grant that a duplicate call received during a pause', async () => {
+  it('a call has at once the grant of a duplicate call', async () => {
     const first = await held();
     const { key } = first;
     const others: { leaseId: string }[] = [];
@@ -134,7 +134,7 @@ export async function looks(lineWorld: LineWorld) {
     expect(looks).toHaveLength(1);
   });
 
-  it('a call looks at its own waiter once a second, and receives LeaseLost if an operator cancelled it', async () => {
+  it('a call looks at its own waiter once a second', async () => {
     const { key } = await held();
     requests.faultsOf.GetItem = [answeredLate(950)];
     const [refused, cancelled] = await timeline.play(
@@ -160,7 +160,7 @@ export async function looks(lineWorld: LineWorld) {
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first', place: 1 }, afterMs: 1000 });
   });
 
-  it('a call receives LeaseLost, and deletes its own row, if a duplicate call has released the grant', async () => {
+  it('a call receives LeaseLost if a duplicate has released the grant', async () => {
     const first = await held();
     const { key } = first;
     await exitInLine(asked(key));
@@ -228,7 +228,7 @@ export async function looks(lineWorld: LineWorld) {
     expect(task.state).toBe('succeeded');
   });
 
-  it('a call has the lock that its own hand-off grants to an older waiter of its request', async () => {
+  it('a call has the lock that it hands off to its request', async () => {
     const first = await held();
     await exitInLine(asked(first.key));
     afterFirstLook(1000);
@@ -238,7 +238,7 @@ export async function looks(lineWorld: LineWorld) {
     expect(granted).toMatchObject({ holder: 'b', repeated: false });
   });
 
-  it('a call takes the lock, and ends the unnotified task before it whose grant was released', async () => {
+  it('a call takes the lock, and ends the unnotified task before', async () => {
     const first = await held();
     const ofTask = { key: first.key, holder: 'task', requestId: 'of task' };
     const { task } = await park(ofTask);
@@ -256,7 +256,7 @@ export async function looks(lineWorld: LineWorld) {
     expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost' });
   });
 
-  it('a call claims at once the grant that it receives while it puts the mark back', async () => {
+  it('a call that puts the mark back claims its grant at once', async () => {
     const first = await held();
     const { key } = first;
     const granted = async () => {
@@ -275,7 +275,7 @@ export async function looks(lineWorld: LineWorld) {
     });
   });
 
-  it('a call that puts the mark back has at once the lock that came free before', async () => {
+  it('a call that puts the mark back takes a free lock', async () => {
     const first = await held();
     const [granted] = await timeline.play(
       () => steady(first.key),

@@ -37,7 +37,7 @@ export async function lostEnds(lineWorld: LineWorld) {
     return lock;
   }
 
-  it('the schedule gives the lock to the task in line, a minute after its grant', async () => {
+  it('the schedule serves the task a minute after the grant', async () => {
     const { task } = await stopped();
     timeline.advance(MINUTE_MS - 1000);
     await repairAll();
@@ -47,7 +47,7 @@ export async function lostEnds(lineWorld: LineWorld) {
     expect(grantOf(task)).toMatchObject({ previous: { holder: 'wf', ended: 'executionEnded' } });
   });
 
-  it('a lock that has passed to a target is free within two minutes of the end of the target', async () => {
+  it('a lock of a target is free within two minutes', async () => {
     const target = steps.newExecution('RUNNING');
     const { key, task, execution } = await stopped({ target });
     await executionEnded(execution);
@@ -73,7 +73,7 @@ export async function lostEnds(lineWorld: LineWorld) {
     expect(task.state).toBe('succeeded');
   });
 
-  it('the schedule asks Step Functions about no lock that no task and no caller waits for', async () => {
+  it('the schedule does not ask about a lock without waiters', async () => {
     const key = newKey();
     await acquire({ key, execution: steps.newExecution(), ttlSeconds: 3600 });
     timeline.advance(2 * MINUTE_MS);
@@ -81,7 +81,7 @@ export async function lostEnds(lineWorld: LineWorld) {
     expect([asked(), await see(key)]).toMatchObject([0, { holder: 'tester' }]);
   });
 
-  it('the schedule asks once in a run about an execution that runs, and a message asks no question', async () => {
+  it('the schedule asks once in a run, and a message never', async () => {
     const { key } = await held('RUNNING');
     timeline.advance(2 * MINUTE_MS);
     await repair(key);

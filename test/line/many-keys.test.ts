@@ -61,7 +61,7 @@ it(`a run of the schedule sees ${KEYS} lines in ${KEYS / 2} round trips`, async 
   expect(await world.repairWith(call({ timeLeftMs }))).toMatchObject({ keys: KEYS, complete: true });
 });
 
-it('a run of the schedule counts what it does for keys at the same time', async () => {
+it('a run counts what it does for keys at once', async () => {
   const world = await newWorld();
   const tasks = await withLines(world, { keys: 10, ttlSeconds: 60 });
   world.clock.advance(61_000);
@@ -87,7 +87,7 @@ it('a run of the schedule sees each key once, by few requests', async () => {
   expect(world.requests.sent.filter((command) => command === 'Scan').length).toBeLessThan(25);
 });
 
-it('a run of the schedule that fails to read the next key ends the work that it has begun, and fails', async () => {
+it('a run that fails to read a key ends what it began', async () => {
   const world = await newWorld();
   const tasks = await withLines(world, { keys: 5, ttlSeconds: 60 });
   world.clock.advance(61_000);
@@ -102,14 +102,11 @@ it('a run of the schedule that fails to read the next key ends the work that it 
 it.each([
   [5000, 0],
   [4999, 1],
-])(
-  'a run of the schedule with %i ms left measures %i runs that were cut short, for the alarm',
-  async (leftMs, cutShort) => {
-    const world = await newWorld();
-    await withLines(world, { keys: 1 });
-    const noted: number[] = [];
-    const measure = (name: string, value: number) => void (name === 'RepairsCutShort' && noted.push(value));
-    await world.repairWith(call({ timeLeftMs: () => leftMs, measure }));
-    expect(noted).toEqual(Array(cutShort).fill(1));
-  },
-);
+])('a run with %i ms left measures %i cut short', async (leftMs, cutShort) => {
+  const world = await newWorld();
+  await withLines(world, { keys: 1 });
+  const noted: number[] = [];
+  const measure = (name: string, value: number) => void (name === 'RepairsCutShort' && noted.push(value));
+  await world.repairWith(call({ timeLeftMs: () => leftMs, measure }));
+  expect(noted).toEqual(Array(cutShort).fill(1));
+});

@@ -11,7 +11,7 @@ export async function overdueTasks(lineWorld: LineWorld) {
   const { acquire, release, park, repair, grantOf, rows, isMarked, removeMark, handOffLater } = world;
   const { steps, newKey, timeline } = world;
 
-  it('the LeaseHeld of an overdue task names the current holder, even if the hand-off has an old record', async () => {
+  it('the LeaseHeld of an overdue task names the current holder', async () => {
     const key = newKey();
     const before = await acquire({ key, holder: 'before' });
     const handOff = await handOffLater(key);

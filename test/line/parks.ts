@@ -64,7 +64,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(await acquire({ key, holder: 'barger' })).toMatchObject({ holder: 'barger' });
   });
 
-  it('an overdue task receives LeaseHeld from the schedule, and the tasks behind that task wait on', async () => {
+  it('an overdue task receives LeaseHeld, and those behind wait on', async () => {
     const { key, first } = await heldKey({ holder: 'long', ttlSeconds: 600 });
     const impatient = await park({ key, parkSeconds: 30 });
     const patient = await park({ key });
@@ -86,7 +86,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(patient.task.state).toBe('succeeded');
   });
 
-  it('a retried task receives the grant of its request, and LeaseLost once that grant was released', async () => {
+  it('a retried task receives the grant of its request, then LeaseLost', async () => {
     const asked = { key: newKey(), requestId: 'r' };
     const first = await acquire(asked);
     const { task, parked } = await park(asked);
@@ -107,7 +107,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(task.state).toBe('succeeded');
   });
 
-  it('a task whose own grant has just expired waits for the end of the margin', async () => {
+  it('a task whose own grant has expired waits for the margin', async () => {
     const asked = { key: newKey(), requestId: 'r', ttlSeconds: 2 };
     const { fence } = await acquire(asked);
     timeline.advance(1999);
@@ -200,7 +200,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(await rows(asked.key)).toEqual([]);
   });
 
-  it('the task receives the grant of its request as a heartbeat has extended that grant since', async () => {
+  it('the task receives the grant that a heartbeat has extended', async () => {
     const asked = { key: newKey(), requestId: 'r', ttlSeconds: 60 };
     const { leaseId } = await acquire(asked);
     timeline.advance(1000);
@@ -232,7 +232,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(await release(grantOf(again))).toMatchObject({ released: true });
   });
 
-  it('a call hands off the lock of a release that could not read the line', async () => {
+  it('a call hands off after a release that read no line', async () => {
     const { key, first, task } = await held();
     requests.faultsOf.Query = ['error500', 'error500', 'error500'];
     expect(await release(first)).toEqual({ key, released: true });
@@ -241,7 +241,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(grantOf(task)).toMatchObject({ holder: 'b' });
   });
 
-  it('a hand-off passes up to ten tasks that have ended, and the schedule goes on behind those tasks', async () => {
+  it('a hand-off passes up to ten tasks that have ended', async () => {
     const { key, first, ...dead } = await held();
     const tasks = [dead.task];
     for (let nth = 1; nth < 10; nth++) tasks.push((await park({ key, holder: `d${nth}` })).task);

@@ -68,7 +68,7 @@ it('the quota of a key does not count callers that have left', async () => {
   expect((await failure(park('left', undefined))).code).toBe('QueueFull');
 });
 
-it('the quota of a key refuses tasks and calls beyond it, and leaves no row of them', async () => {
+it('the quota of a key refuses tasks and calls beyond it', async () => {
   const { acquire, park, wait, rows, steps, release, rawItem } = await crowdedWorld();
   const first = await acquire({ key: 'k' });
   for (let parked = 0; parked < 5; parked++) await park('k', undefined);
@@ -95,7 +95,7 @@ async function fullWorld(quotas?: Parameters<typeof crowdedWorld>[0]) {
   return world;
 }
 
-it('the quota of a namespace refuses its tasks and calls beyond it, and writes no record for them', async () => {
+it('the quota of a namespace refuses its tasks and calls beyond it', async () => {
   const { park, wait, rows, rawItem, requests, acquire } = await fullWorld();
   const before = await rawItem('team-a/1');
   requests.sent.length = 0;
@@ -126,7 +126,7 @@ it('a task that parks in a full namespace fails, with its earlier ticket', async
   expect(await rows('team-a/3')).toEqual([]);
 });
 
-it('a task that has a grant is not refused if the task parks again in a full namespace', async () => {
+it('a task that has a grant may park in a full namespace', async () => {
   const { steps, enter, rawItem } = await fullWorld();
   const task = steps.newTask();
   const request = input.parse({ key: 'team-a/3', holder: 'twice', requestId: 'r', taskToken: task.token });
@@ -136,7 +136,7 @@ it('a task that has a grant is not refused if the task parks again in a full nam
   expect(await rawItem('team-a/3')).toHaveProperty('lease_version');
 });
 
-it('park in a full namespace fails with Unavailable if the task could not be notified', async () => {
+it('park in a full namespace is Unavailable without a notice', async () => {
   const { steps, enter } = await fullWorld();
   const task = steps.newTask();
   const request = input.parse({ key: 'team-a/3', holder: 'late', taskToken: task.token });
@@ -221,7 +221,7 @@ it('the quota of a namespace counts a hundred pages, and no more', async () => {
 it.each([
   ['sees the rest in more', 10_001, ['team-a']],
   ['calls nobody full by what it has not seen', 10_000, undefined],
-])('the quota of a namespace counts for half of the time that is left, and %s', async (_, leftMs, full) => {
+])('the quota of a namespace counts for half the time, and %s', async (_, leftMs, full) => {
   const { putTasks, paged, repairWith, rawItem } = await crowdedWorld({ waitersPerKey: 8 });
   await putTasks(8, (at) => ({ key: 'team-a/1', ticket: String(at) }));
   let timeLeftMs = 20_000;
@@ -232,7 +232,7 @@ it.each([
   expect((await rawItem('holdfast:full-namespaces'))?.full?.SS).toEqual(full);
 });
 
-it('the quota of a namespace names a thousand namespaces at most, because a record has little room', async () => {
+it('the quota of a namespace names a thousand namespaces at most', async () => {
   const { putTasks, repairWith, requests, rawItem } = await crowdedWorld({ waitersPerNamespace: 1 });
   await putTasks(1001, (at) => ({ key: `team-${at}/1`, ticket: '1' }));
   let timeLeftMs = 30_000;
@@ -265,7 +265,7 @@ it('the quota of a namespace keeps the position of a call that asks again', asyn
   });
 });
 
-it('the quota of a namespace lets callers in again when the repair has counted fewer', async () => {
+it('the quota of a namespace lets callers in after fewer are counted', async () => {
   const { park, clock, repair, rows, cancel } = await fullWorld();
   expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull' });
   for (const { ticket } of (await rows('team-a/1')).slice(2)) await cancel('team-a/1', ticket?.S ?? '');

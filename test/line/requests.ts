@@ -14,7 +14,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
   const ticketAt = async (key: string, place: number) => (await rows(key)).at(place)?.ticket?.S ?? '';
   const first = () => acquire({ key: newKey(), holder: 'first' });
 
-  it('a call whose waiter an operator cancels leaves the lock to the other call of its request', async () => {
+  it('a cancelled call leaves the lock to the other of its request', async () => {
     const held = await first();
     const { key } = held;
     const asked = { key, holder: 'b', requestId: 'twice', ttlSeconds: 60, waitSeconds: 20 };
@@ -49,7 +49,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     return { key, answer };
   }
 
-  it('a call that is cancelled before it looks claims no grant of another waiter of its request', async () => {
+  it('a call that is cancelled claims no grant of another waiter', async () => {
     const asked = { holder: 'b', requestId: 'own waiter gone' };
     const { key, answer } = await secondOf(asked, (ticket, of) => cancel(of, ticket));
     expect(answer).toMatchObject(lost('cancelled'));
@@ -57,7 +57,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
   });
 
-  it('a call that is cancelled while it claims the grant of another waiter leaves the lock to its request', async () => {
+  it('a call that is cancelled during its claim leaves the lock', async () => {
     const asked = { holder: 'b', requestId: 'other waiter' };
     const { key, answer } = await secondOf(asked, async (ticket, of) => {
       requests.faultsOf.DeleteItem = [precededBy(() => cancel(of, ticket))];
@@ -66,7 +66,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     expect(await acquire({ key, ...asked })).toMatchObject({ repeated: true });
   });
 
-  it('a call is answered with the grant that its retry received by its ticket, and measures no hand-off', async () => {
+  it('a call is answered with the grant of its retry', async () => {
     const asked = { holder: 'b', requestId: 'retried' };
     const measured: string[] = [];
     const as = call({ measure: (measure) => void measured.push(measure) });
@@ -124,7 +124,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
       expect(await executionEnded(target)).toMatchObject({ freed: 1 });
     });
 
-    it('an unclaimed grant goes to the task of its request even if the task cannot be notified at once', async () => {
+    it('an unclaimed grant goes to a task that cannot be notified yet', async () => {
       const key = await unclaimed();
       await park({ key, holder: 'next' });
       timeline.advance(1); // a later ticket
@@ -136,7 +136,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
       expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
     });
 
-    it('an unclaimed grant goes to the next waiter if the task of its request is gone', async () => {
+    it('an unclaimed grant of a gone task goes to the next waiter', async () => {
       const key = await unclaimed();
       const gone = steps.newTask();
       gone.state = 'timedOut';
@@ -147,7 +147,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
       expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
     });
 
-    it('a task is notified of the grant that a duplicate call claims while the task parks', async () => {
+    it('a task is notified of the grant of a duplicate call', async () => {
       const key = await unclaimed();
       const grants: Grant[] = [];
       const claims = precededBy(async () => grants.push(await acquire({ key, ...asked })));
@@ -156,29 +156,26 @@ export async function duplicateCalls(lineWorld: LineWorld) {
       expect(grantOf(task)).toMatchObject({ leaseId: grants[0]?.leaseId, repeated: true });
     });
 
-    it.each(['before', 'after'])(
-      'a task keeps the grant of its request if an operator cancels the call %s the task comes',
-      async (when) => {
-        const held = await first();
-        const { key } = held;
-        const [grant, refused] = await timeline.play(
-          () =>
-            later(300, async () => {
-              const ticket = await ticketAt(key, 0);
-              const stop = async () => expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
-              await release(held);
-              if (when === 'before') await stop();
-              const { task } = await park({ key, ...asked });
-              if (when === 'after') await stop();
-              return grantOf(task);
-            }),
-          () => failure(acquire({ key, ...asked, waitSeconds: 20 })),
-          () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 2 }))),
-        );
-        expect(refused).toMatchObject(lost('cancelled'));
-        expect(await see(key)).toMatchObject({ fence: grant.fence });
-      },
-    );
+    it.each(['before', 'after'])('a task keeps the grant if the call is cancelled %s', async (when) => {
+      const held = await first();
+      const { key } = held;
+      const [grant, refused] = await timeline.play(
+        () =>
+          later(300, async () => {
+            const ticket = await ticketAt(key, 0);
+            const stop = async () => expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
+            await release(held);
+            if (when === 'before') await stop();
+            const { task } = await park({ key, ...asked });
+            if (when === 'after') await stop();
+            return grantOf(task);
+          }),
+        () => failure(acquire({ key, ...asked, waitSeconds: 20 })),
+        () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 2 }))),
+      );
+      expect(refused).toMatchObject(lost('cancelled'));
+      expect(await see(key)).toMatchObject({ fence: grant.fence });
+    });
   });
 
   /** A duplicate call was answered with the grant. Another task may wait behind. */
@@ -202,7 +199,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('the schedule sends that LeaseLost if no other waiter is in line, and until the task is notified', async () => {
+  it('the schedule sends that LeaseLost until the task is notified', async () => {
     const { key, task, grant } = await shared(false);
     await release(grant);
     steps.faults.SendTaskFailure = ['refused'];
@@ -213,7 +210,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('a task receives LeaseLost if an operator breaks the grant that a duplicate call was answered with', async () => {
+  it('a task receives LeaseLost if its shared grant is broken', async () => {
     const { task, grant } = await shared(true);
     await breakGrant(grant);
     expect(task).toMatchObject(ended('broken'));

@@ -29,34 +29,28 @@ export async function secondWaiters(lineWorld: LineWorld) {
     expect([await rows(key), await see(key)]).toMatchObject([[], { holder: undefined }]);
   });
 
-  it.each(['released', 'broken'])(
-    'a request whose grant was %s receives no second one, and its other task receives LeaseLost',
-    async (reason) => {
-      const { key, first, one, two } = await twoTasks();
-      await release(first);
-      await (reason === 'broken' ? breakGrant(grantOf(one)) : release(grantOf(one)));
-      await repair(key);
-      expect(two).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason } });
-      expect([await rows(key), await isMarked(key)]).toEqual([[], false]);
-    },
-  );
+  it.each(['released', 'broken'])('a request whose grant was %s receives no second one', async (reason) => {
+    const { key, first, one, two } = await twoTasks();
+    await release(first);
+    await (reason === 'broken' ? breakGrant(grantOf(one)) : release(grantOf(one)));
+    await repair(key);
+    expect(two).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason } });
+    expect([await rows(key), await isMarked(key)]).toEqual([[], false]);
+  });
 
   it.each([
     ['by the first run of the schedule from ten seconds after the grant on', 60, 10_000],
     ['once the task is overdue', 5, 5000],
-  ])(
-    'the second task of a request that holds the lock is notified of that grant, as a repeat, %s',
-    async (_, parkSeconds, laterMs) => {
-      const { key, first, one, two } = await twoTasks({ parkSeconds });
-      await release(first);
-      expect([one.state, two.state]).toEqual(['succeeded', 'waiting']);
-      timeline.advance(laterMs);
-      await repair(key);
-      const { leaseId } = grantOf(one);
-      expect(grantOf(two)).toMatchObject({ leaseId, repeated: true, remainingMs: 600_000 });
-      expect(await rows(key)).toEqual([]);
-    },
-  );
+  ])('the second task of a request is notified %s', async (_, parkSeconds, laterMs) => {
+    const { key, first, one, two } = await twoTasks({ parkSeconds });
+    await release(first);
+    expect([one.state, two.state]).toEqual(['succeeded', 'waiting']);
+    timeline.advance(laterMs);
+    await repair(key);
+    const { leaseId } = grantOf(one);
+    expect(grantOf(two)).toMatchObject({ leaseId, repeated: true, remainingMs: 600_000 });
+    expect(await rows(key)).toEqual([]);
+  });
 
   it.each(['a ttl', 'bound'])('a second task by other terms is refused a grant with %s', async (terms) => {
     const bound = () => ({ bound: true, execution: steps.newExecution('RUNNING') });
@@ -78,7 +72,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('a grant that a call in line has not claimed yet is not sent to the second task of the request', async () => {
+  it('an unclaimed grant is not sent to the second task', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
     timeline.advance(1); // a later ticket
@@ -91,7 +85,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
     expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
   });
 
-  it('a hand-off to a call in line sends the message that looks again for a task of the same request', async () => {
+  it('a hand-off to a call sends the message for a task', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
     timeline.advance(1); // a later ticket

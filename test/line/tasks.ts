@@ -21,7 +21,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     steps.faults[action] = Array(times).fill('refused');
   };
 
-  it('a retried task is notified by the schedule if its call exited right after that call passed the grant to the task', async () => {
+  it('a retried task is notified though its call exited', async () => {
     const request = asking();
     await acquire(request);
     const task = steps.newTask();
@@ -32,7 +32,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
   });
 
-  it('a retried task receives its whole ttl with its message, and does not shorten a grant that lasts longer', async () => {
+  it('a retried task receives its whole ttl, or what lasts longer', async () => {
     const request = asking();
     const { key } = request;
     const { leaseId, acquiredAt } = await acquire(request);
@@ -45,7 +45,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(Date.parse(grantOf(task).expiresAt) - timeline.now()).toBeGreaterThanOrEqual(3_600_000);
   });
 
-  it('a retried task that could not be notified of its grant receives another grant if the first expires', async () => {
+  it('a retried task receives another grant after an expired one', async () => {
     const request = asking(60);
     await park(request);
     refuse('SendTaskSuccess');
@@ -56,7 +56,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
   });
 
-  it('a retried task leaves the grant to the execution that has it, and the end of that execution ends the grant', async () => {
+  it('a retried task leaves the grant to the execution that has it', async () => {
     const request = asking();
     const [working, other] = [steps.newExecution('RUNNING'), steps.newExecution('RUNNING')];
     const { task } = await park({ ...request, execution: working });
@@ -67,7 +67,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(await executionEnded(working)).toMatchObject({ freed: 1 });
   });
 
-  it('a task whose message was lost, and whose execution then failed, leaves the grant to the call that has it', async () => {
+  it('a failed task leaves the grant to the call that has it', async () => {
     const request = asking();
     const { leaseId } = await acquire(request);
     const behind = await park({ ...request, ...after });
@@ -82,7 +82,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
   });
 
-  it('a retried task that has already ended does not hand off the grant, because a call may work under the grant', async () => {
+  it('a retried task that has ended does not hand off', async () => {
     const request = asking();
     const { leaseId } = await acquire(request);
     const behind = await park({ ...request, ...after });
@@ -91,7 +91,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
   });
 
-  it('a hand-off to a task sends the message that looks again when the grant of that task ends, if another task waits', async () => {
+  it('a hand-off to a task sends the message for the next task', async () => {
     const { key, first } = await heldKey({ holder: 'first', ttlSeconds: 600 });
     await park({ key, holder: 'dead', ttlSeconds: 30 });
     const { task } = await park({ key, holder: 'behind' });

@@ -55,7 +55,7 @@ export async function withdrawals(lineWorld: LineWorld) {
   });
 
   it.each(['none', 'lostReply'] as const)(
-    'a withdrawal ends a grant that its call has claimed, and hands off the lock (fault: %s)',
+    'a withdrawal ends a claimed grant, and hands off (fault: %s)',
     async (fault) => {
       const { key, first, task } = await inLine();
       await release(first);
@@ -67,7 +67,7 @@ export async function withdrawals(lineWorld: LineWorld) {
     },
   );
 
-  it('a withdrawal of a task that was not notified of its grant ends the task', async () => {
+  it('a withdrawal ends a task that was not notified', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     const asked = { key, holder: 'task', requestId: 'not notified' };
     const { task } = await park(asked);
@@ -99,34 +99,31 @@ export async function withdrawals(lineWorld: LineWorld) {
     expect(await release(grant, owner)).toMatchObject({ released: true });
   });
 
-  it.each(['none', 'lostReply'] as const)(
-    'a claim finds a withdrawal that comes at the same time, and hands off the lock (fault: %s)',
-    async (fault) => {
-      const { key, first } = await heldKey({ holder: 'first' });
-      const [, refused] = await timeline.play(
-        () =>
-          later(100, async () => {
-            await release(first);
-            // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
-            requests.faultsOf.DeleteItem = [
-              async (send) => {
-                const [row] = await rows(key);
-                const name = { key: row?.key?.S ?? '', ticket: row?.ticket?.S ?? '' };
-                await flagCancelled(dependencies, { name }, call());
-                requests.faultsOf.UpdateItem = [fault]; // the end of the grant
-                return send();
-              },
-            ];
-          }),
-        () => failure(acquire({ ...ofB(key), waitSeconds: 20 })),
-        () => later(10, () => park({ key, holder: 'next' })),
-      );
-      expect(refused).toMatchObject(cancelled);
-      expect(await see(key)).toMatchObject({ holder: 'next' });
-    },
-  );
+  it.each(['none', 'lostReply'] as const)('a claim finds a withdrawal of that moment (fault: %s)', async (fault) => {
+    const { key, first } = await heldKey({ holder: 'first' });
+    const [, refused] = await timeline.play(
+      () =>
+        later(100, async () => {
+          await release(first);
+          // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
+          requests.faultsOf.DeleteItem = [
+            async (send) => {
+              const [row] = await rows(key);
+              const name = { key: row?.key?.S ?? '', ticket: row?.ticket?.S ?? '' };
+              await flagCancelled(dependencies, { name }, call());
+              requests.faultsOf.UpdateItem = [fault]; // the end of the grant
+              return send();
+            },
+          ];
+        }),
+      () => failure(acquire({ ...ofB(key), waitSeconds: 20 })),
+      () => later(10, () => park({ key, holder: 'next' })),
+    );
+    expect(refused).toMatchObject(cancelled);
+    expect(await see(key)).toMatchObject({ holder: 'next' });
+  });
 
-  it('a call that has left the line receives LeaseLost when it asks again after its withdrawal', async () => {
+  it('a call that has left receives LeaseLost after its withdrawal', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     const asked = { ...ofB(key), waitSeconds: 1 };
     const [refused] = await timeline.play(() => failure(acquire(asked, owner)));

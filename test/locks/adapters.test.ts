@@ -6,7 +6,7 @@ import { leaseWorld } from '../support/worlds/leases.ts';
 const { handlers, clock, rawItem } = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
 
-it('the HTTP adapter answers 201 for a grant, and 200 for a repeat and every other success', async () => {
+it('the HTTP adapter answers 201 for a new grant, and otherwise 200', async () => {
   const payload = { key: 'http', holder: 'h', requestId: 'r' };
   const granted = await post(acquire, payload);
   expect(granted).toMatchObject({
@@ -105,7 +105,7 @@ it('a JWT without a subject is refused, and causes no write', async () => {
 
 const lines = capturedLog();
 
-it('the log has a line for each request, and no lease id, version or request id', async () => {
+it('the log has a line for each request, and none of its secrets', async () => {
   vi.stubEnv('LOG_LEVEL', 'DEBUG');
   vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
   vi.resetModules(); // the logger reads its level when it is loaded

@@ -41,46 +41,40 @@ async function parkJunk(key: string, count: number, overrides: object = {}) {
 it.each([
   [5000, 'succeeded'],
   [4999, 'waiting'],
-])(
-  'a run of the schedule with %i ms left after the first ten dead tickets leaves the task behind them %s',
-  async (leftMs, state) => {
-    const key = `dead with ${leftMs}`;
-    await acquire({ key, ttlSeconds: 2 });
-    const { task } = await park({ key });
-    await parkJunk(key, 10);
-    clock.advance(3000);
-    let left = 60_000;
-    requests.faultsOf.DeleteItem = [
-      ...Array(9).fill('none'),
-      precededBy(async () => {
-        left = leftMs;
-      }),
-    ];
-    await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left }));
-    expect(task.state).toBe(state);
-  },
-);
+])('a run with %i ms left after ten dead tickets leaves the task %s', async (leftMs, state) => {
+  const key = `dead with ${leftMs}`;
+  await acquire({ key, ttlSeconds: 2 });
+  const { task } = await park({ key });
+  await parkJunk(key, 10);
+  clock.advance(3000);
+  let left = 60_000;
+  requests.faultsOf.DeleteItem = [
+    ...Array(9).fill('none'),
+    precededBy(async () => {
+      left = leftMs;
+    }),
+  ];
+  await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left }));
+  expect(task.state).toBe(state);
+});
 
 it.each([
   [99, 1],
   [100, 0],
-])(
-  'a line of %i dead callers in front of a task makes a message that looks at the line send %i more',
-  async (callers, sent) => {
-    const key = `behind ${callers}`;
-    await acquire({ key, ttlSeconds: 60 });
-    await park({ key });
-    await parkJunk(key, callers, { keep_until: { N: String(clock.now() + 86_400_000) } });
-    world.messages.length = 0;
-    await world.repairKey(key);
-    expect(world.messages).toHaveLength(sent);
-  },
-);
+])('a message that passes %i dead callers sends %i more', async (callers, sent) => {
+  const key = `behind ${callers}`;
+  await acquire({ key, ttlSeconds: 60 });
+  await park({ key });
+  await parkJunk(key, callers, { keep_until: { N: String(clock.now() + 86_400_000) } });
+  world.messages.length = 0;
+  await world.repairKey(key);
+  expect(world.messages).toHaveLength(sent);
+});
 
 describe('a line that cannot be read', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
 
-  it('a call that would take over an expired lease fails if the line cannot be read, and changes no record', async () => {
+  it('a call takes over no lease whose line cannot be read', async () => {
     const key = 'unread and expired';
     await acquire({ key, ttlSeconds: 2 });
     await park({ key });
@@ -94,27 +88,24 @@ describe('a line that cannot be read', () => {
   it.each([
     ['once', [denied], 'held'],
     ['twice', [denied, denied], 'released'],
-  ])(
-    'a line that cannot be read %s does not keep the lease from its end by a holder that was in line itself',
-    async (often, faults, state) => {
-      const key = `unread ${often}`;
-      const first = await acquire({ key });
-      for (const requestId of ['own', 'next']) {
-        clock.advance(1);
-        await joinLine(key, requestId);
-      }
-      await release(first);
-      const own = await acquire({ key, holder: 'caller', requestId: 'own' });
-      expect(own.leaseId).toContain('+');
-      requests.faultsOf.Query = faults;
-      expect(await release(own)).toEqual({ key, released: true });
-      expect(requests.faultsOf.Query).toEqual([]);
-      expect(await read({ key })).toMatchObject({ state });
-    },
-  );
+  ])('a line that is unreadable %s does not keep a lease from its end', async (often, faults, state) => {
+    const key = `unread ${often}`;
+    const first = await acquire({ key });
+    for (const requestId of ['own', 'next']) {
+      clock.advance(1);
+      await joinLine(key, requestId);
+    }
+    await release(first);
+    const own = await acquire({ key, holder: 'caller', requestId: 'own' });
+    expect(own.leaseId).toContain('+');
+    requests.faultsOf.Query = faults;
+    expect(await release(own)).toEqual({ key, released: true });
+    expect(requests.faultsOf.Query).toEqual([]);
+    expect(await read({ key })).toMatchObject({ state });
+  });
 });
 
-it('a message that Step Functions throttles arrives with the whole ttl, and not after the third pause', async () => {
+it('a throttled message arrives with the whole ttl within three pauses', async () => {
   const key = 'throttled';
   const { first, task } = await waitedFor(key, { ttlSeconds: 30 });
   const { task: next } = await park({ key, ttlSeconds: 30 });
@@ -135,7 +126,7 @@ it('a message that Step Functions throttles arrives with the whole ttl, and not 
   expect(next.output).toMatchObject({ waitedMs: clock.now() - startedAt, remainingMs: 30_000 });
 });
 
-it('a message that Step Functions throttles is not waited for if the invocation is nearly over', async () => {
+it('a throttled message is not waited for at the end of the invocation', async () => {
   const key = 'throttled late';
   const { first, task } = await waitedFor(key);
   const startedAt = clock.now();
@@ -161,7 +152,7 @@ describe('a hand-off that fails after it met a dead ticket', () => {
     return { first, next };
   }
 
-  it('a hand-off that fails after it met a dead ticket leaves the key without a holder, and only the line grants the key', async () => {
+  it('a hand-off that fails after a dead ticket leaves the key to its line', async () => {
     const { first, next } = await brokenOff('broken off');
     expect(await release(first)).toMatchObject({ released: true });
     expect(await rawItem('broken off')).not.toHaveProperty('lease_version');
@@ -201,7 +192,7 @@ async function askedOf(command: string, act: () => Promise<unknown>) {
   return inputs;
 }
 
-it('a line is read in growing pages, each from the end of the page before, and its rows consistently', async () => {
+it('a line is read consistently, in growing pages', async () => {
   const names = Array.from({ length: 8 }, (_, index) => `caller ${index}`);
   await putTickets(names.map((name) => callerRow('paged', name)));
   for (const [firstPage, limits] of [
@@ -221,7 +212,7 @@ it('a line is read in growing pages, each from the end of the page before, and i
   expect(gets).toMatchObject([{ ConsistentRead: true }]);
 });
 
-it('a row without a holder, written by another client, keeps no waiter in its line from the lease', async () => {
+it('a row without a holder keeps no waiter from the lease', async () => {
   const { first, task } = await waitedFor('odd row', { holder: 'b' });
   const { holder: _, ...odd } = callerRow('odd row', 'odd');
   await putTickets([odd]);

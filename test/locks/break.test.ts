@@ -26,25 +26,22 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-it.each(KINDS)(
-  'a break ends %s that was seen with one read and one write, and names its holder',
-  async (key, terms) => {
-    const grant = await acquire({ key, holder: 'frozen', ...terms });
-    const { fence, leaseId, expiresAt } = grant;
-    requests.sent.length = 0;
-    expect(await breakLease({ key, fence })).toEqual({
-      ...{ key, broken: true, fence, holder: 'frozen', ended: true },
-      ...{ holderUntil: expiresAt, lastHeartbeatAt: null },
-    });
-    expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
-    expect(await release({ key, leaseId })).toEqual({ key, released: false, reason: 'broken' });
-    expect(await failure(heartbeat(grant))).toMatchObject(broken);
-    clock.advance(1);
-    expect((await acquire({ key, holder: 'next' })).fence).toBeGreaterThan(fence);
-  },
-);
+it.each(KINDS)('a break ends %s with one read and one write', async (key, terms) => {
+  const grant = await acquire({ key, holder: 'frozen', ...terms });
+  const { fence, leaseId, expiresAt } = grant;
+  requests.sent.length = 0;
+  expect(await breakLease({ key, fence })).toEqual({
+    ...{ key, broken: true, fence, holder: 'frozen', ended: true },
+    ...{ holderUntil: expiresAt, lastHeartbeatAt: null },
+  });
+  expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
+  expect(await release({ key, leaseId })).toEqual({ key, released: false, reason: 'broken' });
+  expect(await failure(heartbeat(grant))).toMatchObject(broken);
+  clock.advance(1);
+  expect((await acquire({ key, holder: 'next' })).fence).toBeGreaterThan(fence);
+});
 
-it('a break answers a repeat the same, without the holder of a permit that has ended', async () => {
+it('a break repeats its answer, without the holder of an ended permit', async () => {
   const lease = await acquire({ key: 'twice' });
   clock.advance(20_000);
   await heartbeat(lease);
@@ -90,37 +87,31 @@ it('a break of a permit leaves the other holders alone', async () => {
   expect(await breakLease({ key, fence: a.fence })).toMatchObject({ broken: true });
 });
 
-it.each(KINDS)(
-  'a break that waits marks %s with one read and one write, and says until when the holder may go on',
-  async (kind, terms) => {
-    const key = `marked ${kind}`;
-    const { leaseId, fence } = await acquire({ key, holder: 'worker', ...terms });
-    clock.advance(20_000);
-    const { expiresAt } = await heartbeat({ key, leaseId });
-    const beatAt = clock.now();
-    clock.advance(5000);
-    requests.sent.length = 0;
-    expect(await breakLease({ key, fence, wait: true })).toEqual({
-      ...{ key, broken: true, fence, holder: 'worker', ended: false },
-      ...{ holderUntil: expiresAt, lastHeartbeatAt: iso(beatAt) },
-    });
-    expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
-    expect(await read({ key })).toMatchObject({ state: 'held', holder: 'worker', ending: true, expiresAt });
-    expect(await failure(acquire({ key, holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
-  },
-);
+it.each(KINDS)('a break that waits marks %s with one read and one write', async (kind, terms) => {
+  const key = `marked ${kind}`;
+  const { leaseId, fence } = await acquire({ key, holder: 'worker', ...terms });
+  clock.advance(20_000);
+  const { expiresAt } = await heartbeat({ key, leaseId });
+  const beatAt = clock.now();
+  clock.advance(5000);
+  requests.sent.length = 0;
+  expect(await breakLease({ key, fence, wait: true })).toEqual({
+    ...{ key, broken: true, fence, holder: 'worker', ended: false },
+    ...{ holderUntil: expiresAt, lastHeartbeatAt: iso(beatAt) },
+  });
+  expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
+  expect(await read({ key })).toMatchObject({ state: 'held', holder: 'worker', ending: true, expiresAt });
+  expect(await failure(acquire({ key, holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
+});
 
-it.each(KINDS)(
-  'a break that waits reports an odd part of the entry of %s, and does not retry until its time is up',
-  async (kind, terms) => {
-    const key = `odd ${kind}`;
-    const { fence } = await acquire({ key, ...terms });
-    const item = (await rawItem(key)) ?? {};
-    const [name = '', entry] = Object.entries(item).find(([, { M: map }]) => map?.i !== undefined) ?? [];
-    await putRaw({ ...item, [name]: { M: { ...entry?.M, c: { S: 'odd' } } } });
-    expect(await failure(breakLease({ key, fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
-  },
-);
+it.each(KINDS)('a break that waits reports an odd part of the entry of %s', async (kind, terms) => {
+  const key = `odd ${kind}`;
+  const { fence } = await acquire({ key, ...terms });
+  const item = (await rawItem(key)) ?? {};
+  const [name = '', entry] = Object.entries(item).find(([, { M: map }]) => map?.i !== undefined) ?? [];
+  await putRaw({ ...item, [name]: { M: { ...entry?.M, c: { S: 'odd' } } } });
+  expect(await failure(breakLease({ key, fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
+});
 
 it('a break that waits names the expiry of a heartbeat that landed before it', async () => {
   const { key, leaseId, fence } = await acquire({ key: 'beat first' });
@@ -131,14 +122,14 @@ it('a break that waits names the expiry of a heartbeat that landed before it', a
   expect(answer.lastHeartbeatAt).toBe(iso(clock.now()));
 });
 
-it.each(KINDS)('a break that waits finds no grant if the release of %s landed before it', async (kind, terms) => {
+it.each(KINDS)('a break that waits finds no grant once %s was released', async (kind, terms) => {
   const grant = await acquire({ key: `release first: ${kind}`, ...terms });
   requests.faultsOf.UpdateItem = [precededBy(() => other.release(grant))];
   const late = breakLease({ key: grant.key, fence: grant.fence, wait: true });
   expect(await failure(late)).toMatchObject({ code: 'NotFound' });
 });
 
-it('a break that waits also covers a grant that its caller claims between the look and the end', async () => {
+it('a break that waits covers a grant that is claimed meanwhile', async () => {
   const key = 'claimed meanwhile';
   const first = await acquire({ key, holder: 'first' });
   const { ticket } = await joinLine(key, 'r');

@@ -35,7 +35,7 @@ it('a call in line costs seven requests and its looks', async () => {
   await release(grant);
 });
 
-it('a call reads its own row consistently, and the record once more if DynamoDB leaves that out', async () => {
+it('a call reads its own row consistently, and the record if left out', async () => {
   const { key } = await held();
   const { table, waitersTable } = world.dependencies;
   const again: number[] = [];
@@ -97,7 +97,7 @@ describe('callers that race', () => {
   const own = { holder: 'R', requestId: 'r', limit: 1, fair: false };
   const writes = () => requests.sent.filter((command) => command === 'UpdateItem').length;
 
-  it('a call that races has no position, and writes no record while it sees no room', async () => {
+  it('a racing call has no position, and writes only if it sees room', async () => {
     const key = newKey();
     await asking(key, 'x', { limit: 1, ttlSeconds: 60 });
     requests.sent.length = 0;

@@ -12,7 +12,7 @@ function onTheSecond(): number {
   return clock.now();
 }
 
-it('records of the Rust crate are respected as leases of a holder without a name', async () => {
+it('records of the Rust crate are leases of a nameless holder', async () => {
   const now = onTheSecond();
   await rust.tryAcquire('rust-held', 60);
   const { code, context } = await failure(acquire({ key: 'rust-held' }));
@@ -35,7 +35,7 @@ it('records of the Rust crate are respected as leases of a holder without a name
   });
 });
 
-it('records of the Rust crate are taken over when the crate itself would, plus the skew margin, and not a millisecond before', async () => {
+it('records of the Rust crate are taken over right after the margin', async () => {
   const now = onTheSecond();
   await rust.tryAcquire('rust-expiring', 2);
   clock.set(now + 2999);
@@ -71,7 +71,7 @@ it('records of the Rust crate ignore the proof of another key', async () => {
   expect((await rawItem('rust-guess'))?.lease_version).toEqual({ S: version });
 });
 
-it('records of the Rust crate are gone when the crate drops the lease, and the key is free', async () => {
+it('records of the Rust crate leave the key free when dropped', async () => {
   const version = (await rust.tryAcquire('rust-drop', 60)) ?? '';
   expect(await rust.release('rust-drop', version)).toBe(true);
   expect((await acquire({ key: 'rust-drop' })).repeated).toBe(false);
@@ -101,7 +101,7 @@ it('records with shared holders are held for the crate until a lease was release
   expect(await rust.tryAcquire('ours-shared', 60)).toBeDefined();
 });
 
-it('records of Holdfast are held until their last millisecond to each crate whose clock agrees', async () => {
+it('records of Holdfast are held for the crate until their last millisecond', async () => {
   onTheSecond();
   clock.advance(1); // so that rounding up has something to do
   const end = clock.now() + 2000;
@@ -114,7 +114,7 @@ it('records of Holdfast are held until their last millisecond to each crate whos
   expect(await rust.tryAcquire('ours-held', 60)).toBeDefined();
 });
 
-it('records of Holdfast are free to the crate once released, and late calls of Holdfast do not touch the lease of the crate', async () => {
+it('records of Holdfast are free for the crate once released', async () => {
   const grant = await acquire({ key: 'ours-released' });
   await release(grant);
   const version = await rust.tryAcquire('ours-released', 60);
@@ -124,7 +124,7 @@ it('records of Holdfast are free to the crate once released, and late calls of H
   expect((await rawItem('ours-released'))?.lease_version).toEqual({ S: version });
 });
 
-it('records of Holdfast cannot be extended or dropped by a crate that lost its lease to Holdfast', async () => {
+it('records of Holdfast cannot be changed by a crate that lost its lease', async () => {
   onTheSecond();
   const version = (await rust.tryAcquire('ours-now', 2)) ?? '';
   clock.advance(3500);

@@ -9,7 +9,7 @@ const { acquire, heartbeat, release, breakLease, read, clock, requests } = world
 /** As the README's cost table counts them. */
 const unitsOf = unitCounter(world.dynamodb);
 
-it('acquire, heartbeat and release cost one write unit each, and a break a read unit more', async () => {
+it('acquire, heartbeat and release cost a write unit, a break a read more', async () => {
   const names = { key: 'reports/2026/nightly', holder: 'arn:aws:lambda:eu-west-1:123456789012:function:nightly' };
   expect(await unitsOf(() => acquire(names))).toEqual([1]);
   const grant = await acquire({ ...names, key: 'other' });
@@ -21,7 +21,7 @@ it('acquire, heartbeat and release cost one write unit each, and a break a read 
   expect(await unitsOf(() => breakLease({ key: 'other', fence }))).toEqual([1, 1]);
 });
 
-it('a repeat of an acquire changes nothing, and costs a write unit if the lease names an execution', async () => {
+it('a repeat of an acquire costs a write unit only with an execution', async () => {
   const plain = { key: 'repeated', requestId: 'r' };
   const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:run';
   await acquire(plain);
@@ -43,7 +43,7 @@ it('the largest record of a lease costs at most six write units', async () => {
   expect(consumed).toBeLessThanOrEqual(6);
 });
 
-it('a read costs one read unit, and each look while racing costs half a unit', async () => {
+it('a read costs a read unit, and each racing look half', async () => {
   const grant = await acquire({ key: 'looked-at' });
   expect(await unitsOf(() => read({ key: 'looked-at' }))).toEqual([1]);
   const waiting = () => failure(acquire({ key: 'looked-at', requestId: 'another', waitSeconds: 1, fair: false }));
@@ -54,7 +54,7 @@ it('a read costs one read unit, and each look while racing costs half a unit', a
   await release(grant);
 });
 
-it('a key that was used the other way costs one write for the next holder', async () => {
+it('a key that was used the other way costs one write', async () => {
   const lease = await acquire({ key: 'either way' });
   await release(lease);
   requests.sent.length = 0;
@@ -99,7 +99,7 @@ it('parking costs two write units, and one more for an execution', async () => {
   expect(await lineUnits(() => line.park({ key: 'parked', execution }))).toEqual([2, 1]);
 });
 
-it('a hand-off costs a query, a transfer and a deletion, after a release that loses if the line was empty before', async () => {
+it('a hand-off costs a query, a transfer and a deletion', async () => {
   const first = await line.acquire({ key: 'handed' });
   const [second] = [await line.park({ key: 'handed' }), await line.park({ key: 'handed' })];
   expect(await lineUnits(() => line.release(first))).toEqual([1, 1, 1]);

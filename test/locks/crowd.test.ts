@@ -20,7 +20,7 @@ const freeBeforeItsMark = (first: { key: string; leaseId: string }) => {
   requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))]; // the first try, and the mark
 };
 
-it('a call that joins just after the lease came free writes the mark, and takes the lease at once, without a look', async () => {
+it('a call that joins a line just after the release takes the lease', async () => {
   const first = await acquire({ key: 'just free', holder: 'first' });
   freeBeforeItsMark(first);
   requests.sent = [];
@@ -33,7 +33,7 @@ it('a call that joins just after the lease came free writes the mark, and takes 
   expect(await rawItem('just free')).not.toHaveProperty('mark');
 });
 
-it('a call that joins is not passed by a plain caller that comes between its mark and its hand-off', async () => {
+it('a plain caller does not pass a call between mark and hand-off', async () => {
   const first = await acquire({ key: 'not passed', holder: 'first' });
   freeBeforeItsMark(first);
   let plain: Awaited<ReturnType<typeof failure>> | undefined;
@@ -79,7 +79,7 @@ describe('a line for several permits', async () => {
     };
     const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 
-    it('two calls that give room to one line at the same time do not race: the call whose tickets the other call has granted stops', async () => {
+    it('the beaten one of two releases to one line stops', async () => {
       const [a, b] = await prepared('beaten');
       requests.faultsOf.Query = [
         async (send) => {
@@ -115,7 +115,7 @@ describe('a line for several permits', async () => {
       return sent;
     };
 
-    it('a release leaves its room to the release before it, which hands off the room of both', async () => {
+    it('a release leaves its room to the release before it', async () => {
       const held = await prepared('left');
       expect(await sentInBetween(held)).toEqual(['UpdateItem']);
       expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'UpdateItem', 'UpdateItem']);
@@ -127,7 +127,7 @@ describe('a line for several permits', async () => {
       expect(await sentInBetween(await prepared('in time'), A_WHILE - 1)).not.toContain('Query');
     });
 
-    it('a release hands off its room if a task is next, because a task does not look by itself', async () => {
+    it('a release hands off its room if a task is next', async () => {
       const asked = { key: 'a task is next', limit: 2, ttlSeconds: 60 };
       const held = [await acquire({ ...asked, holder: 'a' }), await acquire({ ...asked, holder: 'b' })] as const;
       for (const holder of ['c', 'd']) {

@@ -47,7 +47,7 @@ it.each([
   expect(await rows(key)).toEqual([]);
 });
 
-it('a callback keeps its ticket for a minute if AWS does not find its execution yet', async () => {
+it('a callback keeps its ticket for a minute before its execution is found', async () => {
   const { execution, behind } = await blocked('begins');
   callbacks.executions.delete(execution);
   clock.advance(59_000);
@@ -56,7 +56,7 @@ it('a callback keeps its ticket for a minute if AWS does not find its execution 
 });
 
 it.each([undefined, 'throttled', 'refused'] as const)(
-  'a callback whose execution runs keeps its ticket, also if the answer about the execution is %s',
+  'a callback of a running execution keeps its ticket (answer: %s)',
   async (fault) => {
     const { behind } = await blocked(`runs ${fault}`);
     clock.advance(61_000);

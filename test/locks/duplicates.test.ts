@@ -40,29 +40,26 @@ const beat = ({ key, leaseId }: Grant) => {
 it.each([
   ['twelve', 12, 'repeated', 26],
   ['a hundred', 100, 'LeaseHeld', 40], // it gives up after twenty tries
-])(
-  'a call whose permit others change %s times before its claim receives the permit or LeaseHeld',
-  async (_, changes, outcome, writes) => {
-    const key = `changed ${changes}`;
-    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-    await dieInLine(key, own);
-    await park({ key, holder: 'behind', limit: 1 });
-    await release(first);
-    const duplicate = await acquire({ key, ...own });
-    const beats = precededBy(() => beat(duplicate));
-    // Each second write is that of a claim.
-    let written = 0;
-    const counted = (send: Send) => (written++ < 2 * changes ? beats(send) : send());
-    requests.faultsOf.UpdateItem = Array(1000).fill(counted);
-    const answer = await acquire({ key, ...own }).then(
-      ({ leaseId, repeated }) => leaseId === duplicate.leaseId && repeated && 'repeated',
-      ({ code }) => code,
-    );
-    expect([answer, written]).toEqual([outcome, writes]);
-  },
-);
+])('a call whose permit others change %s times receives it or LeaseHeld', async (_, changes, outcome, writes) => {
+  const key = `changed ${changes}`;
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  await dieInLine(key, own);
+  await park({ key, holder: 'behind', limit: 1 });
+  await release(first);
+  const duplicate = await acquire({ key, ...own });
+  const beats = precededBy(() => beat(duplicate));
+  // Each second write is that of a claim.
+  let written = 0;
+  const counted = (send: Send) => (written++ < 2 * changes ? beats(send) : send());
+  requests.faultsOf.UpdateItem = Array(1000).fill(counted);
+  const answer = await acquire({ key, ...own }).then(
+    ({ leaseId, repeated }) => leaseId === duplicate.leaseId && repeated && 'repeated',
+    ({ code }) => code,
+  );
+  expect([answer, written]).toEqual([outcome, writes]);
+});
 
-it('a call in line whose permit others change before each of its claims leaves at its deadline', async () => {
+it('a call whose permit others keep changing leaves at its deadline', async () => {
   const key = 'changed in line';
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
   const duplicates: Grant[] = [];
@@ -91,7 +88,7 @@ it('a call in line whose permit others change before each of its claims leaves a
   expect(claims).toBe(40); // twenty tries, and twenty more when it leaves
 });
 
-it('a call in line whose request receives a permit of another weight is refused, and leaves no place behind', async () => {
+it('a call whose request has a permit of another weight is refused', async () => {
   const key = 'another weight';
   const first = await acquire({ key, holder: 'x', limit: 3, weight: 3, ttlSeconds: 60 });
   const asked = { key, ...own, limit: 3, waitSeconds: 10 };
@@ -112,7 +109,7 @@ const withQuota = acquireGrant({
   quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
 });
 
-it('a call whose request is granted a permit before it is in line itself has that', async () => {
+it('a call has the permit that its request receives before it joins', async () => {
   const key = 'granted before';
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
   await dieInLine(key, { holder: 'b', requestId: 'r' });
@@ -147,7 +144,7 @@ it('a withdrawal hands off a lease that is extended in that moment', async () =>
   expect(task.output).toMatchObject({ holder: 'task', previous: { holder: 'b', ended: 'released' } });
 });
 
-it('a withdrawal of a call without a grant is not remembered: a later try is a new acquisition', async () => {
+it('a withdrawal of a call without a grant is not remembered', async () => {
   const held = await first();
   const { key } = held;
   const [refused] = await timeline.play(
@@ -168,7 +165,7 @@ async function withTask(more: object = {}) {
   return { key: held.key, held, task };
 }
 
-it('a call receives no grant of the next holder if the lease is transferred while the call claims', async () => {
+it('a call receives no grant that passes on during its claim', async () => {
   const { key, held } = await withTask();
   steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
   const next: Grant[] = [];
@@ -184,7 +181,7 @@ it('a call receives no grant of the next holder if the lease is transferred whil
   expect(await read(key)).toMatchObject({ holder: 'next', fence: next[0]?.fence });
 });
 
-it('a call receives no grant of the next holder if its look shows an old record', async () => {
+it('a call receives no grant of the next holder by an old look', async () => {
   const old = await acquire(ofB(newKey()));
   const { key } = old;
   const seen = await rawItem(key);

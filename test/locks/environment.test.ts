@@ -45,7 +45,7 @@ it.each(Object.keys(TABLES))('settings of a function are refused by name if they
   expect(() => leasesFromEnvironment({ ...TABLES, [name]: undefined })).toThrow(`${name} is not set`);
 });
 
-it('settings of a function name the SQS queue of later messages, at the endpoint of the environment whatever host the URL has', async () => {
+it('settings of a function name the queue, at the endpoint of SQS', async () => {
   const messages: unknown[] = [];
   const server = createServer(async (request, response) => {
     messages.push(JSON.parse(await text(request)));

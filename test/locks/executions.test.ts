@@ -29,7 +29,7 @@ const DENIED = { name: 'AccessDeniedException', status: 400 };
 it.each([
   ['was notified', []],
   ['may not have been notified', ['refused' as const]],
-])('the lease is free and keeps its mark if the line cannot be read, and its task %s', async (what, faults) => {
+])('the lease is free and marked if its line is unreadable (task %s)', async (what, faults) => {
   const key = `unread, ${what}`;
   const execution = steps.newExecution();
   const first = await acquire({ key });
@@ -46,7 +46,7 @@ it.each([
   expect(task.state).toBe('succeeded');
 });
 
-it('the lease is free and counted once if the write that frees it has no answer, and the next grant names how it ended', async () => {
+it('the lease is counted once if the write that frees it is unanswered', async () => {
   const [key, execution] = ['freed without an answer', steps.newExecution()];
   await acquire({ key, execution });
   const { ticket } = await park({ key });
@@ -57,7 +57,7 @@ it('the lease is free and counted once if the write that frees it has no answer,
   expect(await acquire({ key })).toMatchObject({ previous: { ended: 'executionEnded' } });
 });
 
-it('a late duplicate of an earlier heartbeat does not bring back the expiry from before the grace', async () => {
+it('a late heartbeat does not bring back the expiry from before the grace', async () => {
   const [key, execution] = ['late beat', steps.newExecution()];
   const grant = await acquire({ key, execution, ttlSeconds: 900, graceSeconds: 60 });
   clock.advance(1000);
@@ -77,19 +77,16 @@ it.each([
     [0.2, 0.1],
     ['UpdateItem', 'DeleteItem'],
   ],
-])(
-  'a pass takes the keys in an order by chance, so it does not reach the same one each time (%j)',
-  async (lots, order) => {
-    const execution = steps.newExecution();
-    await acquire({ key: `lots in line ${lots}` });
-    await park({ key: `lots in line ${lots}`, execution }); // its deletion is the DeleteItem
-    await acquire({ key: `lots held ${lots}`, execution });
-    requests.sent.length = 0;
-    const ids = { ...dependencies.ids, random: () => lots.shift() ?? 0 };
-    await endExecution({ ...dependencies, ids })({ execution, again: false }, call());
-    expect(requests.sent.filter((sent) => order.includes(sent)).slice(0, 2)).toEqual(order);
-  },
-);
+])('a pass takes the keys in an order by chance (%j)', async (lots, order) => {
+  const execution = steps.newExecution();
+  await acquire({ key: `lots in line ${lots}` });
+  await park({ key: `lots in line ${lots}`, execution }); // its deletion is the DeleteItem
+  await acquire({ key: `lots held ${lots}`, execution });
+  requests.sent.length = 0;
+  const ids = { ...dependencies.ids, random: () => lots.shift() ?? 0 };
+  await endExecution({ ...dependencies, ids })({ execution, again: false }, call());
+  expect(requests.sent.filter((sent) => order.includes(sent)).slice(0, 2)).toEqual(order);
+});
 
 it('a pass ends all leases and tickets of more than a page', async () => {
   const execution = steps.newExecution();
@@ -121,7 +118,7 @@ it('a key that fails stops no other key, and the pass reports the failure', asyn
   expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
 });
 
-it('a message of the delay queue that fails stays in the queue, and the other messages are done', async () => {
+it('a message that fails stays in the queue, and the others are done', async () => {
   const execution = steps.newExecution();
   await acquire({ key: 'queued', execution });
   const message = (messageId: string, body: string) => ({ messageId, eventSource: 'aws:sqs', body });
@@ -194,7 +191,7 @@ describe('several permits of a key', async () => {
   const AGAIN_MS = 90_000;
 
   describe('the permits of an execution that ends', () => {
-    it('all permits and waiters of the execution go, others stay, and the line receives what is free', async () => {
+    it('all permits and waiters of the execution go, and others stay', async () => {
       const [key, execution] = ['held', steps.newExecution()];
       for (const holder of ['a', 'b']) await acquire({ key, holder, limit: 3, execution });
       await acquire({ key, holder: 'other', limit: 3 });
@@ -206,7 +203,7 @@ describe('several permits of a key', async () => {
       expect([await holders(key), await rows(key)]).toEqual([['next', 'other'], []]);
     });
 
-    it('a look at a bound permit leaves the plain permit that its redriven execution took, while the status lags', async () => {
+    it('a look leaves the plain permit of a redriven execution', async () => {
       const [key, execution] = ['bound and plain', steps.newExecution('RUNNING')];
       await park({ key, holder: 'bound', limit: 2, execution, bound: true });
       clock.advance(10_000);
@@ -217,7 +214,7 @@ describe('several permits of a key', async () => {
       expect(await holders(key)).toEqual(['other', 'plain']);
     });
 
-    it('a look frees the permit from before a redrive, although its execution has another permit and runs', async () => {
+    it('a look frees a permit from before a redrive beside a later one', async () => {
       const [key, execution] = ['before and after', steps.newExecution('RUNNING')];
       await park({ key, holder: 'before', limit: 2, execution, bound: true });
       clock.advance(10_000);
@@ -233,22 +230,19 @@ describe('several permits of a key', async () => {
     it.each([
       [18, 1],
       [19, 2],
-    ])(
-      'the end of an execution ends %i permits and two that have expired beside them by %i writes',
-      async (count, writes) => {
-        const [key, execution] = [`crowd of ${count}`, steps.newExecution()];
-        await crowd(count, { key, limit: 50, execution });
-        for (const holder of ['x', 'y']) await acquire({ key, holder, limit: 50, ttlSeconds: 2 });
-        const { task } = await park({ key, holder: 'next', limit: 50, weight: 50 });
-        clock.advance(2600);
-        requests.sent.length = 0;
-        expect(await executionEnded(execution)).toMatchObject({ freed: count });
-        expect(grantOf(task)).toMatchObject({ holder: 'next', used: 50 });
-        expect(sent('UpdateItem')).toBe(writes);
-      },
-    );
+    ])('the end of an execution ends %i permits by %i writes', async (count, writes) => {
+      const [key, execution] = [`crowd of ${count}`, steps.newExecution()];
+      await crowd(count, { key, limit: 50, execution });
+      for (const holder of ['x', 'y']) await acquire({ key, holder, limit: 50, ttlSeconds: 2 });
+      const { task } = await park({ key, holder: 'next', limit: 50, weight: 50 });
+      clock.advance(2600);
+      requests.sent.length = 0;
+      expect(await executionEnded(execution)).toMatchObject({ freed: count });
+      expect(grantOf(task)).toMatchObject({ holder: 'next', used: 50 });
+      expect(sent('UpdateItem')).toBe(writes);
+    });
 
-    it('a permit that has expired and whose execution has ended makes room once, for a writer behind it too', async () => {
+    it('an expired permit whose execution has ended makes room once', async () => {
       const [key, execution] = ['both', steps.newExecution()];
       await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
       await acquire({ key, holder: 'y', limit: 2, ttlSeconds: 2, execution });
@@ -303,7 +297,7 @@ describe('several permits of a key', async () => {
       expect(row?.ttl).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 400 * 86_400}` });
     });
 
-    it('an execution that has released its permits costs one read at either pass and no question to Step Functions, and loses its row', async () => {
+    it('an execution without permits costs one read at either pass', async () => {
       const execution = steps.newExecution('SUCCEEDED');
       await release(await acquire({ key: 'gave back', limit: 1, execution }));
       await acquire({ key: 'gave back', holder: 'a', limit: 1, ttlSeconds: 600 });
@@ -327,7 +321,7 @@ describe('several permits of a key', async () => {
       expect(await executionRows('about to')).toHaveLength(1);
     });
 
-    it('an execution that is redriven while its permits are looked up keeps what it acquires then, and its row', async () => {
+    it('an execution that is redriven meanwhile keeps what it acquires', async () => {
       const [key, execution] = ['redriven-now', steps.newExecution()];
       await acquire({ key, holder: 'before', limit: 2, execution });
       clock.advance(AGAIN_MS);
@@ -347,7 +341,7 @@ describe('several permits of a key', async () => {
   });
 
   describe('calls that fail or exit', () => {
-    it('a row or a ticket whose write has no answer grants no permit, and the error names the request to ask with', async () => {
+    it('a row or a ticket without an answer grants no permit', async () => {
       const asked = { key: 'no answer', limit: 1, execution: steps.newExecution() };
       const unknown = { code: 'OutcomeUnknown', context: { retryWith: { requestId: expect.any(String) } } };
       requests.faultsOf.UpdateItem = ['lostReply', 'lostReply', 'lostReply'];
@@ -365,35 +359,29 @@ describe('several permits of a key', async () => {
     it.each([
       ['leases', ['none', DENIED], 0],
       ['waiters', [DENIED], 1], // which finds the permits too
-    ] as const)(
-      'a query of the %s that fails keeps no permit from being freed, because the pass fails and is tried again',
-      async (table, faults, freedByRetry) => {
-        const [key, execution] = [`query of ${table}`, steps.newExecution()];
-        await acquire({ key, limit: 1, execution });
-        const { task } = await park({ key, holder: 'next', limit: 1 });
-        requests.faultsOf.Query = [...faults];
-        expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
-        expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: freedByRetry });
-        expect(grantOf(task)).toMatchObject({ holder: 'next', used: 1 });
-      },
-    );
+    ] as const)('a query of the %s that fails is tried again', async (table, faults, freedByRetry) => {
+      const [key, execution] = [`query of ${table}`, steps.newExecution()];
+      await acquire({ key, limit: 1, execution });
+      const { task } = await park({ key, holder: 'next', limit: 1 });
+      requests.faultsOf.Query = [...faults];
+      expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+      expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: freedByRetry });
+      expect(grantOf(task)).toMatchObject({ holder: 'next', used: 1 });
+    });
 
-    it.each(['call', 'task'])(
-      'the end of an execution leaves no row of a %s that exited after any of its writes',
-      async (kind) => {
-        for (const writes of counting()) {
-          const [key, execution, task] = [`${kind} ${writes}`, steps.newExecution(), steps.newTask()];
-          const asked = { key, limit: 1, ttlSeconds: 86_400, execution };
-          const { survived } = await dyingAfter(writes, () => (kind === 'call' ? acquire(asked) : park(asked, task)));
-          task.state = 'timedOut';
-          await executionEnded(execution);
-          expect([await holders(key), await rows(key)]).toEqual([[], []]);
-          if (survived) return;
-        }
-      },
-    );
+    it.each(['call', 'task'])('the end of an execution leaves no row of an exited %s', async (kind) => {
+      for (const writes of counting()) {
+        const [key, execution, task] = [`${kind} ${writes}`, steps.newExecution(), steps.newTask()];
+        const asked = { key, limit: 1, ttlSeconds: 86_400, execution };
+        const { survived } = await dyingAfter(writes, () => (kind === 'call' ? acquire(asked) : park(asked, task)));
+        task.state = 'timedOut';
+        await executionEnded(execution);
+        expect([await holders(key), await rows(key)]).toEqual([[], []]);
+        if (survived) return;
+      }
+    });
 
-    it('the second pass finishes a first pass that exited after any of its writes, even if its own answers are lost', async () => {
+    it('the second pass finishes a first pass that exited anywhere', async () => {
       for (const writes of counting()) {
         const [key, execution, target] = [`ends ${writes}`, steps.newExecution(), steps.newExecution('RUNNING')];
         const long = { key, limit: 3, ttlSeconds: 86_400 };

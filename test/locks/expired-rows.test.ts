@@ -34,7 +34,7 @@ it('a message deletes about a hundred expired rows, because other keys wait behi
 it.each([
   ['with 20000 of 40,000 ms left', 20_000, 0],
   ['with 19999 of 40,000 ms left', 19_999, 3],
-])('a run deletes expired rows and ends overdue tasks while half of the run is left: %s', async (_, leftMs, rest) => {
+])('a run cleans up a line for half of its time: %s', async (_, leftMs, rest) => {
   const key = `beside tasks ${leftMs}`;
   await acquire({ key, ttlSeconds: 600 });
   const { keep_until: _keepUntil, ...task } = callerRow(key, 'task', { deadline: { N: '1' } });
@@ -52,7 +52,7 @@ it.each([
   expect(await rows(key)).toEqual([]);
 });
 
-it('the repair puts back a lost mark before many expired rows, because a waiter may be behind them', async () => {
+it('the repair puts back a lost mark before many expired rows', async () => {
   const key = 'unmarked';
   await acquire({ key, ttlSeconds: 600 });
   await putTickets([...over(key, 450), last(key)]);

@@ -69,7 +69,7 @@ describe.each(KINDS)('a reply about %s that is lost after the write has landed',
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('acquire, until the SDK gives up: OutcomeUnknown names the id to ask with, which finds the grant', async () => {
+  it('acquire, until the SDK gives up: OutcomeUnknown names the id', async () => {
     requests.faults = ['lostReply', 'lostReply', 'lostReply'];
     const { code, context } = await failure(take('unknown'));
     expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
@@ -117,14 +117,14 @@ describe.each(KINDS)('a reply about %s that is lost after the write has landed',
   });
 });
 
-it('release, and another caller takes the key before the next try: not said to have been taken from its holder', async () => {
+it('release, and another caller takes the key: the end is unknown', async () => {
   const grant = await acquire({ key: 'lost-then-taken' });
   requests.faults = [lostBefore(() => other.acquire({ key: 'lost-then-taken', holder: 'other' }))];
   expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'unknown' });
   expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'taken' });
 });
 
-it('break, and another caller takes the key before the next try: OutcomeUnknown, and then what is there', async () => {
+it('break, and another caller takes the key: OutcomeUnknown, then Conflict', async () => {
   const { fence } = await acquire({ key: 'broken-then-taken' });
   requests.faultsOf.UpdateItem = [lostBefore(() => other.acquire({ key: 'broken-then-taken', holder: 'other' }))];
   expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('OutcomeUnknown');
@@ -149,14 +149,14 @@ it('a take-over whose answer is lost gives the caller the room once', async () =
   expect(requests.sent).toHaveLength(3);
 });
 
-it('the end of the first of many: the others go, and no weight is freed twice', async () => {
+it('the end of the first of many frees no weight twice', async () => {
   await crowd('crowd', 45);
   requests.faults = ['none', 'lostReply'];
   await acquire({ key: 'crowd', mode: 'exclusive' });
   expect(await world.readKey('crowd')).toMatchObject({ used: 1, holders: [{ mode: 'exclusive' }] });
 });
 
-it('an acquire that arrives late, and whose permit was released in between, takes no other permit', async () => {
+it('an acquire that arrives after its release takes no other permit', async () => {
   const asked = { key: 'late', requestId: 'r', limit: 2 };
   requests.faults = [delayed(async () => other.release(await other.acquire(asked)))];
   const { code, context } = await failure(acquire(asked));
@@ -164,7 +164,7 @@ it('an acquire that arrives late, and whose permit was released in between, take
   expect((await world.readKey('late')).used).toBe(0);
 });
 
-it('a late take-over of a permit that was extended, released or broken in between looks again', async () => {
+it('a late take-over of a permit that changed looks again', async () => {
   for (const [how, outcome] of [
     ['extends', 'LeaseHeld'],
     ['releases', 'granted'],
@@ -184,7 +184,7 @@ it('a late take-over of a permit that was extended, released or broken in betwee
   }
 });
 
-it('a late take-over by a request that received a permit by a duplicate call in between is answered with that permit', async () => {
+it('a late take-over answers with the permit of a duplicate call', async () => {
   const asked = { key: 'late-duplicate', holder: 'a', requestId: 'r', limit: 3 };
   await other.acquire({ key: asked.key, holder: 'dead', limit: 3, weight: 3, ttlSeconds: 10 });
   clock.advance(10_501);
@@ -193,14 +193,14 @@ it('a late take-over by a request that received a permit by a duplicate call in 
   expect(await read({ key: asked.key })).toMatchObject({ used: 4, holders: [{ holder: 'dead' }, { holder: 'a' }] });
 });
 
-it('a late end of the first of many permits, if a duplicate call of the request has a permit by then, is answered with that permit', async () => {
+it('a late end of many permits answers with that of a duplicate', async () => {
   const asked = { key: 'late-crowd', holder: 'a', requestId: 'r', limit: 100, weight: 100 };
   await crowd(asked.key, 42);
   requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 200 }))];
   expect(await acquire(asked)).toMatchObject({ repeated: true, used: 102, previous: null });
 });
 
-it('a take-over before whose tries one holder after the other comes back gives up after five', async () => {
+it('a take-over gives up after five holders have come back', async () => {
   const key = 'five';
   const permits: Awaited<ReturnType<typeof acquire>>[] = [];
   for (let n = 0; n < 8; n++) permits.push(await other.acquire({ key, holder: `h${n}`, limit: 8, ttlSeconds: 10 }));
@@ -213,7 +213,7 @@ it('a take-over before whose tries one holder after the other comes back gives u
   expect(requests.sent).toEqual(Array(5).fill('UpdateItem'));
 });
 
-it('a write that DynamoDB refuses as invalid, after a try without an answer, is an unknown outcome', async () => {
+it('a write that is refused after an unanswered try is in doubt', async () => {
   requests.faults = ['lostReply', { name: 'ValidationException', status: 400 }];
   const { code, context } = await failure(acquire({ key: 'invalid', limit: 1 }));
   expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
@@ -271,7 +271,7 @@ describe('a DynamoDB that is not there', () => {
     return http;
   }
 
-  it("a DynamoDB that takes the request and never answers is OutcomeUnknown before the Lambda's time is up", async () => {
+  it("a DynamoDB that never answers is OutcomeUnknown within the Lambda's time", async () => {
     let began = Promise.withResolvers<void>();
     const endpoint = await stub(() => began.resolve());
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -289,7 +289,7 @@ describe('a DynamoDB that is not there', () => {
     expect(answer).toMatchObject({ outcome: 'OutcomeUnknown', status: 504, body: { retryWith: { requestId: 'r' } } });
   });
 
-  it('a DynamoDB that does not take the connection is Unavailable, because no request was sent', async () => {
+  it('a DynamoDB that takes no connection is Unavailable', async () => {
     // The SDK's own error for it: an address that swallows packets cannot be had on every machine.
     const words = 'the request socket did not establish a connection with the server within the configured timeout';
     const silent = testClient({ requestHandler: { handle: () => Promise.reject(timeoutError(words)) } });

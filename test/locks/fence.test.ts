@@ -56,7 +56,7 @@ it.each(cases.filter(({ ending, kind }) => kind === 'lease' || !ending.includes(
   },
 );
 
-it('the fences of other grants that each come before a try: the call gives up after five of them', async () => {
+it('a call gives up after five fences that came before its tries', async () => {
   const key = 'overtaken';
   const ahead = (by: number) => world.putRaw({ key: { S: key }, fence: { N: String(clock.now() + by) } });
   const overtaken = (tries: number) =>

@@ -17,7 +17,7 @@ const executionOf = (name: string, status: string) => {
 };
 const holdersOf = async (key: string) => Object(await throughTask(readLeases, { key })).body.holders;
 
-it('a dead task that is first in line, and does not fit, leaves the line to a caller by a run of the schedule, through its function', async () => {
+it('the function repairQueues takes a dead task out of the line', async () => {
   const key = 'dead first';
   await post(acquire, { key, holder: 'reader', mode: 'shared', ttlSeconds: 600 });
   const writer = steps.newTask();
@@ -47,7 +47,7 @@ it('the function executionEnded passes a permit to the target that works under i
   expect(await holdersOf(key)).toMatchObject([{ execution: target }]);
 });
 
-it('the function repairQueues passes a permit to its target if the event of the end of the execution was lost and a task waits', async () => {
+it('the function repairQueues passes a permit on after a lost event', async () => {
   const [key, execution, target] = ['passed later', executionOf('lost', 'FAILED'), executionOf('goes-on', 'RUNNING')];
   await throughTask(acquire, { key, holder: 'h', limit: 1, ttlSeconds: 3600, execution, target });
   await throughTask(acquire, { key, holder: 'next', limit: 1, taskToken: steps.newTask().token });

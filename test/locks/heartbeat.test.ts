@@ -54,7 +54,7 @@ describe.each([
   });
 
   it.each([undefined, 60])(
-    'a heartbeat that arrives as a delayed duplicate of an earlier heartbeat changes no record (ttlSeconds %s)',
+    'a delayed duplicate of a heartbeat changes no record (ttlSeconds %s)',
     async (ttlSeconds) => {
       const { key, leaseId } = await take(`delayed-${ttlSeconds}`, { ttlSeconds: 60 });
       const input = { key, leaseId, ...(ttlSeconds && { ttlSeconds }) };
@@ -65,7 +65,7 @@ describe.each([
     },
   );
 
-  it('a heartbeat revives an expired grant whose room no caller took, under the same fence', async () => {
+  it('a heartbeat revives an expired grant under the same fence', async () => {
     const { key, leaseId, fence } = await take('revive', { ttlSeconds: 2 });
     clock.advance(60_000);
     expect(await heartbeat({ key, leaseId })).toMatchObject({ fence, remainingMs: 2000 });
@@ -82,7 +82,7 @@ const lost = async (key: string, leaseId: string) => {
   return context;
 };
 
-it('a heartbeat says why the lease is lost, with one request and no new record', async () => {
+it('a heartbeat says why the lease is lost, with one request', async () => {
   const first = await acquire({ key: 'lost', ttlSeconds: 2 });
   expect(await lost('never', first.leaseId)).toEqual({ key: 'never', reason: 'unknown', holder: null });
   expect(await rawItem('never')).toBeUndefined();

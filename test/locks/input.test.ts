@@ -249,7 +249,7 @@ it.each([2, 86_400])('good input may have ttlSeconds %d', async (ttlSeconds) => 
   expect(body.remainingMs).toBe(ttlSeconds * 1000);
 });
 
-it('good input limits a list given as number by a task and as digits by a query', async () => {
+it('good input may limit a list by a number or by digits', async () => {
   for (const key of ['listed-1', 'listed-2']) await post(acquire, { key, holder: 'h' });
   expect((await throughTask(readLeases, { limit: 1 })).body.leases).toHaveLength(1);
   expect((await get(readLeases, { limit: '1' })).body.leases).toHaveLength(1);

@@ -48,13 +48,13 @@ const overtakenAndLost =
 
 const fenceOnRecord = async (key: string) => Number((await rawItem(key))?.fence?.N);
 
-describe('a grant whose write arrived after another grant had come and gone with its record', () => {
+describe('a grant whose write arrived late', () => {
   let before = Number.NaN;
   const note = ({ fence }: { fence: number }) => {
     before = fence;
   };
 
-  it('a grant whose write arrived late has the higher fence, in its answer and on record', async () => {
+  it('a grant whose write arrived late has the higher fence', async () => {
     requests.faultsOf.UpdateItem = [overtaken('late', note)];
     const grant = await acquire({ key: 'late', holder: 'late' });
     expect(grant.fence).toBe(clock.now());
@@ -68,7 +68,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
   });
 
-  it('a grant whose write arrived late keeps its fence if its call failed: a repeat is answered with the same grant', async () => {
+  it('a grant whose write arrived late keeps its fence in a repeat', async () => {
     const lost: Fault = 'lostReply';
     requests.faultsOf.UpdateItem = [overtakenAndLost('asked-again', note), lost, lost];
     const request = { key: 'asked-again', holder: 'late', requestId: 'r' };
@@ -80,7 +80,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('a grant whose write arrived late has an unknown outcome if its fence could not be raised, and the repeat finds the grant', async () => {
+  it('a late grant whose fence was not raised has an unknown outcome', async () => {
     requests.faultsOf.UpdateItem = [overtaken('not-raised', note), 'throttle', 'throttle', 'throttle'];
     const { code, context } = await failure(acquire({ key: 'not-raised', holder: 'late' }));
     expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
@@ -89,7 +89,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     });
   });
 
-  it('a grant whose write arrived late is lost if a duplicate call releases it before its fence is raised', async () => {
+  it('a late grant is lost if a duplicate call has released it', async () => {
     const request = { key: 'released', holder: 'late', requestId: 'r' };
     requests.faultsOf.UpdateItem = [
       overtaken('released', note),
@@ -103,7 +103,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
   });
 
-  it('a grant whose write arrived late has the higher fence if a hand-off writes the grant of a task', async () => {
+  it('a late grant of a task has the higher fence', async () => {
     const key = 'late-task';
     const version = (await rust.tryAcquire(key, 60)) ?? '';
     const { task } = await park({ key });
@@ -139,7 +139,7 @@ const answeredAfter =
     return answer;
   };
 
-it('a grant is one write if DynamoDB answers within 50 ms, and two writes after that', async () => {
+it('a grant is one write if DynamoDB answers within 50 ms', async () => {
   requests.faultsOf.UpdateItem = [answeredAfter(50), answeredAfter(51)];
   await acquire({ key: 'in-time' });
   expect(requests.sent).toEqual(['UpdateItem']);

@@ -41,7 +41,7 @@ async function crowded(key: string) {
   return { x, y, tasks, states: () => tasks.map(({ state }) => state) };
 }
 
-it('a write of the line that is lost to a heartbeat is tried again by the rows that were read', async () => {
+it('a write that is lost to a heartbeat is tried without another query', async () => {
   const { x, y, states } = await crowded('extended');
   beforeUpdate(2, () => heartbeat(x));
   await release(y);
@@ -49,7 +49,7 @@ it('a write of the line that is lost to a heartbeat is tried again by the rows t
   expect(await read('extended')).toMatchObject({ used: 2, waiting: 2 });
 });
 
-it('a lost write of the line, after it has ended an overdue task, goes on with the task before', async () => {
+it('a lost write goes on before the overdue task that it ended', async () => {
   const key = 'over between';
   const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2 });
@@ -179,7 +179,7 @@ it('a call that saw less room finds the rest behind its own grants', async () =>
 it.each([
   [20, 'succeeded', 42],
   [21, 'waiting', 43],
-])('a write of the line that is lost %i times is tried again twenty times at most', async (times, state, writes) => {
+])('a write that is lost %i times is tried twenty times at most', async (times, state, writes) => {
   const { x, y, states } = await crowded(`lost ${times}`);
   const beats = precededBy(async () => {
     await heartbeat(x);
@@ -190,7 +190,7 @@ it.each([
   expect([states(), sent('UpdateItem')]).toEqual([[state, state, 'waiting'], writes]);
 });
 
-it('a write of the line that is lost too often is tried again by the same run of the schedule', async () => {
+it('a write that is lost too often is tried by the same run', async () => {
   const key = 'schedule';
   const x = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
   const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 600 });
@@ -204,14 +204,14 @@ it('a write of the line that is lost too often is tried again by the same run of
   expect(task.state).toBe('succeeded');
 });
 
-it('a write of the line that a run of the schedule loses to another call ends the run quietly', async () => {
+it('a run that loses its write to another call ends quietly', async () => {
   const { y, states } = await crowded('quiet');
   beforeUpdate(1, () => release(y));
   expect(await repairLine('quiet')).toMatchObject({ granted: 0 });
   expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
 });
 
-it('a lost write of the line with little time left ends no permit whose room no waiter takes', async () => {
+it('a lost write with little time left ends no permit', async () => {
   const key = 'little time';
   const { x, y, states } = await crowded(key);
   let leftMs = 2000;
@@ -229,7 +229,7 @@ it('a lost write of the line with little time left ends no permit whose room no 
 it.each([
   [250, 1],
   [251, 2],
-])('a lost write of the line after a pause of %i ms has read the line %i times', async (ms, times) => {
+])('a lost write after %i ms has read the line %i times', async (ms, times) => {
   const { x, y, states } = await crowded(`late ${ms}`);
   beforeUpdate(2, async () => {
     await heartbeat(x);
@@ -239,13 +239,13 @@ it.each([
   expect([states(), queries()]).toEqual([['succeeded', 'waiting', 'waiting'], times]);
 });
 
-it('a write of the line that is won and ended a permit looks again without a query, unless a waiter came', async () => {
+it('a write that has ended a permit looks again without a query', async () => {
   const { y, states } = await crowded('again');
   await release(y);
   expect([states(), queries()]).toEqual([['succeeded', 'succeeded', 'waiting'], 1]);
 });
 
-it('a write of the line that is won grants more than five permits by one query', async () => {
+it('a write that is won grants more than five permits by one query', async () => {
   const key = 'many';
   const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
   const tasks = await parkAll(key, [...'abcdefghijkl'], { mode: 'shared' });
@@ -278,7 +278,7 @@ it('the line is looked at again if one write cannot end all expired permits', as
   expect(task.state).toBe('succeeded');
 });
 
-it('a call that meets a line and does not wait asks once if there is no room', async () => {
+it('a call that meets a full line asks once', async () => {
   const terms = { key: 'full', limit: 1, ttlSeconds: 600 };
   await acquire({ ...terms, holder: 'x' });
   await park({ ...terms, holder: 'b' });
@@ -313,7 +313,7 @@ describe('the permit of a task that was gone', () => {
     return { x, w, z, b, d };
   }
 
-  it('the permit of a task that was gone ends also if the next write is lost to a heartbeat', async () => {
+  it('the permit of a gone task ends though the next write is lost', async () => {
     const key = 'gone, beaten';
     const { x, z, d } = await gone(key);
     beforeUpdate(3, () => heartbeat(z));
@@ -330,7 +330,7 @@ describe('the permit of a task that was gone', () => {
     expect(await read(key)).toMatchObject({ used: 1, waiting: 0 });
   });
 
-  it('the permit of a task that was gone ends with all that come behind it: no task is notified twice', async () => {
+  it('the permits of gone tasks end together, and no task is notified twice', async () => {
     const key = 'gone, once';
     const first = await acquire({ key, limit: 2, weight: 2, ttlSeconds: 600 });
     const tasks = await parkAll(key, ['b', 'c', 'd'], { limit: 2 });
@@ -343,7 +343,7 @@ describe('the permit of a task that was gone', () => {
   });
 });
 
-it('a call that gives room to an empty line ends no expired permit, and leaves no hints behind', async () => {
+it('a release to an empty line ends no expired permit', async () => {
   const key = 'nobody';
   const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2 });
@@ -356,7 +356,7 @@ it('a call that gives room to an empty line ends no expired permit, and leaves n
   expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
 });
 
-it('a call that ended no permit, because the permit had ended before, does not ask about the line', async () => {
+it('a repeated release does not ask about the line', async () => {
   const key = 'ended before';
   const first = await acquire({ key, holder: 'x', limit: 1 });
   const { task } = await park({ key, holder: 'b', limit: 1 });
@@ -377,7 +377,7 @@ it('a call that ended no permit, because the permit had ended before, does not a
   expect(requests.sent).toEqual(['UpdateItem']);
 });
 
-it('a call that gives room to the line, and asks for a permit itself, takes what is left', async () => {
+it('a call that hands off, and asks itself, takes what is left', async () => {
   const key = 'left over';
   const first = await acquire({ key, limit: 2, weight: 2 });
   const { task } = await park({ key, holder: 'b', limit: 2 });

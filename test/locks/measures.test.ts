@@ -18,7 +18,7 @@ function measuring() {
   return { noted, as: call({ measure: (measure, value) => void noted.push([measure, value]) }) };
 }
 
-it('a release that wakes a task measures the hand-off, and how long the task was parked', async () => {
+it('a release that wakes a task measures the hand-off and the wait', async () => {
   const key = randomUUID();
   const { leaseId } = await acquire({ key });
   await park({ key });
@@ -31,7 +31,7 @@ it('a release that wakes a task measures the hand-off, and how long the task was
   ]);
 });
 
-it('a caller in line measures what lies between the end of the lease and its claim', async () => {
+it('a caller in line measures the time from end to claim', async () => {
   const key = randomUUID();
   const { leaseId, fence } = await acquire({ key, ttlSeconds: 60 });
   clock.at(clock.now() + 3000, () => release({ key, leaseId }));
@@ -48,7 +48,7 @@ it('a caller in line measures what lies between the end of the lease and its cla
   expect(after.noted).toMatchObject([['HandOffMs', expect.any(Number)]]);
 });
 
-it('no hand-off is measured if no waiter was in line at the end, or if the lease expired', async () => {
+it('no hand-off is measured without a waiter, or after an expiry', async () => {
   const key = randomUUID();
   const { leaseId } = await acquire({ key, ttlSeconds: 30 });
   await release({ key, leaseId });
@@ -84,7 +84,7 @@ it('no hand-off is measured if the lease was free before the first waiter joined
   }
 });
 
-it('a task that is parked counts, and one that has its lease at once does not', async () => {
+it('a task counts as parked unless it has its lease at once', async () => {
   const key = randomUUID();
   const enter = acquireOrPark(dependencies);
   const ask = (as: ReturnType<typeof call>) =>
@@ -114,7 +114,7 @@ it('a task that is not notified, or is notified again, measures no hand-off', as
   expect(steps.tasks.get(taskToken)).toMatchObject({ output: { repeated: true, previous: { ended: 'released' } } });
 });
 
-it('the scheduled repair measures the line of all keys, and that of a single key does not', async () => {
+it('the scheduled repair measures the line of all keys', async () => {
   const own = await queueWorld();
   try {
     const run = repairLines(own.dependencies);

@@ -94,7 +94,7 @@ it('a schedule that sends before the granter keeps the lease for the task', asyn
   expect(await heartbeat(grantOf(told.task))).toMatchObject({ key: 'rotated' });
 });
 
-describe('a task that is notified late begins with its whole ttl, because it measures its work by that', () => {
+describe('a task that is notified late', () => {
   /** A task that was granted the lease, and could not be notified. */
   async function untold(key: string, more: object = {}) {
     const first = await acquire({ key });
@@ -132,7 +132,7 @@ describe('a task that is notified late begins with its whole ttl, because it mea
     expect(grantOf(task)).toMatchObject({ remainingMs: 19_500 });
   });
 
-  describe('also where the answers to its renewals are lost, and the SDK tries again after two seconds:', () => {
+  describe('whose renewals are answered late', () => {
     const lost = async (send: Send) => {
       await send();
       clock.advance(2000);
@@ -147,17 +147,14 @@ describe('a task that is notified late begins with its whole ttl, because it mea
       ['one answer', [lost]],
       ['two answers', [lost, lost]],
       ['the answers to two renewals', [lost, lost, 'none', lost]],
-    ] as const)(
-      'a task that its granter notifies late begins with its whole ttl if the renewal loses %s',
-      async (key, faults) => {
-        const first = await acquire({ key });
-        const { task } = await park({ key, ttlSeconds: 4 });
-        requests.faultsOf.UpdateItem = ['none', slow, ...faults];
-        await release(first);
-        expect(grantOf(task)).toMatchObject({ remainingMs: 4000 });
-        expect(await expiryOn(key)).toBe(String(clock.now() + 4000));
-      },
-    );
+    ] as const)('a task begins with its whole ttl if the renewal loses %s', async (key, faults) => {
+      const first = await acquire({ key });
+      const { task } = await park({ key, ttlSeconds: 4 });
+      requests.faultsOf.UpdateItem = ['none', slow, ...faults];
+      await release(first);
+      expect(grantOf(task)).toMatchObject({ remainingMs: 4000 });
+      expect(await expiryOn(key)).toBe(String(clock.now() + 4000));
+    });
 
     it('a task begins with its whole ttl although renewals of the schedule are slow', async () => {
       for (const [key, renewals] of [
@@ -209,7 +206,7 @@ describe.each([{}, { limit: 1 }])('the schedule, for a key with the terms %o', (
     expect(new Set(versions).size).toBe(3);
   });
 
-  it('a hand-off by an old record keeps the grant that an overdue task has extended since', async () => {
+  it('a hand-off by an old record keeps a grant extended since', async () => {
     const key = keyOf('extended since');
     const before = await acquire({ key, ...terms });
     const { task } = await park({ key, parkSeconds: 1, ttlSeconds: 2, ...terms });

@@ -63,7 +63,7 @@ it.each([
   ['fence', { N: '1e37' }],
   ['fence', { N: `${Number.MAX_SAFE_INTEGER - 1000}` }],
   ['used', { L: [] }],
-])('a record of another client with %s of %j is Unavailable by name, and causes no write', async (attribute, value) => {
+])('a record with %s of %j is Unavailable by name', async (attribute, value) => {
   const record = { key: { S: `${attribute} ${JSON.stringify(value)}` }, [attribute]: value };
   await putRaw(record);
   for (const asked of [{ limit: 5 }, { mode: 'exclusive' as const }, { limit: 5, waitSeconds: 5 }]) {
@@ -77,7 +77,7 @@ it.each([
   );
 });
 
-it('a record with a weight in use beyond that of the holders does not say when there will be room', async () => {
+it('a record with an odd weight does not say when there is room', async () => {
   await acquire({ key: 'beyond', holder: 'a', limit: 2 });
   await setRaw('beyond', 'used', { N: '5' });
   expect(await failure(acquire({ key: 'beyond', holder: 'b', limit: 2 }))).toMatchObject({
@@ -86,50 +86,44 @@ it('a record with a weight in use beyond that of the holders does not say when t
   });
 });
 
-it.each(['arrivals'])(
-  'a record of another client with %s that is no number lets callers go on that do not wait, and names the attribute to the others',
-  async (name) => {
-    const key = `text in ${name}`;
-    const { leaseId } = await acquire({ key, holder: 'a', limit: 1 });
-    await setRaw(key, name, { S: 'x' });
-    const { code, message, context } = await failure(acquire({ key, holder: 'b', limit: 1, waitSeconds: 5 }));
-    expect([code, context.key, message]).toEqual([
-      'Unavailable',
-      key,
-      expect.stringContaining(`: an operator must correct ${name}`),
-    ]);
-    expect(await release({ key, leaseId })).toMatchObject({ released: true });
-    expect(await acquire({ key, holder: 'c', limit: 1 })).toMatchObject({ used: 1 });
-  },
-);
+it.each(['arrivals'])('a record whose %s is no number fails waiting calls alone', async (name) => {
+  const key = `text in ${name}`;
+  const { leaseId } = await acquire({ key, holder: 'a', limit: 1 });
+  await setRaw(key, name, { S: 'x' });
+  const { code, message, context } = await failure(acquire({ key, holder: 'b', limit: 1, waitSeconds: 5 }));
+  expect([code, context.key, message]).toEqual([
+    'Unavailable',
+    key,
+    expect.stringContaining(`: an operator must correct ${name}`),
+  ]);
+  expect(await release({ key, leaseId })).toMatchObject({ released: true });
+  expect(await acquire({ key, holder: 'c', limit: 1 })).toMatchObject({ used: 1 });
+});
 
 it.each([
   ['used', undefined],
   ['its weight', 'w'],
-])(
-  'a record of another client with %s that became text is named by release and break, and stays as it is',
-  async (what, part) => {
-    const granted = await acquire({ key: what, holder: 'a', limit: 2 });
-    const own = `h${granted.leaseId.split('.')[1]}`;
-    const attribute = part ? own : 'used';
-    const value = part ? { M: { ...(await rawItem(what))?.[own]?.M, [part]: { S: '1' } } } : { S: '1' };
-    await setRaw(what, attribute, value);
-    const before = await rawItem(what);
-    const { code, message, context, cause } = await failure(release(granted));
-    expect([code, context.key, message]).toEqual([
-      'Unavailable',
-      what,
-      expect.stringContaining(`: an operator must correct ${attribute}`),
-    ]);
-    expect(cause).toMatchObject({ name: 'ValidationException' });
-    const breaking = await failure(breakPermit({ key: what, fence: granted.fence }));
-    expect(breaking.code).toBe(part ? 'NotFound' : 'Unavailable');
-    expect(await rawItem(what)).toEqual(before);
-    expect(await acquire({ key: `beside ${what}`, limit: 2 })).toMatchObject({ used: 1 });
-  },
-);
+])('a record with %s that became text is named, and stays', async (what, part) => {
+  const granted = await acquire({ key: what, holder: 'a', limit: 2 });
+  const own = `h${granted.leaseId.split('.')[1]}`;
+  const attribute = part ? own : 'used';
+  const value = part ? { M: { ...(await rawItem(what))?.[own]?.M, [part]: { S: '1' } } } : { S: '1' };
+  await setRaw(what, attribute, value);
+  const before = await rawItem(what);
+  const { code, message, context, cause } = await failure(release(granted));
+  expect([code, context.key, message]).toEqual([
+    'Unavailable',
+    what,
+    expect.stringContaining(`: an operator must correct ${attribute}`),
+  ]);
+  expect(cause).toMatchObject({ name: 'ValidationException' });
+  const breaking = await failure(breakPermit({ key: what, fence: granted.fence }));
+  expect(breaking.code).toBe(part ? 'NotFound' : 'Unavailable');
+  expect(await rawItem(what)).toEqual(before);
+  expect(await acquire({ key: `beside ${what}`, limit: 2 })).toMatchObject({ used: 1 });
+});
 
-it('a ttl that became text: a heartbeat says so, and one with a ttl of its own mends it', async () => {
+it('a ttl that became text is named by a heartbeat, or mended', async () => {
   const granted = await acquire({ key: 'ttl', holder: 'a', limit: 2 });
   const own = `h${granted.leaseId.split('.')[1]}`;
   await setRaw('ttl', own, { M: { ...(await rawItem('ttl'))?.[own]?.M, t: { S: 'long' } } });
@@ -153,13 +147,13 @@ it('an attribute in the place of the request’s own entry: Unavailable names it
   expect(await acquire({ ...asked, holder: 'b' })).toMatchObject({ used: 1 });
 });
 
-it('a record that has only a mark, with an empty line, is granted to the next caller, which removes the mark', async () => {
+it('a record that has only a mark is granted without it', async () => {
   await putRaw({ key: { S: 'mark' }, mark: { S: 'seven' }, arrivals: { N: '7' } });
   expect(await acquire({ key: 'mark', limit: 1 })).toMatchObject({ used: 1, repeated: false });
   expect(await rawItem('mark')).not.toHaveProperty('mark');
 });
 
-it('a record near the 400 KB of DynamoDB refuses another holder in one clear error, and lets its holders extend and release', async () => {
+it('a record near 400 KB refuses another holder, and serves its own', async () => {
   const granted = await acquire({ key: 'large', holder: 'a', limit: 200 });
   const item = await rawItem('large');
   await putRaw({ ...item, ballast: { S: 'x'.repeat(400 * 1024 - 700) } });
@@ -173,7 +167,7 @@ it('a record near the 400 KB of DynamoDB refuses another holder in one clear err
   expect(await release(granted)).toMatchObject({ released: true });
 });
 
-it('a record near the 400 KB of DynamoDB is not reached by 200 holders with the longest names and data', async () => {
+it('a record of 200 large holders is below 400 KB', async () => {
   const asked = { limit: 200, holder: 'h'.repeat(256), data: 'd'.repeat(254) };
   await acquire({ key: 'full', ...asked });
   const { key: _, row: __, ...one } = (await rawItem('full')) ?? {};
@@ -187,7 +181,7 @@ it.each([
   'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.8',
   'p.0123456789abcdef.00000000-0000-4000-8000-000000000000 ',
   'p.p.0123456789abcdef.00000000-0000-4000-8000-000000000000',
-])('a lease id %j, which Holdfast never gave, proves no grant, and costs no request', async (leaseId) => {
+])('a lease id %j proves no grant, and costs no request', async (leaseId) => {
   requests.sent.length = 0;
   expect(await release({ key: 'ids', leaseId })).toEqual({ key: 'ids', released: false, reason: 'unknown' });
   expect((await failure(heartbeat({ key: 'ids', leaseId }))).code).toBe('LeaseLost');
@@ -281,7 +275,7 @@ describe('what any other client may write', async () => {
   it.each([
     ['lease_version', { lease_version: { N: '1' }, lease_expiry: { N: '9000000000' } }],
     ['lease_expiry', { lease_version: { S: 'v' }, lease_expiry: { S: 'soon' } }],
-  ])('a record of another client with an odd %s is held, until an operator corrects it', async (name, attributes) => {
+  ])('a record with an odd %s is held until it is corrected', async (name, attributes) => {
     const key = `odd ${name}`;
     await putRaw({ key: { S: key }, ...attributes });
     for (const asked of [{}, { limit: 2 }])
@@ -330,7 +324,7 @@ describe('what any other client may write', async () => {
     },
   );
 
-  it.runIf(isFull)('a list is cut if its answer would be larger than a function may give', async () => {
+  it.runIf(isFull)('a list is cut at what a function may answer', async () => {
     const sizes = await queueWorld();
     const d = { S: '\u0001'.repeat(300_000) };
     for (let at = 0; at < 9; at++) {

@@ -42,12 +42,12 @@ const pause = (seen: Seen) => pauseInLineMs(sightOf(seen), ids);
 const behind = (count: number) =>
   ['anot', ...Array.from({ length: count - 1 }, (_, nth) => `n${nth}`), 'owno'].join(' ');
 
-it('the next one looks when the first holder should have had its permit for a turn, within 5 to 250 ms', () => {
+it('the next one looks when the first hold should end', () => {
   const next = (paceMs: number, ...heldMs: number[]) => pause({ next: OWN, paceMs, heldMs });
   expect([next(5, 0), next(20, 2), next(20, 2, 12), next(60_000, 10)]).toEqual([7, 18, 8, 250]);
 });
 
-it('the next one looks the later the longer holders have held, as long as no turn has ended', () => {
+it('the next one looks later the longer holders have held', () => {
   const next = (...heldMs: number[]) => pause({ next: OWN, heldMs });
   expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 20, 30]);
 });
@@ -66,7 +66,7 @@ it('a call that the hints name looks when those before it should be served', () 
   expect(pause({ names: behind(7), paceMs: 20, heldMs: [0, 0, 0, 0], requestMs: 9 })).toBe(92);
 });
 
-it('a call takes no notice of names that another version has left, or that are those of another next waiter', () => {
+it('a call takes no notice of names of another version', () => {
   expect(pause({ names: 'else owno', paceMs: 20, heldMs: [0], place: 8 })).toBe(
     pause({ paceMs: 20, heldMs: [0], place: 8 }),
   );
@@ -78,13 +78,13 @@ it('a call of a crowd that is not named stands behind those that are', () => {
   expect(at(ticketOf(500, 'another1'))).toBe(905);
 });
 
-it('a call far behind looks within a second and a half, and within a quarter before the first claim', () => {
+it('a call far behind looks within a second and a half', () => {
   const far = { names: 'anot n1 n2', heldMs: [0], place: 300 };
   expect(pause({ ...far, paceMs: 20 })).toBe(1500);
   expect(pause({ ...far, turnMs: 20 })).toBe(200);
 });
 
-it('a call behind a heavy holder looks within a quarter of a second, because its end makes room for many', () => {
+it('a call behind a heavy holder looks within a quarter second', () => {
   const sight = sightOf({ names: behind(3), paceMs: 1000 });
   const at = (weight: number) => {
     const entries = [{ ...held(10), weight }];
@@ -93,13 +93,13 @@ it('a call behind a heavy holder looks within a quarter of a second, because its
   expect([at(1), at(2)]).toEqual([1500, 200]);
 });
 
-it('each turn counts as long as the first ones have lasted so far, if no turn has ended', () => {
+it('each turn counts as long as the first ones so far', () => {
   const at = (heldMs: number[]) => pause({ place: 4, heldMs });
   expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 39]);
   expect(at([1000])).toBe(200);
 });
 
-it('a caller that has not claimed its grant in time delays the looks of the others, the later it is the more', () => {
+it('a caller that claims late delays the looks of others', () => {
   const late = (ms: number) => [{ acquiredAt: NOW - ms, claimTtlMs: 1000 } as HolderEntry];
   const at = (ms: number) => {
     const sight = sightOf({ next: OWN, paceMs: 5 });
@@ -108,7 +108,7 @@ it('a caller that has not claimed its grant in time delays the looks of the othe
   expect([at(3), at(13), at(53), at(213)]).toEqual([15, 7, 25, 105]);
 });
 
-it('the hand-off of an exclusive holder has a request less than that of a shared one', () => {
+it('the hand-off of an exclusive holder is a request shorter', () => {
   const at = (path: string) => {
     const sight = sightOf({ names: behind(3), paceMs: 20 });
     return pauseInLineMs({ ...sight, record: { ...sight.record, entries: [{ ...held(0), path }] } }, ids);
@@ -128,16 +128,16 @@ it('a call of unknown position looks again after 150 to 250 ms', () => {
 
 const patience = (place?: number) => patienceInLineMs(sightOf({ place }), ids);
 
-it('a call leaves room to those before it by its position, half a second at most', () => {
+it('a call leaves room by its position, half a second at most', () => {
   expect([patience(1), patience(2), patience(3), patience(64)]).toEqual([75, 75, 125, 500]);
 });
 
-it('the next one leaves the room of a release to that release for as long as two hand-offs take', () => {
+it('the next one leaves a release the time of two hand-offs', () => {
   const next = (requestMs?: number) => patienceInLineMs(sightOf({ next: OWN, requestMs }), ids);
   expect([next(), next(9), next(100)]).toEqual([26, 58, 82]);
 });
 
-it('a call leaves room to those before it by chance if its position is unknown', () => {
+it('a call of unknown position leaves room by chance', () => {
   expect(patience()).toBe(275);
 });
 

@@ -68,7 +68,7 @@ describe('beyond the quota of the line, a task', () => {
     expect(await few.rows('unanswered')).toHaveLength(3);
   });
 
-  it('a task beyond the quota keeps the permit that it receives while it is being refused', async () => {
+  it('a task beyond the quota keeps a permit received meanwhile', async () => {
     const { first, task, park } = await full('granted');
     few.steps.onTheWay = async (action) => {
       if (action === 'SendTaskFailure') await few.release(first);
@@ -79,7 +79,7 @@ describe('beyond the quota of the line, a task', () => {
   });
 });
 
-it('a task receives LeaseLost if a third-party client has written over the permit of its request', async () => {
+it('a task receives LeaseLost if its permit was written over', async () => {
   const asked = { key: 'own, foreign', holder: 'h', limit: 1, requestId: 'r' };
   const { leaseId } = await acquire(asked);
   await setRaw(asked.key, `h${leaseId.split('.')[1]}`, { S: 'text' });
@@ -109,7 +109,7 @@ it('a notice or a heartbeat by a clock that is behind shortens no permit', async
   expect((await heartbeat(again)).expiresAt).toBe(new Date(clock.now() + 30_000).toISOString());
 });
 
-it('a task of a namespace is notified of the key as the task wrote it', async () => {
+it('a task is notified of the key as it wrote it', async () => {
   const task = steps.newTask();
   const as = call({ namespace: 'team-a' });
   const { acquire: acquireOrPark } = await import('../../shared/locks/calls/acquire.ts');
@@ -119,7 +119,7 @@ it('a task of a namespace is notified of the key as the task wrote it', async ()
   expect(task.output).toMatchObject({ key: 'render', used: 1 });
 });
 
-it('a task writes the row that the report of expired records and the repair rely on', async () => {
+it('a task writes the row that others rely on', async () => {
   await acquire({ key: 'row' });
   const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:run';
   const target = 'arn:aws:states:us-east-1:123456789012:execution:other:run';

@@ -37,7 +37,7 @@ it('a call deletes each expired row once, even if it looks again', async () => {
   expect(await read(key)).toMatchObject({ used: 1, waiting: 1 });
 });
 
-it('a caller may claim its permit within the margin, but not one of another weight', async () => {
+it('a caller may claim its permit, of its weight, within the margin', async () => {
   const key = 'within the margin';
   const first = await acquire({ key, limit: 1 });
   await dieInLine(key, { requestId: 'r' });
@@ -50,7 +50,7 @@ it('a caller may claim its permit within the margin, but not one of another weig
   expect(granted).toMatchObject({ repeated: false, fence: before?.fence, remainingMs: 60_000 });
 });
 
-it('rows of held permits keep no waiter behind them from the room of an expired permit', async () => {
+it('rows of held permits keep no waiter from an expired permit', async () => {
   const key = 'stand';
   await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 11 });
   const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
@@ -105,7 +105,7 @@ async function unclaimed(key: string) {
   return { fence, claim: (more: object = {}) => acquire({ ...asked, ...more }) };
 }
 
-it('a claim is not made twice: once its ttl has expired, the request waits for the margin as others do', async () => {
+it('a claim is not made twice, and waits for the margin', async () => {
   const { fence, claim } = await unclaimed('claim over');
   await claim(); // for the ttl that it asks for, and not the ttl of the call that took its place
   clock.advance(1999);

@@ -102,7 +102,7 @@ describe('previous of a permit', async () => {
   /** Nobody else ends them in between. */
   const expire = () => clock.advance(2501);
 
-  it('`previous` of a permit is null if there was room all along, or if a release or a break made the room', async () => {
+  it('`previous` of a permit is null if there was room', async () => {
     const first = await acquire({ key: 'room', limit: 1 });
     const { task } = await park({ key: 'room', holder: 'b', limit: 1 });
     await release(first);
@@ -111,7 +111,7 @@ describe('previous of a permit', async () => {
     expect((await acquire({ key: 'room', holder: 'c', limit: 1 })).previous).toBeNull();
   });
 
-  it('`previous` of a permit names each holder once: the last to end to the first in line', async () => {
+  it('`previous` of a permit names each holder once', async () => {
     const key = 'several';
     // v, w and x end at once, and before y.
     const [ends, holders] = [clock.now() + 4000, ['y', 'v', 'w', 'x']];
@@ -125,7 +125,7 @@ describe('previous of a permit', async () => {
     expect(parked.map((task) => grantOf(task).previous)).toEqual([expired('y'), expired('x'), expired('w')]);
   });
 
-  it('`previous` of a permit reaches a call that waits, and is removed from the record once the call has claimed its permit', async () => {
+  it('`previous` of a permit reaches a call that waits', async () => {
     const key = 'waits';
     await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
     const granted = await acquire({ key, holder: 'b', limit: 1, waitSeconds: 10, requestId: 'r' });
@@ -137,7 +137,7 @@ describe('previous of a permit', async () => {
     });
   });
 
-  it('`previous` of a permit reaches a task that the schedule notifies, because the call that granted its permit exited', async () => {
+  it('`previous` of a permit reaches a task that is notified late', async () => {
     const key = 'schedule';
     await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
     const { task } = await park({ key, holder: 'b', limit: 1 });
@@ -151,7 +151,7 @@ describe('previous of a permit', async () => {
     expect(grantOf(task).previous).toEqual(expired('x'));
   });
 
-  it('`previous` of a permit skips a call that did not claim its permit, and a task that was gone', async () => {
+  it('`previous` of a permit skips those that never received theirs', async () => {
     const key = 'passed on';
     await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
     const dead = await park({ key, holder: 'gone', limit: 1 });

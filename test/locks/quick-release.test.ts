@@ -48,7 +48,7 @@ const sentBy = async (act: () => Promise<unknown>) => {
 const QUICK = ['Query', 'UpdateItem', 'DeleteItem']; // the line, the transfer, and the ticket of the task that is told
 const PLAIN = ['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem'];
 
-it('a quick release looks at the line at once, and writes no release that is bound to lose', async () => {
+it('a quick release looks at the line first', async () => {
   const { key, grant, others } = await lineOf(2);
   expect(grant.leaseId).toMatch(/\+/);
   expect(await sentBy(() => release(grant))).toEqual(QUICK);
@@ -61,14 +61,14 @@ it('a quick release looks at the line at once, and writes no release that is bou
   expect(grantOf(others[1]?.task as never).leaseId).not.toMatch(/\+/); // nobody waits behind it
 });
 
-it('a quick release reads one page of a long line, and names one more arrival that has left the line', async () => {
+it('a quick release reads one page of a long line', async () => {
   const { key, grant } = await lineOf(1);
   await putTickets(Array.from({ length: 13 }, (_, index) => callerRow(key, `caller ${index + 10}`)));
   expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
   expect([await holderOf(key), (await rawItem(key))?.line_out]).toEqual(['caller 10', { N: '2' }]);
 });
 
-it('a quick release tells callers in line how long holds last on average, by each hold that a caller ended', async () => {
+it('a quick release notes how long holds last on average', async () => {
   const key = `quick ${keys++}`;
   let grant = await acquire({ key, holder: 'first' });
   await joinAll(key, 'a', 'b', 'c');
@@ -91,22 +91,19 @@ it.each(['quick', 'plain'])('a %s release passes over a caller that may be leavi
   expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
 });
 
-it.each([true, false])(
-  'a quick release passes over a withdrawn caller, and leaves the row for its call to see (quick: %s)',
-  async (quick) => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key, holder: 'first' });
-    await joinAll(key, 'a', 'b', 'c');
-    await release(first);
-    const grant = await acquire({ key, holder: 'caller', requestId: 'a' });
-    await world.withdraw({ key, holder: 'caller', requestId: 'b' });
-    clock.advance(1);
-    if (quick) expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
-    else await breakLease(grant);
-    expect(await ticketOf(key)).toBe((await rows(key)).at(-1)?.ticket?.S);
-    expect((await rows(key))[0]).toHaveProperty('cancelled_at');
-  },
-);
+it.each([true, false])('a quick release passes over a withdrawn caller (quick: %s)', async (quick) => {
+  const key = `quick ${keys++}`;
+  const first = await acquire({ key, holder: 'first' });
+  await joinAll(key, 'a', 'b', 'c');
+  await release(first);
+  const grant = await acquire({ key, holder: 'caller', requestId: 'a' });
+  await world.withdraw({ key, holder: 'caller', requestId: 'b' });
+  clock.advance(1);
+  if (quick) expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
+  else await breakLease(grant);
+  expect(await ticketOf(key)).toBe((await rows(key)).at(-1)?.ticket?.S);
+  expect((await rows(key))[0]).toHaveProperty('cancelled_at');
+});
 
 it('a quick release keeps no attribute of the grant before', async () => {
   const key = `quick ${keys++}`;
@@ -131,7 +128,7 @@ it('a repeated quick release answers the same, and does not end the next grant',
   expect(await release(grantOf(others[0]?.task as never))).toMatchObject({ released: true });
 });
 
-it('a quick release that finds an empty line frees the lease, and removes the mark', async () => {
+it('a quick release that finds an empty line frees the lease', async () => {
   const { key, grant, others } = await lineOf(1);
   await world.cancel(key, others[0]?.ticket ?? '');
   expect(await release(grant)).toEqual({ key, released: true });
@@ -145,7 +142,7 @@ it('a quick release with a lost answer is done, whatever the next holder did', a
   expect(await release(grant)).toEqual({ key, released: true });
 });
 
-it('a made-up lease id with the ticket of another waiter proves no grant, and changes no record', async () => {
+it('a made-up lease id with the ticket of another proves nothing', async () => {
   const { key, grant, others } = await lineOf(2);
   const [before, line] = [await rawItem(key), await rows(key)];
   for (const ticket of [others[0]?.ticket, others[1]?.ticket, 'x']) {
@@ -163,7 +160,7 @@ it('a fence that would not rise', async () => {
   expect(Number((await rawItem(key))?.fence?.N)).toBeGreaterThan(grant.fence);
 });
 
-it('a ticket that is still there: its task is not granted the lease a second time', async () => {
+it('a ticket that is still there brings no second grant', async () => {
   const { key, grant, parked, others } = await lineOf(1);
   const row = { key: { S: key }, ticket: { S: parked[0]?.ticket ?? '' }, holder: { S: 'task 0' } };
   await putTicket({ ...row, task_token: { S: 'dead' }, deadline: { N: String(clock.now() + 60_000) } });
@@ -172,7 +169,7 @@ it('a ticket that is still there: its task is not granted the lease a second tim
   expect(await rows(key)).toEqual([]);
 });
 
-it('the plain release serves no waiter if the invocation is nearly over: the line grants the lease', async () => {
+it('a quick release near the end of its invocation serves nobody', async () => {
   const { key, grant, others } = await lineOf(1);
   expect(await release(grant, call({ timeLeftMs: () => 1999 }))).toEqual({ key, released: true });
   expect(others[0]?.task.state).toBe('waiting');
@@ -184,7 +181,7 @@ it('the plain release serves no waiter if the invocation is nearly over: the lin
 it.each([
   ['holder', { holder: { S: 'another' } }],
   ['authenticated caller', { holder: { S: 'first' }, principal: { S: 'another' } }],
-])('a ticket of another %s with the same request id: that is another request, and is next', async (_, whose) => {
+])('a ticket of another %s is that of another request', async (_, whose) => {
   const key = `quick ${keys++}`;
   const first = await acquire({ key, holder: 'first', requestId: 'r' });
   await park({ key });
@@ -232,7 +229,7 @@ it('a hand-off notes how long the holder held, if that one released', async () =
   expect([await ticketOf(key), (await rawItem(key))?.turn_ms]).toEqual([b, undefined]);
 });
 
-it.each([1, 2])('a hand-off keeps the mark for a task that parks in that moment, behind %i', async (waiting) => {
+it.each([1, 2])('a hand-off keeps the mark for a task behind %i', async (waiting) => {
   const key = `quick ${keys++}`;
   const first = await acquire({ key });
   for (let count = 0; count < waiting; count++) await park({ key });

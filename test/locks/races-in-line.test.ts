@@ -30,7 +30,7 @@ type Grant = { key: string; leaseId: string; expiresAt: string };
 
 const base = testSeed();
 
-it(`all calls at once leave one holder at a time, and serve each live waiter (${ROUNDS} rounds from seed ${base})`, async () => {
+it(`calls at once leave one holder, and serve each live waiter (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened = { toldBySchedule: 0, lost: 0, retried: 0, died: 0, deadHolder: 0 };
   let next = 0;
   const lane = async (world: World) => {

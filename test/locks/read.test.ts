@@ -82,7 +82,7 @@ it('a read after the last shared holder shows the last fence and limit', async (
   expect(await read('done')).toMatchObject({ state: 'released', holder: 'alone', used: 0, limit: null });
 });
 
-it('a read of a key shows the lease of a third-party client without its name', async () => {
+it('a read of a key shows the lease of a third-party client', async () => {
   const second = Math.floor(clock.now() / 1000) + 60;
   await putRaw({ key: { S: 'rust' }, lease_version: { S: 'v' }, lease_expiry: { N: String(second) } });
   const endsAt = (second + 1) * 1000;

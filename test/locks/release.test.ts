@@ -7,17 +7,14 @@ const { acquire, breakLease, release, read, clock, requests, rawItem } = world;
 it.each([
   ['a lease', {}],
   ['a permit', { limit: 1 }],
-])(
-  'a release of %s frees the key at once with one request, and answers true again when repeated',
-  async (key, terms) => {
-    const { leaseId } = await acquire({ key, ...terms, holder: 'first' });
-    requests.sent.length = 0;
-    for (const _ of ['at first', 'again']) expect(await release({ key, leaseId })).toEqual({ key, released: true });
-    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
-    clock.advance(1);
-    expect(await acquire({ key, ...terms, holder: 'second' })).toMatchObject({ holder: 'second' });
-  },
-);
+])('a release of %s frees the key by one request, and repeats', async (key, terms) => {
+  const { leaseId } = await acquire({ key, ...terms, holder: 'first' });
+  requests.sent.length = 0;
+  for (const _ of ['at first', 'again']) expect(await release({ key, leaseId })).toEqual({ key, released: true });
+  expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
+  clock.advance(1);
+  expect(await acquire({ key, ...terms, holder: 'second' })).toMatchObject({ holder: 'second' });
+});
 
 it('a release leaves the key to every client, and keeps its record', async () => {
   const { leaseId, fence } = await acquire({ key: 'kept' });
@@ -32,7 +29,7 @@ it('a release leaves the key to every client, and keeps its record', async () =>
   expect(await read({ key: 'kept' })).toMatchObject({ state: 'released', holder: 'tester', fence, holders: [] });
 });
 
-it('a release is no error if another caller has the lease, and leaves the new holder alone', async () => {
+it('a release leaves the holder of a taken lease alone', async () => {
   const first = await acquire({ key: 'gone', holder: 'first', ttlSeconds: 2 });
   clock.advance(2501);
   const second = await acquire({ key: 'gone', holder: 'second' });
@@ -45,7 +42,7 @@ it('a release is no error if another caller has the lease, and leaves the new ho
   expect(await rawItem('never')).toBeUndefined();
 });
 
-it('a release does not say that a lease was taken if the record does not show that there ever was a lease', async () => {
+it('a release says that a lease was taken only if there was one', async () => {
   const { leaseId } = await acquire({ key: 'elsewhere' });
   await world.putRaw({ key: { S: 'noted' }, note: { S: 'of another client' } });
   expect(await release({ key: 'noted', leaseId })).toEqual({ key: 'noted', released: false, reason: 'unknown' });

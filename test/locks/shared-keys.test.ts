@@ -18,7 +18,7 @@ const repair = (ms = 49_500) => {
   return world.repairWith(call({ timeLeftMs: () => Math.max(0, endsAt - clock.now()) }));
 };
 
-it('a key of a third-party client that ignores the line is looked at every five seconds while tickets are young', async () => {
+it('a key of a third-party client is looked at every five seconds', async () => {
   const version = (await rust.tryAcquire('shared', 60)) ?? '';
   const { task } = await park({ key: 'shared' });
   const startedAt = clock.now();
@@ -28,7 +28,7 @@ it('a key of a third-party client that ignores the line is looked at every five 
   expect(clock.now() - startedAt).toBe(15_000); // and the run is over
 });
 
-it('a run ends in time, and tickets that are no longer young wait for the next one', async () => {
+it('a run ends in time, and watches for young tickets alone', async () => {
   const version = (await rust.tryAcquire('busy', 7200)) ?? '';
   const { task } = await park({ key: 'busy' });
   const startedAt = clock.now();
@@ -50,7 +50,7 @@ it('a run ends in time, and tickets that are no longer young wait for the next o
   await release(grantOf(young));
 });
 
-it('a run looks for the last time while five seconds are left, at the first key as at those that it watches', async () => {
+it('a run looks for the last time while five seconds are left', async () => {
   const versions = [];
   const keys = Array.from({ length: 9 }, (_, at) => `watched ${at}`); // one more than a run works on at once
   for (const key of keys) {
@@ -89,7 +89,7 @@ it('a message about one key watches no other key', async () => {
   await release(grantOf(task));
 });
 
-it('a key that this service holds is looked at once: its release hands the lease on', async () => {
+it('a key that this service holds is looked at once', async () => {
   const first = await acquire({ key: 'own', ttlSeconds: 600 });
   const { task } = await park({ key: 'own' });
   const startedAt = clock.now();
@@ -99,7 +99,7 @@ it('a key that this service holds is looked at once: its release hands the lease
   expect(task.state).toBe('succeeded');
 });
 
-it('a key that fails while it is watched ends no watch, neither of others nor of its own', async () => {
+it('a key that fails while it is watched ends no watch', async () => {
   const startedAt = clock.now();
   const tasks = [];
   for (const key of ['failing once', 'beside it']) {

@@ -36,7 +36,7 @@ const TRANSFERS = [
   ['has no answer', 'lostReply'],
 ] as const;
 
-it('a call has a full grant by its transfer: it neither looks again nor claims', async () => {
+it('a call has a full grant by its transfer, without a claim', async () => {
   const key = newKey();
   const grant = await takenOver(key, () => requests.sent.splice(0));
   expect(requests.sent).toEqual(['Query', 'UpdateItem', 'DeleteItem']);
@@ -57,7 +57,7 @@ it.each(aFew(1, TRANSFERS))('a call has its whole ttl if its transfer %s', async
   expect(await rows(key)).toEqual([]);
 });
 
-it('a call whose request is withdrawn in that moment does not receive the lease, which is free', async () => {
+it('a call that is withdrawn in that moment leaves the lease free', async () => {
   const key = newKey();
   const refused = await failure(
     takenOver(key, () => {

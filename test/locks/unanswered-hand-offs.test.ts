@@ -34,7 +34,7 @@ async function served(task: Task) {
   await release(grantOf(task));
 }
 
-it.each(ENDS)('a hand-off to a caller that has claimed its grant since: the grant was %s', async (how) => {
+it.each(ENDS)('a hand-off to a caller that has claimed since: %s', async (how) => {
   const held = await first();
   const { key } = held;
   const [next, answer] = await timeline.play(
@@ -83,7 +83,7 @@ it('the schedule counts a hand-off without an answer as granted', async () => {
   expect(await repairKey(key)).toMatchObject({ granted: 1 });
 });
 
-it('a task whose own hand-off had no answer has had the lease, and is not parked', async () => {
+it('a task whose own hand-off had no answer is not parked', async () => {
   const key = await expired();
   timeline.advance(3000);
   const task = steps.newTask();
@@ -92,7 +92,7 @@ it('a task whose own hand-off had no answer has had the lease, and is not parked
   expect(task.state).toBe('succeeded');
 });
 
-it('the schedule counts a hand-off as granted if another call passes over its task, which is gone', async () => {
+it('the schedule counts a hand-off that another call continued', async () => {
   const [key, execution] = [await expired(), steps.newExecution()];
   const gone = await park({ key, execution });
   timeline.advance(1);

@@ -35,11 +35,11 @@ async function parkWithoutAnswer(asked: { key: string; requestId: string; holder
   task.state = 'timedOut';
 }
 
-describe('a grant that ended because its task was gone was never delivered: its request may ask again', () => {
+describe('a grant whose task was gone was never delivered', () => {
   const asked = (key: string) => ({ key, requestId: 'r', holder: 'h', ttlSeconds: 60 });
 
   it.each(['release', 'break', 'run of the schedule'])(
-    'a request may ask again if its grant was never delivered: after a %s gave it to the dead ticket',
+    'a request may ask again after a %s to its dead ticket',
     async (how) => {
       const key = `gone after ${how}`;
       const first = await acquire({ key, ttlSeconds: 2 });
@@ -157,7 +157,7 @@ it('a call that shared the grant of an unnotified task is the previous holder', 
   expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence: shared.fence, ended: 'expired' } });
 });
 
-it('a grant is remembered if a plain repeat was answered with it before its task was found gone', async () => {
+it('a grant is remembered if a plain repeat was answered with it', async () => {
   const asked = { key: 'repeated', requestId: 'r', holder: 'h' };
   const first = await acquire({ key: 'repeated' });
   await parkWithoutAnswer(asked);
@@ -172,7 +172,7 @@ it('a grant is remembered if a plain repeat was answered with it before its task
 });
 
 it.each(['and nobody was left in line', 'and the line still had its mark'])(
-  'a grant is remembered if a break ended it before its caller claimed it, %s',
+  'a grant is remembered if it was broken unclaimed, %s',
   async (line) => {
     const key = `broken unclaimed, ${line}`;
     const first = await acquire({ key });
@@ -187,7 +187,7 @@ it.each(['and nobody was left in line', 'and the line still had its mark'])(
   },
 );
 
-it('a request whose call did not claim its grant in time has it by its second place in line', async () => {
+it('a request that claims late has its grant by its second place', async () => {
   const key = 'unclaimed, and in line again';
   const first = await acquire({ key });
   await world.joinLine(key, 'r');

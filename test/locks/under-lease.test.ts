@@ -15,7 +15,7 @@ const under = <Result>(key: string, work: Work<Result>) =>
   underLease(dependencies, { key, holder: 'the service', ttlSeconds: TTL_SECONDS, work }, call());
 const written = () => requests.sent.filter((command) => command === 'UpdateItem').length;
 
-it('work under a lease of the service has its outcome and releases the lease, whether it ends or fails', async () => {
+it('work under a lease of the service releases it at its end', async () => {
   expect(await under('ends', async ({ fence }) => fence)).toBe(clock.now());
   expect(await read({ key: 'ends' })).toMatchObject({ state: 'released', holder: 'the service' });
   const broken = new Error('the work failed');
@@ -26,7 +26,7 @@ it('work under a lease of the service has its outcome and releases the lease, wh
   expect(await read({ key: 'fails' })).toMatchObject({ state: 'released' });
 });
 
-it('work under a lease of the service has its outcome although the lease cannot be released', async () => {
+it('work under a lease of the service survives a failed release', async () => {
   const work = async () => {
     requests.faultsOf.UpdateItem = Array(3).fill('lostReply');
     return 'done';
@@ -34,7 +34,7 @@ it('work under a lease of the service has its outcome although the lease cannot 
   expect(await under('kept', work)).toBe('done');
 });
 
-it('work under a lease of the service does not begin while another caller holds the lease, and does not wait for it', async () => {
+it('work under a lease of the service does not wait for it', async () => {
   await acquire({ key: 'held', holder: 'another' });
   let hasBegun = false;
   const begins = async () => {
@@ -44,7 +44,7 @@ it('work under a lease of the service does not begin while another caller holds 
   expect(hasBegun).toBe(false);
 });
 
-it('work under a lease of the service extends the lease once a quarter of its ttl has passed, and once for all that ask in that moment', async () => {
+it('work under a lease of the service extends it each quarter ttl', async () => {
   const extended: number[] = [];
   await under('kept up', async ({ keep }) => {
     requests.sent.length = 0;

@@ -73,7 +73,7 @@ async function begun(requestId: string) {
   return asked;
 }
 
-it('a call that received its permit while the withdrawal began is answered that it was withdrawn', async () => {
+it('a call that received its permit meanwhile is withdrawn too', async () => {
   const asked = await begun('w17');
   expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
   const [row] = await rows(asked.key);
@@ -82,7 +82,7 @@ it('a call that received its permit while the withdrawal began is answered that 
   expect(await failure(again)).toMatchObject({ code: 'LeaseLost' });
 });
 
-it('a withdrawal reports the end if the call releases its permit in that moment, by the flag', async () => {
+it('a withdrawal reports a release of that moment', async () => {
   const asked = await begun('w19');
   const calls: object[] = [];
   const gives = precededBy(async () => calls.push(await failure(acquire({ ...asked, limit: 1 }, owner))));
