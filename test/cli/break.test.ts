@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
@@ -129,26 +130,30 @@ it('holdfast break without a fence lists the first ten of many holders', async (
 });
 
 describe.concurrent('after holdfast break', () => {
-  it.each([
+  const KINDS: [kind: string, options: string[]][] = [
     ['lease', []],
     ['permit', ['--limit', '1']],
-  ])('the command of the old holder has ended before that of the next holder of the %s begins', async (_, options) => {
-    const key = freshKey();
-    const log = join(cli.folder, key.replace('/', '-'));
-    const start = (holder: string, script: string) =>
-      cli.start(
-        ['run', key, '--ttl', '6', '--wait', 'forever', '--holder', holder, ...options, '--', 'sh', '-c', script],
-        { env },
-      );
-    const old = start('old', `trap 'sleep 0.5; echo old has ended >> ${log}; exit' TERM; echo on; sleep 60 & wait`);
-    await until(old.stdout).toBe('on\n');
-    const next = start('next', `echo next has begun >> ${log}`);
-    await until(async () => (await holdfast.readLease(key)).waiting).toBe(1);
-    const { fence } = await holdfast.readLease(key);
-    expect((await call('break', key, '--fence', String(fence))).code).toBe(0);
-    expect((await next.exited).code).toBe(0);
-    expect(lines(await readFile(log, 'utf8'))).toEqual(['old has ended', 'next has begun']);
-    const { code, stderr } = await old.exited;
-    expect([code, stderr]).toEqual([76, `holdfast: the lease of ${key} is lost (broken): the command is ended\n`]);
-  });
+  ];
+  it.each(aFew(1, KINDS))(
+    'the command of the old holder has ended before that of the next holder of the %s begins',
+    async (_, options) => {
+      const key = freshKey();
+      const log = join(cli.folder, key.replace('/', '-'));
+      const start = (holder: string, script: string) =>
+        cli.start(
+          ['run', key, '--ttl', '6', '--wait', 'forever', '--holder', holder, ...options, '--', 'sh', '-c', script],
+          { env },
+        );
+      const old = start('old', `trap 'sleep 0.5; echo old has ended >> ${log}; exit' TERM; echo on; sleep 60 & wait`);
+      await until(old.stdout).toBe('on\n');
+      const next = start('next', `echo next has begun >> ${log}`);
+      await until(async () => (await holdfast.readLease(key)).waiting).toBe(1);
+      const { fence } = await holdfast.readLease(key);
+      expect((await call('break', key, '--fence', String(fence))).code).toBe(0);
+      expect((await next.exited).code).toBe(0);
+      expect(lines(await readFile(log, 'utf8'))).toEqual(['old has ended', 'next has begun']);
+      const { code, stderr } = await old.exited;
+      expect([code, stderr]).toEqual([76, `holdfast: the lease of ${key} is lost (broken): the command is ended\n`]);
+    },
+  );
 });

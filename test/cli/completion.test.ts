@@ -91,7 +91,7 @@ describe('the words that complete a command line', () => {
 });
 
 describe('in a shell', () => {
-  it('Bash completes verbs, options, their values, keys, and the command behind --', async () => {
+  it.runIf(isFull)('Bash completes verbs, options, their values, keys, and the command behind --', async () => {
     const complete = `. ${await scriptOf('bash')}; COMP_LINE=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`;
     /** Bash splits words at : too. */
     const split = (line: string) => line.split(/ |(?=:)|(?<=:)(?=.)/);

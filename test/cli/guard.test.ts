@@ -4,6 +4,7 @@ import { mkdtemp, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { living } from '../support/programs/cli.ts';
+import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
@@ -84,24 +85,27 @@ console.log(process.pid, child?.pid); setInterval(() => {}, 1000);`;
     for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
   });
 
-  it('holdfast run in an image without a shell need not run to end the command and its child in time, if it is stopped', async () => {
-    const { child, printed, exited } = await start([
-      'run',
-      freshKey(),
-      '--ttl',
-      '3',
-      '--',
-      '/node',
-      '-e',
-      IMMORTAL,
-      IMMORTAL,
-    ]);
-    await until(() => printed.stdout).toMatch(/^\d+ \d+\n/);
-    child.kill('SIGSTOP');
-    for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
-    child.kill('SIGCONT');
-    expect(await exited).toBe(76);
-  });
+  it.runIf(isFull)(
+    'holdfast run in an image without a shell need not run to end the command and its child in time, if it is stopped',
+    async () => {
+      const { child, printed, exited } = await start([
+        'run',
+        freshKey(),
+        '--ttl',
+        '3',
+        '--',
+        '/node',
+        '-e',
+        IMMORTAL,
+        IMMORTAL,
+      ]);
+      await until(() => printed.stdout).toMatch(/^\d+ \d+\n/);
+      child.kill('SIGSTOP');
+      for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
+      child.kill('SIGCONT');
+      expect(await exited).toBe(76);
+    },
+  );
 });
 
 it.runIf(maySetUpRoot)(
@@ -173,7 +177,7 @@ describe.concurrent('the command lines of all processes of a run', () => {
 });
 
 describe.concurrent('the guard', () => {
-  it('the guard is none of the Node programs that the user wants to trace', async () => {
+  it.runIf(isFull)('the guard is none of the Node programs that the user wants to trace', async () => {
     const log = join(cli.folder, 'traced');
     const tracer = join(cli.folder, 'tracer.cjs');
     await writeFile(

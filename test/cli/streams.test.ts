@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
+import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
@@ -37,15 +38,19 @@ function withoutReader(stream: 'stdout' | 'stderr', args: string[], endpoint = a
 const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 
 describe.concurrent('where stderr cannot be written', () => {
-  it.each([
+  const ENDS: [what: string, code: number, endpoint: string, args: string[]][] = [
     ['misuse', 64, api.url, ['run', 'k']],
     ['no such command', 127, api.url, ['run', 'k', '--', 'no-such-command']],
     ['no answer', 69, NOBODY, ['status', '--timeout', '1']],
-  ])('the command %s still exits with %d if stderr cannot be written', async (_, code, endpoint, args) => {
-    const words = args.map((word) => `'${word}'`).join(' ');
-    const full = await shell(`"$@" ${words} 2>/dev/full`, { HOLDFAST_ENDPOINT: endpoint });
-    expect([full.code, (await withoutReader('stderr', args, endpoint).exited).code]).toEqual([code, code]);
-  });
+  ];
+  it.each(aFew(1, ENDS))(
+    'the command %s still exits with %d if stderr cannot be written',
+    async (_, code, endpoint, args) => {
+      const words = args.map((word) => `'${word}'`).join(' ');
+      const full = await shell(`"$@" ${words} 2>/dev/full`, { HOLDFAST_ENDPOINT: endpoint });
+      expect([full.code, (await withoutReader('stderr', args, endpoint).exited).code]).toEqual([code, code]);
+    },
+  );
 
   it('a refused caller exits with 75, and a waiting one runs its command', async () => {
     await using lease = await holdfast.acquire('streams/held');

@@ -72,16 +72,16 @@ describe('once', () => {
     ['a run that fails', true],
   ])('holdfast.once that waits over the end of a period, behind %s, works for no other period', async (_, fails) => {
     const { clock, client } = setting();
-    clock.wallMs = Date.parse('2026-01-01T23:55:00Z');
+    clock.wallMs = Date.parse('2026-01-01T23:58:00Z');
     const ran: string[] = [];
     const backup = (name: string) => (run: OnceRun) =>
       new Promise<string>((resolve, reject) => {
         ran.push(`${name} ${run.slot}`);
-        clock.after(600_000, () => (fails && name === 'a' ? reject(new Error('disk full')) : resolve(name)));
+        clock.after(200_000, () => (fails && name === 'a' ? reject(new Error('disk full')) : resolve(name)));
       });
-    const options = { per: '1d', waitMs: 1_800_000 };
+    const options = { per: '1d', waitMs: 600_000 };
     const answers = ['a', 'b', 'c'].map((name) => errorOf(client(name).once('backup', options, backup(name))));
-    await clock.advance(3_600_000);
+    await clock.advance(1_000_000);
     expect(ran).toEqual(fails ? ['a 2026-01-01', 'b 2026-01-01'] : ['a 2026-01-01']);
     expect((await Promise.all(answers)).at(-1)).toMatchObject({ value: { outcome: 'done', slot: '2026-01-01' } });
     clock.wallMs = Date.parse('2026-01-02T23:55:00Z');

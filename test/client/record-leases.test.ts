@@ -351,7 +351,7 @@ async function playBatch(random: () => number): Promise<Record<string, number>> 
 
 it('No random batch breaks an order, a lease or a promise about which records come again', async () => {
   const happened: Record<string, number> = {};
-  const count = rounds(1000, 1000);
+  const count = rounds(1000);
   for (let round = 0; round < count; round++) {
     const seed = testSeed() + round;
     const counted = await playBatch(seededRandom(seed)).catch((error: Error) => {

@@ -79,7 +79,7 @@ it('a stream is sent with its length, and is committed', async () => {
   ]);
 });
 
-it('a stream is not held in memory', async () => {
+it.runIf(isFull)('a stream is not held in memory', async () => {
   const index = join(import.meta.dirname, '../../client/src/index.ts');
   const program = `
     import { Holdfast } from ${JSON.stringify(index)};

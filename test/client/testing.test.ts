@@ -226,7 +226,7 @@ describe('The service in memory', () => {
       const service = new MemoryService();
       const holdfast = new Holdfast({ transport: service.transport, holder: 'test' });
       const lease = await holdfast.acquire('nightly');
-      await vi.advanceTimersByTimeAsync(300_000);
+      await vi.advanceTimersByTimeAsync(100_000);
       expect(lease.held).toBe(true);
       service.lose('nightly', 'broken');
       await vi.advanceTimersByTimeAsync(20_000);

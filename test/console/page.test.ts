@@ -24,38 +24,46 @@ const FIRST_TIME = `new Promise((resolve) => {
 })`;
 
 describe.runIf(executablePath)('the page', () => {
-  it('the page draws rows with their times at once: the second layout of a long list takes as long as the first', async () => {
-    await site.world.acquire('drawn/once', { ttlSeconds: 600 });
-    const page = await site.open('#/history');
-    await page.getByText('Nothing has changed yet.').waitFor();
-    const first = page.evaluate(FIRST_TIME);
-    await page.evaluate("location.hash = '#/leases?q=drawn/'");
-    expect(await first).toMatch(/^(10 min|9 min \d+ s)$/);
-  });
+  it.runIf(isFull)(
+    'the page draws rows with their times at once: the second layout of a long list takes as long as the first',
+    async () => {
+      await site.world.acquire('drawn/once', { ttlSeconds: 600 });
+      const page = await site.open('#/history');
+      await page.getByText('Nothing has changed yet.').waitFor();
+      const first = page.evaluate(FIRST_TIME);
+      await page.evaluate("location.hash = '#/leases?q=drawn/'");
+      expect(await first).toMatch(/^(10 min|9 min \d+ s)$/);
+    },
+  );
 
-  it('the page breaks a lease when its holder stops, behind a dialog that says how long the holder may work, and shows that the lease is ending', async () => {
-    const { fence, leaseId } = await site.world.acquire('ending', { holder: 'slow', ttlSeconds: 600 });
-    const page = await site.open('#/leases/ending');
-    const detail = page.getByRole('region', { name: 'ending' });
-    await detail.getByRole('button', { name: 'Break lease…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
-    await dialog.getByText(/If no heartbeat comes, the holder may work on for up to (10 min|9 min \d+ s)\./).waitFor();
-    expect(await violations(page)).toEqual([]);
-    await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
-    await dialog.waitFor({ state: 'detached' });
-    await detail.getByText('ending', { exact: true }).and(page.locator('.state')).waitFor();
-    await page
-      .getByRole('row', { name: /ending.*slow/ })
-      .locator('.state.ending')
-      .waitFor();
-    await detail.getByText('Ends at the latest').waitFor();
-    expect(await violations(page)).toEqual([]);
-    expect(await site.world.get('leases?key=ending')).toMatchObject({ state: 'held', ending: true, fence });
-    await site.world.post('leases/release', { key: 'ending', leaseId });
-    await detail.getByText('released', { exact: true }).waitFor();
-    await page.getByRole('link', { name: 'History' }).click();
-    await page.getByText(`this page asked slow to stop, fence ${fence}`).waitFor();
-  });
+  it.runIf(isFull)(
+    'the page breaks a lease when its holder stops, behind a dialog that says how long the holder may work, and shows that the lease is ending',
+    async () => {
+      const { fence, leaseId } = await site.world.acquire('ending', { holder: 'slow', ttlSeconds: 600 });
+      const page = await site.open('#/leases/ending');
+      const detail = page.getByRole('region', { name: 'ending' });
+      await detail.getByRole('button', { name: 'Break lease…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
+      await dialog
+        .getByText(/If no heartbeat comes, the holder may work on for up to (10 min|9 min \d+ s)\./)
+        .waitFor();
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
+      await dialog.waitFor({ state: 'detached' });
+      await detail.getByText('ending', { exact: true }).and(page.locator('.state')).waitFor();
+      await page
+        .getByRole('row', { name: /ending.*slow/ })
+        .locator('.state.ending')
+        .waitFor();
+      await detail.getByText('Ends at the latest').waitFor();
+      expect(await violations(page)).toEqual([]);
+      expect(await site.world.get('leases?key=ending')).toMatchObject({ state: 'held', ending: true, fence });
+      await site.world.post('leases/release', { key: 'ending', leaseId });
+      await detail.getByText('released', { exact: true }).waitFor();
+      await page.getByRole('link', { name: 'History' }).click();
+      await page.getByText(`this page asked slow to stop, fence ${fence}`).waitFor();
+    },
+  );
 
   it('the page takes its token out of the address, so that neither a link nor the way back has it', async () => {
     const page = await site.open('#token=secret');
@@ -114,25 +122,28 @@ describe.runIf(executablePath)('the page', () => {
     expect(standing).toMatchObject({ state: 'held', holder: 'second', ending: false });
   });
 
-  it('the page says that a list is longer than what it shows, and does not take a key behind its end for deleted', async () => {
-    await site.world.acquire('long list', { ttlSeconds: 600 });
-    const { leases } = (await site.world.get('leases?prefix=long list')) as { leases: object[] };
-    const page = await site.open('#/history');
-    let asked = 0;
-    await page.route('**/v1/leases?*', (route) => {
-      const isFirstLook = asked++ < 5;
-      const rows = leases.map((row) => ({ ...row, key: `long list ${asked}` }));
-      return route.fulfill({ json: { leases: isFirstLook ? rows : [], nextCursor: 'there is more' } });
-    });
-    await page.getByRole('link', { name: 'Keys' }).click();
-    await page.getByText('There are more than 5 keys. Only these are shown and searched.').waitFor();
-    await page.getByText('There are more than 0 keys.').waitFor();
-    await page.getByRole('link', { name: 'History' }).click();
-    await page.getByText('Nothing has changed yet.').waitFor();
-    await page.unroute('**/v1/leases?*');
-  });
+  it.runIf(isFull)(
+    'the page says that a list is longer than what it shows, and does not take a key behind its end for deleted',
+    async () => {
+      await site.world.acquire('long list', { ttlSeconds: 600 });
+      const { leases } = (await site.world.get('leases?prefix=long list')) as { leases: object[] };
+      const page = await site.open('#/history');
+      let asked = 0;
+      await page.route('**/v1/leases?*', (route) => {
+        const isFirstLook = asked++ < 5;
+        const rows = leases.map((row) => ({ ...row, key: `long list ${asked}` }));
+        return route.fulfill({ json: { leases: isFirstLook ? rows : [], nextCursor: 'there is more' } });
+      });
+      await page.getByRole('link', { name: 'Keys' }).click();
+      await page.getByText('There are more than 5 keys. Only these are shown and searched.').waitFor();
+      await page.getByText('There are more than 0 keys.').waitFor();
+      await page.getByRole('link', { name: 'History' }).click();
+      await page.getByText('Nothing has changed yet.').waitFor();
+      await page.unroute('**/v1/leases?*');
+    },
+  );
 
-  it('the page asks before it breaks a permit, and names holder and fence', async () => {
+  it.runIf(isFull)('the page asks before it breaks a permit, and names holder and fence', async () => {
     const page = await site.open('#/leases/render', { expectsRefusals: true });
     const permit = (holder: string) => site.world.acquire('render', { holder, limit: 5, ttlSeconds: 600 });
     // Two workers of one name, of which the later one is broken.
@@ -270,7 +281,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
   });
 
-  it('the page says that a waiter was not cancelled if the waiter had its grant before', async () => {
+  it.runIf(isFull)('the page says that a waiter was not cancelled if the waiter had its grant before', async () => {
     await site.world.acquire('late cancel', { ttlSeconds: 600 });
     await site.world.park('late cancel', 'waiter-1');
     const page = await site.open('#/leases/late%20cancel');
@@ -283,30 +294,33 @@ describe.runIf(executablePath)('the page', () => {
     await page.unroute('**/v1/leases/cancel');
   });
 
-  it('the page cleans page after page until the report ends, and asks only for what was chosen', async () => {
-    await site.world.abandon('left/3', 'crashed-3');
-    await site.world.report();
-    const page = await site.open('#/expired');
-    const asked: object[] = [];
-    await page.route('**/v1/expired/clean', async (route) => {
-      const { cursor: _, ...first } = route.request().postDataJSON();
-      asked.push(route.request().postDataJSON());
-      const cleaned = await (await route.fetch({ postData: JSON.stringify(first) })).json();
-      const cut = { stoppedBy: 'time', nextCursor: 'the rest' };
-      await route.fulfill({ json: asked.length === 1 ? { ...cleaned, ...cut } : cleaned });
-    });
-    await page.getByRole('button', { name: 'Clean up…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
-    await dialog.getByRole('button', { name: 'Show what would go' }).click();
-    await dialog.getByText(/^\d+ records would be deleted\.$/).waitFor();
-    const chosen = { dryRun: true, olderThanSeconds: 3600, neverDeletable: false };
-    expect(asked).toEqual([
-      expect.objectContaining(chosen),
-      expect.objectContaining({ ...chosen, cursor: 'the rest' }),
-    ]);
-    expect(await site.world.get('leases?key=left/3')).toMatchObject({ state: 'expired' });
-    await page.unroute('**/v1/expired/clean');
-  });
+  it.runIf(isFull)(
+    'the page cleans page after page until the report ends, and asks only for what was chosen',
+    async () => {
+      await site.world.abandon('left/3', 'crashed-3');
+      await site.world.report();
+      const page = await site.open('#/expired');
+      const asked: object[] = [];
+      await page.route('**/v1/expired/clean', async (route) => {
+        const { cursor: _, ...first } = route.request().postDataJSON();
+        asked.push(route.request().postDataJSON());
+        const cleaned = await (await route.fetch({ postData: JSON.stringify(first) })).json();
+        const cut = { stoppedBy: 'time', nextCursor: 'the rest' };
+        await route.fulfill({ json: asked.length === 1 ? { ...cleaned, ...cut } : cleaned });
+      });
+      await page.getByRole('button', { name: 'Clean up…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
+      await dialog.getByRole('button', { name: 'Show what would go' }).click();
+      await dialog.getByText(/^\d+ records would be deleted\.$/).waitFor();
+      const chosen = { dryRun: true, olderThanSeconds: 3600, neverDeletable: false };
+      expect(asked).toEqual([
+        expect.objectContaining(chosen),
+        expect.objectContaining({ ...chosen, cursor: 'the rest' }),
+      ]);
+      expect(await site.world.get('leases?key=left/3')).toMatchObject({ state: 'expired' });
+      await page.unroute('**/v1/expired/clean');
+    },
+  );
 
   // Its names are shortened there: one that is not ours would fail here alone.
   it.runIf(isFull)(

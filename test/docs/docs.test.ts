@@ -8,6 +8,7 @@ import { alarms } from '../../infrastructure/alarms.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { runExamples } from '../support/programs/examples.ts';
+import { isFull } from '../support/time/rounds.ts';
 import { wholeApi } from '../support/worlds/client-worlds.ts';
 
 let stop = async () => {};
@@ -23,7 +24,7 @@ async function freshApi(): Promise<string> {
 const configuration = await readFile('docs/configuration.md', 'utf8');
 
 describe('the commands give the answers that are written below them in', () => {
-  it.each([
+  it.runIf(isFull).each([
     ['docs/commits.md', 13],
     ['docs/nameservice.md', 15],
     ['docs/expiry.md', 6],
@@ -33,7 +34,7 @@ describe('the commands give the answers that are written below them in', () => {
   });
 });
 
-it('docs/operations.md signs the calls of operators, and the functions take them', async () => {
+it.runIf(isFull)('docs/operations.md signs the calls of operators, and the functions take them', async () => {
   const blocks = [...(await readFile('docs/operations.md', 'utf8')).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(
     ([, text]) => text,
   );

@@ -172,7 +172,7 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
     const anything = fc.oneof({ weight: 5, arbitrary: payload }, { weight: 1, arbitrary: junk });
     await fc.assert(
       fc.asyncProperty(anything, (event) => expectSane(() => throughTask(handler, event))),
-      { seed, numRuns: rounds(4 * runs, Math.ceil(runs / 8)) },
+      { seed, numRuns: rounds(4 * runs, Math.ceil(runs / 16)) },
     );
   });
 
@@ -229,7 +229,7 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
     );
     await fc.assert(
       fc.asyncProperty(events, (event) => expectSane(() => throughHttp(handler, event as never, lambdaContext()))),
-      { seed, numRuns: rounds(4 * runs, Math.ceil(runs / 8)) },
+      { seed, numRuns: rounds(4 * runs, Math.ceil(runs / 16)) },
     );
   });
 });

@@ -16,6 +16,7 @@ import { startSqs } from '../../local/sqs.ts';
 import { startEndpoint } from '../../local/step-functions/endpoint.ts';
 import { apiError } from '../../local/step-functions/errors.ts';
 import { chromiumIn } from '../support/programs/browser.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const executablePath = chromiumIn();
 const called: string[] = [];
@@ -255,13 +256,16 @@ describe('the guard of DynamoDB', () => {
     }
   });
 
-  it.runIf(executablePath)('the guard of DynamoDB has the emulator on a port that Chromium does not call', async () => {
-    const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
-    const page = await browser.newPage();
-    for (const port of CLOSED_TO_BROWSERS)
-      await expect(page.goto(`http://127.0.0.1:${port}/`), String(port)).rejects.toThrow('ERR_UNSAFE_PORT');
-    await browser.close();
-  });
+  it.runIf(isFull && executablePath)(
+    'the guard of DynamoDB has the emulator on a port that Chromium does not call',
+    async () => {
+      const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
+      const page = await browser.newPage();
+      for (const port of CLOSED_TO_BROWSERS)
+        await expect(page.goto(`http://127.0.0.1:${port}/`), String(port)).rejects.toThrow('ERR_UNSAFE_PORT');
+      await browser.close();
+    },
+  );
 
   it.runIf(process.platform === 'linux')(
     'the guard of DynamoDB does not start the emulator if each such port is taken',

@@ -13,7 +13,7 @@ import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
-const ROUNDS = rounds(200, 3);
+const ROUNDS = rounds(200, 1);
 const leases = await queueWorld();
 const permits = await permitLineWorld();
 afterAll(() => Promise.all([leases.steps.stop(), permits.steps.stop()]));
