@@ -75,21 +75,6 @@ export async function callers(lineWorld: LineWorld) {
     expect(now()).toBe(Date.parse(expiresAt) + MARGIN_MS + 1);
   });
 
-  it('callers and tasks are served in one line', async () => {
-    const { key, first } = await heldKey({ holder: 'first' });
-    const task = steps.newTask();
-    const [, b, , d] = await timeline.play(
-      () => later(1000, () => release(first)),
-      () => later(10, () => turn(key, 'b', 20)),
-      () => later(20, () => park({ key, holder: 'c' }, task)),
-      () => later(30, () => turn(key, 'd', 20)),
-      () => later(1500, () => release(grantOf(task))),
-    );
-    expect(task.output).toMatchObject({ holder: 'c' });
-    const fences = [b.fence, grantOf(task).fence, d.fence];
-    expect(fences).toEqual(fences.toSorted((x, y) => x - y));
-  });
-
   it('a reader sees callers beside tasks, without their request ids', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     const since = now();

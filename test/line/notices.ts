@@ -173,14 +173,4 @@ export async function lateNotices(lineWorld: LineWorld) {
     expect(other.state).toBe('waiting');
     expect(await heartbeat({ key, leaseId })).toMatchObject({ fence });
   });
-
-  it('if the second task is gone too, the third receives the lock', async () => {
-    const { key, ofExecution } = await goneTask();
-    const { task: second } = await park({ ...ofExecution, requestId: 'two' });
-    const { task: third } = await park({ ...ofExecution, requestId: 'three' });
-    second.state = 'timedOut';
-    await minute(key);
-    await minute(key);
-    expect(grantOf(third)).toMatchObject({ holder: 'wf' });
-  });
 }

@@ -6,7 +6,7 @@ import type { Grant, LineWorld } from './world.ts';
 /** A request with more than one call, or with a call and a task: the request has one grant. */
 export async function duplicateCalls(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, breakGrant, cancel, see, repair, park, grantOf, rows, executionEnded } = world;
+  const { acquire, heartbeat, release, cancel, see, repair, park, grantOf, rows, executionEnded } = world;
   const { messages, requests, steps, newKey, timeline, precededBy, exitInLine } = world;
   const { later } = timeline;
   const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
@@ -208,12 +208,6 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     await repair(key);
     expect(task).toMatchObject(ended('released'));
     expect(await rows(key)).toEqual([]);
-  });
-
-  it('a task receives LeaseLost if its shared grant is broken', async () => {
-    const { task, grant } = await shared(true);
-    await breakGrant(grant);
-    expect(task).toMatchObject(ended('broken'));
   });
 
   it('a call that leaves as its request holds an expired grant keeps its waiter', async () => {

@@ -82,15 +82,6 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
   });
 
-  it('a retried task that has ended does not hand off', async () => {
-    const request = asking();
-    const { leaseId } = await acquire(request);
-    const behind = await park({ ...request, ...after });
-    expect(await park(request, timedOut())).toMatchObject({ parked: false });
-    expect(behind.task.state).toBe('waiting');
-    expect(await heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
-  });
-
   it('a hand-off to a task sends the message for the next task', async () => {
     const { key, first } = await heldKey({ holder: 'first', ttlSeconds: 600 });
     await park({ key, holder: 'dead', ttlSeconds: 30 });

@@ -211,14 +211,3 @@ it('a line is read consistently, in growing pages', async () => {
   const gets = await askedOf('GetItemCommand', () => world.cancel('paged', ticket.S));
   expect(gets).toMatchObject([{ ConsistentRead: true }]);
 });
-
-it('a row without a holder keeps no waiter from the lease', async () => {
-  const { first, task } = await waitedFor('odd row', { holder: 'b' });
-  const { holder: _, ...odd } = callerRow('odd row', 'odd');
-  await putTickets([odd]);
-  expect(await read({ key: 'odd row', waiters: true })).toMatchObject({ waiters: [{ holder: '' }, { holder: 'b' }] });
-  await release(first);
-  clock.advance(10_000);
-  await repairLines(dependencies)({ key: 'odd row' }, call());
-  expect(grantOf(task)).toMatchObject({ holder: 'b' });
-});

@@ -71,12 +71,6 @@ it('records of the Rust crate ignore the proof of another key', async () => {
   expect((await rawItem('rust-guess'))?.lease_version).toEqual({ S: version });
 });
 
-it('records of the Rust crate leave the key free when dropped', async () => {
-  const version = (await rust.tryAcquire('rust-drop', 60)) ?? '';
-  expect(await rust.release('rust-drop', version)).toBe(true);
-  expect((await acquire({ key: 'rust-drop' })).repeated).toBe(false);
-});
-
 it('records of Holdfast have the three attributes of the Rust crate in its types', async () => {
   const grant = await acquire({ key: 'ours', ttlSeconds: 60 });
   expect(await rawItem('ours')).toMatchObject({

@@ -99,23 +99,6 @@ it('each turn counts as long as the first ones so far', () => {
   expect(at([1000])).toBe(200);
 });
 
-it('a caller that claims late delays the looks of others', () => {
-  const late = (ms: number) => [{ acquiredAt: NOW - ms, claimTtlMs: 1000 } as HolderEntry];
-  const at = (ms: number) => {
-    const sight = sightOf({ next: OWN, paceMs: 5 });
-    return pauseInLineMs({ ...sight, record: { ...sight.record, entries: late(ms) } }, ids);
-  };
-  expect([at(3), at(13), at(53), at(213)]).toEqual([15, 7, 25, 105]);
-});
-
-it('the hand-off of an exclusive holder is a request shorter', () => {
-  const at = (path: string) => {
-    const sight = sightOf({ names: behind(3), paceMs: 20 });
-    return pauseInLineMs({ ...sight, record: { ...sight.record, entries: [{ ...held(0), path }] } }, ids);
-  };
-  expect(at('hname')).toBeGreaterThan(at('h'));
-});
-
 it('slow requests delay the looks, but one slow answer does not', () => {
   const at = (requestMs?: number) => pause({ names: behind(4), paceMs: 20, heldMs: [0], requestMs });
   expect([at(1) === at(), at(5) > at(), at(2000) === at(15)]).toEqual([true, true, true]);

@@ -217,18 +217,6 @@ it('a hand-off notes the first tickets behind the new holder', async () => {
   expect([await ticketOf(key), out?.N, names?.S?.split(' ')]).toEqual([next.ticket, '1', named]);
 });
 
-it('a hand-off notes how long the holder held, if that one released', async () => {
-  const key = `quick ${keys++}`;
-  await acquire({ key, ttlSeconds: 2 });
-  await joinAll(key, 'a', 'b', 'c');
-  const [a, b] = (await rows(key)).map(({ ticket }) => ticket?.S);
-  clock.advance(10_000);
-  await world.handOn(key);
-  expect([await ticketOf(key), (await rawItem(key))?.turn_ms]).toEqual([a, undefined]);
-  await world.withdraw({ key, holder: 'caller', requestId: 'a' }); // it has not claimed its grant
-  expect([await ticketOf(key), (await rawItem(key))?.turn_ms]).toEqual([b, undefined]);
-});
-
 it.each([1, 2])('a hand-off keeps the mark for a task behind %i', async (waiting) => {
   const key = `quick ${keys++}`;
   const first = await acquire({ key });

@@ -106,13 +106,6 @@ it('the schedule counts a hand-off that another call continued', async () => {
   expect(next.task.state).toBe('succeeded');
 });
 
-it('it is unknown if a grant was withdrawn that another caller has taken since', async () => {
-  const { key } = await first();
-  requests.faultsOf.UpdateItem = [lostAfter(() => acquire({ key, holder: 'other' }))];
-  await expect(withdraw({ key, ...own })).rejects.toMatchObject({ code: 'OutcomeUnknown', context: { key } });
-  expect(await read({ key })).toMatchObject({ holder: 'other', state: 'held' });
-});
-
 it.each(['before', 'after'])('a withdrawal of an unnotified task is done if others act %s its write', async (when) => {
   const [held, asked] = [await acquire({ key: newKey() }), { holder: 'task', requestId: 'r' }];
   const { key } = held;
