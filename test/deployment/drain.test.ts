@@ -77,7 +77,7 @@ describe('a drain', () => {
     expect(said.filter((line) => line.startsWith('Waiting: '))).toHaveLength(1);
   });
 
-  it('a drain waits for parked tasks and for calls that may still wait, and for no row of an execution', async () => {
+  it('a drain waits for parked tasks and calls, but not for executions and sleeping callers', async () => {
     const row = (ticket: string, more: Record<string, { N: string }>) => ({
       TableName: stack()?.outputs?.WaitersTableName,
       Item: { key: { S: 'nightly' }, ticket: { S: ticket }, ...more },
@@ -87,6 +87,7 @@ describe('a drain', () => {
     const put = (input: ReturnType<typeof row>) => world.dynamodb.send(new PutItemCommand(input));
     await put(row('x1', {}));
     await put(row('call-that-ended', { deadline: past, keep_until: past }));
+    await put(row('p1', { deadline: { N: '0' }, awake_at: future, keep_until: future }));
     expect(await drained()).toBe(true);
     await put(row('call', { deadline: past, keep_until: future }));
     await put(row('task', { deadline: future }));
