@@ -48,11 +48,14 @@ export interface Quotas {
   waitersPerKey: number;
   /** Tasks and calls in line for all keys of a namespace, as the repair has counted them. */
   waitersPerNamespace: number;
-  /** How many environments are reserved for `acquire`, if any are. Waiting calls leave some of them to calls that do not wait. */
-  acquireConcurrency?: number | undefined;
+  /** How many calls may wait inside the service at once. If it is absent, nothing bounds them, and no caller is told to sleep. */
+  maxHeldCalls?: number | undefined;
 }
 
-export const DEFAULT_QUOTAS: Quotas = { waitersPerKey: 1000, waitersPerNamespace: 10_000 };
+export const DEFAULT_QUOTAS: Quotas = { waitersPerKey: 10_000, waitersPerNamespace: 100_000 };
+
+/** Whether callers may be told to sleep, and so have places. */
+export const canSleep = ({ quotas }: Pick<LeaseDependencies, 'quotas'>): boolean => quotas?.maxHeldCalls !== undefined;
 
 /** How long a caller has to claim its grant: the grant window. */
 export const WINDOW_SECONDS = 2;
@@ -130,7 +133,7 @@ export function leasesFromEnvironment(
     quotas: {
       waitersPerKey: wholeNumber('MAX_WAITERS_PER_KEY', DEFAULT_QUOTAS.waitersPerKey, env),
       waitersPerNamespace: wholeNumber('MAX_WAITERS_PER_NAMESPACE', DEFAULT_QUOTAS.waitersPerNamespace, env),
-      acquireConcurrency: env.ACQUIRE_CONCURRENCY ? wholeNumber('ACQUIRE_CONCURRENCY', 0, env) : undefined,
+      maxHeldCalls: wholeNumber('MAX_HELD_CALLS', 100, env),
     },
     waitersTable: requiredString('WAITERS_TABLE', env),
     repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),

@@ -30,7 +30,7 @@ it('a call in line costs seven requests and its looks', async () => {
   expect(requests.sent.filter((command) => command !== 'GetItem')).toEqual([
     ...['UpdateItem', 'PutItem', 'UpdateItem'], // the first try, the ticket, the mark
     ...['UpdateItem', 'Query', 'UpdateItem'], // the release that loses, the line, the transfer
-    ...['UpdateItem', 'DeleteItem'], // the claim, the ticket
+    ...['UpdateItem', 'DeleteItem'], // the claim and the ticket, at once
   ]);
   await release(grant);
 });

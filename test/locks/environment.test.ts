@@ -13,7 +13,7 @@ it('a function that names its tables alone has the default settings', () => {
     ...{ table: 'leases', waitersTable: 'waiters', repairLater: undefined },
     ...{ clockSkewMs: 500, maxWaitSeconds: 20, fenceRetentionSeconds: 3600 },
     executions: { ownAlone: false, stateMachines: '*', service: undefined },
-    quotas: { waitersPerKey: 1000, waitersPerNamespace: 10_000, acquireConcurrency: undefined },
+    quotas: { waitersPerKey: 10_000, waitersPerNamespace: 100_000, maxHeldCalls: 100 },
   });
 });
 
@@ -21,12 +21,12 @@ it('settings of a function are taken if they are given', () => {
   const env = {
     ...{ ...TABLES, CLOCK_SKEW_MS: '7', MAX_WAIT_SECONDS: '8', FENCE_RETENTION_SECONDS: '9' },
     ...{ NAMESPACE_EXECUTIONS: 'own', EXECUTION_STATE_MACHINES: 'jobs-*', SERVICE_NAME: 'holdfast-prod' },
-    ...{ MAX_WAITERS_PER_KEY: '10', MAX_WAITERS_PER_NAMESPACE: '11', ACQUIRE_CONCURRENCY: '12' },
+    ...{ MAX_WAITERS_PER_KEY: '10', MAX_WAITERS_PER_NAMESPACE: '11', MAX_HELD_CALLS: '12' },
   };
   expect(leasesFromEnvironment(env)).toMatchObject({
     ...{ clockSkewMs: 7, maxWaitSeconds: 8, fenceRetentionSeconds: 9 },
     executions: { ownAlone: true, stateMachines: 'jobs-*', service: 'holdfast-prod' },
-    quotas: { waitersPerKey: 10, waitersPerNamespace: 11, acquireConcurrency: 12 },
+    quotas: { waitersPerKey: 10, waitersPerNamespace: 11, maxHeldCalls: 12 },
   });
 });
 
@@ -36,7 +36,7 @@ it.each([
   'FENCE_RETENTION_SECONDS',
   'MAX_WAITERS_PER_KEY',
   'MAX_WAITERS_PER_NAMESPACE',
-  'ACQUIRE_CONCURRENCY',
+  'MAX_HELD_CALLS',
 ])('settings of a function are refused by name if they are no numbers: %s', (name) => {
   expect(() => leasesFromEnvironment({ ...TABLES, [name]: 'many' })).toThrow(`${name} must be a whole number`);
 });

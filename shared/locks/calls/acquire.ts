@@ -2,13 +2,7 @@ import type { Json } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { naming } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
-import {
-  DEFAULT_PARK_SECONDS,
-  DEFAULT_QUOTAS,
-  deadlineOf,
-  isBackInLine,
-  type LeaseDependencies,
-} from '../dependencies.ts';
+import { canSleep, DEFAULT_PARK_SECONDS, deadlineOf, isBackInLine, type LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../executions/allowed.ts';
 import type { Lock } from '../line/lock.ts';
 import type { ParkedBy } from '../line/waiters.ts';
@@ -17,6 +11,7 @@ import { ALONE, EXCLUSIVE_WEIGHT, MOST_PERMITS, requestName } from '../record/id
 import { grantView, leaseHeld, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { type Granted, type GrantRequest, type Outcome, previousOf } from '../record/room.ts';
+import { noteMark, sawMark } from '../record/seen-marks.ts';
 import { type Acquired, type AcquireInput, durations, type Mode, type Parked, previousView } from './types.ts';
 
 /** What a caller asks for that parks nothing. The schema (locks/calls/inputs.ts) has checked which fields go together. */
@@ -36,12 +31,12 @@ const modeOf = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>
 export function acquireGrant(dependencies: LeaseDependencies) {
   const { clock, ids, clockSkewMs } = dependencies;
   return async (input: GrantInput, call: Call): Promise<Acquired> => {
-    const { waitSeconds, requestId = ids.uuid(), fair = true, ticket } = input;
+    const { waitSeconds, requestId = ids.uuid(), fair = true, ticket, sleepMs = 0 } = input;
     const request = grantRequest({ ...input, requestId }, call);
     const arrivedAt = clock.now();
     const asking = {
-      ...{ waitSeconds, fair, ticket, arrivedAt },
-      attempt: () => tryOnce(dependencies, request, call),
+      ...{ key: request.key, waitSeconds, fair, ticket, arrivedAt, sleepMs },
+      attempt: () => tryOrTake(dependencies, request, call),
       look: async (record: KeyRecord) =>
         record.entries.some(isBound) && (await import('../executions/look.ts')).lookBeside(dependencies, record, call),
       lock: async () => new (await import('../line/lock.ts')).Lock(dependencies, request, call),
@@ -121,15 +116,27 @@ export function grantRequest(
   return { ...request, limit: limit ?? MOST_PERMITS, weight, room: (limit ?? MOST_PERMITS) - weight };
 }
 
+/** One try. If the line has left the key free for callers that sleep, and they have had their time, takes the key by a place in line. */
+async function tryOrTake(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
+  const outcome = await tryOnce(dependencies, request, call);
+  if (outcome.won || !outcome.isAsleep) return outcome;
+  const [{ takeFromSleepers }, { Lock }] = [await import('../line/hold-or-sleep.ts'), await import('../line/lock.ts')];
+  const at = { dependencies, lock: new Lock(dependencies, request, call), call };
+  return takeFromSleepers(at, outcome.record);
+}
+
 // A plain call loads nothing of the line: the rest of this file loads that for a call that waits.
 
 interface Asking {
+  key: string;
+  /** How long the caller can stay away between two calls. */
+  sleepMs: number;
   /** One try, without waiting. */
   attempt(): Promise<Outcome>;
   /** Asks about the executions of bound holders. @returns whether a grant has ended, so that another try is worth it */
   look(record: KeyRecord): Promise<boolean>;
-  /** Builds the lock, only if the call waits or gives up its grant. @param record the current record after the first try */
-  lock(record: KeyRecord): Promise<Lock>;
+  /** Builds the lock, only if the call waits or gives up its grant. */
+  lock(): Promise<Lock>;
   /** The error LeaseHeld. */
   held(record: KeyRecord): HoldfastError;
   waitSeconds: number;
@@ -141,43 +148,56 @@ interface Asking {
 }
 
 /**
- * Tries once. Then waits in line or races, no longer than the deployment allows (`maxWaitSeconds`). A call that would use up the
- * reserved concurrency does not wait. A call that does not wait looks at bound holders, and tries once more if that has ended a grant.
+ * Tries once. Then waits in line or races, no longer than the deployment allows (`maxWaitSeconds`), or puts its caller to sleep. A call that does not
+ * wait looks at bound holders, and tries once more if that has ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call: Call): Promise<Granted> {
-  const { waitSeconds, fair, ticket, arrivedAt, held } = asking;
-  const first = await asking.attempt();
-  const now = dependencies.clock.now();
+  const { clock } = dependencies;
+  const { key, waitSeconds, fair, ticket, sleepMs, arrivedAt, held, attempt } = asking;
+  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  const begin = clock.now();
+  const joinsAtOnce = isBack && sleepMs > 0 && canSleep(dependencies);
+  if (joinsAtOnce || (fair && !isBack && waitSeconds > 0 && sawMark(dependencies, key))) {
+    const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: begin }, call);
+    if (joinsAtOnce || deadline > begin)
+      return waitInLine(dependencies, { ...asking, deadline, record: undefined }, call);
+  }
+  const first = await attempt();
+  const now = clock.now();
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
   const isLate = deadline <= now;
-  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
   const isRefused = !first.won && isLate && !isBack;
   // A call that waits looks later, beside its wait: a slow answer here would cost it its position.
-  const outcome = isRefused && (await asking.look(first.record)) ? await asking.attempt() : first;
+  const outcome = isRefused && (await asking.look(first.record)) ? await attempt() : first;
   if (outcome.won) {
     if (ticket === undefined) return outcome;
     const { leaveAfterGrant } = await import('../line/claim.ts');
-    const lock = await asking.lock(outcome.record);
+    const lock = await asking.lock();
     await leaveAfterGrant({ dependencies, lock, call }, { granted: outcome, ticket });
     return outcome;
   }
   const { record } = outcome;
+  noteMark(dependencies, record);
   if (isRefused) throw held(record);
-  const wait = async (): Promise<Granted> => {
-    const at = { dependencies, lock: await asking.lock(record), call };
-    if (!fair) {
-      const { race } = await import('../line/wait.ts');
-      return race(at, { heldBy: record, deadline, attempt: asking.attempt });
-    }
-    const { waitInLine } = await import('../line/wait.ts');
-    return waitInLine(at, { ticket, deadline: Math.max(deadline, now) });
-  };
-  const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  if (concurrency === undefined || isLate) return wait();
-  const { countedWait } = await import('../line/concurrent-waits.ts');
-  const counted = { deadline, isBack, concurrency, held: () => held(record), wait };
-  return countedWait(dependencies, counted, call);
+  if (fair) return waitInLine(dependencies, { ...asking, deadline: Math.max(deadline, now), record }, call);
+  const { race } = await import('../line/wait.ts');
+  const wait = async () =>
+    race({ dependencies, lock: await asking.lock(), call }, { heldBy: record, deadline, attempt });
+  if (!canSleep(dependencies)) return wait();
+  const { held: inSlot } = await import('../line/held-calls.ts');
+  const raced = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait, call });
+  if (!raced) throw held(record);
+  return raced.result;
+}
+
+async function waitInLine(
+  dependencies: LeaseDependencies,
+  { lock, ...asking }: Asking & { deadline: number; record: KeyRecord | undefined },
+  call: Call,
+): Promise<Granted> {
+  const { holdOrSleep } = await import('../line/hold-or-sleep.ts');
+  return holdOrSleep({ dependencies, lock: await lock(), call }, asking);
 }
 
 /** What a request parks. @returns undefined if the call itself waits. The schema (locks/calls/inputs.ts) allows one of the two fields */

@@ -1,10 +1,10 @@
 import type { Call } from '../../aws/call.ts';
 import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
-import type { LeaseDependencies } from '../dependencies.ts';
-import { endTask, failTask } from '../line/notify.ts';
-import { getWaiter, isTask, withdrawn } from '../line/waiters.ts';
-import { type Asker, flagCancelled, flagOwnWaiters } from '../line/waiting-calls.ts';
+import { canSleep, type LeaseDependencies } from '../dependencies.ts';
+import { type Delivery, endTask, failTask } from '../line/notify.ts';
+import { getWaiter, isTask, placeOf, type WaitingTask, withdrawn } from '../line/waiters.ts';
+import { type Asker, flagCancelled, flagOwnWaiters, flagTicket } from '../line/waiting-calls.ts';
 import { requestName } from '../record/identity.ts';
 import { ending, entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
@@ -111,28 +111,31 @@ export type Cancelled =
 export function cancelWaiter(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: CancelInput, call: Call): Promise<Cancelled> => {
     const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
-    const waiter = await getWaiter(dependencies, { key, ticket }, call);
-    const isFlagged =
-      waiter !== undefined && !isTask(waiter) && !!(await flagCancelled(dependencies, { name: waiter }, call));
+    const row = await getWaiter(dependencies, { key, ticket }, call);
+    const waiter = row ?? (await sleeperAt(dependencies, { key, ticket }, call));
+    const task = waiter && isTask(waiter) ? waiter : undefined;
+    const flagged = waiter && !task ? await flagTicket(dependencies, { key, ticket }, call) : undefined;
     const record = await readKey(dependencies, key, call);
     const grant = grantOf(record, ticket);
     // A call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
-    if (grant && !(isFlagged && grant.claimTtlMs !== undefined)) return not('granted');
-    if (!waiter) return not('unknown');
-    if (!isTask(waiter) && !isFlagged) return not('gone');
-    if (isTask(waiter)) {
-      const delivery = await failTask(dependencies, { waiter, error: withdrawn(key) }, call);
-      if (delivery === 'unanswered')
-        throw new HoldfastError(
-          'Unavailable',
-          'Step Functions did not respond, and the task may still wait: send the call again',
-          { retryAfterMs: 1000 },
-        );
-      if (delivery === 'gone') return not(grantOf(await readKey(dependencies, key, call), ticket) ? 'granted' : 'gone');
-    }
+    if (grant && !(flagged && grant.claimTtlMs !== undefined)) return not('granted');
+    if (!task && !flagged) return not(waiter ? 'gone' : 'unknown');
+    if (task && (await failParked(dependencies, task, call)) === 'gone')
+      return not(grantOf(await readKey(dependencies, key, call), ticket) ? 'granted' : 'gone');
     await handOffToLine(dependencies, { record }, call);
     return { key, ticket, cancelled: true };
   };
 }
+
+/** @throws HoldfastError Unavailable if Step Functions gave no answer, Throttled, OutcomeUnknown */
+async function failParked(dependencies: LeaseDependencies, waiter: WaitingTask, call: Call): Promise<Delivery> {
+  const delivery = await failTask(dependencies, { waiter, error: withdrawn(waiter.key) }, call);
+  if (delivery !== 'unanswered') return delivery;
+  const detail = 'Step Functions did not respond, and the task may still wait: send the call again';
+  throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 });
+}
+
+const sleeperAt = (dependencies: LeaseDependencies, { key, ticket }: CancelInput, call: Call) =>
+  canSleep(dependencies) ? getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call) : undefined;
 
 const grantOf = ({ entries }: KeyRecord, ticket: string) => entries.find((one) => one.ticket === ticket);

@@ -1,10 +1,11 @@
 import { HoldfastError } from '../../errors.ts';
 import type { Ended } from '../calls/types.ts';
+import { canSleep } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
 import type { Granted } from '../record/room.ts';
 import { readPosition } from './listed-waiters.ts';
 import type { Grant, LockCall } from './lock.ts';
-import { deleteWaiter, getWaiter, isTask, withdrawn } from './waiters.ts';
+import { deleteWaiter, getWaiter, isTask, placeOf, withdrawn } from './waiters.ts';
 import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, isCancelled, KEEP_POSITION_MS } from './waiting-calls.ts';
 
 /** A claim is renewed if its response was late. The response to each renewal may be late too. */
@@ -38,16 +39,21 @@ export async function claim(at: LockCall, claiming: Claiming): Promise<Granted |
   if (!isGrant(seen)) return undefined;
   const isOfAnotherWaiter = ticket !== undefined && ticket !== seen.ticket;
   if (isOfAnotherWaiter && (await isCancelled(dependencies, { key, ticket }, call))) throw withdrawn(key);
-  const full = await claimFull(at, claiming);
+  const remove = (row: string) => deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
+  // The grant is on record already, so a withdrawal that no longer finds the row finds the grant.
+  const own = rowsOf(at, ticket);
+  const isBeside = !isOfAnotherWaiter && isDeletedBeside(at, claiming, seen);
+  const [full, ...beside] = await Promise.all([claimFull(at, claiming), ...(isBeside ? own.map(remove) : [])]);
   if (!full) return undefined;
   let { record, grant } = full;
-  for (const row of new Set([grant.ticket, ticket])) {
-    if (row === undefined) continue;
-    // A withdrawal flags the row first, and reads the record second. So either this call sees the flag, or the withdrawal sees the claim.
-    const { cancelled } = await deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
-    if (!cancelled) continue;
+  // A withdrawal flags the row first, and reads the record second. So either this call sees the flag, or the withdrawal sees the claim.
+  const others = isBeside ? [] : [...new Set([...(grant.ticket === undefined ? [] : [grant.ticket]), ...own])];
+  const removed = isBeside ? beside : await inTurn(others, remove);
+  const withdrawnAt = removed.findIndex(({ cancelled }) => cancelled);
+  if (withdrawnAt >= 0) {
     // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
-    if (row === grant.ticket) await lock.giveUp(record);
+    const isOfGrant = isBeside || others[withdrawnAt] === grant.ticket || ticket === grant.ticket;
+    if (isOfGrant) await lock.giveUp(record);
     throw withdrawn(key);
   }
   // Without this renewal, the call would wait behind its own grant.
@@ -62,6 +68,38 @@ export async function claim(at: LockCall, claiming: Claiming): Promise<Granted |
   return { record, repeated: full.repeated, previous: full.previous };
 }
 
+/** The rows of a call: its own, and the place of a caller that has slept. */
+const rowsOf = ({ hasPlace }: LockCall, ticket: string | undefined): string[] =>
+  ticket === undefined ? [] : [ticket, ...(hasPlace ? [placeOf(ticket)] : [])];
+
+/** Deletes rows up to the first that was withdrawn. */
+async function inTurn<Row, Outcome extends { cancelled: boolean }>(
+  rows: readonly Row[],
+  remove: (row: Row) => Promise<Outcome>,
+): Promise<Outcome[]> {
+  const done: Outcome[] = [];
+  for (const row of rows) {
+    done.push(await remove(row));
+    if (done.at(-1)?.cancelled) break;
+  }
+  return done;
+}
+
+/** With less of the window left, the claim may be lost. Then a row that is still there keeps the position of its call. */
+const SURE_MS = 1000;
+
+/** Whether the call deletes its row beside the write that claims the grant. A call for a shared grant deletes its row afterwards, because its claim is lost more easily. */
+const isDeletedBeside = (
+  { dependencies, lock }: LockCall,
+  { ticket, isOurs }: Claiming,
+  { claimTtlMs, expiresAt }: Grant,
+): boolean =>
+  ticket !== undefined &&
+  !isOurs &&
+  lock.isAlone &&
+  claimTtlMs !== undefined &&
+  expiresAt - dependencies.clock.now() >= SURE_MS;
+
 async function claimFull(
   at: LockCall,
   { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CONFLICTS }: Claiming,
@@ -73,10 +111,11 @@ async function claimFull(
   for (let [renewals, conflicts] = [0, 0]; ; ) {
     const grant = lock.own(current);
     if (!isGrant(grant)) return undefined;
-    if (isAlive(grant, clock.now())) await refuseOtherTerms(at, current, ticket);
+    const other = isAlive(grant, clock.now()) && lock.otherTerms(current);
+    if (other) await refuseOtherTerms(at, other, ticket);
     previous = grant.previous ?? previous;
     if (isOurs && isWorthIt(grant, clock.now())) return { record: current, grant, repeated: false, previous };
-    const how = isOurs ? 'renew' : firstWrite(grant);
+    const how = nextWrite(grant, isOurs);
     if (how === 'renew' && renewals++ === MAX_RENEWALS) return undefined;
     if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;
     const written = await lock.write(current, how);
@@ -89,13 +128,15 @@ async function claimFull(
 }
 
 /** If the grant is full and this call has not made it so, a duplicate call has. The caller then gets that grant as its answer. */
-const firstWrite = ({ claimTtlMs }: Grant) => (claimTtlMs === undefined ? 'answer' : 'claim');
+function nextWrite({ claimTtlMs }: Grant, isOurs: boolean): 'renew' | 'answer' | 'claim' {
+  if (isOurs) return 'renew';
+  return claimTtlMs === undefined ? 'answer' : 'claim';
+}
 
 /** @throws HoldfastError InvalidRequest if the call asks for other terms than the grant has. The waiter of the call is then deleted. */
-async function refuseOtherTerms({ dependencies, lock, call }: LockCall, record: KeyRecord, ticket?: string) {
-  const error = lock.otherTerms(record);
-  if (error && ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
-  if (error) throw error;
+async function refuseOtherTerms({ dependencies, lock, call }: LockCall, error: HoldfastError, ticket?: string) {
+  if (ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
+  throw error;
 }
 
 export const isGrant = (own: Grant | string | undefined): own is Grant => typeof own === 'object';
@@ -133,16 +174,39 @@ export async function leave(at: LockCall, ticket: string): Promise<Granted> {
     // show a grant to another waiter of the request, or a grant to this waiter by a call whose clock is behind.
     record = (await lock.handOff(record)).record;
   }
-  const { code, message, context } = lock.held(record);
-  if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
-  const position = { key, granted: lock.granted(record), ticket };
-  const { isWhole, ...place } = await readPosition(dependencies, position, call);
+  if (!row) {
+    const { code, message, context } = lock.held(record);
+    throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
+  }
+  const number = isTask(row) ? undefined : row.number;
+  const position = { key, granted: lock.granted(record), ticket, record, number };
+  const { isWhole, place, waiting } = await readPosition(dependencies, position, call);
   // A withdrawn waiter, or one whose call has exited, leaves the line without a write on the record. Lists would go on counting it.
   const counted = lock.counted(record);
-  const inLine = place.waiting + 1;
+  const inLine = waiting + 1;
   if (isWhole && counted && counted.inLine !== inLine) await lock.correct(counted.arrivals, inLine);
-  const back = { comeBackMs: 0, keptMs: KEEP_POSITION_MS, retryWith: { requestId, ticket } };
-  throw new HoldfastError(code, message, { ...context, ...place, ...back });
+  throw heldAt(at, { record, ticket, place, waiting, comeBackMs: 0, keptMs: KEEP_POSITION_MS });
+}
+
+/** The error of a call that keeps its position while its caller is away. */
+export function heldAt(
+  { lock }: LockCall,
+  { record, ticket, ...position }: Kept & { record: KeyRecord; ticket: string },
+): HoldfastError {
+  const { code, message, context } = lock.held(record);
+  return new HoldfastError(code, message, {
+    ...{ ...context, ...position },
+    retryWith: { requestId: lock.asked.requestId, ticket },
+  });
+}
+
+interface Kept {
+  place: number;
+  waiting: number;
+  /** When the caller is to ask again, and for how long its position stays. */
+  comeBackMs: number;
+  keptMs: number;
+  retryAfterMs?: number;
 }
 
 /** A call in line that can no longer receive a grant. */
@@ -171,11 +235,12 @@ export async function refuseEnded(
  * @throws HoldfastError as `refuseEnded`
  */
 export async function refuse(
-  { dependencies, lock, call }: LockCall,
+  at: LockCall,
   { record, ticket, reason }: Refusing<'broken' | 'cancelled' | 'released'>,
 ): Promise<never> {
+  const { dependencies, lock, call } = at;
   const { key } = lock.asked;
-  await deleteWaiter(dependencies, { key, ticket }, call);
+  for (const row of rowsOf(at, ticket)) await deleteWaiter(dependencies, { key, ticket: row }, call);
   if (lock.isMarked(record)) await lock.handOff(record);
   throw reason === 'cancelled' ? withdrawn(key) : lock.lost(reason);
 }
@@ -188,8 +253,10 @@ export async function leaveAfterGrant(
   { dependencies, lock, call }: LockCall,
   { granted, ticket }: { granted: Granted; ticket: string },
 ): Promise<void> {
-  const { cancelled } = await deleteOwnUnlessWithdrawn(dependencies, { ticket, asker: lock.asked }, call);
-  if (!cancelled) return;
+  const remove = (row: string) => deleteOwnUnlessWithdrawn(dependencies, { ticket: row, asker: lock.asked }, call);
+  const rows = canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket];
+  const isWithdrawn = (await inTurn(rows, remove)).some(({ cancelled }) => cancelled);
+  if (!isWithdrawn) return;
   const own = lock.own(granted.record);
   // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
   const isOfAnotherWaiter = granted.repeated && isGrant(own) && own.ticket !== ticket;

@@ -5,7 +5,7 @@ import type { Ended } from '../calls/types.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
 import { ALONE } from '../record/identity.ts';
-import { keptMark, newMark, removedMark } from '../record/mark.ts';
+import { keptMark, leftAsleep, newMark, removedMark } from '../record/mark.ts';
 import {
   ending,
   entryOf,
@@ -18,9 +18,10 @@ import {
 import { isLate, type Written } from '../record/requests.ts';
 import { type Going, isRemembered, previousAlone, previousOf, takeoverAt } from '../record/room.ts';
 import { notifyHolder, raiseFence } from '../record/versions.ts';
+import { LineReading } from './line-reading.ts';
 import { findNext, type Head, MAX_GONE, MAX_OVER, type NextInLine } from './next.ts';
 import { isHandedOffWithBefore } from './pace.ts';
-import { deleteWaiter, isTask, LineReading, stayingOf, type Waiter } from './waiters.ts';
+import { deleteWaiter, isTask, stayingOf, type Waiter } from './waiters.ts';
 import { repairAtRoom, repairLater } from './watch.ts';
 
 // A plain acquire that meets a mark asks this too.
@@ -36,6 +37,8 @@ export interface HandedOff {
   end: 'empty' | 'waits' | 'left';
   /** The first in line, if this call has seen that it does not fit. */
   blocked?: Waiter | undefined;
+  /** Whether only callers that sleep are in line, for whom the key is left free. */
+  isAsleep?: boolean;
   /** The record as it was last seen. */
   record: KeyRecord;
   /** Whether this call has ended the grants that it was to end. */
@@ -83,12 +86,9 @@ export async function handOff(dependencies: LeaseDependencies, advancing: Advanc
 /** What stays true of the outcome, however the hand-off goes on. */
 type Done = Pick<HandedOff, 'ended' | 'ownVersion' | 'unanswered'>;
 
-/** A hand-off under way. */
 interface Progress {
-  /** The record as it was last seen. */
   record: KeyRecord;
   reading: LineReading;
-  /** What the next write ends. */
   ending: Going[];
   granted: string[];
   budget: { over: number };
@@ -106,8 +106,8 @@ const ticketsOf = ({ heads }: NextInLine): string[] => heads.map(({ waiter }) =>
 /** A holder that has the key alone serves nobody else soon. */
 const servesAlone = ({ heads }: NextInLine): boolean => heads.some(({ grant }) => isAloneIn(grant));
 
-const outcomeOf = ({ granted, record, done }: Progress, end: HandedOff['end'], blocked?: Waiter): HandedOff => ({
-  ...{ granted, end, record, blocked },
+const outcomeOf = ({ granted, record, done }: Progress, end: HandedOff['end'], line?: NextInLine): HandedOff => ({
+  ...{ granted, end, record, blocked: line?.blocked, isAsleep: line?.isAsleep === true && line.heads.length === 0 },
   ...done,
 });
 
@@ -173,9 +173,10 @@ async function serve(
   const clears = line.heads.length === 0 && !line.others;
   const ending = clears ? progress.ending.filter(({ how }) => how !== 'expired') : progress.ending;
   if (line.heads.length === 0 && ending.length === 0 && !(clears && record.mark !== undefined))
-    return outcomeOf(progress, clears ? 'empty' : 'waits', line.blocked);
+    return outcomeOf(progress, clears ? 'empty' : 'waits', line);
   const now = dependencies.clock.now();
-  const written = await write(dependencies, { record, ending, line, clears, now }, call);
+  const number = await progress.reading.numberOf(line.heads.at(-1)?.waiter);
+  const written = await write(dependencies, { record, ending, line, clears, now, number }, call);
   if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
   progress.record = written.record;
   return written.won
@@ -216,7 +217,7 @@ async function afterWrite(
   progress.gone += progress.ending.length;
   if (progress.ending.length > 0) return undefined;
   if (!line.others) return outcomeOf(progress, 'empty');
-  return servesNoMore(progress, line, ended) ? outcomeOf(progress, 'waits', line.blocked) : undefined;
+  return servesNoMore(progress, line, ended) ? outcomeOf(progress, 'waits', line) : undefined;
 }
 
 function servesNoMore({ record, reading }: Progress, line: NextInLine, ended: readonly Going[]): boolean {
@@ -257,7 +258,7 @@ function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending
 const isUnnotified = ({ entry, how }: Going, { refused }: NextInLine): boolean =>
   how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
 
-/** The versions that the write has given the new entries, by name. */
+/** By name. */
 type Versions = ReadonlyMap<string, string>;
 
 interface Writing extends Current {
@@ -265,23 +266,26 @@ interface Writing extends Current {
   /** Whether the line is empty. */
   clears: boolean;
   now: number;
+  /** The number of the last new holder, if that passed nobody. */
+  number: number | undefined;
 }
 
 async function write(
   dependencies: LeaseDependencies,
-  { record, ending, line: { heads, others, next, first, inLine }, clears, now }: Writing,
+  { record, ending, line: { heads, others, next, first, inLine, isAsleep }, clears, now, number }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
   if (heads.length === 0) {
-    const unmark = clears ? { seen: record, mark: removedMark(stayingOf(inLine)) } : undefined;
-    const written = await writeEnds(dependencies, { key, ended: ending, now, unmark }, call);
+    const asleep = isAsleep && next !== undefined ? { mark: leftAsleep(next) } : undefined;
+    const line = clears ? { seen: record, mark: removedMark(stayingOf(inLine)) } : asleep;
+    const written = await writeEnds(dependencies, { key, ended: ending, now, line }, call);
     return { ...written, versions: new Map() };
   }
   const grants = newGrants({ record, ending, heads, now });
   const value = newMark(dependencies);
   const mark = others
-    ? keptMark({ seen: record, next, first }, { granted: heads.length, value })
+    ? keptMark({ seen: record, next, first }, { granted: heads.length, value, number })
     : removedMark(stayingOf(inLine));
   const line = { seen: record, others, mark };
   const granting = { key, grants, ended: ending, now, line };

@@ -1,9 +1,22 @@
 import type { Call } from '../../aws/call.ts';
-import { DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
+import { canSleep, DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
+import type { Granted, Outcome } from '../record/room.ts';
+import { noteMark } from '../record/seen-marks.ts';
+import { leaveAfterGrant } from './claim.ts';
 import { type Arrived, isLineFull, refuseWhereFull } from './limits.ts';
-import type { LockCall } from './lock.ts';
-import { deleteWaiter, newTicket, putWaiter, queueFull, type WaitingCall, withdrawn } from './waiters.ts';
+import type { LockCall, Marked } from './lock.ts';
+import { extendPlace, putPlace, type Sleeper } from './place.ts';
+import {
+  deleteWaiter,
+  newTicket,
+  parkedAtOf,
+  placeOf,
+  putWaiter,
+  queueFull,
+  type WaitingCall,
+  withdrawn,
+} from './waiters.ts';
 import { KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
 
 /**
@@ -20,61 +33,132 @@ async function refuseWhereLong(
   throw queueFull(arrived.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
 }
 
-/** A call that joins a line, under the key of the line. */
-interface Placing {
+/** A call that joins the line of a lock. */
+export interface Joining {
   /** The ticket of an earlier call of the request, if the caller asks again. */
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
-  asked: Omit<WaitingCall, 'ticket' | 'parkedAt' | 'deadline' | 'keepUntil'>;
-}
-
-/**
- * Keeps the waiter of a call that asks again in time, or adds a new waiter.
- * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
- */
-async function takePosition(
-  dependencies: LeaseDependencies,
-  { asked, ticket, deadline }: Placing,
-  call: Call,
-): Promise<{ ticket: string; again: boolean; isCounted: boolean }> {
-  const kept = ticket && (await keepPosition(dependencies, { asker: asked, ticket, deadline }, call));
-  if (kept === 'cancelled') throw withdrawn(asked.key);
-  const { clock, clockSkewMs } = dependencies;
-  // A call with a faster clock may have counted the line without this row, if the row may have expired by that clock.
-  if (kept) return { ticket: kept.ticket, again: true, isCounted: kept.keepUntil > clock.now() + clockSkewMs };
-  await refuseWhereFull(dependencies, asked.key, call);
-  const now = clock.now();
-  const name = newTicket(now, dependencies.ids.uuid());
-  const row: WaitingCall = { ...asked, ticket: name, parkedAt: now, deadline, keepUntil: deadline + KEEP_POSITION_MS };
-  await putWaiter(dependencies, row, call);
-  return { ticket: name, again: false, isCounted: false };
-}
-
-/** A call that joins the line of a lock. */
-export interface Joining {
-  /** The waiter of an earlier call of the request, if the caller asks again. */
-  ticket?: string | undefined;
-  /** When it stops waiting, in epoch milliseconds. */
-  deadline: number;
+  /** Until when its row counts as present, if that is later: its caller asks again at once. */
+  presentUntil?: number | undefined;
+  /** The number of its arrival, if that is known. */
+  number?: number | undefined;
+  /** Whether its caller has slept, and has a place and no row. */
+  hasPlace?: boolean | undefined;
+  /** Tries without waiting. Only of a call that joins without a first try, because the key had a line a moment ago. */
+  attempt?: (() => Promise<Outcome>) | undefined;
+  /** When others are to leave the key to this call no longer, because it came after the key was free (docs/protocols/places.md#take-a-free-key). */
+  patience?: { freeSince: number; until: number } | undefined;
+  /** Asked every few seconds: puts the caller to sleep if its turn has moved away, and then throws. */
+  sleepIfFar?: ((record: KeyRecord, held: Joining & { ticket: string }) => Promise<Granted | undefined>) | undefined;
 }
 
 export interface Joined {
   ticket: string;
+  /** Whether it has a place beside its row. */
+  hasPlace?: boolean;
   /** The record after the mark was raised, or the record that did not allow the mark. */
   record: KeyRecord;
+  /** Set if the call that joined without a first try has its grant. */
+  granted?: Granted | undefined;
+}
+
+/**
+ * Keeps the row of a call that asks again in time, puts the row of one that has slept, or adds a new waiter.
+ * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+async function takePosition(
+  { dependencies, lock: { asked }, call }: LockCall,
+  joining: Joining,
+): Promise<{ ticket: string; how: 'new' | 'again' | 'counted' | 'back' }> {
+  const { clock, clockSkewMs, ids } = dependencies;
+  const { ticket, number, hasPlace, deadline, presentUntil = deadline } = joining;
+  const keepUntil = presentUntil + KEEP_POSITION_MS;
+  if (ticket !== undefined && !Number.isNaN(parkedAtOf(ticket))) {
+    const keeping = { asker: asked, ticket, deadline: presentUntil };
+    const kept = hasPlace ? undefined : await keepPosition(dependencies, keeping, call);
+    if (kept === 'cancelled') throw withdrawn(asked.key);
+    // A call with a faster clock may have counted the line without this row, if the row may have expired by that clock.
+    if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'again' };
+    const row = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: presentUntil, keepUntil };
+    if (canSleep(dependencies) && (await comeBack(dependencies, row, call))) return { ticket, how: 'back' };
+  }
+  await refuseWhereFull(dependencies, asked.key, call);
+  const now = clock.now();
+  const name = newTicket(now, ids.uuid());
+  await putWaiter(
+    dependencies,
+    { ...asked, ticket: name, number, parkedAt: now, deadline: presentUntil, keepUntil },
+    call,
+  );
+  return { ticket: name, how: 'new' };
+}
+
+/**
+ * Puts the row of a call that has slept, and then extends its place. A withdrawal flags the place first, and the row second.
+ * @returns false if the place is gone. The row is then gone too, because its request may have had its grant
+ */
+async function comeBack(dependencies: LeaseDependencies, row: WaitingCall, call: Call): Promise<boolean> {
+  await putWaiter(dependencies, row, call);
+  const sleeper = { asked: row, ticket: row.ticket, sleepMs: row.deadline - dependencies.clock.now(), isNear: true };
+  const kept = await extendPlace(dependencies, sleeper, call);
+  if (kept === 'kept') return true;
+  await deleteWaiter(dependencies, row, call);
+  if (kept === 'cancelled') throw withdrawn(row.key);
+  return false;
 }
 
 /**
  * Adds a call to the line: the waiter first, then the mark (docs/protocols/queue.md#join).
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function join({ dependencies, lock, call }: LockCall, joining: Joining): Promise<Joined> {
+export async function join(at: LockCall, joining: Joining): Promise<Joined> {
+  const { dependencies, lock, call } = at;
   const { key } = lock.asked;
-  const { ticket, again, isCounted } = await takePosition(dependencies, { ...joining, asked: lock.asked }, call);
-  const { won, record, arrivals, lineOut } = await lock.mark(ticket, isCounted ? 'again' : 'first');
+  const { ticket, how } = await takePosition(at, joining);
+  // The place has kept the mark.
+  if (how === 'back') return { ticket, hasPlace: true, record: await lock.read() };
+  const { attempt } = joining;
+  const tried = attempt && how === 'new' ? await markOrTry(at, { ticket, attempt }) : undefined;
+  if (tried?.granted) return { ticket, record: tried.granted.record, granted: tried.granted };
+  const marked = tried?.marked ?? (await lock.mark(ticket, how === 'counted' ? 'again' : 'first'));
+  const { won, record, arrivals, lineOut } = marked;
   const correct = async (inLine: number) => lock.correct(arrivals, inLine);
   // A call that asks again keeps its position, even in a line that is too long.
-  if (won && !again) await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
+  if (won && how === 'new') await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
+  noteMark(dependencies, record);
+  return { ticket, record };
+}
+
+/** Raises the mark if the key has one still. Otherwise makes the first try that the call has left out. @returns neither if the call must join by a mark of its own */
+async function markOrTry(
+  at: LockCall,
+  { ticket, attempt }: { ticket: string; attempt: () => Promise<Outcome> },
+): Promise<{ marked?: Marked; granted?: Granted }> {
+  const marked = await at.lock.mark(ticket, 'first', { isMarked: true });
+  if (marked.won || at.lock.isMarked(marked.record) || at.lock.own(marked.record) !== undefined) return { marked };
+  const outcome = await attempt();
+  if (!outcome.won) return {};
+  await leaveAfterGrant(at, { granted: outcome, ticket });
+  return { granted: outcome };
+}
+
+/**
+ * Adds a caller to the line that sleeps: its place first, and then the mark (docs/protocols/places.md#join).
+ * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function joinAsleep(
+  { dependencies, lock, call }: LockCall,
+  sleeping: Pick<Sleeper, 'number' | 'sleepMs' | 'isNear'>,
+): Promise<{ ticket: string; record: KeyRecord }> {
+  const { asked } = lock;
+  const { key } = asked;
+  await refuseWhereFull(dependencies, key, call);
+  const ticket = newTicket(dependencies.clock.now(), dependencies.ids.uuid());
+  await putPlace(dependencies, { asked, ticket, ...sleeping }, call);
+  const { won, record, arrivals, lineOut } = await lock.mark(ticket, 'first', { isAsleep: true });
+  const correct = async (inLine: number) => lock.correct(arrivals, inLine);
+  const arrived = { key, ticket: placeOf(ticket), arrivals, lineOut, correct };
+  if (won) await refuseWhereLong(dependencies, arrived, call);
   return { ticket, record };
 }

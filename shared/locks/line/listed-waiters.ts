@@ -1,6 +1,8 @@
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { expiredRowLimit, isInLine, isTask, readWaiters, type Waiter } from './waiters.ts';
+import type { KeyRecord } from '../record/record.ts';
+import { EXACT, estimatedPlace, isExpected } from './place.ts';
+import { AFTER_ALL_ROWS, expiredRowLimit, isInLine, isPlace, isTask, readWaiters, type Waiter } from './waiters.ts';
 
 /** The fields of a waiter that every caller may see. Task token, callback id and request id are not among them. */
 export interface WaiterView {
@@ -24,7 +26,7 @@ const MAX_COUNTED = 100;
  * The attributes that a list reads, without the task token. Only rows of callers have `keep_until`, and only those of callbacks `callback_id`. DynamoDB
  * cannot say whether an attribute exists without returning it, so this reads the id, and `waiterView` leaves it out.
  */
-const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at';
+const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at';
 
 interface Line {
   /** The key of the line. */
@@ -52,30 +54,75 @@ export async function readWaiting(
   const waiters: WaiterView[] = [];
   let waiting = 0;
   for await (const waiter of inLine(dependencies, { key, granted, counted }, call)) {
+    // A call that comes back has its row beside its place for a moment.
+    if (isPlace(waiter) && waiters.some(({ ticket }) => ticket === waiter.ticket)) continue;
     if (waiters.length < limit) waiters.push(waiterView(waiter));
     if (++waiting === counted) break;
   }
   return { waiting, waiters };
 }
 
+/** What is known of the line before a call. */
+export interface Position {
+  /** From 1. Exact up to 20, and an estimate by the numbers of the arrivals behind that. */
+  place: number;
+  /** How many of those before it sleep, and are expected. */
+  asleep: number;
+  /** The number of waiters, without the call. */
+  waiting: number;
+  /** Whether it counted the whole line. */
+  isWhole: boolean;
+}
+
+interface Asking extends Line {
+  record: KeyRecord;
+  /** Undefined for a call that has no ticket yet, and so comes after all others. */
+  ticket: string | undefined;
+  number: number | undefined;
+}
+
+/** So many rows show the position of most callers that are near the front. */
+const ROWS_AT_FRONT = 40;
+
 /**
- * The position of a call that leaves the line and may ask again. Both counts end at 100, and after too many expired rows.
- * @returns `place`: the position, from 1. `waiting`: the number of waiters, without the waiter of the call. `isWhole`: whether it counted the whole line
+ * The position of a call in line, or of one that is about to join.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function readPosition(
   dependencies: LeaseDependencies,
-  { key, granted, ticket: own }: Line & { ticket: string },
+  { key, granted, record, ticket = AFTER_ALL_ROWS, number }: Asking,
   call: Call,
-): Promise<{ waiting: number; place: number; isWhole: boolean }> {
-  let [waiting, position] = [0, 1];
-  const rows = inLine(dependencies, { key, granted, counted: MAX_COUNTED }, call);
-  for (;;) {
-    const { value, done } = await rows.next();
-    if (done) return { waiting, place: position, isWhole: value };
-    if (value.ticket === own) continue;
-    if (value.ticket < own) position++;
-    if (++waiting === MAX_COUNTED) return { waiting, place: position, isWhole: false };
+): Promise<Position> {
+  const now = dependencies.clock.now();
+  const estimate = estimatedPlace(record, number);
+  const inLineByHints = Math.max(0, (record.arrivals ?? 0) - (record.lineOut ?? 0));
+  if (estimate > EXACT + 1)
+    return {
+      place: estimate,
+      asleep: estimate - 1,
+      waiting: Math.max(inLineByHints - 1, estimate - 1),
+      isWhole: false,
+    };
+  const rows = inLine(dependencies, { key, granted, counted: ROWS_AT_FRONT }, call);
+  const [before, others] = [new Set<string>(), new Set<string>()];
+  let asleep = 0;
+  for (let [read, isCounted] = [0, false]; ; read++) {
+    const { value: row, done } = await rows.next();
+    const place = before.size + 1;
+    if (done) return { place, asleep, waiting: others.size, isWhole: row };
+    // The page has all rows of those that are awake, once it shows a place.
+    isCounted ||= isPlace(row) && row.ticket >= ticket;
+    if (row.ticket !== ticket) others.add(row.ticket);
+    const isExpectedHere = !isPlace(row) || isExpected(row, now);
+    if (row.ticket < ticket && isExpectedHere && !before.has(row.ticket)) {
+      before.add(row.ticket);
+      if (isPlace(row)) asleep++;
+    }
+    if (read < ROWS_AT_FRONT) continue;
+    const waiting = Math.max(others.size, inLineByHints - 1);
+    return isCounted
+      ? { place, asleep, waiting, isWhole: false }
+      : { place: Math.max(place, estimate), asleep, waiting, isWhole: false };
   }
 }
 
@@ -110,6 +157,6 @@ function waiterView(row: Waiter): WaiterView {
     execution,
     parkedAt: parkedIso,
     deadline: deadlineIso,
-    dueAt: null,
+    dueAt: isPlace(row) ? new Date(row.awakeAt).toISOString() : null,
   };
 }

@@ -16,18 +16,12 @@ import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
 import { extend, notifyHolder, otherTerms, passToTask, setting } from '../record/versions.ts';
 import { handOff } from './hand-off.ts';
 import { measureHandOff, type Notified } from './notify.ts';
-import { meanOf, paceAfter, patienceInLineMs, pauseInLineMs } from './pace.ts';
-import type { WaitingCall, WaitingTask } from './waiters.ts';
+import { hintsAfter, meanOf, patienceInLineMs, pauseInLineMs } from './pace.ts';
+import type { Asked, Waiter, WaitingTask } from './waiters.ts';
 import { repairAtRoom, repairLater } from './watch.ts';
 
 // A plain acquire that needs this loads it from here: a chunk of its own would make each bundle larger.
 export { raiseFence } from '../record/versions.ts';
-
-/** The fields of a waiter's row that describe the request. `key` is the key of the line. */
-export type Asked = Omit<
-  WaitingCall,
-  'ticket' | 'parkedAt' | 'deadline' | 'keepUntil' | 'cancelledAt' | 'taskToken' | 'callbackId'
->;
 
 /** The grant of a request, as the record shows it. Instants are epoch milliseconds. */
 export interface Grant {
@@ -111,6 +105,18 @@ export class Lock {
     this.#call = call;
   }
 
+  /** Whether the request wants the key alone. */
+  get isAlone(): boolean {
+    return isAloneIn(this.#request);
+  }
+
+  /** Whether a row of the waiters table is of this request, and asks for the same. */
+  isOwnRow({ requestId, holder, principal, permit }: Waiter): boolean {
+    const { asked } = this;
+    const isOfIt = requestId === asked.requestId && holder === asked.holder && principal === asked.principal;
+    return isOfIt && permit?.limit === asked.permit?.limit && permit?.weight === asked.permit?.weight;
+  }
+
   /** A consistent read. */
   read(): Promise<KeyRecord> {
     return readKey(this.#dependencies, this.#request.key, this.#call);
@@ -137,11 +143,16 @@ export class Lock {
     return mark !== undefined;
   }
 
-  /** Raises the mark for a waiter, unless the request has or had a grant. @param how `again`: the mark has already counted the waiter */
-  async mark(ticket: string, how: 'first' | 'again'): Promise<Marked> {
+  /** Raises the mark for a waiter, unless the request has or had a grant. @param how `again`: the mark has already counted the waiter. @param isMarked only if the key has a mark */
+  async mark(
+    ticket: string,
+    how: 'first' | 'again',
+    { isMarked, isAsleep }: { isMarked?: boolean; isAsleep?: boolean } = {},
+  ): Promise<Marked> {
     const { key, name } = this.#request;
     const isAgain = how === 'again';
-    const { won, record } = await markJoined(this.#dependencies, { key, name, ticket, isAgain }, this.#call);
+    const joining = { key, name, ticket, isAgain, isMarked, isAsleep };
+    const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
     if (won) this.#arrival = isAgain ? undefined : record.arrivals;
     return markedBy(won, record);
   }
@@ -162,7 +173,7 @@ export class Lock {
   async handOff(record: KeyRecord, own?: string): Promise<HandedOff> {
     const unnotified = new Set<string>();
     // The call is alive, so its exclusive grant is a full one at once.
-    const alive = isAloneIn(this.#request) ? own : undefined;
+    const alive = this.isAlone ? own : undefined;
     const handed = await handOff(this.#dependencies, { record, unnotified, own: alive }, this.#call);
     const { end, granted, record: current, ownVersion } = handed;
     return { end: granted.length > 0 ? 'served' : end, served: granted, unnotified, record: current, ownVersion };
@@ -180,7 +191,7 @@ export class Lock {
     const extending = {
       key,
       entry,
-      ...(how === 'claim' && { claim: { ttlMs, paceMs: paceAfter(record) } }),
+      ...(how === 'claim' && { claim: { ttlMs, hints: hintsAfter(record) } }),
     };
     const { won, record: current } = await extend(this.#dependencies, extending, this.#call);
     return { won, record: current };
@@ -338,4 +349,6 @@ export interface LockCall {
   dependencies: LeaseDependencies;
   lock: Lock;
   call: Call;
+  /** Whether its caller has a place beside its row, because it has slept. */
+  hasPlace?: boolean;
 }

@@ -6,15 +6,18 @@ import { ending, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from
 import { readKey } from '../record/requests.ts';
 import { type Going, weightInUse, weightOf } from '../record/room.ts';
 import { notifyHolder, otherTerms } from '../record/versions.ts';
+import type { LineReading } from './line-reading.ts';
 import { canNotify, type Delivery, failTask, type Notified } from './notify.ts';
+import { isLive, type Place } from './place.ts';
 import {
   deleteWaiter,
   expiredRowLimit,
   isInLine,
   isOverdue,
+  isPlace,
   isTask,
-  type LineReading,
   MAX_EXPIRED_ROWS_IN_HAND_OFF,
+  rowOf,
   type Waiter,
   type WaitingCall,
   type WaitingTask,
@@ -51,8 +54,9 @@ type GrantOfRequest = 'none' | 'own' | 'other' | 'shared' | 'lapsed' | 'spent' |
  * - `refused`: the task accepted the message that its wait has ended. The row is deleted.
  * - `gone`: the row is deleted.
  * - `undecided`: its task or call may have a new grant or a new deadline, so the mark stays.
+ * - `asleep`: a live place. It keeps the mark, and receives nothing.
  */
-type Judgement = 'waits' | 'passed' | 'granted' | 'refused' | 'gone' | 'undecided';
+type Judgement = 'waits' | 'passed' | 'granted' | 'refused' | 'gone' | 'undecided' | 'asleep';
 
 interface Row<Kind extends Waiter> {
   waiter: Kind;
@@ -64,8 +68,12 @@ interface Row<Kind extends Waiter> {
  * be notified: the schedule starts from the rows, and needs no mark.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-const judge = (dependencies: LeaseDependencies, { waiter, look }: Row<Waiter>, call: Call): Promise<Judgement> =>
-  isTask(waiter) ? judgeTask(dependencies, { waiter, look }, call) : judgeCall(dependencies, { waiter, look }, call);
+function judge(dependencies: LeaseDependencies, { waiter, look }: Row<Waiter>, call: Call): Promise<Judgement> {
+  if (isTask(waiter)) return judgeTask(dependencies, { waiter, look }, call);
+  return isPlace(waiter)
+    ? judgePlace(dependencies, { waiter, look }, call)
+    : judgeCall(dependencies, { waiter, look }, call);
+}
 
 async function judgeTask(
   dependencies: LeaseDependencies,
@@ -99,6 +107,25 @@ function send(
 
 /** The states in which a call in line can receive no grant. A call that did not claim its grant in time has lost its position too. */
 const HAS_HAD_IT: ReadonlySet<GrantOfRequest> = new Set(['lapsed', 'released', 'broken']);
+
+/** A caller that sleeps keeps its place after a grant that it did not claim, because it did not know of the grant. */
+async function judgePlace(
+  dependencies: LeaseDependencies,
+  { waiter, look }: Row<Place>,
+  call: Call,
+): Promise<Judgement> {
+  const { clock, clockSkewMs } = dependencies;
+  const grant = grantOf(dependencies, look, waiter);
+  if (grant === 'released' || grant === 'broken') {
+    await deleteWaiter(dependencies, rowOf(waiter), call);
+    return 'gone';
+  }
+  if (isLive(waiter, { now: clock.now(), clockSkewMs }))
+    return grant === 'none' || grant === 'lapsed' ? 'asleep' : 'passed';
+  const isOver = waiter.keepUntil + clockSkewMs <= clock.now();
+  if (!isOver || look.budget.over-- <= 0) return 'passed';
+  return (await deleteOver(dependencies, waiter, call)) ? 'gone' : 'undecided';
+}
 
 async function judgeCall(
   dependencies: LeaseDependencies,
@@ -142,8 +169,12 @@ export interface NextInLine {
   first?: string[];
   /** The rows that are in line and receive nothing by the next write, as far as they were read. */
   inLine: Waiter[];
+  /** The number of the head of a quick release, if that passes nobody who sleeps. */
+  number?: number | undefined;
   /** What the first waiter asks for that the next write does not serve. */
   behind: NewGrant | undefined;
+  /** Whether that waiter is a caller that sleeps. */
+  isAsleep?: boolean;
   /** The same waiter, if it does not fit. */
   blocked?: Waiter;
   /** Whether a task is among the waiters that the next write does not serve. */
@@ -181,6 +212,8 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
   for await (const waiter of reading.rows()) {
     const judgement = await judge(dependencies, { waiter, look }, call);
     note(line, { waiter, judgement, reading, now: dependencies.clock.now() });
+    // Everybody who is awake comes before the places.
+    if (judgement === 'asleep') return { ...line, others: true, next: waiter.ticket, isAsleep: true };
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;
     if (waiter.ticket !== own && (await mayLeaveTask(reading, { waiter, latest: now + clockSkewMs }))) {
@@ -222,10 +255,10 @@ interface Judged {
 /** What the judgement of a row says about the line. */
 function note(line: NextInLine, { waiter, judgement, reading, now }: Judged): void {
   if (judgement === 'undecided') line.others = true;
-  if (judgement === 'gone' || judgement === 'refused') reading.drop(waiter);
+  if (judgement === 'gone' || judgement === 'refused') reading.drop(rowOf(waiter));
   if (judgement === 'refused') line.refused.push(waiter.ticket);
   if (judgement === 'granted') reading.sawGranted(waiter);
-  if (judgement === 'passed' && isInLine(waiter, now)) line.inLine.push(waiter);
+  if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) line.inLine.push(waiter);
 }
 
 /** Whether a caller may have left, by a clock that is ahead. A task behind it does not look by itself. */

@@ -2,9 +2,12 @@ import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Delivery } from './notify.ts';
+import { isLive } from './place.ts';
 import {
+  BELOW_PLACES,
   expiredRowLimit,
   isOverdue,
+  isPlace,
   isTask,
   isWaiting,
   readWaiters,
@@ -66,7 +69,9 @@ export async function isAnyWaiting(
   const reachesLimit = expiredRowLimit(dependencies.clock.now());
   for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
     const now = dependencies.clock.now();
-    if (isWaiting(waiter, now) && !isOverdue(waiter, now) && !isGranted(waiter)) return true;
+    const isHere = isWaiting(waiter, now) && !isOverdue(waiter, now);
+    const isAsleep = isPlace(waiter) && isLive(waiter, { now, clockSkewMs: dependencies.clockSkewMs });
+    if ((isHere || isAsleep) && !isGranted(waiter)) return true;
     if (reachesLimit(waiter)) return true;
   }
   return false;
@@ -87,7 +92,7 @@ export async function failAllOverdue(
   const overdue = {
     key,
     FilterExpression: 'deadline <= :now',
-    ExpressionAttributeValues: { ':now': integer(clock.now()) },
+    ExpressionAttributeValues: { ':now': integer(clock.now()), ...BELOW_PLACES },
   };
   let [met, unanswered] = [0, 0];
   const ending: Waiter[] = [];

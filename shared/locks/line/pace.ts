@@ -6,15 +6,15 @@ import type { KeyRecord } from '../record/record.ts';
 // The pace of a call in line. No promise depends on the pace, only time.
 
 /** Shortest and longest pause in milliseconds: of the next waiter if turns are short, of the next waiter otherwise, and of all others until a turn ends. */
-const FAST_MS = [5, 8] as const;
+const FAST_MS = [1, 3] as const;
 const NEXT_MS = [25, 35] as const;
 const OTHERS_MS = [150, 250] as const;
 
 /** By chance, n turns may end earlier than n mean turns, by about this many turns times the square root of n. */
 const CHANCE = 0.4;
 
-/** The time from the end of a turn to the beginning of the next turn: two requests and a look, if a request takes a millisecond. */
-const BETWEEN_MS = 12;
+/** The time from the end of a turn to the beginning of the next turn, if a request takes a millisecond: a query, a write, a look and a claim. With 4, callers look too often. */
+const BETWEEN_MS = 8;
 /** One slow answer must not make a call oversleep. */
 const MAX_REQUEST_MS = 15;
 
@@ -42,6 +42,8 @@ const MAX_FIRST_MS = 100;
 export interface Turns {
   turnMs?: number | undefined;
   paceMs?: number | undefined;
+  usualMs?: number | undefined;
+  meanMs?: number | undefined;
   mark?: unknown;
 }
 
@@ -59,6 +61,21 @@ export function paceAfter({ mark, turnMs, paceMs }: Turns): number | undefined {
   if (!paceMs) return firstPace({ turnMs });
   const change = turnMs < paceMs ? (turnMs - paceMs) / 2 : (Math.min(turnMs, 2 * paceMs) - paceMs) / 8;
   return Math.round(paceMs + change);
+}
+
+/** A mean of logarithms, so that a few long turns among short ones count little: the front of the line stays awake for the short ones. */
+const USUAL_WEIGHT = 1 / 4;
+const MEAN_WEIGHT = 1 / 16;
+
+/** The hints about turns, as a claim writes them. Without a line, nobody needs them. */
+export function hintsAfter(record: Turns): Record<string, number> {
+  const { mark, turnMs, usualMs, meanMs } = record;
+  const paceMs = paceAfter(record);
+  if (mark === undefined || turnMs === undefined || paceMs === undefined) return {};
+  const turn = Math.max(1, turnMs);
+  const usual = usualMs ? Math.exp(Math.log(usualMs) + Math.log(turn / usualMs) * USUAL_WEIGHT) : turn;
+  const mean = meanMs === undefined ? turn : meanMs + (turn - meanMs) * MEAN_WEIGHT;
+  return { pace_ms: paceMs, usual_ms: Math.round(usual), mean_ms: Math.round(mean) };
 }
 
 const MIN_PATIENCE_MS = 50;

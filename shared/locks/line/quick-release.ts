@@ -6,12 +6,12 @@ import type { ReleaseInput } from '../calls/types.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { entryAt, hasNoEndMark, isNotRemembered, isOf } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
-import { namesOf } from '../record/mark.ts';
+import { leftAsleep, namesOf } from '../record/mark.ts';
 import { entryOf, entryOfNew, isAloneIn } from '../record/record.ts';
-import { ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
+import { endAlone, ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
 import { FIRST_PAGE, MOST_NAMED, type NextInLine, newGrantOf } from './next.ts';
 import { canNotify } from './notify.ts';
-import { isOverdue, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
+import { isInLine, isOverdue, isPlace, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
 
 /**
  * Releases an exclusive grant that was made while others were in line. Looks at the line at once, and hands the key off by the lease id, in place of a
@@ -27,6 +27,7 @@ export async function releaseInLine(
   const [proof, ticket] = [proofOf(leaseId), ticketOfLeaseId(leaseId)];
   if (!proof || ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
   const line = await peek(dependencies, { key, ticket }, call).catch(ifUnread);
+  if (line?.isAsleep) return leaveAsleep(dependencies, { key, proof, line }, call);
   const [head] = line?.heads ?? [];
   if (!line || !head || (isTask(head.waiter) && !(await canNotify(dependencies, head.waiter)))) return undefined;
   const { won, record, unanswered, isOurs, versions } = await pass(dependencies, { key, proof, line, head }, call);
@@ -54,29 +55,75 @@ async function peek(
 ): Promise<NextInLine | undefined> {
   const now = dependencies.clock.now();
   const waiting: Waiter[] = [];
+  let sleeper: Waiter | undefined;
   let read = 0;
   for await (const waiter of readWaiters(dependencies, { key, firstPage: FIRST_PAGE }, call)) {
     if (waiter.ticket === own || (isTask(waiter) && isOverdue(waiter, now))) return undefined;
     if (isWaiting(waiter, now)) waiting.push(waiter);
+    else if (isPlace(waiter) && isInLine(waiter, now)) sleeper ??= waiter;
     if (++read === FIRST_PAGE) break;
   }
   // A caller that leaves before then does not come before a task: by a clock that is ahead it may have left, and a task does not look by itself.
   const latest = waiting.some(isTask) ? now + dependencies.clockSkewMs : now;
   const [waiter, ...behind] = waiting.filter((one) => isTask(one) || one.deadline > latest);
-  if (!waiter) return undefined;
+  if (!waiter) return sleeper && waiting.length === 0 ? { ...NOBODY, next: sleeper.ticket, isAsleep: true } : undefined;
   const grant = newGrantOf(waiter);
   if (!isAloneIn(grant)) return undefined;
   const [next] = behind;
+  const first = sleeper?.ticket;
+  // Numbers of a crowd that came at once are too low, and only the record shows that.
+  const passesNobody = first !== undefined && first > waiter.ticket;
   return {
     heads: [{ waiter, grant }],
-    others: next !== undefined || read === FIRST_PAGE,
-    next: next?.ticket,
+    others: next !== undefined || first !== undefined || read === FIRST_PAGE,
+    next: next?.ticket ?? first,
+    ...(passesNobody && !isTask(waiter) && { number: waiter.number }),
     ...(next && !isTask(next) && { first: behind.slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
     inLine: [],
     behind: next && newGrantOf(next),
     taskWaits: behind.some(isTask),
     refused: [],
   };
+}
+
+const NOBODY: NextInLine = {
+  heads: [],
+  others: true,
+  next: undefined,
+  inLine: [],
+  behind: undefined,
+  taskWaits: false,
+  refused: [],
+};
+
+/**
+ * Ends the grant, and leaves the key free for callers that sleep. Then looks again, because a task that has joined meanwhile does not look by itself.
+ * @returns as `releaseInLine`
+ */
+async function leaveAsleep(
+  dependencies: LeaseDependencies,
+  { key, proof, line: { next = '' } }: { key: string; proof: Proof; line: NextInLine },
+  call: Call,
+): Promise<'handedOff' | 'unanswered' | undefined> {
+  const entry = { name: proof.name };
+  const now = dependencies.clock.now();
+  const [end, left] = [endAlone(dependencies, { key, entry, how: 'released', now }), leftAsleep(next)];
+  const { won, record, unanswered } = await updateKey(
+    dependencies,
+    {
+      key,
+      set: ['used = used - #h.w', ...end.set, ...left.set],
+      remove: [...end.remove, ...left.remove],
+      condition: all(isOf(proof), hasNoEndMark(ALONE), { expression: 'attribute_exists(mark)' }),
+      names: end.names,
+      values: { ...end.values, ...left.values },
+    },
+    call,
+  );
+  if (!won) return unanswered ? 'unanswered' : undefined;
+  const { handOffAfter } = await import('./hand-off.ts');
+  await handOffAfter(dependencies, { record }, call);
+  return 'handedOff';
 }
 
 interface Passing {
@@ -102,7 +149,11 @@ async function pass(dependencies: LeaseDependencies, { key, proof, line, head }:
       key,
       set: [
         ...['#h = :g0', 'fence = :fence', 'prev_holder = #h.h', 'prev_fence = fence', 'prev_ended = :released'],
-        ...['prev_at = :now', 'turn_ms = :now - #h.a', 'line_out = if_not_exists(line_out, :zero) + :one'],
+        ...[
+          'prev_at = :now',
+          'turn_ms = :now - #h.a',
+          line.number === undefined ? 'line_out = if_not_exists(line_out, :zero) + :one' : 'line_out = :one',
+        ],
         ...(line.next === undefined ? [] : ['next_ticket = :next']),
         ...(line.first === undefined ? [] : ['next_tickets = :names']),
         ...(execution === undefined ? [] : ['execution = :execution']),
@@ -122,7 +173,7 @@ async function pass(dependencies: LeaseDependencies, { key, proof, line, head }:
       ),
       values: {
         ...{ ':g0': item, ':fence': integer(now), ':released': text('released'), ':now': integer(now) },
-        ...{ ':zero': integer(0), ':one': integer(1) },
+        ...(line.number === undefined ? { ':zero': integer(0), ':one': integer(1) } : { ':one': integer(line.number) }),
         ...(line.next !== undefined && { ':next': text(line.next) }),
         ...(line.first !== undefined && { ':names': text(namesOf(line.first)) }),
         ...(execution !== undefined && { ':execution': text(execution) }),

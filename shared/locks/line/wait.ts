@@ -81,16 +81,23 @@ function rowOf(item: Item | undefined): WaitingCall | 'gone' {
  */
 export async function waitInLine(at: LockCall, joining: Joining): Promise<Granted> {
   const joined = await join(at, joining);
+  if (joined.granted) return joined.granted;
   const { requestId } = at.lock.asked;
   // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
-  const granted = new Waiting(at, joined, joining).untilGranted();
+  const granted = new Waiting({ ...at, hasPlace: joined.hasPlace === true }, joined, joining).untilGranted();
   return granted.catch(naming({ requestId, ticket: joined.ticket }));
 }
+
+/** How often a held call decides again whether its caller sleeps. */
+const DECIDE_EVERY_MS = 5000;
 
 class Waiting {
   readonly #at: LockCall;
   readonly #lock: Lock;
+  readonly #joining: Joining;
   readonly #deadline: number;
+  /** When the call decides again whether it is held. */
+  #decidesAt: number;
   readonly #ticket: string;
   readonly #looksBeside: ReturnType<typeof looksBeside>;
   #record: KeyRecord;
@@ -109,11 +116,13 @@ class Waiting {
   /** True if the waiter of this call is gone, and the request has no grant. */
   #isGone = false;
 
-  constructor(at: LockCall, { ticket, record }: Joined, { deadline }: Joining) {
+  constructor(at: LockCall, { ticket, record }: Joined, joining: Joining) {
     this.#at = at;
     this.#lock = at.lock;
     this.#looksBeside = looksBeside(at.lock);
-    this.#deadline = deadline;
+    this.#joining = joining;
+    this.#deadline = joining.deadline;
+    this.#decidesAt = this.#now + DECIDE_EVERY_MS;
     this.#ticket = ticket;
     this.#record = record;
     this.#lookedAt = this.#now;
@@ -129,8 +138,17 @@ class Waiting {
       if (await this.#checkWaiter()) continue;
       if (await this.#markOrHandOff()) continue;
       if (await this.#checkWaiter()) continue;
+      const slept = await this.#sleepIfFar();
+      if (slept) return slept;
       await this.#pauseAndLook();
     }
+  }
+
+  /** @returns a grant that came while the call went to sleep. @throws HoldfastError LeaseHeld if it sleeps */
+  async #sleepIfFar(): Promise<Granted | undefined> {
+    if (!this.#joining.sleepIfFar || this.#now < this.#decidesAt) return undefined;
+    this.#decidesAt = this.#now + DECIDE_EVERY_MS;
+    return this.#joining.sleepIfFar(this.#record, { ...this.#joining, ticket: this.#ticket });
   }
 
   get #now(): number {
@@ -190,6 +208,13 @@ class Waiting {
 
   /** True if this call may hand off: the next waiter at once, every other waiter after its patience. */
   #mayHandOff(): boolean {
+    const { patience } = this.#joining;
+    // The key was free for callers that sleep when this call came, and nobody has had it since.
+    if (patience && this.#record.entries.length === 0 && (this.#record.freedAt ?? 0) <= patience.freeSince) {
+      this.#freeSince ??= this.#now;
+      this.#patienceMs = Math.max(0, patience.until - this.#freeSince);
+      return this.#patienceLeft <= 0;
+    }
     if (this.#lock.isNext(this.#record, this.#ticket)) return true;
     if (this.#freeSince === undefined) {
       this.#freeSince = this.#now;

@@ -1,5 +1,4 @@
 import {
-  type AttributeValue,
   DeleteItemCommand,
   GetItemCommand,
   PutItemCommand,
@@ -13,7 +12,6 @@ import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { HolderEntry, KeyRecord } from '../record/record.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
 export type Waiter = WaitingTask | WaitingCall;
@@ -55,7 +53,31 @@ export interface WaitingCall extends WaiterRow {
   keepUntil: number;
   /** When its request was withdrawn. */
   cancelledAt?: number | undefined;
+  /** A hint: the number of its arrival. */
+  number?: number | undefined;
+  /** Only of a place, the row of a caller that sleeps (docs/protocols/places.md#records): when its caller is due at the latest. */
+  awakeAt?: number | undefined;
 }
+
+/** The fields of a waiter's row that describe the request. `key` is the key of the line. */
+export type Asked = Omit<
+  WaitingCall,
+  'ticket' | 'parkedAt' | 'deadline' | 'keepUntil' | 'cancelledAt' | 'number' | 'awakeAt' | 'taskToken' | 'callbackId'
+>;
+
+/** The sort key of a place. Places sort after all rows in line, which begin with a digit, and before the rows of executions. */
+export const placeOf = (ticket: string): string => `${PLACE}${ticket}`;
+const PLACE = 'p';
+
+/** True for the row of a caller that sleeps. */
+export const isPlace = (waiter: Waiter): waiter is WaitingCall & { awakeAt: number } =>
+  'awakeAt' in waiter && waiter.awakeAt !== undefined;
+
+/** What names a row of the waiters table. */
+export const rowOf = (waiter: Waiter): Pick<Waiter, 'key' | 'ticket'> => ({
+  key: waiter.key,
+  ticket: isPlace(waiter) ? placeOf(waiter.ticket) : waiter.ticket,
+});
 
 /** True for tasks and callbacks, which receive their grants as messages. */
 export const isTask = (waiter: Waiter): waiter is WaitingTask =>
@@ -68,8 +90,8 @@ const TTL_AFTER_CALL_SECONDS = 3600;
 /** Fifteen digits last until the year 33658, so text sorts as the milliseconds do. */
 export const newTicket = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
 
-/** When the ticket was made, in epoch milliseconds. NaN for a text that is no ticket. */
-export const parkedAtOf = (ticket: string): number => Number(ticket.split('-', 1)[0]);
+/** When the ticket of a row was made, in epoch milliseconds. NaN for a text that is no ticket. */
+export const parkedAtOf = (ticket: string): number => Number(ticket.replace(/^p/, '').split('-', 1)[0]);
 
 /** The delay before a retry after QueueFull. A long line becomes shorter by one grant at a time. */
 const RETRY_WHEN_FULL_MS = 5000;
@@ -90,13 +112,16 @@ export const withdrawn = (key: string): HoldfastError =>
 
 /**
  * The rows of executions (locks/executions/execution-rows.ts) are in the table too. Their sort keys begin with this letter, and so come after all tickets, which
- * begin with a digit.
+ * begin with a digit or with `p`.
  */
 export const EXECUTION_ROW = 'x';
 
-/** The condition of a query for the waiters of a key, with the values of `waiterOf` and the name `#key`. */
+/** The condition of a query for the waiters of a key, its places included, with the values of `waiterOf` and the name `#key`. */
 export const IS_WAITER_OF = '#key = :key AND ticket < :executions';
 export const waiterOf = (key: string): Item => ({ ':key': text(key), ':executions': text(EXECUTION_ROW) });
+
+/** The same without places. */
+export const BELOW_PLACES: Item = { ':executions': text(PLACE) };
 
 /** A text that sorts after every row of a key. */
 export const AFTER_ALL_ROWS = '\uffff';
@@ -213,7 +238,7 @@ export async function* readWaiters(
 
 const waiterItem = (waiter: Waiter): Item => ({
   key: text(waiter.key),
-  ticket: text(waiter.ticket),
+  ticket: text(rowOf(waiter).ticket),
   holder: text(waiter.holder),
   ttl_seconds: integer(waiter.ttlSeconds),
   request_id: text(waiter.requestId),
@@ -233,7 +258,15 @@ const waiterItem = (waiter: Waiter): Item => ({
 });
 
 function secretOf(waiter: Waiter): Item {
-  if (!isTask(waiter)) return { keep_until: integer(waiter.keepUntil) };
+  if (!isTask(waiter)) {
+    const { keepUntil, number: arrival, awakeAt, cancelledAt } = waiter;
+    return {
+      keep_until: integer(keepUntil),
+      ...(arrival !== undefined && { number: integer(arrival) }),
+      ...(awakeAt !== undefined && { awake_at: integer(awakeAt) }),
+      ...(cancelledAt !== undefined && { cancelled_at: integer(cancelledAt) }),
+    };
+  }
   const { taskToken, callbackId } = waiter;
   return callbackId === undefined ? { task_token: text(taskToken) } : { callback_id: text(callbackId) };
 }
@@ -252,7 +285,7 @@ function termsIn(item: Item): WaiterRow['permit'] {
 export function parseWaiter(item: Item): Waiter {
   const place = {
     key: item.key?.S ?? '',
-    ticket: item.ticket?.S ?? '',
+    ticket: item.ticket?.S?.replace(/^p/, '') ?? '',
     holder: item.holder?.S ?? '',
     ttlSeconds: number(item, 'ttl_seconds') ?? 0,
     requestId: item.request_id?.S ?? '',
@@ -272,102 +305,6 @@ export function parseWaiter(item: Item): Waiter {
   const callbackId = item.callback_id?.S;
   if (keepUntil === undefined)
     return callbackId === undefined ? { ...place, taskToken: item.task_token?.S ?? '' } : { ...place, callbackId };
-  return { ...place, keepUntil, cancelledAt: number(item, 'cancelled_at') };
-}
-
-/** Two read units usually hold this many rows. Among them are rows of holders that have just been granted the key, so a page must hold more than the next few. */
-const FIRST_PAGE = 26;
-
-/** Callers join and leave, so rows that were read longer ago are read again. */
-const MAX_AGE_MS = 250;
-
-/**
- * The rows of a line, read by one query and judged again after each write (docs/protocols/queue.md#hand-off). Further pages are read on
- * demand.
- */
-export class LineReading {
-  readonly #source: AsyncGenerator<Waiter>;
-  readonly #readAt: number;
-  /** As it was before the query. */
-  readonly #mark: AttributeValue | undefined;
-  readonly #fence: number | undefined;
-  readonly #rows: Waiter[] = [];
-  readonly #dropped = new Set<string>();
-  readonly #granted = new Set<string>();
-  /** How many grants were made since the query, and have been ended by this call. */
-  #ended = 0;
-
-  /** @param record as a conditional write or a consistent read has just shown it */
-  constructor(dependencies: LeaseDependencies, record: KeyRecord, call: Call) {
-    this.#source = readWaiters(dependencies, { key: record.key, firstPage: FIRST_PAGE }, call);
-    this.#readAt = dependencies.clock.now();
-    this.#mark = record.mark;
-    this.#fence = record.fence;
-  }
-
-  /** The rows from the oldest on. Several loops may read them at once. @throws HoldfastError Throttled, Unavailable */
-  async *rows(): AsyncGenerator<Waiter> {
-    for (let nth = 0; ; nth++) {
-      const row = this.#rows[nth] ?? (await this.#next());
-      if (!row) return;
-      if (!this.#dropped.has(row.ticket)) yield row;
-    }
-  }
-
-  async #next(): Promise<Waiter | undefined> {
-    const { value, done } = await this.#source.next();
-    if (done) return undefined;
-    this.#rows.push(value);
-    return value;
-  }
-
-  /** The rows that wait behind a row, as far as the first page shows. */
-  async behind({ ticket }: Waiter): Promise<Waiter[]> {
-    const rows: Waiter[] = [];
-    let read = 0;
-    for await (const row of this.rows()) {
-      if (row.ticket > ticket && isWaiting(row, this.#readAt)) rows.push(row);
-      if (++read >= FIRST_PAGE) break;
-    }
-    return rows;
-  }
-
-  /** Notes that the grant of a row stands on record. */
-  sawGranted({ ticket }: Waiter): void {
-    this.#granted.add(ticket);
-  }
-
-  /** Whether the grant of a row stood on record. Then another call notifies its task, even if the grant has ended by now. */
-  wasGranted({ ticket }: Waiter): boolean {
-    return this.#granted.has(ticket);
-  }
-
-  /** Notes that a row was deleted. */
-  drop({ ticket }: Waiter): void {
-    this.#dropped.add(ticket);
-  }
-
-  /**
-   * Whether the rows still wait, except those whose grants the record shows. True only if the record shows every grant since the query, or this call has
-   * ended it. Otherwise one of the rows may have had a grant that has ended.
-   */
-  isTrueOf({ fence, entries }: KeyRecord, now: number): boolean {
-    if (now - this.#readAt > MAX_AGE_MS) return false;
-    if (fence === undefined || this.#fence === undefined) return fence === this.#fence;
-    return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
-  }
-
-  /** True if no waiter has joined since: no value of the mark comes twice. */
-  isFullFor({ mark }: Pick<KeyRecord, 'mark'>): boolean {
-    return mark?.S === this.#mark?.S;
-  }
-
-  /** Notes which grants this call has ended, because some of them may have been made since the query. */
-  wrote(ended: readonly HolderEntry[]): void {
-    this.#ended += ended.filter((entry) => this.#isLater(entry)).length;
-  }
-
-  #isLater({ fence }: HolderEntry): boolean {
-    return this.#fence === undefined || fence > this.#fence;
-  }
+  const sleeper = { number: number(item, 'number'), awakeAt: number(item, 'awake_at') };
+  return { ...place, keepUntil, cancelledAt: number(item, 'cancelled_at'), ...sleeper };
 }

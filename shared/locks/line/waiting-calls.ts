@@ -4,8 +4,19 @@ import type { Call } from '../../aws/call.ts';
 import { aliased, all, type Condition, conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
-import type { LeaseDependencies } from '../dependencies.ts';
-import { getWaiter, isTask, parseWaiter, readWaiters, ttlOf, type Waiter, type WaitingCall } from './waiters.ts';
+import { canSleep, type LeaseDependencies } from '../dependencies.ts';
+import {
+  getWaiter,
+  isPlace,
+  isTask,
+  parseWaiter,
+  placeOf,
+  readWaiters,
+  rowOf,
+  ttlOf,
+  type Waiter,
+  type WaitingCall,
+} from './waiters.ts';
 
 /** One acquisition: the request of a holder, sent by an authenticated caller. */
 interface Acquisition {
@@ -70,6 +81,10 @@ const isFor = (permit: Waiter['permit']): Condition => {
 /** The row is of a call of the request, and not of a task. */
 const isWaiterOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
 
+/** The row is of the request, with the same terms, and nobody has withdrawn it. */
+export const isOpenTo = (asker: Asker & Pick<Waiter, 'permit'>): Condition =>
+  all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
+
 interface Left {
   /** True if the request was withdrawn. */
   cancelled: boolean;
@@ -98,12 +113,12 @@ export async function deleteOwnUnlessWithdrawn(
 
 /** Deletes an expired row, unless its call has asked again. @returns true if the row is gone. @throws as `deleteUnlessWithdrawn` */
 export async function deleteOver(dependencies: LeaseDependencies, waiter: WaitingCall, call: Call): Promise<boolean> {
-  const condition = { expression: 'deadline = :seen', values: { ':seen': integer(waiter.deadline) } };
-  return (await deleteIf(dependencies, { name: waiter, condition }, call)).won;
+  const condition = { expression: 'keep_until = :seen', values: { ':seen': integer(waiter.keepUntil) } };
+  return (await deleteIf(dependencies, { name: rowOf(waiter), condition }, call)).won;
 }
 
 /** True if the current row belongs to this request, and was withdrawn. */
-function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
+export function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
   const row = item && parseWaiter(item);
   const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
   return isOwn && 'cancelledAt' in row && row.cancelledAt !== undefined;
@@ -126,12 +141,11 @@ export async function keepPosition(
   call: Call,
 ): Promise<WaitingCall | 'cancelled' | undefined> {
   const keepUntil = deadline + KEEP_POSITION_MS;
-  const isSameRequest = all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
   const command = new UpdateItemCommand({
     TableName: waitersTable,
     Key: { key: text(asker.key), ticket: text(ticket) },
     UpdateExpression: 'SET deadline = :deadline, keep_until = :keep, #ttl = :ttl',
-    ...conditionFields(isSameRequest, {
+    ...conditionFields(isOpenTo(asker), {
       names: { '#ttl': 'ttl' },
       values: { ':deadline': integer(deadline), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
     }),
@@ -146,7 +160,7 @@ export async function keepPosition(
 /** Flags the row of a call as withdrawn. The call sees the flag. @param asker undefined for an operator. @returns the row, undefined if there is none */
 export async function flagCancelled(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
-  { name, asker }: { name: Name; asker?: Asker },
+  { name, asker }: { name: Name; asker?: Asker | undefined },
   call: Call,
 ): Promise<Waiter | undefined> {
   const isThere = all({ expression: 'attribute_exists(ticket)' }, isCaller);
@@ -174,6 +188,21 @@ export interface FlaggedWaiters {
 }
 
 /**
+ * Flags the place of a ticket, and then its row. A call that comes back writes its row first, and its place second: otherwise neither would see the other.
+ * @param asker undefined for an operator. @returns the place or the row, undefined if there is neither
+ */
+export async function flagTicket(
+  dependencies: LeaseDependencies,
+  { key, ticket, asker }: { key: string; ticket: string; asker?: Asker | undefined },
+  call: Call,
+): Promise<Waiter | undefined> {
+  let flagged: Waiter | undefined;
+  for (const name of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket])
+    flagged = (await flagCancelled(dependencies, { name: { key, ticket: name }, asker }, call)) ?? flagged;
+  return flagged;
+}
+
+/**
  * Flags the rows of all calls of a request in line, or only the row that the caller names. If the caller names a ticket of its request, the line is
  * not read.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
@@ -183,17 +212,17 @@ export async function flagOwnWaiters(
   { ticket, ...asker }: Withdrawer,
   call: Call,
 ): Promise<FlaggedWaiters> {
-  const name = { key: asker.key, ticket: ticket ?? '' };
-  const named = ticket === undefined ? undefined : await flagCancelled(dependencies, { name, asker }, call);
-  if (named) return { seen: new Set([name.ticket]), waiter: named };
-  const seen = new Set<string>();
+  const named =
+    ticket === undefined ? undefined : await flagTicket(dependencies, { key: asker.key, ticket, asker }, call);
+  if (named) return { seen: new Set([named.ticket]), waiter: named };
+  const own: Waiter[] = [];
+  for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call))
+    if (!isTask(row) && isOwnOf(row, asker)) own.push(row);
   let waiter: Waiter | undefined;
-  for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call)) {
-    if (isTask(row) || !isOwnOf(row, asker)) continue;
-    seen.add(row.ticket);
-    waiter = (await flagCancelled(dependencies, { name: row, asker }, call)) ?? waiter;
-  }
-  return { seen, waiter };
+  // As in `flagTicket`, places come first.
+  for (const row of own.toSorted((one, other) => Number(isPlace(other)) - Number(isPlace(one))))
+    waiter = (await flagCancelled(dependencies, { name: rowOf(row), asker }, call)) ?? waiter;
+  return { seen: new Set(own.map(({ ticket }) => ticket)), waiter };
 }
 
 async function deleteIf(

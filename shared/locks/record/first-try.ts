@@ -2,6 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import type { HandedOff } from '../line/hand-off.ts';
 import { type GrantsWritten, latestRelease, MOST_ENDED, writeEnds, writeGrants } from './grants.ts';
 import { ALONE, pathOf } from './identity.ts';
 import { leaseLost } from './outcomes.ts';
@@ -152,31 +153,33 @@ async function giveToLine(
   const { clock, clockSkewMs } = dependencies;
   const { request } = trying;
   const isFree = toEnd(record, request, { now: clock.now(), clockSkewMs }) !== undefined;
-  const after = isFree && !trying.wasLineEmpty ? await handOffIfAny(dependencies, record, call) : record;
-  if (after === 'empty') {
+  const gave = isFree && !trying.wasLineEmpty ? await handOffIfAny(dependencies, record, call) : { record };
+  if (gave === 'empty') {
     trying.wasLineEmpty = true;
     return 'again';
   }
+  const { record: after, isAsleep = false } = gave;
   // The line may have served an earlier waiter of the request, or a duplicate call may have a grant.
   refuseEnded(after, request);
   const granted = ownOf(after, request.name, clock.now());
   const isUnclaimed = granted?.claimTtlMs !== undefined;
   const claimed = isUnclaimed && (await repeat(dependencies, { request, record: after }, call));
   if (claimed) return claimed;
-  return granted && meetsAgain(trying) ? 'again' : { won: false, record: after };
+  return granted && meetsAgain(trying) ? 'again' : { won: false, record: after, isAsleep };
 }
 
-/** @returns the record that keeps the request out, or that the line is empty */
+/** @returns the record that keeps the request out, and whether the key is left free for callers that sleep, or that the line is empty */
 async function handOffIfAny(
   dependencies: LeaseDependencies,
   record: KeyRecord,
   call: Call,
-): Promise<KeyRecord | 'empty'> {
+): Promise<Pick<HandedOff, 'record' | 'isAsleep'> | 'empty'> {
   const { handOff, isHandedOff } = await import('../line/hand-off.ts');
-  if (isHandedOff(record, dependencies.clock.now())) return record;
-  const { end, granted, record: current } = await handOff(dependencies, { record }, call);
+  if (isHandedOff(record, dependencies.clock.now())) return { record };
+  const handed = await handOff(dependencies, { record }, call);
+  const { end, granted, record: current } = handed;
   const isTaken = granted.length > 0 && current.entries.some(({ path }) => path === ALONE);
-  return end === 'empty' && !isTaken ? 'empty' : current;
+  return end === 'empty' && !isTaken ? 'empty' : handed;
 }
 
 /** Finds the expired holders whose places the next write takes, or refuses the request. */

@@ -235,8 +235,8 @@ interface Ending {
   key: string;
   ended: readonly Going[];
   now: number;
-  /** Removes the mark if no waiter is in line: the record as it was before the line was read, and the part of the write. */
-  unmark?: { seen: KeyRecord; mark: Partial<Part> } | undefined;
+  /** What the write does with the mark. If it removes the mark: the record as it was before the line was read. */
+  line?: { seen?: KeyRecord | undefined; mark: Partial<Part> } | undefined;
 }
 
 /**
@@ -245,15 +245,15 @@ interface Ending {
  */
 export function writeEnds(
   dependencies: LeaseDependencies,
-  { key, ended, now, unmark }: Ending,
+  { key, ended, now, line }: Ending,
   call: Call,
 ): Promise<Written> {
-  const mark = unmark?.mark;
+  const mark = line?.mark;
   // The record of a third-party client, or one with a mark alone, must not get a weight.
   const isEnding = ended.length > 0;
   const going = ended.map(({ entry }) => entry);
   const record = isEnding ? [hasUsed, ...stillStand(going)] : [];
-  const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark.seen)] : [])];
+  const [first = hasUsed, ...conditions] = [...record, ...(line?.seen ? [markUnchanged(line.seen)] : [])];
   const alone = ended.find(({ entry }) => entry.path === ALONE);
   const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${ended.indexOf(alone)}`);
   const gone = removed(going, alone ? [ALONE] : []);

@@ -20,24 +20,33 @@ export interface Mark {
   values: Item;
 }
 
+/** The part of a write that leaves the key free for callers that sleep. @param next the ticket of the first of them */
+export const leftAsleep = (next: string): Mark & { remove: string[] } => ({
+  set: ['next_ticket = :next'],
+  remove: ['next_tickets'],
+  values: { ':next': text(next) },
+});
+
 /** The value of a mark. No value comes twice. */
 export const newMark = ({ ids }: Pick<LeaseDependencies, 'ids'>): string => ids.uuid().slice(0, 8);
 
 /** The part of a grant that leaves waiters in line. A mark that a third-party client or TTL has removed is put back. */
 export const keptMark = (
   { seen, next, first }: { seen: KeyRecord; next: string | undefined; first?: readonly string[] | undefined },
-  { granted, value }: { granted: number; value: string },
+  { granted, value, number }: { granted: number; value: string; number?: number | undefined },
 ): Mark => {
   const isLost = seen.mark === undefined;
+  // The number of a holder that passed nobody counts callers too that left without a grant.
+  const hasNumber = number !== undefined && number > (seen.lineOut ?? 0) + granted && number <= (seen.arrivals ?? 0);
   return {
     set: [
-      'line_out = if_not_exists(line_out, :zero) + :out',
+      hasNumber ? 'line_out = :out' : 'line_out = if_not_exists(line_out, :zero) + :out',
       ...(next === undefined ? [] : ['next_ticket = :next']),
       ...(first === undefined ? [] : ['next_tickets = :names']),
       ...(isLost ? ['mark = if_not_exists(mark, :mark)'] : []),
     ],
     values: {
-      ...{ ':zero': integer(0), ':out': integer(granted) },
+      ...(hasNumber ? { ':out': integer(number) } : { ':zero': integer(0), ':out': integer(granted) }),
       ...(next !== undefined && { ':next': text(next) }),
       ...(first !== undefined && { ':names': text(namesOf(first)) }),
       ...(isLost && { ':mark': text(value) }),
@@ -45,7 +54,8 @@ export const keptMark = (
   };
 };
 
-const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', 'pace_ms', 'line_out', 'line_until'];
+const PACE = ['pace_ms', 'usual_ms', 'mean_ms'];
+const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', ...PACE, 'line_out', 'line_until'];
 
 /**
  * Removes the mark, and the hints that belong to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
@@ -133,6 +143,10 @@ interface Joining {
   isAgain?: boolean;
   /** True if the call has its waiter already, and only puts a lost mark back. */
   isBack?: boolean;
+  /** Whether the key must have a mark. */
+  isMarked?: boolean | undefined;
+  /** Whether the caller sleeps, and so does not look by itself. */
+  isAsleep?: boolean | undefined;
 }
 
 /**
@@ -141,16 +155,18 @@ interface Joining {
  */
 export async function markJoined(
   dependencies: LeaseDependencies,
-  { key, name, ticket, isBack = false, isAgain = isBack }: Joining,
+  { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, isAsleep = false }: Joining,
   call: Call,
 ): Promise<Written> {
   const also = isBack ? isUnmarked : isNotRemembered(name);
+  const marks = mustBeMarked ? [{ expression: 'attribute_exists(mark)' }] : [];
+  const first = isAsleep ? {} : { first: [ticket] };
   for (let own = hasNoEntry(name); ; ) {
-    const arrival = { key, condition: all(own, also), ticket, first: [ticket], isAgain };
+    const arrival = { key, condition: all(own, also, ...marks), ticket, ...first, isAgain };
     const marked = await mark(dependencies, arrival, call);
     const entry = entryOf(marked.record, name);
-    const isMarked = isBack && marked.record.mark !== undefined;
-    if (marked.won || isMarked || !entry || ownOf(marked.record, name, dependencies.clock.now())) return marked;
+    const isDone = isBack ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;
+    if (marked.won || isDone || !entry || ownOf(marked.record, name, dependencies.clock.now())) return marked;
     own = isStill(entry);
   }
 }

@@ -108,6 +108,9 @@ export interface KeyRecord {
   /** Hints: how long the last holder that released its grant had it, and how long holders have theirs in general. */
   turnMs: number | undefined;
   paceMs: number | undefined;
+  /** Hints: the usual turn, which a few long ones among short ones change little, and the mean of all turns. */
+  usualMs: number | undefined;
+  meanMs: number | undefined;
   /** When a grant was last released or broken. Hints: when the one before that was, and the weight in use before the last one. */
   freedAt: number | undefined;
   freedBefore: number | undefined;
@@ -165,6 +168,8 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     nextTickets: item.next_tickets?.S,
     turnMs: turnOf(item),
     paceMs: number(item, 'pace_ms'),
+    usualMs: number(item, 'usual_ms'),
+    meanMs: number(item, 'mean_ms'),
     freedAt: number(item, 'freed_at'),
     freedBefore: number(item, 'freed_before'),
     usedBefore: number(item, 'used_before'),

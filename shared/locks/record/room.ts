@@ -101,8 +101,8 @@ export interface Granted {
   ended?: readonly HolderEntry[];
 }
 
-/** A grant, or the record that keeps the request from one. */
-export type Outcome = (Granted & { won: true }) | { won: false; record: KeyRecord };
+/** A grant, or the record that keeps the request from one. `isAsleep`: the key is left free for callers that sleep. */
+export type Outcome = (Granted & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
 
 /**
  * How a grant ends in the write that gives its room to others. The task of an `expired` grant may never have been notified. The task of an `undelivered` grant was

@@ -102,7 +102,7 @@ interface Extending extends OnRecord {
   /** Whether the request received this grant before. Its execution may have been redriven since, so the time is recorded. */
   isRepeated?: boolean;
   /** What a caller asked for that claims its grant. */
-  claim?: { ttlMs: number; paceMs?: number | undefined };
+  claim?: { ttlMs: number; hints: Record<string, number> };
 }
 
 /**
@@ -154,15 +154,15 @@ export function extend(
   call: Call,
 ): Promise<Extended> {
   if (!claim) return writeVersion(dependencies, { key, entry, isAnswered: isRepeated }, call);
-  const { ttlMs: fullTtlMs, paceMs } = claim;
-  const isPaced = paceMs !== undefined;
+  const { ttlMs: fullTtlMs, hints } = claim;
+  const names = Object.keys(hints);
   // The write of the hand-off may have been late, and no call has answered with the grant yet.
   const raised = entry.metNoFence ? risen(entry, dependencies.clock.now()) : undefined;
   const more = {
-    set: [...(isPaced ? ['pace_ms = :pace'] : []), ...(raised?.set ?? [])],
+    set: [...names.map((name) => `${name} = :${name}`), ...(raised?.set ?? [])],
     remove: ['#h.c', ...(entry.path === ALONE ? [] : ['#h.q']), ...(raised?.remove ?? [])],
     ...(raised && { names: raised.names }),
-    values: { ...(isPaced && { ':pace': integer(paceMs) }), ...raised?.values },
+    values: { ...Object.fromEntries(names.map((name) => [`:${name}`, integer(hints[name] ?? 0)])), ...raised?.values },
   };
   return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);
 }

@@ -1,0 +1,107 @@
+import type { Ids } from '../../surroundings/ids.ts';
+import { isAloneIn, type KeyRecord } from '../record/record.ts';
+import type { Position } from './listed-waiters.ts';
+
+// When the turn of a caller is expected, and whether its call is held until then (docs/protocols/places.md#hold-or-sleep). The numbers were tuned by a
+// simulation. No promise depends on them, only time and cost.
+
+/** A caller whose turn is expected within this time is held. */
+const SOON_MS = 1000;
+/** A held call that is not at the front ends if its turn has moved beyond this. */
+const MOVED_MS = 4 * SOON_MS;
+/** So many at the front are held if turns of the usual length bring theirs within `SOON_MS`, however long the present turn lasts. */
+const FRONT = 8;
+const MOST_FRONT = 16;
+/** So many at the front may take the last slots. */
+const FIRST = 4;
+
+/** A turn counts as half of the usual one: an estimate on the short side. */
+const USUAL_PART = 0.5;
+/** A turn that is overdue is believed to last this part of its age longer. */
+const AGEING = 0.25;
+/** The hand-off between two turns. */
+const BETWEEN_MS = 12;
+/** So many turns ahead count by the usual turn, and the others by the mean. */
+const BY_USUAL = 3;
+
+/** A sleep is this part of the expected time, because turns may be shorter than expected. */
+const PART = 0.5;
+const FRONT_PART = 0.25;
+const MIN_SLEEP_MS = 100;
+/** The longest sleep: a minute, or two mean turns if that is longer. */
+const CAP_MS = 60_000;
+const CAP_TURNS = 2;
+const MOST_SLEEP_MS = 300_000;
+const MOST_FIRST_MS = 10_000;
+
+/** What a free key is left to each caller that sleeps: a part of the usual turn, and at least this. */
+const PATIENCE_PART = 1 / 8;
+const LEAST_PATIENCE_MS = 10;
+
+const usualOf = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs * USUAL_PART;
+
+/** How many hold the key at once, as far as the record shows. */
+const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
+  entries.some(isAloneIn) ? 1 : Math.max(1, entries.length);
+
+/** How long a key that is free with its mark is left to the callers before one that sleep, in milliseconds since it came free. */
+export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, asleep: number): number =>
+  (asleep * Math.max(LEAST_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
+
+/** What is known of the turn of a caller. */
+export interface Turn extends Pick<Position, 'place' | 'asleep'> {
+  record: Pick<KeyRecord, 'entries' | 'usualMs' | 'meanMs'>;
+  now: number;
+  /** Since when the caller could have the key, if it can. */
+  freeSince: number | undefined;
+}
+
+/** When the turn of a caller comes, in milliseconds. `usualMs`: if the present turn and those ahead have the usual length. */
+export interface Expected {
+  inMs: number;
+  usualMs: number;
+}
+
+export function expectedTurn({ record, place, asleep, now, freeSince }: Turn): Expected {
+  if (freeSince !== undefined) {
+    const inMs = Math.max(0, freeSince + patienceOf(record, asleep) - now);
+    return { inMs, usualMs: inMs };
+  }
+  const [usualMs, holders] = [usualOf(record), holdersOf(record)];
+  const ages = record.entries.map(({ acquiredAt }) => Math.max(0, now - acquiredAt));
+  const left = Math.min(...ages.map((age) => (age < usualMs ? usualMs - age : AGEING * age)));
+  const far = Math.max(0, place - 1 - BY_USUAL);
+  const near = place - 1 - far;
+  const eachMs = usualMs + BETWEEN_MS;
+  const ahead = eachMs * near + (Math.max(usualMs, record.meanMs ?? 0) + BETWEEN_MS) * far;
+  const leftUsual = Math.max(0, usualMs - Math.max(...ages));
+  return { inMs: left + ahead / holders, usualMs: leftUsual + (eachMs * (place - 1)) / holders };
+}
+
+/** Why a call is held. Each reason may take another part of the slots (held-calls.ts). */
+export type HeldFor = 'front' | 'soon' | 'first' | 'plain';
+
+/** @returns why the call is held, if a slot is free for that. Undefined if its caller sleeps */
+export function heldFor({ place, record }: Turn, { inMs, usualMs }: Expected): HeldFor | undefined {
+  const isFront = place <= Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && usualMs <= SOON_MS;
+  if (isFront && place <= FIRST) return 'front';
+  if (isFront || inMs <= SOON_MS) return 'soon';
+  return place <= 1 ? 'first' : undefined;
+}
+
+/** Whether a held call ends early, because its turn has moved away. */
+export const hasMovedAway = ({ place, record }: Turn, { inMs }: Expected): boolean =>
+  place > Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > MOVED_MS;
+
+/** How long a caller sleeps, in whole milliseconds. @param mostMs how long it can stay away */
+export function sleepFor(
+  { record, place, now, freeSince }: Turn,
+  { inMs }: Expected,
+  { mostMs, ids }: { mostMs: number; ids: Ids },
+): number {
+  const cap = Math.min(MOST_SLEEP_MS, Math.max(CAP_MS, CAP_TURNS * (record.meanMs ?? 0)));
+  const age = freeSince === undefined ? Math.max(...record.entries.map(({ acquiredAt }) => now - acquiredAt)) : 0;
+  const first = Math.min(MOST_FIRST_MS, Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)));
+  const sleep = Math.max(MIN_SLEEP_MS, (place <= 2 ? FRONT_PART : PART) * inMs);
+  return Math.min(mostMs, Math.round(Math.min(place <= 1 ? first : cap, sleep) * (0.9 + 0.2 * ids.random())));
+}

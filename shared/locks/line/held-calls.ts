@@ -1,0 +1,148 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { type Condition, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { writing } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import { logLine } from '../../surroundings/log.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { HeldFor } from './expected.ts';
+
+// Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each holds an environment, and an account has few. Each held call
+// has a slot: an attribute of one of four records, which notes when the call ends at the latest. So the slot of a call that died ends by itself.
+
+const RECORDS = 4;
+/** No caller can name such a key. */
+const keyOf = (nth: number): string => `holdfast:held:${nth}`;
+const TTL_SECONDS = 86_400;
+/** A call may end this much later than it noted. */
+const LATE_MS = 1000;
+/** How many slots a call tries, if others have those that it picks. */
+const TRIES = 3;
+
+/** How much of the slots may be taken, with the one of the call. The rest stays for calls whose turn is nearer. */
+const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, first: 0.5, plain: 0.8 };
+
+interface Holding {
+  heldFor: HeldFor;
+  /** The latest end of the wait, in epoch milliseconds. */
+  deadline: number;
+}
+
+interface Slot {
+  nth: number;
+  slot: number;
+  until: number;
+}
+
+/**
+ * Runs `wait` in a slot, if one is free for such a call.
+ * @returns undefined if the call must not be held
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, and as `wait`
+ */
+export async function held<Result>(
+  dependencies: LeaseDependencies,
+  holding: Holding,
+  { wait, call }: { wait: () => Promise<Result>; call: Call },
+): Promise<{ result: Result } | undefined> {
+  const most = dependencies.quotas?.maxHeldCalls;
+  if (most === undefined) return { result: await wait() };
+  const slot = await takeSlot(dependencies, { ...holding, most }, call).catch(ifNotCounted);
+  if (!slot) return undefined;
+  try {
+    return { result: await wait() };
+  } finally {
+    await giveBack(dependencies, slot, call).catch(({ message: cause }: Error) =>
+      logLine('WARN', { message: 'the slot of a held call stays taken for up to 21 s', cause }),
+    );
+  }
+}
+
+/** More calls come than the records take, or the answer was lost and the slot may be taken. It ends by itself. */
+function ifNotCounted(error: unknown): undefined {
+  if (error instanceof HoldfastError && (error.code === 'Throttled' || error.code === 'OutcomeUnknown')) return;
+  throw error;
+}
+
+/** The slots are spread over the records as evenly as they can be. */
+const sizeOf = (most: number, nth: number): number => Math.floor(most / RECORDS) + (nth < most % RECORDS ? 1 : 0);
+
+async function takeSlot(
+  dependencies: LeaseDependencies,
+  { heldFor, deadline, most }: Holding & { most: number },
+  call: Call,
+): Promise<Slot | undefined> {
+  const { ids, clock } = dependencies;
+  const until = deadline + LATE_MS;
+  const records = Math.min(RECORDS, most);
+  if (records === 0) return undefined;
+  const from = Math.floor(ids.random() * records);
+  let [nth, slot] = [from, Math.floor(ids.random() * sizeOf(most, from))];
+  for (let tries = 1; ; tries++) {
+    const size = sizeOf(most, nth);
+    const allowed = Math.max(1, Math.floor(size * SHARE[heldFor]));
+    const { won, item } = await write(dependencies, { nth, slot, until }, call);
+    const taken = takenIn(item, clock.now());
+    if (won && taken.size <= allowed) return { nth, slot, until };
+    if (won) await giveBack(dependencies, { nth, slot, until }, call);
+    const free = Array.from({ length: size }, (_, one) => one).filter((one) => !taken.has(one));
+    const [next] = free;
+    // A call that may take any slot looks at another record, if all slots of this one are taken.
+    if (tries === TRIES || (!won && taken.size >= allowed && heldFor !== 'front') || won) return undefined;
+    if (next === undefined) [nth, slot] = [(nth + 1) % records, 0];
+    else slot = free[Math.floor(ids.random() * free.length)] ?? next;
+  }
+}
+
+const SLOT = /^s(\d+)$/;
+
+/** The slots whose calls are held still. */
+const takenIn = (item: Item | undefined, now: number): Set<number> =>
+  new Set(
+    Object.entries(item ?? {}).flatMap(([name, { N: until }]) => {
+      const slot = SLOT.exec(name)?.[1];
+      return slot !== undefined && Number(until) >= now ? [Number(slot)] : [];
+    }),
+  );
+
+async function write(
+  { dynamodb, clock, table }: LeaseDependencies,
+  { nth, slot, until }: Slot,
+  call: Call,
+): Promise<{ won: boolean; item: Item | undefined }> {
+  const now = clock.now();
+  const isFree: Condition = {
+    expression: 'attribute_not_exists(#slot) OR #slot < :now',
+    names: { '#slot': `s${slot}` },
+    values: { ':now': integer(now) },
+  };
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(keyOf(nth)) },
+    UpdateExpression: 'SET #slot = :until, lease_expiry = :ttl',
+    ...conditionFields(isFree, {
+      values: { ':until': integer(until), ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS) },
+    }),
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+  return { won: outcome.won, item: outcome.won ? outcome.item : outcome.old };
+}
+
+/** Frees the slot, unless it ended by itself and another call has it. */
+async function giveBack({ dynamodb, table }: LeaseDependencies, { nth, slot, until }: Slot, call: Call): Promise<void> {
+  const isOurs: Condition = {
+    expression: '#slot = :until',
+    names: { '#slot': `s${slot}` },
+    values: { ':until': integer(until) },
+  };
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(keyOf(nth)) },
+    UpdateExpression: 'REMOVE #slot',
+    ...conditionFields(isOurs),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+}

@@ -1,0 +1,264 @@
+import { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../../aws/attributes.ts';
+import { reading, send } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import { canSleep } from '../dependencies.ts';
+import { type KeyRecord, parseKey } from '../record/record.ts';
+import type { Granted, Outcome } from '../record/room.ts';
+import { claim, heldAt, isAlive, leaveAfterGrant, refuse, refuseEnded } from './claim.ts';
+import { type Expected, expectedTurn, hasMovedAway, heldFor, patienceOf, sleepFor, type Turn } from './expected.ts';
+import { held } from './held-calls.ts';
+import { type Joining, joinAsleep } from './join.ts';
+import { type Position, readPosition } from './listed-waiters.ts';
+import type { LockCall } from './lock.ts';
+import { EXACT, extendPlace, isLive, isTooShort, keptMsOf, type Place, putPlace } from './place.ts';
+import { waitInLine } from './wait.ts';
+import { deleteWaiter, isPlace, parseWaiter, placeOf, withdrawn } from './waiters.ts';
+import { deleteUnlessWithdrawn } from './waiting-calls.ts';
+
+// A call that wants to wait in line is held while its turn is near. Otherwise it ends at once, and its caller sleeps (docs/protocols/places.md).
+
+/** A caller of acquire that wants to wait in line. */
+export interface Asking {
+  ticket: string | undefined;
+  /** When the call stops waiting, in epoch milliseconds. */
+  deadline: number;
+  /** How long the caller can stay away. 0 for one that does not sleep. */
+  sleepMs: number;
+  /** One try, without waiting. */
+  attempt(): Promise<Outcome>;
+  /** The record after a first try. Undefined if the call has not tried. */
+  record: KeyRecord | undefined;
+}
+
+/** What a caller has in line. */
+interface Known {
+  ticket: string | undefined;
+  number: number | undefined;
+  place: Place | undefined;
+  hasRow: boolean;
+}
+
+/** A call that finds the key free takes it within this time, or another has it. */
+const TAKE_MS = 1000;
+/** The row of a call that was held to its end counts as present for so long, in which its caller asks again. */
+const PRESENT_MS = 2000;
+/** When a caller that does not sleep, and whose call is not held, is to ask again: from and to. */
+const ASK_AGAIN_MS = [1000, 3000] as const;
+
+/**
+ * Holds the call until its grant or its deadline, or puts its caller to sleep.
+ * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function holdOrSleep(at: LockCall, asking: Asking): Promise<Granted> {
+  if (canSleep(at.dependencies)) return asking.sleepMs > 0 ? ofSleeper(at, asking) : ofOther(at, asking);
+  return waitInLine(at, joiningOf(asking, asking.record));
+}
+
+/** A call without a first try joins at once, because the key had a line a moment ago, and makes the try if the line has gone. */
+const joiningOf = ({ ticket, deadline, attempt, record }: Asking, seen: KeyRecord | undefined): Joining => ({
+  ...{ ticket, deadline, number: numberAfter(seen) },
+  ...(record === undefined && seen === undefined && { attempt }),
+});
+
+/** The call of a caller that does not sleep, such as curl. */
+async function ofOther(at: LockCall, asking: Asking): Promise<Granted> {
+  const { dependencies, lock, call } = at;
+  const { record, deadline, ticket } = asking;
+  const isFree = record !== undefined && lock.isMarked(record) && lock.freeAt(record) <= dependencies.clock.now();
+  const turn = isFree ? await turnOf(at, record, { ticket, number: numberAfter(record) }) : undefined;
+  const joining = { ...joiningOf(asking, record), patience: turn && patienceIn(turn) };
+  const holding = { heldFor: 'plain', deadline } as const;
+  const got = await held(dependencies, holding, { wait: () => waitInLine(at, joining), call });
+  if (got) return got.result;
+  const back = ticket === undefined ? undefined : await comeBack(at, asking);
+  const current = back?.record ?? record ?? (await lock.read());
+  const known = back ?? newTo(current);
+  const ofNow = await turnOf(at, current, known);
+  return sleep(at, asking, { record: current, turn: ofNow, expected: expectedTurn(ofNow), known });
+}
+
+async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
+  const { dependencies, lock, call } = at;
+  const { deadline, attempt, ticket } = asking;
+  const back = asking.record ? undefined : await comeBack(at, asking);
+  let record = asking.record ?? back?.record;
+  if (record === undefined) {
+    const outcome = await attempt();
+    if (outcome.won && ticket !== undefined) await leaveAfterGrant(at, { granted: outcome, ticket });
+    if (outcome.won) return outcome;
+    record = outcome.record;
+  }
+  // A third-party client or TTL has removed the mark.
+  if (back?.ticket !== undefined && !lock.isMarked(record)) record = (await lock.markBack(record, back.ticket)).record;
+  const known = back ?? newTo(record);
+  const turn = await turnOf(at, record, known);
+  const expected = expectedTurn(turn);
+  const joining: Joining = {
+    ...{ ticket: known.ticket, number: known.number, deadline, patience: patienceIn(turn) },
+    ...{ hasPlace: known.place !== undefined && !known.hasRow, presentUntil: deadline + PRESENT_MS },
+    sleepIfFar: sleepIfFar(at, asking),
+  };
+  if (lock.isMarked(record) && mayTake(turn, expected))
+    return waitInLine(at, { ...joining, deadline: Math.min(deadline, turn.now + TAKE_MS) });
+  const reason = heldFor(turn, expected);
+  const got =
+    reason && (await held(dependencies, { heldFor: reason, deadline }, { wait: () => waitInLine(at, joining), call }));
+  return got ? got.result : sleep(at, asking, { record, turn, expected, known });
+}
+
+/** A caller that has nothing in line. */
+const newTo = (record: KeyRecord): Known => ({
+  ...{ ticket: undefined, number: numberAfter(record), place: undefined, hasRow: false },
+});
+
+/** @param record after the first try, which has not counted the call */
+const numberAfter = (record: KeyRecord | undefined): number | undefined =>
+  record && (record.mark === undefined ? 1 : (record.arrivals ?? 0) + 1);
+
+interface Back extends Known {
+  record: KeyRecord;
+}
+
+/**
+ * Reads the record and the rows of a caller that comes back.
+ * @returns undefined if the call must begin with a try: its rows are gone, or its request has a grant
+ * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable
+ */
+async function comeBack({ dependencies, lock, call }: LockCall, { ticket }: Asking): Promise<Back | undefined> {
+  if (ticket === undefined) return readLine(lock);
+  const { dynamodb, clock, clockSkewMs, table, waitersTable } = dependencies;
+  const { key } = lock.asked;
+  const rows = [placeOf(ticket), ticket].map((name) => ({ key: text(key), ticket: text(name) }));
+  const command = new BatchGetItemCommand({
+    RequestItems: { [table]: { Keys: [{ key: text(key) }] }, [waitersTable]: { Keys: rows, ConsistentRead: true } },
+  });
+  const operation = reading(`tables ${table} and ${waitersTable}`);
+  const { Responses: found = {}, UnprocessedKeys: left = {} } = await send(dynamodb, { command, operation }, call);
+  if (Object.keys(left).length > 0) return undefined;
+  const record = parseKey(key, found[table]?.[0]);
+  const own = (found[waitersTable] ?? []).map(parseWaiter).filter((row) => 'keepUntil' in row && lock.isOwnRow(row));
+  if (own.some((row) => 'cancelledAt' in row && row.cancelledAt !== undefined)) throw withdrawn(key);
+  const now = clock.now();
+  const place = own.find(isPlace);
+  const row = own.find((one) => !isPlace(one));
+  const isKept = (place && isLive(place, { now, clockSkewMs })) || row !== undefined;
+  if (!isKept || lock.own(record) !== undefined) return undefined;
+  const number = place?.number ?? (row && 'number' in row ? row.number : undefined);
+  return { record, ticket, number, place, hasRow: row !== undefined };
+}
+
+/** The same for a new caller, if the key had a line a moment ago. */
+async function readLine(lock: LockCall['lock']): Promise<Back | undefined> {
+  const record = await lock.read();
+  return lock.isMarked(record) && lock.own(record) === undefined ? { ...newTo(record), record } : undefined;
+}
+
+async function turnOf(
+  at: LockCall,
+  record: KeyRecord,
+  { ticket, number }: Pick<Known, 'ticket' | 'number'>,
+): Promise<Turn & Position> {
+  const { dependencies, lock, call } = at;
+  const asked = { key: lock.asked.key, granted: lock.granted(record), record, ticket, number };
+  const position = await readPosition(dependencies, asked, call);
+  const now = dependencies.clock.now();
+  const freeAt = lock.freeAt(record);
+  const freeSince = freeAt <= now ? Math.max(freeAt, record.freedAt ?? 0) : undefined;
+  return { ...position, record, now, freeSince };
+}
+
+/** Whether the key is free, and only callers that sleep are before this one, who have had their time. */
+const mayTake = ({ freeSince, place, asleep }: Turn, { inMs }: Expected): boolean =>
+  freeSince !== undefined && asleep >= place - 1 && inMs <= 0;
+
+const patienceIn = ({ record, freeSince, asleep }: Turn): Joining['patience'] =>
+  freeSince === undefined ? undefined : { freeSince, until: freeSince + patienceOf(record, asleep) };
+
+/**
+ * Takes a key that the line has left free for callers that sleep, if they have had their time. For a call that does not wait.
+ * @throws HoldfastError as `holdOrSleep`, but not LeaseHeld
+ */
+export async function takeFromSleepers(at: LockCall, record: KeyRecord): Promise<Outcome> {
+  const turn = await turnOf(at, record, { ticket: undefined, number: undefined });
+  if (!mayTake(turn, expectedTurn(turn))) return { won: false, record };
+  const joining = { deadline: turn.now + TAKE_MS, number: numberAfter(record), patience: patienceIn(turn) };
+  try {
+    return { won: true, ...(await waitInLine(at, joining)) };
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.code !== 'LeaseHeld') throw error;
+    return { won: false, record: await at.lock.read() };
+  }
+}
+
+interface Seen {
+  record: KeyRecord;
+  turn: Turn & Position;
+  expected: Expected;
+  known: Known;
+}
+
+/** Of a call that is held: puts its caller to sleep if its turn has moved away. */
+const sleepIfFar = (at: LockCall, asking: Asking) => async (record: KeyRecord, held: Joining & { ticket: string }) => {
+  const { ticket, number } = held;
+  const turn = await turnOf(at, record, { ticket, number });
+  const expected = expectedTurn(turn);
+  if (!hasMovedAway(turn, expected)) return undefined;
+  const known = { ticket, number, place: undefined, hasRow: true };
+  return sleep(at, asking, { record, turn, expected, known });
+};
+
+/**
+ * Puts the caller to sleep: its place first, and then its row goes.
+ * @returns a grant that the request has received meanwhile
+ * @throws HoldfastError LeaseHeld with the time of the sleep, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+async function sleep(at: LockCall, asking: Asking, { turn, expected, known, ...seen }: Seen): Promise<Granted> {
+  const { dependencies, lock } = at;
+  const { ids } = dependencies;
+  const [least, most] = ASK_AGAIN_MS;
+  const doesSleep = asking.sleepMs > 0;
+  const sleepMs = doesSleep
+    ? sleepFor(turn, expected, { mostMs: asking.sleepMs, ids })
+    : Math.round(least + (most - least) * ids.random());
+  const sleeping = { sleepMs, isNear: turn.place <= EXACT };
+  const laid = await layDown(at, known, sleeping);
+  const { ticket, record = seen.record } = laid;
+  const slept = at.hasPlace ? at : { ...at, hasPlace: true };
+  const own = lock.own(record);
+  if (typeof own === 'string') return refuseEnded(slept, { record, ticket, reason: own });
+  const claimed = isAlive(own, dependencies.clock.now()) ? await claim(slept, { record, ticket }) : undefined;
+  if (claimed) return claimed;
+  // The key came free meanwhile.
+  const isFree = turn.freeSince === undefined && lock.freeAt(record) <= dependencies.clock.now();
+  const comeBackMs = isFree ? 0 : sleepMs;
+  const { place, waiting } = turn;
+  const again = doesSleep ? {} : { retryAfterMs: comeBackMs };
+  throw heldAt(at, { record, ticket, place, waiting, comeBackMs, keptMs: keptMsOf(comeBackMs), ...again });
+}
+
+/** Leaves the place of the caller in line, and no row. @returns with the record as it is then, if that is known */
+async function layDown(
+  at: LockCall,
+  { ticket, number, place, hasRow }: Known,
+  sleeping: { sleepMs: number; isNear: boolean },
+): Promise<{ ticket: string; record?: KeyRecord }> {
+  const { dependencies, lock, call } = at;
+  const { asked } = lock;
+  const { key } = asked;
+  if (ticket === undefined || (!place && !hasRow)) return joinAsleep(at, { number, ...sleeping });
+  const sleeper = { asked, ticket, number, ...sleeping };
+  const isKept = place && !isTooShort(place, sleeping, dependencies.clock.now());
+  const kept = isKept ? 'kept' : await extendPlace(dependencies, sleeper, call);
+  if (kept === 'cancelled')
+    return refuse({ ...at, hasPlace: true }, { record: await lock.read(), ticket, reason: kept });
+  if (kept === 'gone' && !hasRow) return joinAsleep(at, { number, ...sleeping });
+  if (kept === 'gone') await putPlace(dependencies, sleeper, call);
+  if (!hasRow) return { ticket };
+  const { cancelled } = await deleteUnlessWithdrawn(dependencies, { key, ticket }, call);
+  if (cancelled) {
+    await deleteWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
+    return refuse(at, { record: await lock.read(), ticket, reason: 'cancelled' });
+  }
+  return { ticket, record: await lock.read() };
+}

@@ -1,0 +1,113 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../../aws/call.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { HolderEntry, KeyRecord } from '../record/record.ts';
+import { isInLine, isPlace, isTask, isWaiting, readWaiters, rowOf, type Waiter } from './waiters.ts';
+
+/** Two read units usually hold this many rows. Among them are rows of holders that have just been granted the key, so a page must hold more than the next few. */
+const FIRST_PAGE = 26;
+
+/** Callers join and leave, so rows that were read longer ago are read again. */
+const MAX_AGE_MS = 250;
+
+/**
+ * The rows of a line, read by one query and judged again after each write (docs/protocols/queue.md#hand-off). Further pages are read on
+ * demand.
+ */
+export class LineReading {
+  readonly #source: AsyncGenerator<Waiter>;
+  readonly #readAt: number;
+  /** As it was before the query. */
+  readonly #mark: AttributeValue | undefined;
+  readonly #fence: number | undefined;
+  readonly #rows: Waiter[] = [];
+  readonly #dropped = new Set<string>();
+  readonly #granted = new Set<string>();
+  /** How many grants were made since the query, and have been ended by this call. */
+  #ended = 0;
+
+  /** @param record as a conditional write or a consistent read has just shown it */
+  constructor(dependencies: LeaseDependencies, record: KeyRecord, call: Call) {
+    this.#source = readWaiters(dependencies, { key: record.key, firstPage: FIRST_PAGE }, call);
+    this.#readAt = dependencies.clock.now();
+    this.#mark = record.mark;
+    this.#fence = record.fence;
+  }
+
+  /** The rows from the oldest on. Several loops may read them at once. @throws HoldfastError Throttled, Unavailable */
+  async *rows(): AsyncGenerator<Waiter> {
+    for (let nth = 0; ; nth++) {
+      const row = this.#rows[nth] ?? (await this.#next());
+      if (!row) return;
+      if (!this.#dropped.has(rowOf(row).ticket)) yield row;
+    }
+  }
+
+  async #next(): Promise<Waiter | undefined> {
+    const { value, done } = await this.#source.next();
+    if (done) return undefined;
+    this.#rows.push(value);
+    return value;
+  }
+
+  /** The rows that wait behind a row, as far as the first page shows. */
+  async behind({ ticket }: Waiter): Promise<Waiter[]> {
+    const rows: Waiter[] = [];
+    let read = 0;
+    for await (const row of this.rows()) {
+      if (row.ticket > ticket && isWaiting(row, this.#readAt)) rows.push(row);
+      if (++read >= FIRST_PAGE) break;
+    }
+    return rows;
+  }
+
+  /** The number of a caller that receives a grant, if it passes nobody who sleeps, as far as the first page shows. */
+  async numberOf(waiter: Waiter | undefined): Promise<number | undefined> {
+    if (!waiter || isTask(waiter) || waiter.number === undefined) return undefined;
+    let read = 0;
+    for await (const row of this.rows()) {
+      if (isPlace(row) && isInLine(row, this.#readAt)) return row.ticket > waiter.ticket ? waiter.number : undefined;
+      if (++read >= FIRST_PAGE) return undefined;
+    }
+    return waiter.number;
+  }
+
+  /** Notes that the grant of a row stands on record. */
+  sawGranted({ ticket }: Waiter): void {
+    this.#granted.add(ticket);
+  }
+
+  /** Whether the grant of a row stood on record. Then another call notifies its task, even if the grant has ended by now. */
+  wasGranted({ ticket }: Waiter): boolean {
+    return this.#granted.has(ticket);
+  }
+
+  /** Notes that a row was deleted. */
+  drop({ ticket }: Pick<Waiter, 'ticket'>): void {
+    this.#dropped.add(ticket);
+  }
+
+  /**
+   * Whether the rows still wait, except those whose grants the record shows. True only if the record shows every grant since the query, or this call has
+   * ended it. Otherwise one of the rows may have had a grant that has ended.
+   */
+  isTrueOf({ fence, entries }: KeyRecord, now: number): boolean {
+    if (now - this.#readAt > MAX_AGE_MS) return false;
+    if (fence === undefined || this.#fence === undefined) return fence === this.#fence;
+    return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
+  }
+
+  /** True if no waiter has joined since: no value of the mark comes twice. */
+  isFullFor({ mark }: Pick<KeyRecord, 'mark'>): boolean {
+    return mark?.S === this.#mark?.S;
+  }
+
+  /** Notes which grants this call has ended, because some of them may have been made since the query. */
+  wrote(ended: readonly HolderEntry[]): void {
+    this.#ended += ended.filter((entry) => this.#isLater(entry)).length;
+  }
+
+  #isLater({ fence }: HolderEntry): boolean {
+    return this.#fence === undefined || fence > this.#fence;
+  }
+}

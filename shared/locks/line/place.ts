@@ -1,0 +1,108 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite } from '../../aws/dynamodb.ts';
+import { writing } from '../../aws/send.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { type Asked, parkedAtOf, placeOf, putWaiter, ttlOf, type WaitingCall } from './waiters.ts';
+import { isOpenTo, isWithdrawn } from './waiting-calls.ts';
+
+// The places of callers that sleep between two calls (docs/protocols/places.md).
+
+/** So many positions at the front are counted from rows. Positions behind them are estimates. */
+export const EXACT = 20;
+
+/** Nobody leaves the key to a caller that is later than this. */
+const SLACK_MS = 10_000;
+
+/** How long a place stays after its caller was due. */
+const KEEP_MS = 60_000;
+
+/** A place far from the front is written no more often, because each write costs, and nobody looks at it. */
+const FAR_MS = 300_000;
+
+export type Place = WaitingCall & { awakeAt: number };
+
+/** Whether the place keeps the mark. A return by a clock that is behind may still extend it within the margin. */
+export const isLive = ({ cancelledAt, keepUntil }: Place, { now, clockSkewMs }: { now: number; clockSkewMs: number }) =>
+  cancelledAt === undefined && keepUntil + clockSkewMs > now;
+
+/** Whether others leave the key to the caller of the place for a moment. */
+export const isExpected = ({ cancelledAt, awakeAt }: Pick<Place, 'cancelledAt' | 'awakeAt'>, now: number): boolean =>
+  cancelledAt === undefined && awakeAt + SLACK_MS > now;
+
+/** A caller that goes to sleep, or sleeps on. */
+export interface Sleeper {
+  asked: Asked;
+  ticket: string;
+  number?: number | undefined;
+  sleepMs: number;
+  /** Whether it is near enough to the front for others to count its place. */
+  isNear: boolean;
+}
+
+const timesOf = ({ sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) => {
+  const awakeAt = now + (isNear ? sleepMs : Math.max(sleepMs, FAR_MS));
+  return { awakeAt, keepUntil: awakeAt + KEEP_MS };
+};
+
+/** How long after the answer the place stays, in milliseconds, if its caller sleeps for so long. */
+export const keptMsOf = (sleepMs: number): number => sleepMs + KEEP_MS;
+
+/** Whether a place must be written again, so that it stays for as long as its caller is told. */
+export const isTooShort = ({ awakeAt }: Place, { sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) =>
+  isNear || awakeAt < now + sleepMs;
+
+/** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export const putPlace = (
+  dependencies: LeaseDependencies,
+  { asked, ticket, number, ...sleeping }: Sleeper,
+  call: Call,
+): Promise<void> => {
+  const times = timesOf(sleeping, dependencies.clock.now());
+  // No code that knows rows alone serves a row that is overdue.
+  const place: Place = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: 0, ...times };
+  return putWaiter(dependencies, place, call);
+};
+
+/**
+ * Keeps the place of a call that has come back in time.
+ * @returns how it went: `gone` also if the place is of other terms, or its time is over
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function extendPlace(
+  { dynamodb, clock, waitersTable }: LeaseDependencies,
+  { asked, ticket, ...sleeping }: Sleeper,
+  call: Call,
+): Promise<'kept' | 'cancelled' | 'gone'> {
+  const now = clock.now();
+  const { awakeAt, keepUntil } = timesOf(sleeping, now);
+  const isInTime = { expression: 'keep_until > :now', values: { ':now': integer(now) } };
+  const command = new UpdateItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(asked.key), ticket: text(placeOf(ticket)) },
+    UpdateExpression: 'SET awake_at = :awake, keep_until = :keep, #ttl = :ttl',
+    ...conditionFields(all(isOpenTo(asked), isInTime), {
+      names: { '#ttl': 'ttl' },
+      values: { ':awake': integer(awakeAt), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
+    }),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const { won, ...outcome } = await conditionalWrite(
+    dynamodb,
+    { command, operation: writing(`table ${waitersTable}`) },
+    call,
+  );
+  if (won) return 'kept';
+  return 'old' in outcome && isWithdrawn(outcome.old, asked) ? 'cancelled' : 'gone';
+}
+
+/** The position of a number by the hints of the record. A number above the counter is from before the counter began again. */
+export function estimatedPlace(
+  { arrivals = 0, lineOut = 0 }: { arrivals?: number | undefined; lineOut?: number | undefined },
+  number: number | undefined,
+): number {
+  if (number === undefined || number > arrivals + 1) return 1;
+  return Math.max(1, number - lineOut);
+}

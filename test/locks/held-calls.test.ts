@@ -1,0 +1,107 @@
+import { expect, it } from 'vitest';
+import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
+import type { HeldFor } from '../../shared/locks/line/expected.ts';
+import { held } from '../../shared/locks/line/held-calls.ts';
+import { call } from '../support/emulators/aws.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+/** A stage that holds so many calls. */
+async function stage(maxHeldCalls: number) {
+  const timeline = new Timeline();
+  const world = await queueWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls } });
+  const acquire = (input: object) => acquireGrant(world.dependencies)(acquireInput().parse(input), call());
+  const slots = async () => {
+    const records = await Promise.all([0, 1, 2, 3].map((nth) => world.rawItem(`holdfast:held:${nth}`)));
+    return records.flatMap((record) => Object.keys(record ?? {}).filter((name) => /^s\d+$/.test(name)));
+  };
+  /** Tries to hold so many calls at once. @returns how many were held */
+  const most = async (heldFor: HeldFor, tries: number) => {
+    const wait = () => timeline.sleep(5000);
+    const outcomes = await timeline.play(
+      ...Array.from({ length: tries }, (_, at) => async () => {
+        await timeline.sleep(at);
+        return held(world.dependencies, { heldFor, deadline: timeline.now() + 6000 }, { wait, call: call() });
+      }),
+    );
+    return outcomes.filter((outcome) => outcome !== undefined).length;
+  };
+  return { ...world, timeline, acquire, slots, most };
+}
+
+it('no more calls are held at once than the deployment allows', async () => {
+  const { most, slots } = await stage(8);
+  const count = await most('front', 40);
+  // A call looks at few of the slots, so some may stay free.
+  expect(count).toBeGreaterThanOrEqual(6);
+  expect(count).toBeLessThanOrEqual(8);
+  expect(await slots()).toEqual([]);
+});
+
+it.each<[HeldFor, number]>([
+  ['soon', 20],
+  ['first', 20],
+  ['plain', 32],
+])('a call that is held because it is %s leaves the last slots to the front', async (heldFor, allowed) => {
+  const { most } = await stage(40);
+  const count = await most(heldFor, 120);
+  expect(count).toBeLessThanOrEqual(allowed);
+  expect(count).toBeGreaterThanOrEqual(allowed / 2);
+});
+
+it('the slot of a call that died is free a second after its deadline', async () => {
+  const { dependencies, timeline, most } = await stage(1);
+  const never = () => new Promise<never>(() => {});
+  void held(dependencies, { heldFor: 'front', deadline: timeline.now() + 20_000 }, { wait: never, call: call() });
+  await expect.poll(() => most('front', 1)).toBe(0);
+  timeline.advance(21_001);
+  expect(await most('front', 1)).toBe(1);
+});
+
+it('a call that fails gives its slot back', async () => {
+  const { dependencies, timeline, slots } = await stage(4);
+  const wait = () => Promise.reject(new Error('it failed'));
+  const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;
+  await expect(held(dependencies, holding, { wait, call: call() })).rejects.toThrow('it failed');
+  expect(await slots()).toEqual([]);
+});
+
+it('a caller that does not sleep keeps its place for a minute if its call is not held', async () => {
+  const { acquire, timeline, rows } = await stage(0);
+  const first = await acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });
+  const asked = { key: 'k', holder: 'second', requestId: 'r', waitSeconds: 20 };
+  const refused = await failure(acquire(asked));
+  const { comeBackMs, retryAfterMs, keptMs, place, retryWith } = refused.context;
+  expect(refused.code).toBe('LeaseHeld');
+  expect(comeBackMs).toBe(retryAfterMs);
+  expect(comeBackMs).toBeGreaterThanOrEqual(1000);
+  expect(comeBackMs).toBeLessThanOrEqual(3000);
+  expect([keptMs, place]).toEqual([Number(comeBackMs) + 60_000, 1]);
+  expect((await rows('k')).map(({ ticket }) => ticket?.S?.[0])).toEqual(['p']);
+  timeline.advance(30_000);
+  const again = await failure(acquire({ ...asked, ...(retryWith as object) }));
+  expect(again.context).toMatchObject({ place: 1, retryWith });
+  expect(first.fence).toBeGreaterThan(0);
+});
+
+it('a call that races is refused if too many calls are held', async () => {
+  const { acquire } = await stage(0);
+  await acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });
+  const racing = acquire({ key: 'k', holder: 'second', waitSeconds: 20, fair: false });
+  expect(await failure(racing)).toMatchObject({ code: 'LeaseHeld' });
+});
+
+it('direct use of the domain holds each call, and takes no slot', async () => {
+  const timeline = new Timeline();
+  const world = await leaseWorld({ clock: timeline });
+  await world.acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });
+  const beganAt = timeline.now();
+  const waiting = () => failure(world.acquire({ key: 'k', holder: 'b', waitSeconds: 2, sleepMs: 300_000 }));
+  const [refused] = await timeline.play(waiting);
+  expect(refused).toMatchObject({ code: 'LeaseHeld', context: { comeBackMs: 0, keptMs: 5000 } });
+  expect(timeline.now() - beganAt).toBeGreaterThanOrEqual(2000);
+  expect(await world.rawItem('holdfast:held:0')).toBeUndefined();
+});

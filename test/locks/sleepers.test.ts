@@ -1,0 +1,183 @@
+import { expect, it } from 'vitest';
+import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
+import { acquireInput } from '../../shared/locks/calls/inputs.ts';
+import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
+import { call } from '../support/emulators/aws.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+const timeline = new Timeline();
+/** Nothing is held for a caller that could sleep, unless a test wants that. */
+const quotas = { ...DEFAULT_QUOTAS, maxHeldCalls: 0 };
+const world = await queueWorld({ clock: timeline, quotas });
+const { release, read, rows, requests, rawItem, cancel, withdraw, deleteRaw, executionEnded, repairKey, steps } = world;
+const acquire = (input: object) => acquireGrant(world.dependencies)(acquireInput().parse(input), call());
+
+let keys = 0;
+/** A key that somebody holds, and callers that sleep in its line. */
+async function line(...holders: string[]) {
+  const key = `asleep ${keys++}`;
+  const first = await acquire({ key, holder: 'first', ttlSeconds: 3600 });
+  const sleepers = [];
+  for (const holder of holders) {
+    timeline.advance(10);
+    sleepers.push(await goToSleep({ key, holder }));
+  }
+  return { key, first, sleepers };
+}
+type Sleeper = Awaited<ReturnType<typeof goToSleep>>;
+
+async function goToSleep(input: { key: string; holder: string } & Record<string, unknown>) {
+  const asked = { requestId: input.holder, ttlSeconds: 60, waitSeconds: 20, sleepMs: 300_000, ...input };
+  const { code, context } = await failure(acquire(asked));
+  expect(code).toBe('LeaseHeld');
+  const told = context as {
+    comeBackMs: number;
+    keptMs: number;
+    place: number;
+    waiting: number;
+    retryWith: { ticket: string };
+  };
+  return { ...told, asked: { ...asked, ...told.retryWith } };
+}
+const back = async ({ asked }: Sleeper, more: object = {}) => {
+  const [outcome] = await timeline.play(() => acquire({ ...asked, ...more }).catch((error) => error));
+  return outcome;
+};
+const places = async (key: string) => (await rows(key)).map(({ ticket }) => ticket?.S?.[0] === 'p');
+
+it('a caller that can sleep is told when to come back, and keeps its place', async () => {
+  const { key, sleepers } = await line('a', 'b', 'c');
+  expect(sleepers.map(({ place }) => place)).toEqual([1, 2, 3]);
+  for (const { comeBackMs, keptMs } of sleepers) {
+    expect(comeBackMs).toBeGreaterThan(0);
+    expect(keptMs).toBe(comeBackMs + 60_000);
+  }
+  expect(await places(key)).toEqual([true, true, true]);
+  const listed = (await read({ key, waiters: true })) as { waiters: { holder: string; dueAt: string }[] };
+  expect(listed.waiters.map(({ holder }) => holder)).toEqual(['a', 'b', 'c']);
+  expect(listed.waiters.map(({ dueAt }) => Date.parse(String(dueAt)) > timeline.now())).toEqual([true, true, true]);
+});
+
+it('a sleeper never stays away for longer than it said', async () => {
+  const { key } = await line('a', 'b');
+  timeline.advance(1_000_000);
+  expect((await goToSleep({ key, holder: 'c', sleepMs: 700 })).comeBackMs).toBeLessThanOrEqual(700);
+});
+
+it('a release leaves the key free for sleepers, and the first that comes back has it', async () => {
+  const { key, first, sleepers } = await line('a', 'b');
+  requests.sent.length = 0;
+  await release(first);
+  expect(await rawItem(key)).toMatchObject({ next_ticket: { S: sleepers[0]?.asked.ticket } });
+  expect(await back(sleepers[0] as Sleeper)).toMatchObject({ holder: 'a', repeated: false });
+  expect(await places(key)).toEqual([true]);
+});
+
+it('a quick release leaves the key free for sleepers by two requests and a look', async () => {
+  const { key, first, sleepers } = await line('a', 'b', 'c');
+  await release(first);
+  const granted = await back(sleepers[0] as Sleeper);
+  requests.sent.length = 0;
+  expect(await release(granted)).toMatchObject({ released: true });
+  expect(requests.sent).toEqual(['Query', 'UpdateItem', 'Query']);
+  expect(await rawItem(key)).toMatchObject({ next_ticket: { S: sleepers[1]?.asked.ticket } });
+});
+
+it('callers that do not wait pass nobody who sleeps, until sleepers have had their time', async () => {
+  const { key, first, sleepers } = await line('a', 'b');
+  await release(first);
+  expect(await failure(acquire({ key, holder: 'hasty' }))).toMatchObject({ code: 'LeaseHeld' });
+  timeline.advance(21); // ten milliseconds for each
+  expect((await timeline.play(() => acquire({ key, holder: 'patient' })))[0]).toMatchObject({ holder: 'patient' });
+  expect((await rows(key)).map(({ ticket }) => ticket?.S?.slice(1))).toEqual(sleepers.map(({ asked }) => asked.ticket));
+});
+
+it('nobody leaves a free key to a sleeper ten seconds after it was due', async () => {
+  const { key, first, sleepers } = await line('a');
+  timeline.advance(Number(sleepers[0]?.comeBackMs) + 10_000);
+  await release(first);
+  expect((await timeline.play(() => acquire({ key, holder: 'other' })))[0]).toMatchObject({ holder: 'other' });
+});
+
+it('the mark goes with the last place, and the key is free for everybody', async () => {
+  const { key, first, sleepers } = await line('a');
+  await release(first);
+  timeline.advance(Number(sleepers[0]?.keptMs) + 501);
+  await repairKey(key);
+  expect(await rawItem(key)).not.toHaveProperty('mark');
+  expect(await acquire({ key, holder: 'other' })).toMatchObject({ holder: 'other' });
+});
+
+it('a sleeper that comes back too late has a place behind all others', async () => {
+  const { key, sleepers } = await line('a');
+  const [late] = sleepers as [Sleeper];
+  timeline.advance(late.keptMs + 600);
+  const other = await goToSleep({ key, holder: 'b' });
+  timeline.advance(1);
+  const again = await goToSleep(late.asked as never);
+  expect(again.place).toBe(2);
+  expect(again.asked.ticket > other.asked.ticket).toBe(true);
+});
+
+it('an early return keeps the ticket and the position', async () => {
+  const { key, sleepers } = await line('a', 'b');
+  const again = await goToSleep(sleepers[1]?.asked as never);
+  expect([again.place, again.asked.ticket]).toEqual([2, sleepers[1]?.asked.ticket]);
+  expect(await places(key)).toEqual([true, true]);
+});
+
+it('a sleeper that is sent twice has one grant', async () => {
+  const { first, sleepers } = await line('a');
+  await release(first);
+  const [asleep] = sleepers as [Sleeper];
+  const both = await timeline.play(
+    () => acquire(asleep.asked),
+    () => acquire(asleep.asked),
+  );
+  expect(new Set(both.map(({ fence }) => fence)).size).toBe(1);
+  expect(both.map(({ repeated }) => repeated).toSorted()).toEqual([false, true]);
+});
+
+it('a sleeper that was cancelled or withdrew learns so, and keeps nobody out', async () => {
+  const ends = [
+    ({ asked }: Sleeper) => cancel(asked.key, asked.ticket),
+    ({ asked: { key, requestId, holder, ticket } }: Sleeper) => withdraw({ key, requestId, holder, ticket } as never),
+    ({ asked: { key, requestId, holder } }: Sleeper) => withdraw({ key, requestId, holder } as never),
+  ];
+  for (const end of ends) {
+    const { key, first, sleepers } = await line('a');
+    const [asleep] = sleepers as [Sleeper];
+    expect(await end(asleep)).toMatchObject({ cancelled: true });
+    await release(first);
+    expect(await acquire({ key, holder: 'other' })).toMatchObject({ holder: 'other' });
+    expect(await back(asleep)).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+  }
+});
+
+it('a return puts back the mark that another client has removed', async () => {
+  const { key, sleepers } = await line('a', 'b');
+  await deleteRaw(key);
+  await acquire({ key, holder: 'second', ttlSeconds: 3600 });
+  await back(sleepers[1] as Sleeper);
+  expect(await rawItem(key)).toHaveProperty('mark');
+});
+
+it('the end of an execution takes its places out of the line', async () => {
+  const { key } = await line();
+  const execution = steps.newExecution();
+  await goToSleep({ key, holder: 'a', execution });
+  expect(await places(key)).toEqual([true]);
+  steps.end(execution);
+  await executionEnded(execution);
+  expect(await places(key)).toEqual([]);
+});
+
+it('a key with sleepers whose holder disappeared is free for them after its expiry', async () => {
+  const key = `asleep ${keys++}`;
+  await acquire({ key, holder: 'dead', ttlSeconds: 2 });
+  const asleep = await goToSleep({ key, holder: 'a' });
+  timeline.advance(3000);
+  expect(await back(asleep)).toMatchObject({ holder: 'a', previous: { holder: 'dead', ended: 'expired' } });
+});
