@@ -28,7 +28,6 @@ import {
   type RepairMessage,
 } from '../../shared/locks/dependencies.ts';
 import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
-import { boundHolders } from '../../shared/locks/expired.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import type { Ids } from '../../shared/surroundings/ids.ts';
 import { unsigned } from '../../test/support/emulators/unsigned.ts';
@@ -284,7 +283,7 @@ function handlers(
   };
   const natively = { ...ofCommits, protocol: 'native' as const };
   const ofNames = { ...shared, table: nameservice, pointerStyle: 'address' as const };
-  const ofReports: ReportDependencies = {
+  const ofReports: Omit<ReportDependencies, 'holders'> = {
     ...shared,
     places: {
       leasesTable: leases,
@@ -305,7 +304,6 @@ function handlers(
     giveUpAfterMs: 24 * 3_600_000,
     announce: async () => {},
     measure: () => {},
-    holders: boundHolders(ofLeases),
   };
   return {
     acquire: functions.acquire(ofLeases),
@@ -324,7 +322,7 @@ function handlers(
     readOnce: functions.readOnce(ofLeases),
     report: functions.report(ofReports, ofLeases),
     readExpired: functions.readExpired(ofReports),
-    clean: functions.clean(ofReports),
+    clean: functions.clean(ofReports, ofLeases),
     commit: functions.commit(ofCommits),
     stageUpload: functions.stageUpload(ofCommits),
     readCommit: functions.readCommit(ofCommits),

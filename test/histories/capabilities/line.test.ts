@@ -5,7 +5,7 @@ import { queue } from '../../../verification/histories/capabilities/queue.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
 import { type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
-import { effectsOf } from '../../../verification/histories/landed.ts';
+import { effectsOf, NO_LOCK } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-q0';
 const promise = 'nobody in line is overtaken';
@@ -80,6 +80,17 @@ describe('nobody in line is overtaken:', () => {
     expect(overtaken([joins('a', 1000), plain], { key: KEY, mayLoseMark: true }, facts)).toEqual([]);
     const unheard = [did('s', query(1200), grant(1210, 'a', '1000 a')), did('q', grant(1900, 'q'))];
     expect(check(joins('a', 1000), ...unheard, plain)).toEqual([]);
+    const second = did('a', row(1100, 'a'), mark(1105, '1100 a'));
+    expect(check(joins('a', 1000), second, ...unheard, plain)).toEqual([]);
+    expect(check(joins('a', 1000), ...unheard, joins('a', 1950), plain)).toEqual([promise]);
+  });
+
+  it('the row of a request whose end the record remembers keeps nobody out', () => {
+    const remembers = (name: string) =>
+      did('q', { what: 'lock', ms: 1500, state: { ...NO_LOCK, ring: [{ name, broken: undefined }] } });
+    const toB = did('p', query(2000), grant(2010, 'b', '1100 b'));
+    expect(check(joins('a', 1000), joins('b', 1100), remembers('a'), toB)).toEqual([]);
+    expect(check(joins('a', 1000), joins('b', 1100), remembers('c'), toB)).toEqual([promise]);
   });
 });
 

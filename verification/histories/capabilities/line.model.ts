@@ -14,6 +14,7 @@ interface Place {
   /** The moment since which it is there, or is there again. */
   since: number;
   isMarked: boolean;
+  /** Whether its request has had a grant by this place, or by another one while this place was there. */
   wasGranted: boolean;
 }
 
@@ -56,6 +57,8 @@ class Line {
   readonly #bound = new Set<unknown>();
   /** The moments of each call's looks at the line. */
   readonly #looks = new Map<Entry, number[]>();
+  /** The requests whose grants have ended, as far as the record remembers them. */
+  #remembered: ReadonlySet<string | undefined> = new Set();
   #last: Grant | undefined;
 
   constructor(isShared: boolean) {
@@ -94,11 +97,15 @@ class Line {
         break;
       case 'grant': {
         const place = this.#places.get(event.ticket ?? '');
-        if (place) place.wasGranted = true;
+        // A second row of a request waits for the outcome of the first row, and keeps no caller out: the grant may have removed the mark.
+        for (const one of this.#places.values()) if (one.request === event.request) one.wasGranted = true;
         if (place?.entry.input.bound) this.#bound.add(place.entry.input.execution);
         this.#granted.add(event.request);
         this.#last = event;
+        break;
       }
+      case 'lock':
+        this.#remembered = new Set(event.state.ring.map(({ name }) => name));
     }
   }
 
@@ -116,7 +123,9 @@ class Line {
         : ticket === this.#last?.ticket || request === this.#last?.request;
       // In front of a task, a caller that is about to leave by any clock is passed over.
       const isPresent = deadline - BEGIN > grant.ms + slackMs + CLOCK_SKEW_MS;
-      if (isOfLast || !isPresent || request === grant.request) return false;
+      // A request has one grant. The row of a task stays until Step Functions has taken the message about that, and others pass it.
+      const hasEnded = this.#remembered.has(request);
+      if (isOfLast || hasEnded || !isPresent || request === grant.request) return false;
       return grant.ticket === undefined ? isMarked && !wasGranted : ticket < grant.ticket && since < lookedAt;
     });
   }
