@@ -76,6 +76,23 @@ describe('the checker of executions that are redriven', () => {
     expect(kept(...before, again(3200), releases, end)).toEqual([]);
   });
 
+  it('a heartbeat keeps no lease from before a redrive, unless its request was answered again', () => {
+    const beat = entry('heartbeat', { key: KEY, leaseId: 'x-r' }, [3300, 3310], 'ok', task('x', [1000, 1010]).body, {
+      actor: 'x',
+    });
+    const had = task('x', [1000, 1010]);
+    const history = (execution: string | undefined, ...more: Entry[]) => [
+      ...[{ ...had, input: { ...had.input, execution } }, write('x', 1005), ends('x', 2000), redrives('x', 3100)],
+      ...more,
+    ];
+    const early = ['nobody loses a lease before its time'];
+    expect(kept(...history('arn', beat, end))).toEqual([]);
+    expect(kept(...history(undefined, beat, end))).toEqual(early);
+    const brief = { ...again(3200), body: { ...again(3200).body, remainingMs: 50 } };
+    expect(kept(...history('arn', brief, end))).toEqual([]);
+    expect(kept(...history('arn', brief, beat, end))).toEqual(early);
+  });
+
   it('a lease that an execution had before it was redriven keeps nobody out for two minutes', () => {
     const former = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
     const waits = task('x', [4000], { requestId: 'r-1' });

@@ -33,7 +33,7 @@ function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] 
   const { requestId } = grantOf(entries, lease)?.input ?? {};
   const ends = entries.filter((end) => {
     const { call, input, outcome } = end;
-    if (call === 'release') return input.leaseId === lease && reaches(end, entry);
+    if (call === 'release') return input.leaseId === lease && reaches(end, entry, entries);
     if (call === 'withdraw') return input.requestId === requestId;
     if (call === 'rustRelease') return input.lease === lease;
     return call === 'breakLease' && input.fence === body.fence && outcome !== 'NotFound' && outcome !== 'Conflict';
@@ -41,9 +41,28 @@ function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] 
   return ends.map(({ calledAt }) => calledAt.ms);
 }
 
-/** The end of an execution (`asGrants`) ends the answers from before the redrive, and those to other callers that do not name the execution. */
-const reaches = ({ actor, input: { redrivenAt, isOlder } }: Entry, told: Entry): boolean =>
-  redrivenAt === undefined || told.calledAt.moment < Number(redrivenAt) || (isOlder === true && told.actor !== actor);
+/**
+ * The end of an execution (`asGrants`) ends the answers from before the redrive, and those to other callers that do not name the execution. It ends
+ * later answers to heartbeats too, unless the request was answered again: code that outlived the run before may send a heartbeat, so a heartbeat does
+ * not keep the grant from a late event of that end.
+ */
+const reaches = (
+  { actor, input: { redrivenAt, isOlder, isNamed } }: Entry,
+  told: Entry,
+  entries: readonly Entry[],
+): boolean => {
+  if (redrivenAt === undefined || told.calledAt.moment < Number(redrivenAt)) return true;
+  if (isOlder === true && told.actor !== actor) return true;
+  const isAnsweredAgain = entries.some(
+    ({ call, outcome, body, calledAt, answeredAt }) =>
+      call === 'acquire' &&
+      outcome === 'ok' &&
+      body?.leaseId === told.body?.leaseId &&
+      calledAt.moment > Number(redrivenAt) &&
+      Number(answeredAt?.moment) < told.calledAt.moment,
+  );
+  return isNamed === true && told.call === 'heartbeat' && !isAnsweredAgain;
+};
 
 const grantOf = (entries: readonly Entry[], lease: string): Entry | undefined =>
   entries.find(({ call, outcome, body }) => call === 'acquire' && outcome === 'ok' && body?.leaseId === lease);

@@ -41,12 +41,14 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
       const isItsOwn = one.actor === entry.actor && one.calledAt.moment < endedAt;
       return one.call === 'acquire' && (isItsOwn || one.body?.repeated === true) && one.calledAt.moment < redrivenAt;
     });
-    const ends = told.map(({ body }) => {
+    const ends = told.map(({ body, input }) => {
       const isOlder = Date.parse(String(body?.acquiredAt)) - BEGIN < entry.calledAt.ms;
+      // Only the end of an execution that the grant names ends the grant.
+      const isNamed = input.execution !== undefined;
       return {
         ...entry,
         call: 'release',
-        input: { ...entry.input, leaseId: body?.leaseId, ...(redriven && { redrivenAt, isOlder }) },
+        input: { ...entry.input, leaseId: body?.leaseId, ...(redriven && { redrivenAt, isOlder, isNamed }) },
       };
     });
     return [entry, ...ends];
