@@ -59,6 +59,9 @@ export type AcquireOptions = LockOptions & PermitOptions;
 /** The longest wait inside one call of the service, in seconds. */
 const MAX_WAIT_SECONDS = 20;
 
+/** The longest sleep between two calls, in milliseconds. */
+const MAX_SLEEP_MS = 300_000;
+
 /** How long the service may take to answer on top of that wait, in milliseconds. */
 const ANSWER_MS = 10_000;
 
@@ -109,6 +112,8 @@ interface Acquisition {
   /** What the service asks the next try to add, such as the ticket, or the slot of the first call. */
   retryWith?: Record<string, string> | undefined;
   inLine?: boolean;
+  /** Once the service has let this caller sleep: for how many milliseconds, and until when its place is kept. */
+  place?: { sleepMs: number; keptMs: number; toldAt: Moment } | undefined;
   /** How many tries in a row have failed, from which the pause follows. */
   failures: number;
   /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
@@ -141,6 +146,8 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     }
   } catch (error) {
     if (at.doubt) takeBack(at, at.doubt[1] - since(by, at.doubt[0]));
+    // A place outlives the call. An abort has withdrawn it already.
+    else if (at.place && !signal?.aborted) takeBack(at, 0);
     throw error;
   } finally {
     signal?.removeEventListener('abort', leave);
@@ -170,8 +177,10 @@ async function send(at: Acquisition, waitSeconds: number, sentAt: Moment): Promi
   const { core, request, options, requestId, retryWith } = at;
   const ms = waitSeconds * 1000 + ANSWER_MS;
   const operation = options.once ? 'onceBegin' : 'acquire';
+  const maySleep = waitSeconds > 0 && !options.once && options.fair !== false;
+  const sleepMs = maySleep ? Math.floor(Math.min(MAX_SLEEP_MS, waitLeftMs(at))) : undefined;
   try {
-    const grant = await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds }, { ms });
+    const grant = await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds, sleepMs }, { ms });
     at.doubt = undefined;
     return grant as Grant;
   } catch (error) {
@@ -189,6 +198,7 @@ function askAnew(at: Acquisition, slot?: string): void {
   at.requestId = at.core.by.uuid();
   at.retryWith = slot === undefined ? undefined : { slot };
   at.inLine = false;
+  at.place = undefined;
 }
 
 /**
@@ -202,18 +212,34 @@ function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tr
   const leftMs = waitLeftMs(at);
   if (isHoldfastError(error)) at.retryWith = { ...at.retryWith, ...error.retryWith };
   if (!isHoldfastError(error, 'LeaseHeld')) {
-    const pause = backoff(by, at.failures++, error);
+    const again = backoff(by, at.failures++, error);
+    const pause = isHoldfastError(error, 'Throttled') ? Math.max(again, Math.min(longerSleep(at), leftMs)) : again;
     if (!isTransient(error) || pause >= leftMs + (at.options.timeoutMs ?? 30_000)) throw error;
     return pause;
   }
   if (leftMs <= 0) throw error;
   at.inLine = true;
-  const { key, holder, expiresAt, place } = error;
+  const { key, holder, expiresAt, place, comeBackMs: sleepMs = 0, keptMs = 0 } = error;
   emit({ type: 'waiting', key, holder, since: new Date(at.startedAt[0]).toISOString(), expiresAt, place });
+  if (sleepMs > 0 || (at.place && place)) at.place = { sleepMs, keptMs, toldAt: moment(by) };
+  if (sleepMs > 0) {
+    at.failures = 0;
+    return Math.min(sleepMs, leftMs);
+  }
   // A deployment may allow shorter waits, or none. A place in line loses its turn while the caller is away.
   at.failures = tookMs < (place ? 1 : waitSeconds) * 500 ? at.failures + 1 : 0;
   // The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
   return leftMs < 1000 ? leftMs : at.failures && backoff(by, at.failures);
+}
+
+/**
+ * How long a caller sleeps whose return was throttled: twice its last sleep, then four and eight times, so that sleepers do not throttle each other for
+ * ever. Half of the time for which its place is kept is left for later tries.
+ */
+function longerSleep({ core: { by }, place, failures }: Acquisition): number {
+  if (!place) return 0;
+  const { sleepMs, keptMs, toldAt } = place;
+  return Math.min(sleepMs * 2 ** Math.min(3, failures), (keptMs - since(by, toldAt)) / 2);
 }
 
 interface Tried {
