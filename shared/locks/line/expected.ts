@@ -56,6 +56,13 @@ export interface Turn extends Pick<Position, 'place' | 'asleep'> {
   freeSince: number | undefined;
 }
 
+/** The record does not say since when a third-party client has the key. Somebody looks at it each second. */
+const THIRD_PARTY_AGE_MS = 16_000;
+
+/** How long each holder has had the key, in milliseconds. */
+const agesOf = ({ entries }: Pick<KeyRecord, 'entries'>, now: number): number[] =>
+  entries.length === 0 ? [THIRD_PARTY_AGE_MS] : entries.map(({ acquiredAt }) => Math.max(0, now - acquiredAt));
+
 /** When the turn of a caller comes, in milliseconds. `usualMs`: if the present turn and those ahead have the usual length. */
 export interface Expected {
   inMs: number;
@@ -68,7 +75,7 @@ export function expectedTurn({ record, place, asleep, now, freeSince }: Turn): E
     return { inMs, usualMs: inMs };
   }
   const [usualMs, holders] = [usualOf(record), holdersOf(record)];
-  const ages = record.entries.map(({ acquiredAt }) => Math.max(0, now - acquiredAt));
+  const ages = agesOf(record, now);
   const left = Math.min(...ages.map((age) => (age < usualMs ? usualMs - age : AGEING * age)));
   const far = Math.max(0, place - 1 - BY_USUAL);
   const near = place - 1 - far;
@@ -100,7 +107,7 @@ export function sleepFor(
   { mostMs, ids }: { mostMs: number; ids: Ids },
 ): number {
   const cap = Math.min(MOST_SLEEP_MS, Math.max(CAP_MS, CAP_TURNS * (record.meanMs ?? 0)));
-  const age = freeSince === undefined ? Math.max(...record.entries.map(({ acquiredAt }) => now - acquiredAt)) : 0;
+  const age = freeSince === undefined ? Math.max(...agesOf(record, now)) : 0;
   const first = Math.min(MOST_FIRST_MS, Math.max(MIN_SLEEP_MS, FRONT_PART * Math.max(usualOf(record), age)));
   const sleep = Math.max(MIN_SLEEP_MS, (place <= 2 ? FRONT_PART : PART) * inMs);
   return Math.min(mostMs, Math.round(Math.min(place <= 1 ? first : cap, sleep) * (0.9 + 0.2 * ids.random())));

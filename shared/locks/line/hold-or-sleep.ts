@@ -180,9 +180,10 @@ const patienceIn = ({ record, freeSince, asleep }: Turn): Joining['patience'] =>
  * @throws HoldfastError as `holdOrSleep`, but not LeaseHeld
  */
 export async function takeFromSleepers(at: LockCall, record: KeyRecord): Promise<Outcome> {
-  const turn = await turnOf(at, record, { ticket: undefined, number: undefined });
+  const number = numberAfter(record);
+  const turn = await turnOf(at, record, { ticket: undefined, number });
   if (!mayTake(turn, expectedTurn(turn))) return { won: false, record };
-  const joining = { deadline: turn.now + TAKE_MS, number: numberAfter(record), patience: patienceIn(turn) };
+  const joining = { deadline: turn.now + TAKE_MS, number, patience: patienceIn(turn) };
   try {
     return { won: true, ...(await waitInLine(at, joining)) };
   } catch (error) {

@@ -120,9 +120,9 @@ export async function readPosition(
     }
     if (read < ROWS_AT_FRONT) continue;
     const waiting = Math.max(others.size, inLineByHints - 1);
-    return isCounted
-      ? { place, asleep, waiting, isWhole: false }
-      : { place: Math.max(place, estimate), asleep, waiting, isWhole: false };
+    if (isCounted) return { place, asleep, waiting, isWhole: false };
+    const least = Math.max(place, estimate);
+    return { place: least, asleep: Math.max(asleep, least - 1), waiting, isWhole: false };
   }
 }
 

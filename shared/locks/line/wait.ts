@@ -210,7 +210,7 @@ class Waiting {
   #mayHandOff(): boolean {
     const { patience } = this.#joining;
     // The key was free for callers that sleep when this call came, and nobody has had it since.
-    if (patience && this.#record.entries.length === 0 && (this.#record.freedAt ?? 0) <= patience.freeSince) {
+    if (patience && (this.#record.freedAt ?? 0) <= patience.freeSince) {
       this.#freeSince ??= this.#now;
       this.#patienceMs = Math.max(0, patience.until - this.#freeSince);
       return this.#patienceLeft <= 0;

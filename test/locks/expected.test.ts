@@ -1,0 +1,89 @@
+import { expect, it } from 'vitest';
+import {
+  expectedTurn,
+  hasMovedAway,
+  heldFor,
+  patienceOf,
+  sleepFor,
+  type Turn,
+} from '../../shared/locks/line/expected.ts';
+import { EXCLUSIVE_WEIGHT } from '../../shared/locks/record/identity.ts';
+import type { HolderEntry } from '../../shared/locks/record/record.ts';
+
+const NOW = 1_000_000;
+const ids = { uuid: () => 'no', random: () => 0.5 };
+const holder = (ageMs: number, weight = EXCLUSIVE_WEIGHT) => ({ acquiredAt: NOW - ageMs, weight }) as HolderEntry;
+
+/** A caller behind a holder that has had the key for so long. */
+const turn = ({
+  place = 1,
+  ageMs = 0,
+  usualMs = 1000,
+  meanMs = usualMs,
+  ...more
+}: Record<string, number> = {}): Turn => ({
+  ...{ place, asleep: place - 1, now: NOW, freeSince: undefined },
+  ...more,
+  record: { entries: [holder(ageMs)], usualMs, meanMs },
+});
+const reasonOf = (seen: Turn) => heldFor(seen, expectedTurn(seen));
+const sleepOf = (seen: Turn, mostMs = 300_000) => sleepFor(seen, expectedTurn(seen), { mostMs, ids });
+
+it('a turn is expected after what is left of the present one and those ahead', () => {
+  expect(expectedTurn(turn()).inMs).toBe(500);
+  expect(expectedTurn(turn({ place: 3 })).inMs).toBe(500 + 2 * 512);
+  // The first three count by the usual turn, and the others by the mean.
+  expect(expectedTurn(turn({ place: 10, meanMs: 4000 })).inMs).toBe(500 + 3 * 512 + 6 * 4012);
+});
+
+it('a turn that is overdue is believed to last a quarter of its age longer', () => {
+  expect(expectedTurn(turn({ ageMs: 40_000 })).inMs).toBe(10_000);
+});
+
+it('the holders of permits divide the turns ahead', () => {
+  const record = { entries: Array.from({ length: 8 }, () => holder(0, 1)), usualMs: 1000, meanMs: 1000 };
+  expect(expectedTurn({ ...turn({ place: 3 }), record }).inMs).toBe(500 + (2 * 512) / 8);
+});
+
+it('calls are held near the front, and sleep elsewhere', () => {
+  const [front, late] = [turn({ usualMs: 100, place: 4 }), turn({ usualMs: 100, place: 5, ageMs: 60_000 })];
+  expect([front, late].map(reasonOf)).toEqual(['front', 'soon']);
+  expect(reasonOf(turn({ usualMs: 20, place: 30 }))).toBe('soon');
+  expect(reasonOf(turn({ usualMs: 60_000 }))).toBe('first');
+  expect(reasonOf(turn({ usualMs: 60_000, place: 2 }))).toBeUndefined();
+  expect(reasonOf(turn({ place: 400 }))).toBeUndefined();
+});
+
+it('a held call ends early only if it is far from the front', () => {
+  const isAway = (seen: Turn) => hasMovedAway(seen, expectedTurn(seen));
+  expect(isAway(turn({ place: 9, usualMs: 2000 }))).toBe(true);
+  expect(isAway(turn({ place: 8, usualMs: 60_000 }))).toBe(false);
+  expect(isAway(turn({ place: 9, usualMs: 100 }))).toBe(false);
+});
+
+it('a caller sleeps for half of the expected time, and the first two for a quarter', () => {
+  expect(sleepOf(turn({ place: 21 }))).toBe(Math.round((500 + 3 * 512 + 17 * 1012) / 2));
+  expect(sleepOf(turn({ place: 2, usualMs: 60_000 }))).toBe(Math.round((30_000 + 30_012) / 4));
+});
+
+it('no sleep is longer than the caller can stay away, a minute or two mean turns, or five minutes', () => {
+  const far = { place: 100_000 };
+  expect(sleepOf(turn(far), 700)).toBe(700);
+  expect(sleepOf(turn(far))).toBe(60_000);
+  expect(sleepOf(turn({ ...far, usualMs: 50_000 }))).toBe(100_000);
+  expect(sleepOf(turn({ ...far, usualMs: 1_000_000 }))).toBe(300_000);
+  expect(sleepOf(turn({ ageMs: 3_600_000 }))).toBe(10_000);
+  expect(sleepOf(turn({ usualMs: 1 }))).toBe(100);
+});
+
+it('a free key is left to each sleeper for a part of the usual turn', () => {
+  const { record } = turn();
+  expect([patienceOf(record, 0), patienceOf(record, 3)]).toEqual([0, 375]);
+  expect(patienceOf({ entries: [], usualMs: undefined }, 3)).toBe(30);
+  expect(expectedTurn(turn({ place: 3, freeSince: NOW - 200 })).inMs).toBe(50);
+});
+
+it('somebody looks each second at a key that a third-party client holds', () => {
+  const seen = { ...turn(), record: { entries: [], usualMs: undefined, meanMs: undefined } };
+  expect(sleepOf(seen)).toBe(1000);
+});
