@@ -86,7 +86,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     });
   });
 
-  it('the endpoint of EKS Pod Identity gives keys for the token of its file', async () => {
+  it.runIf(isFull)('the endpoint of EKS Pod Identity gives keys for the token of its file', async () => {
     const { used, write } = await machine();
     const endpoint = kept(await containerEndpoint(() => 'pod token', hour('POD')));
     const file = await write('pod-token', 'pod token');

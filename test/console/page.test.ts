@@ -188,7 +188,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText(`this page broke the permit of worker, fence ${two?.fence}`).waitFor();
   });
 
-  it('the page shows the use, the holders and the line of a full key', async () => {
+  it.runIf(isFull)('the page shows the use, the holders and the line of a full key', async () => {
     const permit = (holder: string, ttlSeconds: number) =>
       site.world.acquire('full/shared', { holder, limit: 3, ttlSeconds });
     await site.world.acquire('full/lease', { holder: 'alone', ttlSeconds: 500 });
@@ -258,7 +258,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('row', { name: /queue.*up to \d/ }).waitFor();
   });
 
-  it('the page shows what expired and why, and cleans up after it has shown what would go', async () => {
+  it.runIf(isFull)('the page shows what expired and why, and cleans up after it has shown what would go', async () => {
     await site.world.abandon('left/1', 'crashed-1');
     await site.world.abandon('left/2', 'crashed-2');
     await site.world.acquire('not-left', { ttlSeconds: 600 });

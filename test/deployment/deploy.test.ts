@@ -126,15 +126,18 @@ describe('what a failed creation left', () => {
     expect(double.actions).toEqual(['DescribeStacks']);
   });
 
-  it('a stack that a failed creation left is deleted by its id: the stack that another deployment has made since stays', async () => {
-    const another = { ...shell, id: idOf(NAME, 1), status: 'CREATE_COMPLETE' };
-    const other = async () => {
-      double.stacks.set(NAME, another);
-      return true;
-    };
-    await expect(run({}, { confirm: other })).rejects.toThrow(`Stack ${NAME} is CREATE_COMPLETE`);
-    expect(stack()).toBe(another);
-  });
+  it.runIf(isFull)(
+    'a stack that a failed creation left is deleted by its id: the stack that another deployment has made since stays',
+    async () => {
+      const another = { ...shell, id: idOf(NAME, 1), status: 'CREATE_COMPLETE' };
+      const other = async () => {
+        double.stacks.set(NAME, another);
+        return true;
+      };
+      await expect(run({}, { confirm: other })).rejects.toThrow(`Stack ${NAME} is CREATE_COMPLETE`);
+      expect(stack()).toBe(another);
+    },
+  );
 });
 
 describe('a parameter', () => {
@@ -165,23 +168,26 @@ describe('a parameter', () => {
     });
   });
 
-  it('a parameter that the release does not have is refused if the stack guards it, and is named if not', async () => {
-    await run();
-    const later = structuredClone(released);
-    for (const name of ['graphTable', 'graphDepth'])
-      Object.assign(later.Parameters ?? {}, { [name]: { Type: 'String', Default: '' } });
-    Object.assign(Object(later.Resources.ChangeGuard?.Properties).values, { graphTable: { Ref: 'graphTable' } });
-    const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
-    const { parameters } = deployed;
-    const has = (more: object) =>
-      double.stacks.set(NAME, { ...deployed, template: later, parameters: { ...parameters, ...more } });
-    has({ graphTable: 'mine', graphDepth: '3' });
-    await expect(run()).rejects.toThrow("graphTable='mine': this release does not have the parameter");
-    has({ graphTable: '', graphDepth: '3' });
-    await run();
-    expect(said).toContain("parameter graphDepth: '3' is dropped, because this release does not have the parameter");
-    expect(said.join()).not.toContain('graphTable');
-  });
+  it.runIf(isFull)(
+    'a parameter that the release does not have is refused if the stack guards it, and is named if not',
+    async () => {
+      await run();
+      const later = structuredClone(released);
+      for (const name of ['graphTable', 'graphDepth'])
+        Object.assign(later.Parameters ?? {}, { [name]: { Type: 'String', Default: '' } });
+      Object.assign(Object(later.Resources.ChangeGuard?.Properties).values, { graphTable: { Ref: 'graphTable' } });
+      const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
+      const { parameters } = deployed;
+      const has = (more: object) =>
+        double.stacks.set(NAME, { ...deployed, template: later, parameters: { ...parameters, ...more } });
+      has({ graphTable: 'mine', graphDepth: '3' });
+      await expect(run()).rejects.toThrow("graphTable='mine': this release does not have the parameter");
+      has({ graphTable: '', graphDepth: '3' });
+      await run();
+      expect(said).toContain("parameter graphDepth: '3' is dropped, because this release does not have the parameter");
+      expect(said.join()).not.toContain('graphTable');
+    },
+  );
 });
 
 describe('the plan', () => {
@@ -224,30 +230,36 @@ describe('the plan', () => {
 const evaluated = () => withParameters({}).Resources;
 
 describe('the changes of CloudFormation', () => {
-  it('the changes of CloudFormation are all shown before the consent, however many pages they have', async () => {
-    const page = (id: string, more = {}) => [{ Action: 'Modify', LogicalResourceId: id, ...more }];
-    double.changes.push(page('One'), page('Two'), page('Three', { Action: 'Modify', Replacement: 'True' }));
-    const shown: unknown[] = [];
-    await run({}, { onChanges: (changes) => void shown.push(...changes.map(({ ResourceChange: one }) => one)) });
-    expect(shown).toMatchObject([
-      { LogicalResourceId: 'One' },
-      { LogicalResourceId: 'Two' },
-      { LogicalResourceId: 'Three', Replacement: 'True' },
-    ]);
-  });
+  it.runIf(isFull)(
+    'the changes of CloudFormation are all shown before the consent, however many pages they have',
+    async () => {
+      const page = (id: string, more = {}) => [{ Action: 'Modify', LogicalResourceId: id, ...more }];
+      double.changes.push(page('One'), page('Two'), page('Three', { Action: 'Modify', Replacement: 'True' }));
+      const shown: unknown[] = [];
+      await run({}, { onChanges: (changes) => void shown.push(...changes.map(({ ResourceChange: one }) => one)) });
+      expect(shown).toMatchObject([
+        { LogicalResourceId: 'One' },
+        { LogicalResourceId: 'Two' },
+        { LogicalResourceId: 'Three', Replacement: 'True' },
+      ]);
+    },
+  );
 
-  it('the changes of CloudFormation that fail are shown with the reason of the first failure, although a hundred events follow at once', async () => {
-    const events = Array.from({ length: 250 }, (_, at) => ({
-      ...{ id: `e${at}`, resource: `R${at}` },
-      ...(at === 3 ? { status: 'CREATE_FAILED', reason: 'the limit is reached' } : { status: 'DELETE_COMPLETE' }),
-    }));
-    double.outcome.of = () => ({ status: 'ROLLBACK_COMPLETE', events });
-    const seen: unknown[] = [];
-    await expect(run({}, { onEvent: ({ EventId }) => void seen.push(EventId) })).rejects.toThrow(
-      /is ROLLBACK_COMPLETE\nR3: the limit is reached$/,
-    );
-    expect(seen).toEqual(events.map(({ id }) => id));
-  });
+  it.runIf(isFull)(
+    'the changes of CloudFormation that fail are shown with the reason of the first failure, although a hundred events follow at once',
+    async () => {
+      const events = Array.from({ length: 250 }, (_, at) => ({
+        ...{ id: `e${at}`, resource: `R${at}` },
+        ...(at === 3 ? { status: 'CREATE_FAILED', reason: 'the limit is reached' } : { status: 'DELETE_COMPLETE' }),
+      }));
+      double.outcome.of = () => ({ status: 'ROLLBACK_COMPLETE', events });
+      const seen: unknown[] = [];
+      await expect(run({}, { onEvent: ({ EventId }) => void seen.push(EventId) })).rejects.toThrow(
+        /is ROLLBACK_COMPLETE\nR3: the limit is reached$/,
+      );
+      expect(seen).toEqual(events.map(({ id }) => id));
+    },
+  );
 
   it.runIf(isFull)(
     'the changes of CloudFormation end when it has cleaned up, and a deployment waits for the clean-up of the one before',
@@ -311,7 +323,7 @@ describe('the stack', () => {
     expect(double.writes).toEqual([]);
   });
 
-  it('a stack has no state machine whose name a namespace of another stage has', async () => {
+  it.runIf(isFull)('a stack has no state machine whose name a namespace of another stage has', async () => {
     await run({ given: { namespaces: 'team-a' } });
     await expect(run({ stage: 'prod-team-a' })).rejects.toThrow(
       'the stage must not be prod-team-a: the namespace team-a of the stage prod has a state machine of the same name',
@@ -405,7 +417,7 @@ it('a stack that lets namespaces name the executions of all state machines goes 
   expect([undefined, 'auto']).toContain(namespaceExecutions());
 });
 
-it('tags stay, change and go as the deployment says', async () => {
+it.runIf(isFull)('tags stay, change and go as the deployment says', async () => {
   await run({
     tags: [
       { Key: 'team', Value: 'a' },

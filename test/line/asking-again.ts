@@ -58,7 +58,7 @@ export async function askingAgain(lineWorld: LineWorld) {
         expect(await rows(key)).toMatchObject([{ keep_until: { N: String(now() + 5000) } }, {}]);
         return acquire({ ...asked(key), waitSeconds: 20, ...retryWith });
       },
-      () => later(100, () => failure(acquire({ key, holder: 'behind', ttlSeconds: 10, waitSeconds: 8 }))),
+      () => later(100, () => failure(acquire({ key, holder: 'behind', ttlSeconds: 10, waitSeconds: 5 }))),
       () => later(4000, () => release(first)),
     );
     expect(granted).toMatchObject({ holder: 'b' });

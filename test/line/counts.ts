@@ -10,7 +10,7 @@ const SECOND_MS = 1000;
 interface Client {
   holder: string;
   callMs?: number;
-  untilMs?: number;
+  untilMs: number;
   /** How long the program stands still after its first call. */
   pauseMs?: number;
 }
@@ -34,7 +34,7 @@ export async function counts(lineWorld: LineWorld) {
   }
 
   /** Asks again for `untilMs`, as a client does. Before the second call the program stands still for `pauseMs`. */
-  async function client(key: string, { holder, callMs = 3000, untilMs = 14_000, pauseMs = 0 }: Client) {
+  async function client(key: string, { holder, callMs = 3000, untilMs, pauseMs = 0 }: Client) {
     const until = now() + untilMs;
     let retryWith: object = { requestId: holder };
     for (let calls = 1; now() < until; calls++) {
@@ -67,8 +67,8 @@ export async function counts(lineWorld: LineWorld) {
   ];
   it.each(aFew(1, PAUSES))('a list counts all waiters after a pause of %i ms', async (pauseMs, listed) => {
     const { key } = await held();
-    const clients = ['a', 'b', 'c'].map((holder) => () => client(key, { holder, pauseMs }));
-    const [seen] = await play(() => later(100, () => samples(key, 13_000)), ...clients);
+    const clients = ['a', 'b', 'c'].map((holder) => () => client(key, { holder, pauseMs, untilMs: pauseMs + 5000 }));
+    const [seen] = await play(() => later(100, () => samples(key, pauseMs + 4000)), ...clients);
     expect(seen.filter(({ listed, waiting }) => listed < waiting)).toEqual([]);
     expect(seen.at(-1)).toMatchObject({ listed, waiting: 3 });
   });

@@ -64,7 +64,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
   it('a call in line receives the lock meanwhile if the event is lost', async () => {
     const { key, execution } = await hold();
     await held(key);
-    timeline.advance(LOOK_MS - 5000);
+    timeline.advance(LOOK_MS - 2000);
     const [granted] = await timeline.play(
       () => other(key, { waitSeconds: 20 }),
       () => timeline.later(1000, async () => end(execution)),
@@ -75,7 +75,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
   it('a racing call receives the lock meanwhile if the event is lost', async () => {
     const { key, execution } = await hold();
     await held(key);
-    timeline.advance(LOOK_MS - 5000);
+    timeline.advance(LOOK_MS - 2000);
     const [granted] = await timeline.play(
       () => other(key, { waitSeconds: 20, fair: false }),
       () => timeline.later(1000, async () => end(execution)),

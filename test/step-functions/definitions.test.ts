@@ -49,7 +49,7 @@ describe('the definitions', () => {
   });
 });
 
-it('the commands of docs/step-functions.md run as they are written', async () => {
+it.runIf(isFull)('the commands of docs/step-functions.md run as they are written', async () => {
   const { exclusive } = await fastWorld();
   const guide = await readFile('docs/step-functions.md', 'utf8');
   const commands = [...guide.matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block).join('');
