@@ -105,3 +105,28 @@ it('direct use of the domain holds each call, and takes no slot', async () => {
   expect(timeline.now() - beganAt).toBeGreaterThanOrEqual(2000);
   expect(await world.rawItem('holdfast:held:0')).toBeUndefined();
 });
+
+it('a caller that names the ticket of another takes neither its row nor its place', async () => {
+  const { acquire, timeline, rows, dependencies } = await stage(8);
+  const holdsNone = { ...dependencies, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } };
+  await acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });
+  const asleep = { key: 'k', holder: 'asleep', requestId: 'a', waitSeconds: 20, sleepMs: 300_000 };
+  const awake = () => acquire({ key: 'k', holder: 'awake', requestId: 'b', waitSeconds: 20 }).catch(() => undefined);
+  const thief = async () => {
+    await timeline.sleep(1000);
+    await failure(acquireGrant(holdsNone)(acquireInput().parse(asleep), call()));
+    const before = (await rows('k')).map(({ ticket }) => String(ticket?.S));
+    for (const named of before)
+      await acquire({
+        key: 'k',
+        holder: 'thief',
+        requestId: 't',
+        waitSeconds: 1,
+        ticket: named.replace(/^p/, ''),
+      }).catch(() => undefined);
+    return { before, after: (await rows('k')).map(({ ticket }) => ticket?.S) };
+  };
+  const [, { before, after }] = await timeline.play(awake, thief);
+  expect(before.map((ticket) => ticket[0])).toEqual(['0', 'p']);
+  expect(after).toEqual(expect.arrayContaining(before));
+});

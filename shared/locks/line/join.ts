@@ -9,6 +9,7 @@ import type { LockCall, Marked } from './lock.ts';
 import { extendPlace, putPlace, type Sleeper } from './place.ts';
 import {
   deleteWaiter,
+  getWaiter,
   newTicket,
   parkedAtOf,
   placeOf,
@@ -68,9 +69,14 @@ export interface Joined {
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function takePosition(
-  { dependencies, lock: { asked }, call }: LockCall,
+  at: LockCall,
   joining: Joining,
 ): Promise<{ ticket: string; how: 'new' | 'again' | 'counted' | 'back' }> {
+  const {
+    dependencies,
+    lock: { asked },
+    call,
+  } = at;
   const { clock, clockSkewMs, ids } = dependencies;
   const { ticket, number, hasPlace, deadline, presentUntil = deadline } = joining;
   const keepUntil = presentUntil + KEEP_POSITION_MS;
@@ -81,7 +87,8 @@ async function takePosition(
     // A call with a faster clock may have counted the line without this row, if the row may have expired by that clock.
     if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'again' };
     const row = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: presentUntil, keepUntil };
-    if (canSleep(dependencies) && (await comeBack(dependencies, row, call))) return { ticket, how: 'back' };
+    const isBack = hasPlace || (canSleep(dependencies) && (await hasOwnPlace(at, ticket)));
+    if (isBack && (await comeBack(dependencies, row, call))) return { ticket, how: 'back' };
   }
   await refuseWhereFull(dependencies, asked.key, call);
   const now = clock.now();
@@ -92,6 +99,12 @@ async function takePosition(
     call,
   );
   return { ticket: name, how: 'new' };
+}
+
+/** Whether the caller has a place at this ticket. Tickets can be read and guessed, and a row at an early one would come before all others for a moment. */
+async function hasOwnPlace({ dependencies, lock, call }: LockCall, ticket: string): Promise<boolean> {
+  const place = await getWaiter(dependencies, { key: lock.asked.key, ticket: placeOf(ticket) }, call);
+  return place !== undefined && lock.isOwnRow(place);
 }
 
 /**
