@@ -3170,7 +3170,7 @@ export interface components {
         Waiter: {
             /**
              * Format: date-time
-             * @description When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again.
+             * @description When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again. For a caller that sleeps, when its place is given up.
              */
             deadline: string;
             /**

@@ -91,6 +91,8 @@ export class MemoryService {
   readonly #calls: Calls = {
     acquire: (request, signal) => {
       if (!request.key) throw invalidRequest('key', 'must not be empty');
+      if (request.sleepMs && (!request.waitSeconds || request.fair === false))
+        throw invalidRequest('sleepMs', 'needs waitSeconds above 0, and a place in line');
       const one = this.#key(request.key);
       return request.waitSeconds ? one.wait(request, signal) : one.acquire(request);
     },

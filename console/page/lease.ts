@@ -3,6 +3,7 @@ import { BreakDialog, CancelDialog } from './acts.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
 import {
+  Asleep,
   At,
   BrokenBy,
   Cut,
@@ -172,13 +173,14 @@ interface PlaceProps {
 }
 
 function Place({ place, waiter, at, refusal, onCancel }: PlaceProps) {
-  const { kind, holder, execution, parkedAt } = waiter;
+  const { kind, holder, execution, parkedAt, dueAt } = waiter;
   return html`<li>
     <span class="place" aria-hidden="true">${place}</span>
     <div>
       <span class="mono"><${Who} holder=${holder} /></span>
       <span>${kind}, <${Waited} instant=${parkedAt} /></span>
       <span class="quiet">since <${At} instant=${parkedAt} /></span>
+      ${dueAt && html`<${Asleep} dueAt=${dueAt} />`}
       ${kind !== 'caller' && html`<${Deadline} waiter=${waiter} at=${at} />`}
       ${execution && html`<${Execution} arn=${execution} />`}
     </div>

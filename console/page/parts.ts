@@ -66,6 +66,15 @@ export function Waited({ instant }: { instant: string }) {
   return html`<time ref=${ref} datetime=${instant} title=${clockTime(instant, { names: true })}></time>`;
 }
 
+/** That a caller sleeps between two calls, and when it is due. @param dueAt ISO 8601 */
+export function Asleep({ dueAt }: { dueAt: string }) {
+  const ref = useTicking<HTMLTimeElement>((element) => {
+    const ms = Date.parse(dueAt) - Date.now();
+    element.textContent = `asleep, due ${ms > 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`}`;
+  });
+  return html`<time ref=${ref} datetime=${dueAt} title=${clockTime(dueAt, { names: true })}></time>`;
+}
+
 /** An instant. @param instant ISO 8601 @param names whether to name the zone */
 export const At = ({ instant, names = false }: { instant: string; names?: boolean }) =>
   html`<time datetime=${instant} title=${instant}>${clockTime(instant, { names })}</time>`;

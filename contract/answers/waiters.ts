@@ -16,7 +16,7 @@ export const waiter = component<WaiterView>()(
     execution: nullable(text('The ARN of the execution that would hold the lease or the permit.')),
     parkedAt: instant('When the wait began. A call that keeps its position keeps this instant.'),
     deadline: instant(
-      'When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again.',
+      'When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again. For a caller that sleeps, when its place is given up.',
     ),
     dueAt: nullable(
       instant(

@@ -165,7 +165,7 @@ describe('holdfast queue', () => {
     const waiting = waits('waited');
     await until(async () => (await holdfast.readLease('waited')).waiting).toBe(1);
     const line = async () => (await call('queue', 'waited')).stdout.split('\n\n')[1] ?? '';
-    await until(line).toMatch(/^PLACE +KIND +HOLDER +WAITED +GIVES UP +TICKET\n +1 +caller +waits +[2-9]s +- +\S+\n$/);
+    await until(line).toMatch(/^PLACE +KIND +HOLDER +WAITED +STATE +TICKET\n +1 +caller +waits +[2-9]s +- +\S+\n$/);
     waiting.child.kill('SIGTERM');
     await waiting.exited;
   });

@@ -95,6 +95,20 @@ describe('The service in memory', () => {
     await waiting;
   });
 
+  it('the service in memory holds a caller that can sleep, and refuses one that does not wait', async () => {
+    const { clock, service, holdfast } = setting();
+    service.hold('nightly');
+    const asked = { key: 'nightly', holder: 'me', requestId: 'one', sleepMs: 1000 };
+    for (const wrong of [asked, { ...asked, waitSeconds: 1, fair: false }])
+      expect(await errorOf(holdfast.call('acquire', wrong))).toMatchObject({
+        code: 'InvalidRequest',
+        issues: [{ path: 'sleepMs' }],
+      });
+    const held = errorOf(holdfast.call('acquire', { ...asked, waitSeconds: 1 }));
+    await clock.advance(1000);
+    expect(await held).toMatchObject({ code: 'LeaseHeld', place: 1, comeBackMs: 0, keptMs: 5000 });
+  });
+
   it('the service in memory grants a lease to callers that wait in the order of their arrival', async () => {
     const { clock, service, client } = setting();
     const release = service.hold('nightly');

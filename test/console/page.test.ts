@@ -258,6 +258,29 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('row', { name: /queue.*up to \d/ }).waitFor();
   });
 
+  it('the page shows callers that sleep after those that are awake, and when they are due', async () => {
+    await site.world.holdLong('drowsy', 'slow');
+    await site.world.park('drowsy', 'awake', { parkSeconds: 90 });
+    const asked = { key: 'drowsy', holder: 'sleeper', requestId: 'r', waitSeconds: 20, sleepMs: 300_000 };
+    const { comeBackMs, retryWith } = await site.world.post('leases/acquire', asked);
+    expect(comeBackMs).toBeGreaterThan(10_000);
+    const page = await site.open('#/leases/drowsy');
+    const places = page.locator('.queue').getByRole('listitem');
+    await expect.poll(() => places.count()).toBe(2);
+    expect(await places.nth(0).getByText('asleep').count()).toBe(0);
+    await places
+      .nth(1)
+      .getByText(/^asleep, due in \d+ s$/)
+      .waitFor();
+    expect(await places.nth(1).getByText('gives up').count()).toBe(0);
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Cancel… the wait of sleeper' }).click();
+    await page.getByRole('button', { name: 'Take it out' }).click();
+    await expect.poll(() => places.count()).toBe(1);
+    const back = await site.world.post('leases/acquire', { ...asked, ...(retryWith as object) });
+    expect(back).toMatchObject({ code: 'LeaseLost', reason: 'cancelled' });
+  });
+
   it.runIf(isFull)('the page shows what expired and why, and cleans up after it has shown what would go', async () => {
     await site.world.abandon('left/1', 'crashed-1');
     await site.world.abandon('left/2', 'crashed-2');

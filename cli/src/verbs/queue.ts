@@ -77,21 +77,24 @@ function waiters({ waiters: rows = [] }: Pick<Key, 'waiters'>, output: Output): 
   if (rows.length === 0) return;
   output.line('');
   output.table(
-    ['PLACE', 'KIND', 'HOLDER', 'WAITED', 'GIVES UP', 'TICKET'],
+    ['PLACE', 'KIND', 'HOLDER', 'WAITED', 'STATE', 'TICKET'],
     rows.map((waiter, at) => [
       at + 1,
       waiter.kind,
       nameOf(waiter.holder),
       agoText(waiter.parkedAt),
-      givesUpText(waiter),
+      waiterText(waiter),
       waiter.ticket,
     ]),
   );
 }
 
-/** Null for a caller: the deadline of the waiter is the deadline of one call, and the caller may repeat the call. */
-const givesUpText = ({ kind, deadline }: Schemas['Waiter']): string | null =>
-  kind !== 'caller' ? untilText(Date.parse(deadline) - Date.now()) : null;
+/** When a sleeper comes back, or the wait of a task ends. Null for a call that waits: its caller may repeat the call. */
+function waiterText({ kind, deadline, dueAt }: Schemas['Waiter']): string | null {
+  const until = (instant: string) => untilText(Date.parse(instant) - Date.now());
+  if (dueAt) return `asleep, due ${until(dueAt)}`;
+  return kind === 'caller' ? null : `gives up ${until(deadline)}`;
+}
 
 export const cancel: Verb = {
   summary: 'take a task or a caller out of the line of a key',

@@ -148,8 +148,10 @@ function kindOfWaiter(row: Waiter): WaiterView['kind'] {
 }
 
 function waiterView(row: Waiter): WaiterView {
-  const { ticket, holder, execution = null, parkedAt, deadline } = row;
-  const [parkedIso = '', deadlineIso = ''] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
+  const { ticket, holder, execution = null, parkedAt } = row;
+  // A place has no deadline of its own: its caller may come back for as long as it is kept.
+  const endsAt = isPlace(row) ? row.keepUntil : row.deadline;
+  const [parkedIso = '', deadlineIso = ''] = [parkedAt, endsAt].map((at) => new Date(at).toISOString());
   return {
     kind: kindOfWaiter(row),
     ticket,

@@ -2,6 +2,7 @@ import { readHealth } from '../../../functions/contract/health.ts';
 import { whoami } from '../../../functions/contract/whoami.ts';
 import { localPage } from '../../../local/console.ts';
 import { breakGrant } from '../../../shared/locks/calls/break.ts';
+import { DEFAULT_QUOTAS } from '../../../shared/locks/dependencies.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { call } from '../emulators/aws.ts';
 import { startApi } from '../stack/api.ts';
@@ -24,7 +25,7 @@ function leaseOf(key: string, holder: string, expiresAt: number) {
 export async function consoleWorld() {
   const clock = systemClock;
   const [queue, commits, names] = await Promise.all([
-    queueWorld({ clock }),
+    queueWorld({ clock, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 100 } }),
     commitWorld({ clock }),
     nameserviceWorld({ clock }),
   ]);
@@ -78,6 +79,9 @@ export async function consoleWorld() {
       breakGrant(queue.dependencies)(input, call({ principal })),
     /** A lease that its holder let expire three hours ago. */
     abandon: (key: string, holder: string) => queue.putRaw(leaseOf(key, holder, clock.now() - 3 * HOUR_MS)),
+    /** A lease that its holder has had for five minutes, where turns take one. So whoever is second in line sleeps. */
+    holdLong: (key: string, holder: string) =>
+      queue.putRaw({ ...leaseOf(key, holder, clock.now() + 5 * MINUTE_MS), usual_ms: N(MINUTE_MS) }),
     /** Writes many held leases without calls. */
     hold: async (count: number) => {
       const expiresAt = clock.now() + 10 * MINUTE_MS;
