@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import type { HolderEntry } from '../../../shared/locks/record/record.ts';
+import { inOrder } from '../../../verification/histories/capabilities/queue.model.ts';
 import { queue } from '../../../verification/histories/capabilities/queue.ts';
-import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import { entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
+import { NO_LOCK } from '../../../verification/histories/landed.ts';
 
 describe('parked tasks', () => {
   const T0 = 1_767_225_600_123;
@@ -95,6 +98,25 @@ describe('parked tasks', () => {
       ),
     ).toEqual([]);
     expect(check(task('a', [2000, 20_000]), plain('p', 9000), bring('a', 2000), release('p', 15_000))).toEqual([order]);
+  });
+
+  it('parked tasks are passed by a task that receives a bound grant of its execution', () => {
+    const ticket = '000004000-b';
+    const overtaken = [task('a', [2000, 20_000]), task('b', [4000, 9000], 'ok', {}, { bound: true, execution: 'arn' })];
+    const calls = [bring('a', 2000), bring('b', 4000)];
+    const grants = (execution: string, bound = true) => {
+      const standing = { bound, execution } as HolderEntry;
+      const landed = landedOn(
+        'w-q0',
+        { what: 'lock', ms: 8000, state: { ...NO_LOCK, entries: [standing] } },
+        { what: 'grant', ms: 8990, ticket, request: 'b', fence: 9000 },
+      );
+      return entry('repairQueues', { key: 'w-q0' }, [7990, 9000], 'ok', {}, { landed });
+    };
+    const judged = (run: Entry) => promises(inOrder([...overtaken, ...calls, run], facts));
+    expect(judged(grants('arn'))).toEqual([]);
+    expect(judged(grants('other'))).toEqual([order]);
+    expect(judged(grants('arn', false))).toEqual([order]);
   });
 
   it('parked tasks have been served if another call of their request had the grant, before it went to the next', () => {

@@ -100,7 +100,7 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
       if (place === undefined && Number(input.waitSeconds ?? 0) > 0 && mayBeBefore) continue;
       // A task is told of the grant that the place of such a call of its request received.
       const isEarlier = (one: Entry) => waitsFor(one, granted) && one.calledAt.ms <= parkedMs + facts.spreadMs;
-      if (place !== undefined && entries.some(isEarlier)) continue;
+      if (place !== undefined && (entries.some(isEarlier) || isPassedOn(granted, entries))) continue;
       const isParked = parkedMs + facts.spreadMs < grantedMs;
       const isThere = (task.answeredAt?.ms ?? closedMs ?? Number.POSITIVE_INFINITY) > answeredAt.ms;
       if (
@@ -120,6 +120,20 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
     }
   }
   return [];
+}
+
+/**
+ * The write that granted it replaced a bound grant of the same execution. The schedule passes one that reached no task to the next task of that execution,
+ * before all others in line (docs/protocols/bound.md#a-grant-that-reached-no-task). An earlier place of the execution had it in its turn, perhaps by a call
+ * without an answer.
+ */
+function isPassedOn({ input }: Entry, entries: readonly Entry[]): boolean {
+  if (input.bound !== true) return false;
+  const events = eventsOf(entries, String(input.key));
+  const at = events.findIndex((event) => event.what === 'grant' && event.ticket === input.ticket);
+  const before = events.slice(0, Math.max(0, at)).findLast(({ what }) => what === 'lock');
+  const standing = before?.what === 'lock' ? before.state.entries : [];
+  return standing.some(({ bound, execution }) => bound === true && execution === input.execution);
 }
 
 /** The place of the task was granted the lease, of which another call of its request has heard, and not yet the task. */
