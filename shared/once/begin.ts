@@ -117,19 +117,26 @@ async function tryThenLook(
   call: Call,
 ): Promise<Outcome> {
   const { clock, ids } = dependencies;
-  let outcome = await tryToBegin(dependencies, request, call);
+  const first = await tryToBegin(dependencies, request, call);
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: clock.now() }, call);
+  if (!('heldBy' in first) || deadline <= clock.now()) return first;
   const parse = parserOf(request);
-  while ('heldBy' in outcome) {
-    const patience = deadline - clock.now();
-    if (patience <= 0) return outcome;
-    await clock.sleep(Math.min(patience, LEAST_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
-    const record = parse(await pollItem(dependencies, request.key, call));
-    const seen = judge(dependencies, request, record);
-    if ('done' in seen) return seen;
-    outcome = seen.meaning === 'held' ? { heldBy: record } : await tryToBegin(dependencies, request, call);
-  }
-  return outcome;
+  const look = async (): Promise<Outcome> => {
+    let outcome: Outcome = first;
+    while ('heldBy' in outcome) {
+      const patience = deadline - clock.now();
+      if (patience <= 0) return outcome;
+      await clock.sleep(Math.min(patience, LEAST_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
+      const record = parse(await pollItem(dependencies, request.key, call));
+      const seen = judge(dependencies, request, record);
+      if ('done' in seen) return seen;
+      outcome = seen.meaning === 'held' ? { heldBy: record } : await tryToBegin(dependencies, request, call);
+    }
+    return outcome;
+  };
+  const { held: inSlot } = await import('../locks/line/held-calls.ts');
+  const got = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait: look, call });
+  return got ? got.result : first;
 }
 
 /** @param chosen the fields of `retryWith`, which the caller adds to its next call */

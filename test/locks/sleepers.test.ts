@@ -181,3 +181,21 @@ it('a key with sleepers whose holder disappeared is free for them after its expi
   timeline.advance(3000);
   expect(await back(asleep)).toMatchObject({ holder: 'a', previous: { holder: 'dead', ended: 'expired' } });
 });
+
+it('a caller that was held for longer than its place lasts keeps its position', async () => {
+  const { key, sleepers } = await line('a', 'b');
+  const [first] = sleepers as [Sleeper, Sleeper];
+  const holds = { ...world.dependencies, quotas: { ...quotas, maxHeldCalls: 8 } };
+  const asked = acquireInput().parse({ ...first.asked, waitSeconds: 2 });
+  for (let turns = 0; turns < 60; turns++) await timeline.play(() => failure(acquireGrant(holds)(asked, call())));
+  expect((await goToSleep(first.asked as never)).place).toBe(1);
+  expect((await rows(key)).map(({ ticket }) => ticket?.S)).toContain(`p${first.asked.ticket}`);
+});
+
+it('a place is found again if DynamoDB leaves the rows out of its answer', async () => {
+  const { sleepers } = await line('a', 'b');
+  const { result } = await world.leavingOut(world.dependencies.waitersTable, () =>
+    goToSleep(sleepers[1]?.asked as never),
+  );
+  expect([result.place, result.asked.ticket]).toEqual([2, sleepers[1]?.asked.ticket]);
+});

@@ -240,7 +240,9 @@ export async function refuse(
 ): Promise<never> {
   const { dependencies, lock, call } = at;
   const { key } = lock.asked;
-  for (const row of rowsOf(at, ticket)) await deleteWaiter(dependencies, { key, ticket: row }, call);
+  // A flagged place stays, because a duplicate call that a hand-off has met already must see the flag.
+  for (const row of reason === 'cancelled' ? [ticket] : rowsOf(at, ticket))
+    await deleteWaiter(dependencies, { key, ticket: row }, call);
   if (lock.isMarked(record)) await lock.handOff(record);
   throw reason === 'cancelled' ? withdrawn(key) : lock.lost(reason);
 }

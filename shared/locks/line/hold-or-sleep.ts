@@ -1,9 +1,11 @@
 import { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
-import { canSleep } from '../dependencies.ts';
+import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
+import { readKey } from '../record/requests.ts';
 import type { Granted, Outcome } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuse, refuseEnded } from './claim.ts';
 import { type Expected, expectedTurn, hasMovedAway, heldFor, patienceOf, sleepFor, type Turn } from './expected.ts';
@@ -13,7 +15,16 @@ import { type Position, readPosition } from './listed-waiters.ts';
 import type { LockCall } from './lock.ts';
 import { EXACT, extendPlace, isLive, isTooShort, keptMsOf, type Place, putPlace } from './place.ts';
 import { waitInLine } from './wait.ts';
-import { deleteWaiter, isPlace, parseWaiter, placeOf, withdrawn } from './waiters.ts';
+import {
+  deleteWaiter,
+  getWaiter,
+  isPlace,
+  isTask,
+  parseWaiter,
+  placeOf,
+  type WaitingCall,
+  withdrawn,
+} from './waiters.ts';
 import { deleteUnlessWithdrawn } from './waiting-calls.ts';
 
 // A call that wants to wait in line is held while its turn is near. Otherwise it ends at once, and its caller sleeps (docs/protocols/places.md).
@@ -83,7 +94,7 @@ async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
   const { deadline, attempt, ticket } = asking;
   const back = asking.record ? undefined : await comeBack(at, asking);
   let record = asking.record ?? back?.record;
-  if (record === undefined) {
+  if (record === undefined || back?.mustTry) {
     const outcome = await attempt();
     if (outcome.won && ticket !== undefined) await leaveAfterGrant(at, { granted: outcome, ticket });
     if (outcome.won) return outcome;
@@ -96,7 +107,7 @@ async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
   const expected = expectedTurn(turn);
   const joining: Joining = {
     ...{ ticket: known.ticket, number: known.number, deadline, patience: patienceIn(turn) },
-    ...{ hasPlace: known.place !== undefined && !known.hasRow, presentUntil: deadline + PRESENT_MS },
+    ...{ hasPlace: known.place !== undefined, hasRow: known.hasRow, presentUntil: deadline + PRESENT_MS },
     sleepIfFar: sleepIfFar(at, asking),
   };
   if (lock.isMarked(record) && mayTake(turn, expected))
@@ -118,34 +129,44 @@ const numberAfter = (record: KeyRecord | undefined): number | undefined =>
 
 interface Back extends Known {
   record: KeyRecord;
+  /** Whether the record shows a grant of the request, or how one ended: then a try comes first. */
+  mustTry?: boolean;
 }
 
 /**
  * Reads the record and the rows of a caller that comes back.
- * @returns undefined if the call must begin with a try: its rows are gone, or its request has a grant
+ * @returns undefined if the rows are gone
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable
  */
 async function comeBack({ dependencies, lock, call }: LockCall, { ticket }: Asking): Promise<Back | undefined> {
   if (ticket === undefined) return readLine(lock);
-  const { dynamodb, clock, clockSkewMs, table, waitersTable } = dependencies;
+  const { clock, clockSkewMs } = dependencies;
   const { key } = lock.asked;
-  const rows = [placeOf(ticket), ticket].map((name) => ({ key: text(key), ticket: text(name) }));
-  const command = new BatchGetItemCommand({
-    RequestItems: { [table]: { Keys: [{ key: text(key) }] }, [waitersTable]: { Keys: rows, ConsistentRead: true } },
-  });
-  const operation = reading(`tables ${table} and ${waitersTable}`);
-  const { Responses: found = {}, UnprocessedKeys: left = {} } = await send(dynamodb, { command, operation }, call);
-  if (Object.keys(left).length > 0) return undefined;
-  const record = parseKey(key, found[table]?.[0]);
-  const own = (found[waitersTable] ?? []).map(parseWaiter).filter((row) => 'keepUntil' in row && lock.isOwnRow(row));
-  if (own.some((row) => 'cancelledAt' in row && row.cancelledAt !== undefined)) throw withdrawn(key);
+  const { record, rows } = await readOwn(dependencies, { key, ticket }, call);
+  const own = rows.filter((one): one is WaitingCall => !isTask(one) && lock.isOwnRow(one));
+  if (own.some(({ cancelledAt }) => cancelledAt !== undefined)) throw withdrawn(key);
   const now = clock.now();
   const place = own.find(isPlace);
   const row = own.find((one) => !isPlace(one));
-  const isKept = (place && isLive(place, { now, clockSkewMs })) || row !== undefined;
-  if (!isKept || lock.own(record) !== undefined) return undefined;
-  const number = place?.number ?? (row && 'number' in row ? row.number : undefined);
-  return { record, ticket, number, place, hasRow: row !== undefined };
+  if (!row && !(place && isLive(place, { now, clockSkewMs }))) return undefined;
+  const number = place?.number ?? row?.number;
+  return { record, ticket, number, place, hasRow: row !== undefined, mustTry: lock.own(record) !== undefined };
+}
+
+/** Reads the record and both rows of a ticket. DynamoDB may leave out some of them, which are then read one by one. */
+async function readOwn(dependencies: LeaseDependencies, { key, ticket }: { key: string; ticket: string }, call: Call) {
+  const { dynamodb, table, waitersTable } = dependencies;
+  const names = [placeOf(ticket), ticket].map((name) => ({ key, ticket: name }));
+  const keys = names.map((name) => ({ key: text(name.key), ticket: text(name.ticket) }));
+  const command = new BatchGetItemCommand({
+    RequestItems: { [table]: { Keys: [{ key: text(key) }] }, [waitersTable]: { Keys: keys, ConsistentRead: true } },
+  });
+  const operation = reading(`tables ${table} and ${waitersTable}`);
+  const { Responses: found = {}, UnprocessedKeys: left = {} } = await send(dynamodb, { command, operation }, call);
+  const record = left[table] ? await readKey(dependencies, key, call) : parseKey(key, found[table]?.[0]);
+  if (!left[waitersTable]) return { record, rows: (found[waitersTable] ?? []).map(parseWaiter) };
+  const rows = await Promise.all(names.map((name) => getWaiter(dependencies, name, call)));
+  return { record, rows: rows.filter((row) => row !== undefined) };
 }
 
 /** The same for a new caller, if the key had a line a moment ago. */
@@ -248,7 +269,7 @@ async function layDown(
   const { asked } = lock;
   const { key } = asked;
   if (ticket === undefined || (!place && !hasRow)) return joinAsleep(at, { number, ...sleeping });
-  const sleeper = { asked, ticket, number, ...sleeping };
+  const sleeper = { asked, ticket, number, hasRow, ...sleeping };
   const isKept = place && !isTooShort(place, sleeping, dependencies.clock.now());
   const kept = isKept ? 'kept' : await extendPlace(dependencies, sleeper, call);
   if (kept === 'cancelled')

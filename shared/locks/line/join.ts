@@ -18,7 +18,7 @@ import {
   type WaitingCall,
   withdrawn,
 } from './waiters.ts';
-import { KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
+import { deleteOwnUnlessWithdrawn, KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
 
 /**
  * Removes a call that has just joined from a line that is too long.
@@ -44,8 +44,9 @@ export interface Joining {
   presentUntil?: number | undefined;
   /** The number of its arrival, if that is known. */
   number?: number | undefined;
-  /** Whether its caller has slept, and has a place and no row. */
+  /** What the caller has in line: the place of one that has slept, and the row of one that was held. */
   hasPlace?: boolean | undefined;
+  hasRow?: boolean | undefined;
   /** Tries without waiting. Only of a call that joins without a first try, because the key had a line a moment ago. */
   attempt?: (() => Promise<Outcome>) | undefined;
   /** When others are to leave the key to this call no longer, because it came after the key was free (docs/protocols/places.md#take-a-free-key). */
@@ -78,7 +79,8 @@ async function takePosition(
     call,
   } = at;
   const { clock, clockSkewMs, ids } = dependencies;
-  const { ticket, number, hasPlace, deadline, presentUntil = deadline } = joining;
+  const { ticket, number, deadline, presentUntil = deadline } = joining;
+  const hasPlace = joining.hasPlace && !joining.hasRow;
   const keepUntil = presentUntil + KEEP_POSITION_MS;
   if (ticket !== undefined && !Number.isNaN(parkedAtOf(ticket))) {
     const keeping = { asker: asked, ticket, deadline: presentUntil };
@@ -116,8 +118,9 @@ async function comeBack(dependencies: LeaseDependencies, row: WaitingCall, call:
   const sleeper = { asked: row, ticket: row.ticket, sleepMs: row.deadline - dependencies.clock.now(), isNear: true };
   const kept = await extendPlace(dependencies, sleeper, call);
   if (kept === 'kept') return true;
-  await deleteWaiter(dependencies, row, call);
-  if (kept === 'cancelled') throw withdrawn(row.key);
+  const own = { ticket: row.ticket, asker: row };
+  const { cancelled } = await deleteOwnUnlessWithdrawn(dependencies, own, call);
+  if (kept === 'cancelled' || cancelled) throw withdrawn(row.key);
   return false;
 }
 
@@ -140,7 +143,7 @@ export async function join(at: LockCall, joining: Joining): Promise<Joined> {
   // A call that asks again keeps its position, even in a line that is too long.
   if (won && how === 'new') await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
   noteMark(dependencies, record);
-  return { ticket, record };
+  return { ticket, record, hasPlace: how !== 'new' && joining.hasPlace === true };
 }
 
 /** Raises the mark if the key has one still. Otherwise makes the first try that the call has left out. @returns neither if the call must join by a mark of its own */

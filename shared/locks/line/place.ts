@@ -40,6 +40,8 @@ export interface Sleeper {
   sleepMs: number;
   /** Whether it is near enough to the front for others to count its place. */
   isNear: boolean;
+  /** Whether the caller has a row in line, which keeps the position even if the time of the place is over. */
+  hasRow?: boolean | undefined;
 }
 
 const timesOf = ({ sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) => {
@@ -73,17 +75,17 @@ export const putPlace = (
  */
 export async function extendPlace(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
-  { asked, ticket, ...sleeping }: Sleeper,
+  { asked, ticket, hasRow = false, ...sleeping }: Sleeper,
   call: Call,
 ): Promise<'kept' | 'cancelled' | 'gone'> {
   const now = clock.now();
   const { awakeAt, keepUntil } = timesOf(sleeping, now);
-  const isInTime = { expression: 'keep_until > :now', values: { ':now': integer(now) } };
+  const isInTime = hasRow ? [] : [{ expression: 'keep_until > :now', values: { ':now': integer(now) } }];
   const command = new UpdateItemCommand({
     TableName: waitersTable,
     Key: { key: text(asked.key), ticket: text(placeOf(ticket)) },
     UpdateExpression: 'SET awake_at = :awake, keep_until = :keep, #ttl = :ttl',
-    ...conditionFields(all(isOpenTo(asked), isInTime), {
+    ...conditionFields(all(isOpenTo(asked), ...isInTime), {
       names: { '#ttl': 'ttl' },
       values: { ':awake': integer(awakeAt), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
     }),
