@@ -128,6 +128,16 @@ it('an early return keeps the ticket and the position', async () => {
   expect(await places(key)).toEqual([true, true]);
 });
 
+it('a caller that was not held takes the free key by its own ticket', async () => {
+  const { key, first, sleepers } = await line('a');
+  const plain = await goToSleep({ key, holder: 'plain', sleepMs: 0 });
+  await release(first);
+  timeline.advance(21);
+  requests.sent.length = 0;
+  expect(await back(plain)).toMatchObject({ holder: 'plain', leaseId: expect.stringContaining(plain.asked.ticket) });
+  expect((await rows(key)).map(({ ticket }) => ticket?.S)).toEqual([`p${sleepers[0]?.asked.ticket}`]);
+});
+
 it('a sleeper that is sent twice has one grant', async () => {
   const { first, sleepers } = await line('a');
   await release(first);

@@ -36,7 +36,7 @@ export function acquireGrant(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = {
       ...{ key: request.key, waitSeconds, fair, ticket, arrivedAt, sleepMs },
-      attempt: () => tryOrTake(dependencies, request, call),
+      attempt: () => tryOrTake(dependencies, { request, ticket }, call),
       look: async (record: KeyRecord) =>
         record.entries.some(isBound) && (await import('../executions/look.ts')).lookBeside(dependencies, record, call),
       lock: async () => new (await import('../line/lock.ts')).Lock(dependencies, request, call),
@@ -117,12 +117,16 @@ export function grantRequest(
 }
 
 /** One try. If the line has left the key free for callers that sleep, and they have had their time, takes the key by a place in line. */
-async function tryOrTake(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
+async function tryOrTake(
+  dependencies: LeaseDependencies,
+  { request, ticket }: { request: GrantRequest; ticket: string | undefined },
+  call: Call,
+): Promise<Outcome> {
   const outcome = await tryOnce(dependencies, request, call);
   if (outcome.won || !outcome.isAsleep) return outcome;
   const [{ takeFromSleepers }, { Lock }] = [await import('../line/hold-or-sleep.ts'), await import('../line/lock.ts')];
   const at = { dependencies, lock: new Lock(dependencies, request, call), call };
-  return takeFromSleepers(at, outcome.record);
+  return takeFromSleepers(at, { record: outcome.record, ticket });
 }
 
 // A plain call loads nothing of the line: the rest of this file loads that for a call that waits.

@@ -197,14 +197,18 @@ const patienceIn = ({ record, freeSince, asleep }: Turn): Joining['patience'] =>
   freeSince === undefined ? undefined : { freeSince, until: freeSince + patienceOf(record, asleep) };
 
 /**
- * Takes a key that the line has left free for callers that sleep, if they have had their time. For a call that does not wait.
+ * Takes a key that the line has left free for callers that sleep, if they have had their time. For a call that does not wait, or whose caller does not
+ * sleep: the latter may have a ticket.
  * @throws HoldfastError as `holdOrSleep`, but not LeaseHeld
  */
-export async function takeFromSleepers(at: LockCall, record: KeyRecord): Promise<Outcome> {
-  const number = numberAfter(record);
-  const turn = await turnOf(at, record, { ticket: undefined, number });
+export async function takeFromSleepers(
+  at: LockCall,
+  { record, ticket }: { record: KeyRecord; ticket: string | undefined },
+): Promise<Outcome> {
+  const number = ticket === undefined ? numberAfter(record) : undefined;
+  const turn = await turnOf(at, record, { ticket, number });
   if (!mayTake(turn, expectedTurn(turn))) return { won: false, record };
-  const joining = { deadline: turn.now + TAKE_MS, number, patience: patienceIn(turn) };
+  const joining = { ticket, deadline: turn.now + TAKE_MS, number, patience: patienceIn(turn) };
   try {
     return { won: true, ...(await waitInLine(at, joining)) };
   } catch (error) {
