@@ -228,7 +228,6 @@ describe.runIf(executablePath)('the page', () => {
       ['Time left', 'bac', 'ascending'],
       ['Held since', 'bac', 'ascending'],
       ['Holder', 'cab', 'ascending'],
-      ['Kind', 'acb', 'ascending'],
       ['In line', 'cab', 'descending'],
       ['State', 'abc', 'ascending'],
       ['Key', 'abc', 'ascending'],
