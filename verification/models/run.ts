@@ -6,6 +6,7 @@ import { HELP } from './engine/states.ts';
 const MODELS: Record<string, (args: string[]) => Promise<boolean>> = {
   bound: async (args) => (await import('./bound/play.ts')).playBound(args),
   locks: async (args) => (await import('./locks/model.ts')).playLocks(args),
+  places: async (args) => (await import('./places/model.ts')).playPlaces(args),
   once: async (args) => (await import('./once/model.ts')).playOnce(args),
 };
 

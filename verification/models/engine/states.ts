@@ -47,7 +47,7 @@ interface Explored {
   path: string[];
 }
 
-export const HELP = `npm run verify -- models [bound|locks|once]: explores every state of the models of docs/protocols.
+export const HELP = `npm run verify -- models [bound|locks|once|places]: explores every state of the models of docs/protocols.
 Without a name it checks all, each in a process of its own.
 
   --seconds N   for each mix (600)

@@ -1,0 +1,46 @@
+import { explore, mutantsOf, playStates } from '../engine/states.ts';
+import { beginning, broken, forget, game, type Mix, moves, nameOf } from './protocol.ts';
+
+const MIXES: Record<string, Mix> = {
+  'a sleeper and a newcomer': { who: 'HSN', faults: 1 },
+  'a caller that goes to sleep': { who: 'HAN', faults: 1 },
+  'a sleeper and a caller': { who: 'HSC', whole: true },
+  'two sleepers': { who: 'HSS', whole: true },
+  'two sleepers and a newcomer': { who: 'HSSN', whole: true },
+  'a return twice': { who: 'HSD', faults: 1 },
+  'a return twice and a newcomer': { who: 'HSDN', whole: true },
+  'a removed record': { who: 'HSN', wipes: 1 },
+  cancellations: { who: 'HSNO', whole: true },
+  'cancellations of an awake sleeper': { who: 'HAO', faults: 1 },
+  'cancellations of a return twice': { who: 'HSDO', whole: true },
+  'a task': { who: 'HST' },
+};
+
+const MUTANTS: Record<string, string> = {
+  'mark with places': 'a hand-off removes the mark whatever places there are',
+  margin: 'a hand-off takes a place for over at its keep_until',
+  'mark back': 'a return raises no mark if the record has none',
+  'numbers stay': 'the arrivals are counted from 0 when nobody is awake',
+  'place first': 'a call that goes to sleep deletes its row before it puts the place',
+  'rows alone': 'a hand-off serves a place as if it were awake',
+  'ten seconds': 'a plain acquire has patience with sleepers that are late',
+  'look again': 'a hand-off that met sleepers alone does not look again',
+  'on condition': 'a call with a grant deletes a withdrawn place',
+  'row first': 'a return writes its place before its row',
+  'place, then row': 'a cancel flags the row before the place',
+};
+
+export const playPlaces = (args: string[]): boolean =>
+  playStates(
+    {
+      name: 'places',
+      mixes: MIXES,
+      mutants: mutantsOf(MUTANTS),
+      play(mix, seconds, off = []) {
+        Object.assign(game, { off: new Set(off), whole: mix.whole ?? false });
+        forget();
+        return explore({ first: beginning(mix), nameOf, broken, moves }, seconds);
+      },
+    },
+    args,
+  );
