@@ -115,14 +115,25 @@ describe('the checker of executions that are redriven', () => {
     expect(check(...lost, ends('x', 5000), task('y', [4000]), run(80_000))).toBe(1);
   });
 
-  it('a bound holder that was redriven is dead if it was not answered again', () => {
+  describe('a bound holder that was redriven', () => {
     const far = { fence: BEGIN + 1005, holder: 'x', expiresAt: at(400 * 86_400_000) };
     const refused = (ms: number) => entry('acquire', { key: KEY, holder: `z${ms}` }, [ms, ms + 10], 'LeaseHeld', far);
     const before = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
-    const check = (...entries: Entry[]) => deadHolderGone(entries, KEY, facts).length;
-    expect(check(...before, refused(100_000), refused(220_000))).toBe(1);
-    expect(check(...before, again(3200), refused(100_000), refused(220_000))).toBe(0);
-    expect(check(...before, refused(90_000), refused(220_000))).toBe(0);
+    const check = (entries: Entry[], { spreadMs } = facts) =>
+      deadHolderGone([...before, ...entries], KEY, { spreadMs }).length;
+
+    it('a bound holder that was redriven is dead if it was not answered again', () => {
+      expect(check([refused(100_000), refused(220_000)])).toBe(1);
+      expect(check([again(3200), refused(100_000), refused(220_000)])).toBe(0);
+      expect(check([refused(90_000), refused(220_000)])).toBe(0);
+    });
+
+    it('a bound holder may stay if a clock may date its answer after the redrive', () => {
+      const late = [refused(300_000), refused(420_000)];
+      expect(check(late, { ...facts, spreadMs: 1500 })).toBe(1);
+      expect(check(late, { ...facts, spreadMs: 1600 })).toBe(0);
+      expect(check([ends('x', 9000), ...late], { ...facts, spreadMs: 1600 })).toBe(1);
+    });
   });
 });
 

@@ -3,6 +3,7 @@ import type { WorldFacts } from '../caller.ts';
 import { isBoundExpiry, LOOKED_AFTER_MS } from '../capability.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
 import { eventsOf, nameOf } from './line.model.ts';
 
 // When a bound grant ends whose execution has ended: no ttl ends such a grant (docs/protocols/bound.md).
@@ -70,17 +71,21 @@ function wantsOf(history: readonly Entry[], key: string): Entry[] {
   });
 }
 
-/** Since when every call can know that the execution of a grant has ended, or that it was redriven and not answered with the grant again. */
+/**
+ * Since when every call can know that the execution of a grant has ended, or that it was redriven and not answered with the grant again. If a clock may
+ * date the last answer less than the margin before the redrive, the grant lasts until the next end.
+ */
 function deadSince(
   ofKey: readonly Entry[],
-  { key, holder, fence }: Pick<Holder, 'holder' | 'fence'> & { key: string },
+  { key, holder, fence, spreadMs }: Pick<Holder, 'holder' | 'fence'> & { key: string; spreadMs: number },
 ): number | undefined {
   const grant = eventsOf(ofKey, key).find((event) => event.what === 'grant' && event.fence === fence);
   const ofGrant = ofKey.filter((one) => grant?.what !== 'grant' || nameOf(one) === grant.request);
   const answeredMs = Math.max(Number(fence) - BEGIN, lastAnsweredMs(ofGrant, { key, holder }));
   const lastOf = (what: string) => ofKey.findLast(({ call, input }) => call === what && input.holder === holder);
   const [end, redriven] = [lastOf('executionEnds'), lastOf('executionRedriven')];
-  if (redriven && answeredMs < redriven.calledAt.ms) return redriven.calledAt.ms + SURE_AFTER_MS + ASK_EVERY_MS;
+  if (redriven && answeredMs + spreadMs + CLOCK_SKEW_MS < redriven.calledAt.ms)
+    return redriven.calledAt.ms + SURE_AFTER_MS + ASK_EVERY_MS;
   if (!end || (redriven && redriven.calledAt.moment > end.calledAt.moment)) return undefined;
   return Math.max(end.calledAt.ms + STATUS_LAG_MS + ASK_EVERY_MS, answeredMs + SURE_AFTER_MS);
 }
@@ -109,7 +114,7 @@ export function deadHolderGone(
   const wants = wantsOf(history, key);
   for (const seen of ofKey)
     for (const { holder, fence } of boundHoldersIn(seen)) {
-      const deadMs = deadSince(ofKey, { key, holder, fence });
+      const deadMs = deadSince(ofKey, { key, holder, fence, spreadMs });
       const hasTarget = ofKey.some(({ input }) => input.holder === holder && input.target !== undefined);
       if (deadMs === undefined || hasTarget) continue;
       const want = wants.find(
