@@ -1,5 +1,5 @@
 import type { Item } from '../../shared/aws/dynamodb.ts';
-import { EXECUTION_ROW } from '../../shared/locks/line/waiters.ts';
+import { EXECUTION_ROW, placeOf } from '../../shared/locks/line/waiters.ts';
 import { leaseIdOf, requestName } from '../../shared/locks/record/identity.ts';
 import { type HolderEntry, type KeyRecord, parseKey } from '../../shared/locks/record/record.ts';
 
@@ -24,6 +24,10 @@ type What =
   | { what: 'row'; ticket: string; deadline: number; request: string }
   | { what: 'deadline'; ticket: string; deadline: number }
   | { what: 'flag' | 'deletion' | 'mark'; ticket: string }
+  /** The place of a caller that sleeps: put, kept for longer, withdrawn or deleted. */
+  | { what: 'place'; ticket: string; request: string; keepUntil: number }
+  | { what: 'extension'; ticket: string; keepUntil: number }
+  | { what: 'placeFlag' | 'placeDeletion'; ticket: string }
   /** A look at the line, from the oldest on. */
   | { what: 'query' }
   /** A caller makes the grant that it received in line a whole one. */
@@ -80,13 +84,14 @@ export function effectsOf(
 
 function onWaiters(command: string, input: Input, values: Item): What | undefined {
   const { Item: item, Key: name } = input;
-  const ticket = name?.ticket?.S ?? '';
+  const ticket = name?.ticket?.S ?? item?.ticket?.S ?? '';
   if (ticket.startsWith(EXECUTION_ROW)) return undefined;
+  if (ticket.startsWith(PLACE)) return onPlaces(command, { ticket: ticket.slice(PLACE.length), item, values });
   switch (command) {
     case 'PutItem':
       return {
         what: 'row',
-        ticket: item?.ticket?.S ?? '',
+        ticket,
         deadline: Number(item?.deadline?.N),
         request: nameOf(item),
       };
@@ -100,6 +105,29 @@ function onWaiters(command: string, input: Input, values: Item): What | undefine
       const isPart = input.ExclusiveStartKey !== undefined || input.FilterExpression !== undefined;
       return isPart || input.Select === 'COUNT' || input.ScanIndexForward === false ? undefined : { what: 'query' };
     }
+    default:
+      return undefined;
+  }
+}
+
+const PLACE = placeOf('');
+
+function onPlaces(
+  command: string,
+  { ticket, item, values }: { ticket: string; item: Item | undefined; values: Item },
+): What | undefined {
+  switch (command) {
+    case 'PutItem':
+      // An operator may flag a place before its call has put one.
+      return item?.cancelled_at
+        ? { what: 'placeFlag', ticket }
+        : { what: 'place', ticket, request: nameOf(item), keepUntil: Number(item?.keep_until?.N) };
+    case 'DeleteItem':
+      return { what: 'placeDeletion', ticket };
+    case 'UpdateItem':
+      return values[':keep'] === undefined
+        ? { what: 'placeFlag', ticket }
+        : { what: 'extension', ticket, keepUntil: Number(values[':keep'].N) };
     default:
       return undefined;
   }

@@ -1,4 +1,4 @@
-import type { RepairMessage } from '../../shared/locks/dependencies.ts';
+import { DEFAULT_QUOTAS, type RepairMessage } from '../../shared/locks/dependencies.ts';
 import { seededRandom } from '../../test/support/chance/seed.ts';
 import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
 import { commits } from './capabilities/commits.ts';
@@ -54,6 +54,8 @@ export interface Plan {
   seed: number;
   facts: WorldFacts;
   clocks: ClockPlan[];
+  /** How many calls that wait the service holds at once. Undefined if nothing bounds them, and no caller is told to sleep. */
+  maxHeldCalls: number | undefined;
   callers: string[];
   steps: Step[];
 }
@@ -123,7 +125,14 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
     const actor = all.push(name) - 1;
     steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
   }
-  return { seed, facts, clocks, callers: all, steps: steps.map((step, id) => ({ ...step, id })) };
+  const numbered = steps.map((step, id) => ({ ...step, id }));
+  return { seed, facts, clocks, maxHeldCalls: mostHeldCalls(seed), callers: all, steps: numbered };
+}
+
+/** By chance of its own, so that all else that a seed decides stays as it is. */
+function mostHeldCalls(seed: number): number | undefined {
+  const random = seededRandom(seed ^ 0x3c6ef372);
+  return random() < 0.2 ? undefined : Math.floor(7 * random());
 }
 
 /** Those who take part now and then, by chance of their own, so that what else a seed decides is the same with and without them. */
@@ -180,7 +189,7 @@ const plays = new Map<number, number>();
 
 /** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
 export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
-  await service.begin();
+  await service.begin({ ...DEFAULT_QUOTAS, maxHeldCalls: plan.maxHeldCalls });
   const nth = plays.get(plan.seed) ?? 0;
   plays.set(plan.seed, nth + 1);
   const simulation = new Simulation(plan.seed);

@@ -1,3 +1,4 @@
+import { placeOf } from '../../../shared/locks/line/waiters.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -36,10 +37,22 @@ function rowsAt(history: readonly Entry[], key: string, moment: number): Row[] {
     if (event.moment > moment) break;
     const row = 'ticket' in event && event.ticket !== undefined ? rows.get(event.ticket) : undefined;
     if (event.what === 'row') rows.set(event.ticket, { ...event });
+    placed(rows, event);
     if (event.what === 'deadline' && row) row.deadline = event.deadline;
     if (event.what === 'deletion' || event.what === 'flag') rows.delete(event.ticket);
   }
   return [...rows.values()];
+}
+
+/** A caller that sleeps keeps others out for as long as its place is live. */
+function placed(rows: Map<string, Row>, event: ReturnType<typeof eventsOf>[number]): void {
+  if (event.what === 'place')
+    rows.set(placeOf(event.ticket), {
+      ...{ ticket: event.ticket, request: event.request, entry: event.entry, deadline: event.keepUntil },
+    });
+  const place = 'ticket' in event && event.ticket !== undefined ? rows.get(placeOf(event.ticket)) : undefined;
+  if (event.what === 'extension' && place) place.deadline = event.keepUntil;
+  if (event.what === 'placeDeletion' || event.what === 'placeFlag') rows.delete(placeOf(event.ticket));
 }
 
 /** Whether some clock says that it is still there. */

@@ -12,7 +12,9 @@ import { cleaningsOf } from './expiry.model.ts';
 import { freeLeaseIsHad } from './free.model.ts';
 import { leaseModel, leaseOperations } from './leases.model.ts';
 import { overtaken } from './line.model.ts';
+import { placeRules } from './places.model.ts';
 import { recordRules } from './record.model.ts';
+import { sleepersOn, sleepMsOf } from './sleepers.ts';
 
 /** Of these, and the first also guards the first path of the commits. */
 export const LEASE_KEYS = ['k0', 'k1'];
@@ -45,6 +47,7 @@ export const leases: Capability = {
 
   act: (caller) => actOn(caller, LEASE_KEYS),
   actForeign: (caller) => actForeignOn(caller, LEASE_KEYS),
+  others: [sleepersOn('sleepers of leases', LEASE_KEYS)],
 
   async settle(caller) {
     await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
@@ -65,6 +68,7 @@ export const leases: Capability = {
           ...previousTold(ofKey, facts),
           ...recordRules(history, { key, grants: ofKey }, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
+          ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...answersAgree(ofKey, facts),
           ...toldWholeToCallers(history, key, WHOLE_LEASE),
           ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
@@ -122,8 +126,11 @@ export async function actOn(
   if (caller.random() < 0.1) return noteFence(caller, key, await caller.call('readLeases', { key }));
   const seen = memory.fences.findLast((one) => one.key === key);
   if (seen && caller.random() < 0.1) return void (await caller.call('breakLease', { key, fence: seen.fence }));
-  const id = Math.floor(caller.random() * 1e9).toString(36);
-  const waits = { waitSeconds: 1 + Math.floor(caller.random() * 5), ...(caller.random() < 0.2 && { fair: false }) };
+  const lot = Math.floor(caller.random() * 1e9);
+  const id = lot.toString(36);
+  const sleeps = lot % 3 === 0 && { sleepMs: sleepMsOf(lot / 1e9) };
+  const waitSeconds = 1 + Math.floor(caller.random() * 5);
+  const waits = { waitSeconds, ...(caller.random() < 0.2 ? { fair: false } : sleeps) };
   const wait = caller.random() < 0.4 ? waits : {};
   const request = { key, holder: `${caller.name}/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), ...wait };
   return acquire(caller, { ...request, ...terms(caller, key) });

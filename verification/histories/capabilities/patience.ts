@@ -16,9 +16,11 @@ import { deadTaskCostsNothing, freeLeaseIsHad, roomBesideLine } from './free.mod
 import { exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
 import { overtaken } from './line.model.ts';
 import { fencesRiseByRequest, foundAgain, neverTooHeavy } from './permits.model.ts';
+import { placeRules } from './places.model.ts';
 import { asGrants, oneTaskForEach } from './queue.model.ts';
 import { neverTooManyPermits, recordKept, roomIsHad, timeIsKept } from './record.model.ts';
 import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
+import { sleepersOn } from './sleepers.ts';
 
 /** Of their own: the first with one holder, the second with two. */
 const LEASE = 'u0';
@@ -41,6 +43,10 @@ export const patience: Capability = {
     { name: 'unreachable tasks', steps: 3, act: parkUnreachable },
     { name: 'working executions', steps: 4, act: startWork },
     schedule('schedule of patience', 4),
+    sleepersOn('sleepers of patience', [LEASE, SHARED], {
+      cancels: true,
+      terms: (_, key) => termsOf(key.endsWith(SHARED) ? SHARED : LEASE),
+    }),
   ],
 
   async settle(caller) {
@@ -60,6 +66,7 @@ export const patience: Capability = {
           ...fencesRise(grants, facts, history),
           ...oneTaskForEach(ofKey(key)),
           ...overtaken(history, { key, mayLoseMark: facts.sweeps }, facts),
+          ...placeRules(history, { key, mayLoseMark: facts.sweeps }, facts),
           ...atWork(ofKey(key), facts),
           ...toldInTime(history, key, facts),
           ...grantToldInTime(history, key, facts),
@@ -79,6 +86,7 @@ export const patience: Capability = {
           ...neverTooManyPermits(history, key),
           ...timeIsKept(history, { key, grants }, facts),
           ...overtaken(history, { key, mayLoseMark: false, isShared: true }, facts),
+          ...placeRules(history, { key, mayLoseMark: false }, facts),
           ...roomIsHad(history, key, facts),
           ...toldInTime(history, key, facts),
           ...grantToldInTime(history, key, facts),

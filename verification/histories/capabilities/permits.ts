@@ -7,9 +7,11 @@ import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
 import { acquireAfterwards, actForeignOn, actOn, falselyLost, keysOf, previousTold } from './leases.ts';
 import { overtaken } from './line.model.ts';
 import { fencesRiseByRequest, foundAgain, neverTooHeavy } from './permits.model.ts';
+import { placeRules } from './places.model.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
 import { recordRules, roomIsNoticed, ticketsGone } from './record.model.ts';
 import { cancelOne, parkJunk, schedule, settleLines, stuckOn } from './schedule.ts';
+import { sleepersOn } from './sleepers.ts';
 import { TTLS } from './work.ts';
 
 /** Of the first, permits with weights; of the second, readers and writers. Callers that name no terms come to both. Few, so that they meet. */
@@ -45,6 +47,7 @@ export const permits: Capability = {
 
   others: [
     schedule('schedule of permits', 3),
+    sleepersOn('sleepers of permits', KEYS, { cancels: true, terms: termsFor }),
     {
       name: 'second client of tasks of permits',
       steps: 6,
@@ -81,6 +84,7 @@ export const permits: Capability = {
           ...ticketsGone(history, key),
           ...falselyLost(grants),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps, isShared: true }, facts),
+          ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...toldWhole(ofKey),
           ...oneTaskForEach(ofKey),
           ...cancelledForGood(ofKey),

@@ -25,6 +25,7 @@ import {
   previousTold,
 } from './leases.ts';
 import { overtaken } from './line.model.ts';
+import { placeRules } from './places.model.ts';
 import {
   asGrants,
   cancelledForGood,
@@ -39,6 +40,7 @@ import {
 } from './queue.model.ts';
 import { recordRules, ticketsGone } from './record.model.ts';
 import { cancelOne, parkJunk, schedule, settleLines, stuckOn } from './schedule.ts';
+import { sleepersOn } from './sleepers.ts';
 import { TTLS } from './work.ts';
 import { startWrapper } from './wrappers.ts';
 
@@ -64,6 +66,7 @@ export const queue: Capability = {
 
   others: [
     schedule('schedule', 4),
+    sleepersOn('sleepers', QUEUE_KEYS, { cancels: true }),
     { name: 'second client of tasks', steps: 6, share: 0.3, act: (caller) => askInTheNameOfATask(caller, QUEUE_KEYS) },
   ],
 
@@ -89,6 +92,7 @@ export const queue: Capability = {
           ...ticketsGone(history, key),
           ...inOrder(ofKey, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
+          ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...previousTold(asGrants(ofKey), facts),
           ...oneTaskForEach(ofKey),
           ...cancelledForGood(ofKey),

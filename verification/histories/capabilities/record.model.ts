@@ -201,12 +201,13 @@ export function roomIsNoticed(history: readonly Entry[], key: string): Violation
     if (ticket === undefined) return [];
     const { weight, limit } = termsOf(entry);
     const rows = new Set<string>();
+    const places = new Set<string>();
     let state: LockState = NO_LOCK;
     const isFree = () =>
       rows.has(ticket) &&
       !state.isForeign &&
       state.used + weight <= limit &&
-      [...rows].every((one) => one >= ticket) &&
+      [...rows, ...places].every((one) => one >= ticket) &&
       !state.entries.some(({ name }) => name === nameOf(entry));
     let wasFree = true;
     let isBefore = true;
@@ -218,6 +219,9 @@ export function roomIsNoticed(history: readonly Entry[], key: string): Violation
       }
       if (event.what === 'row') rows.add(event.ticket);
       if (event.what === 'deletion' || event.what === 'flag') rows.delete(event.ticket);
+      // A key is left free for callers that sleep, for a while.
+      if (event.what === 'place') places.add(event.ticket);
+      if (event.what === 'placeDeletion' || event.what === 'placeFlag') places.delete(event.ticket);
       if (event.what === 'lock') state = event.state;
       if (!isBefore) wasFree &&= isFree();
     }

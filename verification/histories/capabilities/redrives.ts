@@ -7,10 +7,12 @@ import { acquireAfterwards, exclusive, fencesRise, keysOf, LEASE_CALLS } from '.
 import { overtaken } from './line.model.ts';
 import { startLife } from './lives.ts';
 import { foundAgain, neverTooHeavy } from './permits.model.ts';
+import { placeRules } from './places.model.ts';
 import { asGrants, forgotten, oneTaskForEach } from './queue.model.ts';
 import { neverTooManyPermits, recordKept, timeIsKept } from './record.model.ts';
 import { boundIsRefused, claimedInTime, leaseIsKept, waitsForNobody } from './redrives.model.ts';
 import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
+import { sleepersOn } from './sleepers.ts';
 
 /** The keys of these executions: exclusive grants on the first, shared ones on the second. */
 const LEASE = 'x0';
@@ -41,6 +43,9 @@ export const redrives: Capability = {
     { name: 'slow Step Functions', steps: 3, share: 0.4, act: slowDown },
     { name: 'end of all faults', steps: 1, act: calmDown },
     schedule('schedule of redrives', 10),
+    sleepersOn('sleepers of redrives', [LEASE, SHARED], {
+      terms: (_, key) => termsOf(key.endsWith(SHARED) ? SHARED : LEASE),
+    }),
   ],
 
   async settle(caller) {
@@ -82,6 +87,7 @@ export const redrives: Capability = {
           ...boundIsRefused(ofKey),
           ...deadHolderGone(history, key, facts),
           ...overtaken(history, { key, mayLoseMark: facts.sweeps, isShared }, facts),
+          ...placeRules(history, { key, mayLoseMark: facts.sweeps }, facts),
           ...oneTaskForEach(ofKey),
           ...grantToldInTime(history, key, facts),
         ];

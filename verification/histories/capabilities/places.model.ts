@@ -1,0 +1,192 @@
+import type { WorldFacts } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry, Violation } from '../history.ts';
+import { type LockState, NO_LOCK } from '../landed.ts';
+import { eventsOf, nameOf } from './line.model.ts';
+
+// Callers that sleep between two calls (docs/protocols/places.md).
+
+const MARK_STAYS = 'the mark stays while a place is live';
+const NOT_PASSED = 'a caller that sleeps is not passed by one that does not wait';
+const KEEPS_POSITION = 'a caller that comes back in time keeps its position';
+const WITHDRAWN = 'a withdrawn request holds no lease';
+
+type Event = ReturnType<typeof eventsOf>[number];
+
+/** A place that nobody has withdrawn. */
+interface Place {
+  ticket: string;
+  request: string;
+  entry: Entry;
+  /** Since when it stays until when. */
+  kept: { since: number; until: number }[];
+  /** Whether its caller has raised the mark. */
+  isMarked: boolean;
+}
+
+interface Where {
+  key: string;
+  /** Whether another client or a clean-up may drop the record, and the mark with it. */
+  mayLoseMark: boolean;
+}
+
+/** Whether the record tells of a grant of the request, or of its end. */
+const isKnown = ({ entries, ring }: LockState, request: string): boolean =>
+  [...entries, ...ring].some(({ name }) => name === request);
+
+/** What is known of one key at a moment. */
+class Places {
+  readonly #where: Where;
+  readonly #spreadMs: number;
+  readonly #places = new Map<string, Place>();
+  /** The requests that have had a whole grant. */
+  readonly #served = new Set<string>();
+  /** The moments of each call's looks at the line. */
+  readonly #looks = new Map<Entry, number[]>();
+  #state = NO_LOCK;
+
+  constructor(where: Where, spreadMs: number) {
+    this.#where = where;
+    this.#spreadMs = spreadMs;
+  }
+
+  take(event: Event): void {
+    const { moment, entry } = event;
+    switch (event.what) {
+      case 'place': {
+        const { ticket, request, keepUntil } = event;
+        const kept = [{ since: moment, until: keepUntil - BEGIN }];
+        this.#places.set(ticket, { ticket, request, entry, kept, isMarked: false });
+        break;
+      }
+      case 'extension':
+        this.#places.get(event.ticket)?.kept.push({ since: moment, until: event.keepUntil - BEGIN });
+        break;
+      case 'placeFlag':
+      case 'placeDeletion':
+        this.#places.delete(event.ticket);
+        break;
+      case 'mark': {
+        const place = this.#places.get(event.ticket);
+        if (place?.entry === entry) place.isMarked = true;
+        break;
+      }
+      case 'query':
+        this.#looks.set(entry, [...(this.#looks.get(entry) ?? []), moment]);
+        break;
+      case 'grant':
+        if (!event.isWindow) this.#served.add(event.request);
+        break;
+      case 'claim':
+        this.#served.add(nameOf(entry));
+        break;
+      case 'lock':
+        this.#state = event.state;
+    }
+  }
+
+  /** What the event breaks. */
+  broken(event: Event): { promise: string; place: Place } | undefined {
+    const { mayLoseMark } = this.#where;
+    if (event.what === 'lock' && !event.state.isMarked) return this.#unmarked(event, event.state);
+    if (event.what === 'grant' && event.ticket === undefined && !mayLoseMark) return this.#passed(event);
+    if (event.what === 'row' || event.what === 'place') return this.#moved(event);
+    return undefined;
+  }
+
+  /** A write that removes the mark, by a look that has met the place. */
+  #unmarked(event: Event, after: LockState) {
+    const { entry, sent } = event;
+    const isOurs = !entry.foreign && entry.call !== 'clean';
+    if (!this.#state.isMarked || !isOurs) return undefined;
+    const lookedAt = this.#looks.get(entry)?.findLast((moment) => moment < sent) ?? 0;
+    const place = [...this.#places.values()].find(
+      (one) =>
+        this.#isLive(one, { ms: event.ms, moment: lookedAt }) &&
+        !isKnown(this.#state, one.request) &&
+        !isKnown(after, one.request),
+    );
+    return place && { promise: MARK_STAYS, place };
+  }
+
+  #passed({ ms, moment }: Event) {
+    const place = [...this.#places.values()].find(
+      (one) => one.isMarked && this.#isLive(one, { ms, moment }) && !this.#mayHaveHad(one),
+    );
+    return place && { promise: NOT_PASSED, place };
+  }
+
+  /** A call that names its ticket, and puts a row or a place of another one. */
+  #moved({ entry, ticket, ms }: Extract<Event, { what: 'row' | 'place' }>) {
+    if (entry.input.ticket === undefined || entry.input.ticket === ticket) return undefined;
+    const place = this.#places.get(String(entry.input.ticket));
+    const isOwn = place?.request === nameOf(entry) && entry.input.taskToken === undefined;
+    if (!isOwn || this.#mayHaveHad(place) || !this.#isLive(place, { ms, moment: entry.calledAt.moment }))
+      return undefined;
+    return { promise: KEEPS_POSITION, place };
+  }
+
+  /** By every clock, until `ms`, as it was at the moment. */
+  #isLive({ kept }: Place, { ms, moment }: { ms: number; moment: number }): boolean {
+    const last = kept.findLast(({ since }) => since < moment);
+    return last !== undefined && last.until > ms + this.#spreadMs;
+  }
+
+  #mayHaveHad({ request }: Place): boolean {
+    return this.#served.has(request) || isKnown(this.#state, request);
+  }
+}
+
+/** Nobody loses a place that is live: to a mark that goes, or to a ticket behind all others. */
+export function placeRules(history: readonly Entry[], where: Where, { spreadMs }: WorldFacts): Violation[] {
+  const { key } = where;
+  const places = new Places(where, spreadMs);
+  for (const event of eventsOf(history, key)) {
+    const broken = places.broken(event);
+    if (broken) {
+      const { promise, place } = broken;
+      const detail = `${event.entry.actor} against ${place.entry.actor}, who has the place ${place.ticket}`;
+      return [{ promise, detail, entries: [place.entry, event.entry] }];
+    }
+    places.take(event);
+  }
+  return withdrawnForGood(history, key);
+}
+
+/** Promise 10: no call that was in line receives a grant that it wrote, or claimed, after a withdrawal or a cancellation was answered. */
+function withdrawnForGood(history: readonly Entry[], key: string): Violation[] {
+  const grants = eventsOf(history, key).filter((event) => event.what === 'grant');
+  const ended = history.filter(
+    ({ call, input, body }) =>
+      (call === 'withdraw' || call === 'cancelWaiter') && input.key === key && body?.cancelled === true,
+  );
+  return ended.flatMap((end) => {
+    const endedAt = Number(end.answeredAt?.moment);
+    const isOfIt = (one: Entry) => {
+      if (end.call === 'withdraw') return nameOf(one) === nameOf(end) && wasInLine(one, end);
+      const { ticket } = end.input;
+      return grants.some((grant) => grant.ticket === ticket && grant.leaseId === one.body?.leaseId);
+    };
+    const holder = history.find(
+      (one) =>
+        one.call === 'acquire' &&
+        one.outcome === 'ok' &&
+        one.input.key === key &&
+        isOfIt(one) &&
+        one.landed?.some(
+          ({ what, moment, ...landed }) =>
+            moment > endedAt &&
+            (what === 'claim' || (what === 'grant' && 'leaseId' in landed && landed.leaseId === one.body?.leaseId)),
+        ),
+    );
+    if (!holder) return [];
+    return [{ promise: WITHDRAWN, detail: `${holder.actor} was granted the key`, entries: [end, holder] }];
+  });
+}
+
+/** The call had a row or a place when the withdrawal was sent. */
+const wasInLine = ({ landed = [] }: Entry, { calledAt }: Entry): boolean =>
+  landed.some(
+    ({ what, moment }) =>
+      moment < calledAt.moment && (what === 'row' || what === 'deadline' || what === 'place' || what === 'extension'),
+  );
