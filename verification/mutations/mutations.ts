@@ -475,4 +475,24 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('<= redrivenAt - clockSkewMs', '<= redrivenAt - 1e13 * clockSkewMs')],
     only: 'redrives',
   },
+  {
+    name: 'the mark goes without regard to callers that sleep',
+    promise: 'the mark stays while a place is live',
+    changes: [change("if (judgement === 'asleep') return {", "if (judgement === 'asleep' && !line) return {")],
+    only: 'queue',
+  },
+  {
+    name: 'a caller that has slept begins at the end of the line',
+    promise: 'a caller that comes back in time keeps its position',
+    changes: [change('if (isBack && (await comeBack(', 'if (isBack && !row.key && (await comeBack(')],
+    only: 'leases',
+  },
+  {
+    name: 'a cancellation flags nobody who sleeps',
+    promise: 'a withdrawn request holds no lease',
+    changes: [
+      change('waiter && !task ? await flagTicket(dependencies, { key, ticket }, call)', 'waiter && !task ? waiter'),
+    ],
+    only: 'queue',
+  },
 ];

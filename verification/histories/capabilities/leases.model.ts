@@ -94,7 +94,9 @@ const isShownBefore = ({ call, outcome, faults, input, body, calledAt }: Entry, 
     return isLower && ((mayBeSame && isMeanwhile) || faults.length > 0);
   });
 
-const waits = ({ input }: Entry): boolean => Number(input.waitSeconds ?? 0) > 0 && input.fair !== false;
+/** A call that does not wait takes a key that is left free for callers that sleep by a row in line. */
+const waits = ({ input, landed = [] }: Entry): boolean =>
+  (Number(input.waitSeconds ?? 0) > 0 && input.fair !== false) || landed.some(({ what }) => what === 'row');
 
 const isInLine = (entry: Entry): boolean => entry.call === 'acquire' && waits(entry);
 
