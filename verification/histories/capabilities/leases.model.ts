@@ -2,6 +2,7 @@ import type { WorldFacts } from '../caller.ts';
 import { type Entry, isUnknown, saysNothing, timed } from '../history.ts';
 import type { Model, Timed } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { nameOf } from './line.model.ts';
 
 /** A lock with fences, as callers can know it. Null stands for what no answer has said: it may be anything. */
 export interface LeaseState {
@@ -41,10 +42,13 @@ export interface LeaseOperation extends Timed {
   raised?: boolean;
 }
 
+/** @param history with all calls that may have written a grant */
 export function leaseOperations(
   entries: readonly Entry[],
   { foreignLeases, sweeps }: Pick<WorldFacts, 'foreignLeases' | 'sweeps'>,
+  history: readonly Entry[] = entries,
 ): LeaseOperation[] {
+  const mayBeServed = servedInLine(history);
   return (
     entries
       // A call in line that failed has left its ticket there, and may still be granted the window.
@@ -52,7 +56,7 @@ export function leaseOperations(
       .flatMap((entry) => {
         const operation = { entry, stray: false, ...timed(entry) };
         const stray = { ...operation, stray: true, answeredAt: Number.POSITIVE_INFINITY };
-        if (saysNothing(entry)) return [stray];
+        if (saysNothing(entry)) return entry.strays > 0 || !isInLine(entry) || mayBeServed(entry) ? [stray] : [];
         if (entry.call === 'clean') return cleaned(entry) ? [operation] : [stray];
         // A try of it that got no answer may have been granted, and broken before the next one.
         const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
@@ -61,7 +65,9 @@ export function leaseOperations(
         // A call in line may have had a grant before that it did not claim in time.
         const mayBeGranted =
           entry.call === 'acquire' &&
-          (isInLine(entry) || (entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
+          ((isInLine(entry) && mayBeServed(entry)) ||
+            (entry.strays > 0 && mayBeGrantedAgain) ||
+            (isRefused && entry.faults.length > 0));
         // Its answer said that it is unknown whether an earlier try released.
         const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
         // A try of it that got no answer may have extended the lease before it was lost.
@@ -78,6 +84,22 @@ export function leaseOperations(
           : [operation];
       })
   );
+}
+
+/**
+ * Of the calls of a request in line, as many may have had a grant that nobody was told of as the record has seen grants of the request. Each more that
+ * might have makes the search for an order longer.
+ */
+function servedInLine(history: readonly Entry[]): (entry: Entry) => boolean {
+  const landed = history.flatMap((entry) => entry.landed ?? []);
+  if (landed.length === 0) return () => true;
+  const left = new Map<string, number>();
+  for (const one of landed) if (one.what === 'grant') left.set(one.request, (left.get(one.request) ?? 0) + 1);
+  return (entry) => {
+    const grants = left.get(nameOf(entry)) ?? 0;
+    left.set(nameOf(entry), grants - 1);
+    return grants > 0;
+  };
 }
 
 /**

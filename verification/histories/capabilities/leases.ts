@@ -69,7 +69,7 @@ export const leases: Capability = {
           ...recordRules(history, { key, grants: ofKey }, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
-          ...answersAgree(ofKey, facts),
+          ...answersAgree(ofKey, facts, history),
           ...toldWholeToCallers(history, key, WHOLE_LEASE),
           ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
           ...freeLeaseIsHad(history, key, facts),
@@ -374,9 +374,9 @@ export function falselyLost(entries: readonly Entry[]): Violation[] {
 }
 
 /** Every answer is what one lock with fences would have said. */
-function answersAgree(entries: readonly Entry[], facts: WorldFacts): Violation[] {
+function answersAgree(entries: readonly Entry[], facts: WorldFacts, history: readonly Entry[]): Violation[] {
   const known = entries.filter((entry) => !(entry.call === 'readLeases' && (isUnknown(entry) || saysNothing(entry))));
-  const verdict = linearize(leaseModel(facts), leaseOperations(known, facts));
+  const verdict = linearize(leaseModel(facts), leaseOperations(known, facts, history));
   if (verdict.linearizable) return [];
   const explained = verdict.explained.map(({ entry }) => entry.id);
   return [

@@ -1,5 +1,5 @@
 import { ALONE } from '../../../shared/locks/record/identity.ts';
-import type { HolderEntry } from '../../../shared/locks/record/record.ts';
+import { type HolderEntry, isBound } from '../../../shared/locks/record/record.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -49,6 +49,9 @@ function termsByName(history: readonly Entry[], key: string): Map<string, Terms>
   return new Map(asked.map((entry) => [nameOf(entry), termsOf(entry)]));
 }
 
+/** Longer than any function takes, and stands still. */
+const MAX_CALL_MS = 160_000;
+
 /**
  * The record counts what is in it and shows its holders to third-party clients, each new fence is the highest, and no holder comes in beside more than it
  * asked for.
@@ -65,7 +68,10 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
         `${after.used}, and ${weightOf(after.entries)} are`,
       );
     // The expiries of shared holders are those of one clock, and the record's that of another.
-    const ends = after.entries.map(({ path, expiresAt }) => expiresAt - (path === ALONE ? 0 : facts.spreadMs));
+    // A write that was sent before the last heartbeat of a bound grant shows the expiry of that grant as of then, more than a year ahead.
+    const ends = after.entries.map((one) =>
+      isBound(one) ? one.expiresAt - MAX_CALL_MS : one.expiresAt - (one.path === ALONE ? 0 : facts.spreadMs),
+    );
     const lastMs = Math.max(0, ...ends);
     if (after.entries.length > 0 && !(Number(after.guardedUntil) >= lastMs))
       return broken(
