@@ -2,7 +2,7 @@ import { BOUND_SECONDS } from '../../../shared/locks/dependencies.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
-import { eventsOf } from './line.model.ts';
+import { eventsOf, nameOf } from './line.model.ts';
 
 /** The notification of a task, recorded as the answer of the call that waited for it. */
 interface TaskInput {
@@ -103,11 +103,8 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
       if (place !== undefined && (entries.some(isEarlier) || isPassedOn(granted, entries))) continue;
       const isParked = parkedMs + facts.spreadMs < grantedMs;
       const isThere = (task.answeredAt?.ms ?? closedMs ?? Number.POSITIVE_INFINITY) > answeredAt.ms;
-      if (
-        place === undefined &&
-        entries.some((entry) => mayHaveGrantedUnheard(entry, task, grantedMs + facts.spreadMs))
-      )
-        continue;
+      const mayBeUnheard = (entry: Entry) => mayHaveGrantedUnheard(entry, task, grantedMs + facts.spreadMs);
+      if (place === undefined && (entries.some(mayBeUnheard) || wasGrantedBefore(task, granted, entries))) continue;
       const isOverdue = task.calledAt.ms + parkSeconds * 1000 - facts.spreadMs < answeredAt.ms;
       if (isParked && isThere && !isOverdue && !hasHadItsTurn(task, entries, grantedMs + facts.spreadMs))
         return [
@@ -171,6 +168,16 @@ function mayHaveGrantedUnheard(
 /** The place at which it was granted. A duplicate of its call may have taken another place, which no answer names. */
 const ticketOf = (granted: Entry, entries: readonly Entry[]): string | undefined =>
   callsFor(granted, entries).length === 1 ? inputOf(granted).ticket : undefined;
+
+/** A place of the task's request was granted the lease before, as the tables saw it. */
+const wasGrantedBefore = (task: Entry, granted: Entry, entries: readonly Entry[]): boolean =>
+  eventsOf(entries, String(task.input.key)).some(
+    (event) =>
+      event.what === 'grant' &&
+      event.ticket !== undefined &&
+      event.request === nameOf(task) &&
+      event.fence < Number(granted.body?.fence),
+  );
 
 /** The calls that brought a task. */
 const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>

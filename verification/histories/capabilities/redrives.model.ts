@@ -106,7 +106,8 @@ function standingOf(history: readonly Entry[], key: string, spreadMs: number): S
     if (!first) return [];
     const { holder, ttlSeconds, bound } = first.input;
     const told = asked.filter(({ outcome, body }) => outcome === 'ok' && body?.leaseId !== undefined);
-    const leaseId = told[0]?.body?.leaseId;
+    // A late duplicate of a request may have a second grant, which the release of the first one does not end.
+    const { leaseId } = event;
     const beats = ofKey.filter(({ call, input }) => call === 'heartbeat' && input.leaseId === leaseId);
     const lastMs = Math.max(
       event.ms,
