@@ -81,11 +81,18 @@ function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store, q
       const { headers = {} } = args.request as { headers?: Record<string, string> };
       // The SDK pauses between its tries; the clients here do not, because that would be real time.
       if (!/^attempt=1\b/.test(headers['amz-sdk-request'] ?? '')) await pause(thread);
-      const request = new Request(thread, { store, questions }, { command, send });
+      const named = { command, label: labelOf(command, args.input), send };
+      const request = new Request(thread, { store, questions }, named);
       return (await request.run()) as Awaited<ReturnType<typeof next>>;
     },
     { step: 'deserialize', priority: 'low', name: 'faults' },
   );
+}
+
+/** What a fault of a request is called. A call gives back its slot among the held calls after it has its grant. */
+function labelOf(command: string, input: object): string {
+  const { Key: name } = input as { Key?: { key?: { S?: string } } };
+  return name?.key?.S?.startsWith('holdfast:held:') ? `${command} of a slot` : command;
 }
 
 interface Arrived {
@@ -142,19 +149,21 @@ class Request {
   readonly #store: Store;
   readonly #questions: Questions | undefined;
   readonly #command: string;
+  readonly #label: string;
   readonly #send: Send;
   readonly #timeoutAt: number;
 
   constructor(
     thread: Thread,
     { store, questions }: { store: Store; questions: Questions | undefined },
-    { command, send }: { command: string; send: Send },
+    { command, label, send }: { command: string; label: string; send: Send },
   ) {
     this.#thread = thread;
     this.#questions = questions;
     this.#sender = thread.locals as Sender;
     this.#store = store;
     this.#command = command;
+    this.#label = label;
     this.#send = send;
     this.#timeoutAt = thread.simulation.now + store.timeoutMs;
   }
@@ -163,7 +172,7 @@ class Request {
     const fault = this.#sender.faults.draw(this.#possible(), this.#command);
     if (fault) {
       this.#sender.faults.note(fault);
-      this.#sender.entry.faults.push(`${this.#command} ${fault}`);
+      this.#sender.entry.faults.push(`${this.#label} ${fault}`);
     }
     const { faults } = this.#sender;
     switch (fault) {

@@ -220,7 +220,7 @@ export function toldWholeToCallers(
   const short = history.filter(({ call, input, outcome, body, faults }) => {
     const isInLine = call === 'acquire' && input.key === key && Number(input.waitSeconds ?? 0) > 0 && !input.taskToken;
     if (!isInLine || outcome !== 'ok' || body?.repeated) return false;
-    // What comes after the claim, such as the deletion of the ticket, takes from the time.
+    // What comes after the claim, such as the deletion of the ticket or the end of the slot, takes from the time.
     if (!faults.every((fault) => /^UpdateItem (slow|freeze|lostReply|delayed)$/.test(fault))) return false;
     const isOfLine = grants.some((grant) => grant.ticket !== undefined && grant.fence === body?.fence);
     return isOfLine && (Number(body?.remainingMs) + UNDER_WAY_MS) * 2 < Number(input.ttlSeconds) * 1000;
