@@ -48,7 +48,7 @@ export function leaseOperations(
   { foreignLeases, sweeps }: Pick<WorldFacts, 'foreignLeases' | 'sweeps'>,
   history: readonly Entry[] = entries,
 ): LeaseOperation[] {
-  const mayBeServed = servedInLine(history);
+  const servedBeside = servedInLine(history);
   return (
     entries
       // A call in line that failed has left its ticket there, and may still be granted the window.
@@ -56,18 +56,18 @@ export function leaseOperations(
       .flatMap((entry) => {
         const operation = { entry, stray: false, ...timed(entry) };
         const stray = { ...operation, stray: true, answeredAt: Number.POSITIVE_INFINITY };
-        if (saysNothing(entry)) return entry.strays > 0 || !isInLine(entry) || mayBeServed(entry) ? [stray] : [];
+        // A call in line may have had grants before that it did not claim in time.
+        const grants = isInLine(entry) ? new Array<LeaseOperation>(servedBeside(entry)).fill(stray) : [];
+        if (saysNothing(entry)) return isInLine(entry) ? grants : [stray];
         if (entry.call === 'clean') return cleaned(entry) ? [operation] : [stray];
         // A try of it that got no answer may have been granted, and broken before the next one.
         const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
         // What was granted is granted once: its own record refuses a late try, where no other client and no clean-up took that away.
         const mayBeGrantedAgain = entry.outcome !== 'ok' || foreignLeases || sweeps;
-        // A call in line may have had a grant before that it did not claim in time.
         const mayBeGranted =
           entry.call === 'acquire' &&
-          ((isInLine(entry) && mayBeServed(entry)) ||
-            (entry.strays > 0 && mayBeGrantedAgain) ||
-            (isRefused && entry.faults.length > 0));
+          !isInLine(entry) &&
+          ((entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
         // Its answer said that it is unknown whether an earlier try released.
         const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
         // A try of it that got no answer may have extended the lease before it was lost.
@@ -81,24 +81,22 @@ export function leaseOperations(
           ];
         return !isUnknown(entry) && (mayBeGranted || mayHaveReleased || mayHaveBeaten || mayBeForeign)
           ? [operation, stray]
-          : [operation];
+          : [operation, ...grants];
       })
   );
 }
 
-/**
- * Of the calls of a request in line, as many may have had a grant that nobody was told of as the record has seen grants of the request. Each more that
- * might have makes the search for an order longer.
- */
-function servedInLine(history: readonly Entry[]): (entry: Entry) => boolean {
+/** @returns how many grants of its request, beside that of its answer, a call in line counts for: the first one for all that the record has seen */
+function servedInLine(history: readonly Entry[]): (entry: Entry) => number {
   const landed = history.flatMap((entry) => entry.landed ?? []);
-  if (landed.length === 0) return () => true;
+  // Histories that are made by hand have no record.
+  if (landed.length === 0) return (entry) => (isUnknown(entry) ? 0 : 1);
   const left = new Map<string, number>();
   for (const one of landed) if (one.what === 'grant') left.set(one.request, (left.get(one.request) ?? 0) + 1);
   return (entry) => {
     const grants = left.get(nameOf(entry)) ?? 0;
-    left.set(nameOf(entry), grants - 1);
-    return grants > 0;
+    left.delete(nameOf(entry));
+    return Math.max(0, isUnknown(entry) ? grants - 1 : grants);
   };
 }
 
