@@ -198,3 +198,22 @@ it('a request that claims late has its grant by its second place', async () => {
   await world.handOn(key);
   expect(await ticketOn(key)).toBe(ticket);
 });
+
+it('a bound grant whose task was gone passes on, even if the write that ends it fails', async () => {
+  const key = 'gone and bound';
+  const first = await acquire({ key, holder: 'first' });
+  const execution = steps.newExecution('RUNNING');
+  const bound = { key, holder: 'h', execution, bound: true };
+  const { task } = await park({ ...bound, requestId: 'one' });
+  task.state = 'timedOut';
+  await park({ key, holder: 'other' });
+  // The release, and then the end of the grant that reached nobody.
+  requests.faultsOf.UpdateItem = ['none', 'none', 'error500', 'error500', 'error500'];
+  await release(first).catch(() => {});
+  requests.faultsOf = {};
+  const again = await park({ ...bound, requestId: 'two' });
+  clock.advance(11_000);
+  await repair();
+  await repair();
+  expect(grantOf(again.task)).toMatchObject({ key });
+});

@@ -1,6 +1,5 @@
 import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
-import { logLine } from '../../surroundings/log.ts';
 import type { Ended } from '../calls/types.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
@@ -15,14 +14,13 @@ import {
   type NewGrant,
   unusable,
 } from '../record/record.ts';
-import { isLate, type Written } from '../record/requests.ts';
+import type { Written } from '../record/requests.ts';
 import { type Going, isRemembered, previousAlone, previousOf, takeoverAt } from '../record/room.ts';
-import { notifyHolder, raiseFence } from '../record/versions.ts';
 import { LineReading } from './line-reading.ts';
 import { findNext, type Head, MAX_GONE, MAX_OVER, type NextInLine } from './next.ts';
+import { leftToSchedule, notifyAll, type Versions } from './notify-heads.ts';
 import { isHandedOffWithBefore } from './pace.ts';
-import { deleteWaiter, isTask, stayingOf, type Waiter } from './waiters.ts';
-import { repairAtRoom, repairLater } from './watch.ts';
+import { deleteWaiter, stayingOf, type Waiter } from './waiters.ts';
 
 // A plain acquire that meets a mark asks this too.
 export { isHandedOff } from './pace.ts';
@@ -62,6 +60,8 @@ interface Advancing {
   ending?: readonly Going[];
   /** The ticket of the call in line that hands off. */
   own?: string | undefined;
+  /** The tickets that this call has served already. */
+  served?: readonly string[];
   /** A grant that this call has just written. */
   given?: { line: NextInLine; versions: ReadonlyMap<string, string> };
   /** Collects the tickets of new holders whose tasks may not have been notified, for a task that parks. */
@@ -113,10 +113,10 @@ const outcomeOf = ({ granted, record, done }: Progress, end: HandedOff['end'], l
 
 async function advance(
   dependencies: LeaseDependencies,
-  { record, ending: first = [], unnotified = new Set(), own, given, done }: Advancing & { done: Done },
+  { record, ending: first = [], unnotified = new Set(), own, served = [], given, done }: Advancing & { done: Done },
   call: Call,
 ): Promise<HandedOff> {
-  const granted = given ? ticketsOf(given.line) : [];
+  const granted = given ? ticketsOf(given.line) : [...served];
   const ending = given ? await notifyAll(dependencies, { ...given, record, unnotified }, call) : [...first];
   if (given && ending.length === 0) return { granted, end: 'waits', record };
   const reading = new LineReading(dependencies, record, call);
@@ -213,6 +213,7 @@ async function afterWrite(
   granted.push(...ticketsOf(line));
   const full = line.heads.find(({ waiter }) => waiter.ticket === own);
   if (full) done.ownVersion = versions.get(full.grant.name);
+  await dropGone(dependencies, { key: record.key, granted, ended }, call);
   progress.ending = await notifyAll(dependencies, { line, record, versions, unnotified }, call);
   progress.gone += progress.ending.length;
   if (progress.ending.length > 0) return undefined;
@@ -257,9 +258,6 @@ function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending
 /** Whether nobody has had an expired grant: its task took LeaseHeld instead, and no call of the request was answered with it. */
 const isUnnotified = ({ entry, how }: Going, { refused }: NextInLine): boolean =>
   how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
-
-/** By name. */
-type Versions = ReadonlyMap<string, string>;
 
 interface Writing extends Current {
   line: NextInLine;
@@ -306,58 +304,16 @@ function newGrants({ record, ending, heads, now }: Current & { heads: readonly H
   });
 }
 
-interface Notifying {
-  record: KeyRecord;
-  versions: Versions;
-  unnotified: Set<string>;
-}
-
-/** @returns the grants whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
-async function notifyAll(
+/** Deletes the rows of tasks that were gone, once their grants have ended: the schedule finds such a grant by its row. */
+async function dropGone(
   dependencies: LeaseDependencies,
-  { line: { heads, behind, taskWaits }, ...notifying }: Notifying & { line: NextInLine },
+  { key, granted, ended }: { key: string; granted: readonly string[]; ended: readonly Going[] },
   call: Call,
-): Promise<Going[]> {
-  const undelivered: Going[] = [];
-  for (const head of heads.filter(({ waiter }) => isTask(waiter))) {
-    const entry = await tell(dependencies, { head, ...notifying }, call);
-    if (entry) undelivered.push({ entry, how: 'undelivered' });
-  }
-  const { record } = notifying;
-  if (!taskWaits || undelivered.length === heads.length) return undelivered;
-  if (heads.some(({ waiter }) => !isTask(waiter))) await repairLater(dependencies, record.key, call);
-  else if (behind) await repairAtRoom(dependencies, { record, asked: behind }, call);
-  return undelivered;
-}
-
-/** A failure after the grant is not the caller's: the schedule notifies the task. */
-async function tell(
-  dependencies: LeaseDependencies,
-  { head: { waiter, grant }, record, versions, unnotified }: Notifying & { head: Head },
-  call: Call,
-): Promise<HolderEntry | undefined> {
-  const entry = entryOf(record, grant.name);
-  if (!entry || entry.ticket !== waiter.ticket || !isTask(waiter)) return undefined;
-  // The answer of the write was lost, and a call with another token of the request may have notified that one since.
-  if (entry.version !== versions.get(grant.name)) return undefined;
-  // If this call was paused for longer than the ttl, others may have taken its place.
-  if (entry.expiresAt <= dependencies.clock.now()) return undefined;
-  unnotified.add(waiter.ticket);
-  try {
-    const mayBeLow = entry.metNoFence && isLate(entry.acquiredAt, dependencies.clock.now());
-    const shown = mayBeLow
-      ? await raiseFence(dependencies, { key: record.key, entry }, call)
-      : { won: true, record, entry };
-    if (!shown.won || !shown.entry) return undefined;
-    const message = { waiter, record: shown.record, entry: shown.entry, repeated: false, isOurs: true };
-    const { outcome, record: told } = await notifyHolder(dependencies, message, call);
-    if (outcome === 'delivered' || outcome === 'gone') {
-      unnotified.delete(waiter.ticket);
-      await deleteWaiter(dependencies, waiter, call);
-    }
-    return outcome === 'gone' ? entryOf(told, grant.name) : undefined;
-  } catch (error) {
-    return leftToSchedule(error);
+): Promise<void> {
+  for (const { entry, how } of ended) {
+    const { ticket } = entry;
+    if (how !== 'undelivered' || ticket === undefined || !granted.includes(ticket)) continue;
+    await deleteWaiter(dependencies, { key, ticket }, call).catch(leftToSchedule);
   }
 }
 
@@ -370,6 +326,7 @@ async function leave(
   if (ended.length === 0) return { granted, end: 'left', record, ...done };
   const now = dependencies.clock.now();
   const { won, record: current } = await writeEnds(dependencies, { key: record.key, ended, now }, call);
+  if (won) await dropGone(dependencies, { key: record.key, granted, ended }, call);
   const isEnded = won && ended.some(({ how }) => isRemembered(how));
   return { granted, end: 'left', record: current, ...done, ...(isEnded && { ended: true }) };
 }
@@ -377,12 +334,6 @@ async function leave(
 /** If the line cannot be read, grants that must end still end. Only expired ones can wait. */
 function ifUnread(error: unknown, ending: readonly Going[]): undefined {
   if (!(error instanceof HoldfastError) || ending.every(({ how }) => how === 'expired')) throw error;
-}
-
-/** Leaves the line to the next call on the key, or to the schedule. @throws what is no HoldfastError */
-function leftToSchedule(error: unknown): undefined {
-  if (!(error instanceof HoldfastError)) throw error;
-  logLine('WARN', { message: 'the hand-off of a key failed: the schedule repeats it', cause: error.message });
 }
 
 /**

@@ -327,11 +327,12 @@ export class Lock {
     return notifyHolder(this.#dependencies, { waiter, record, entry, repeated, isOurs: true }, this.#call);
   }
 
-  /** Ends a grant that this call has passed to a task that is gone, and serves the next waiter. No other call or task has had that grant. */
+  /** Ends a grant that this call has passed to a task that is gone, deletes its row, and serves the next waiter. No other call or task has had that grant. */
   async undelivered(record: KeyRecord): Promise<void> {
     const entry = this.#entry(record);
     const ending = entry ? [{ entry, how: 'undelivered' } as const] : [];
-    await handOff(this.#dependencies, { record, ending }, this.#call);
+    const served = entry?.ticket === undefined ? [] : [entry.ticket];
+    await handOff(this.#dependencies, { record, ending, served }, this.#call);
   }
 
   /** Sends the message that looks again, if this waiter needs the message. */

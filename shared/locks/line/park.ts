@@ -199,7 +199,7 @@ async function takeGrant(
   const { outcome, record: current } = await lock.notify(passed.record, { task: waiter, repeated });
   if (outcome === 'overtaken') return 'again';
   if (outcome === 'unanswered') return 'waits';
-  await deleteWaiter(dependencies, waiter, call);
   if (outcome === 'gone' && !repeated) await lock.undelivered(current);
+  else await deleteWaiter(dependencies, waiter, call);
   return 'notified';
 }

@@ -1,0 +1,75 @@
+import type { Call } from '../../aws/call.ts';
+import { HoldfastError } from '../../errors.ts';
+import { logLine } from '../../surroundings/log.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
+import { isLate } from '../record/requests.ts';
+import type { Going } from '../record/room.ts';
+import { notifyHolder, raiseFence } from '../record/versions.ts';
+import type { Head, NextInLine } from './next.ts';
+import { deleteWaiter, isTask } from './waiters.ts';
+import { repairAtRoom, repairLater } from './watch.ts';
+
+// The messages of a hand-off: to the tasks that have just received grants, and to the repair about those behind them.
+
+/** The versions that a write has given new entries, by name. */
+export type Versions = ReadonlyMap<string, string>;
+
+interface Notifying {
+  record: KeyRecord;
+  versions: Versions;
+  unnotified: Set<string>;
+}
+
+/** @returns the grants whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
+export async function notifyAll(
+  dependencies: LeaseDependencies,
+  { line: { heads, behind, taskWaits }, ...notifying }: Notifying & { line: NextInLine },
+  call: Call,
+): Promise<Going[]> {
+  const undelivered: Going[] = [];
+  for (const head of heads.filter(({ waiter }) => isTask(waiter))) {
+    const entry = await tell(dependencies, { head, ...notifying }, call);
+    if (entry) undelivered.push({ entry, how: 'undelivered' });
+  }
+  const { record } = notifying;
+  if (!taskWaits || undelivered.length === heads.length) return undelivered;
+  if (heads.some(({ waiter }) => !isTask(waiter))) await repairLater(dependencies, record.key, call);
+  else if (behind) await repairAtRoom(dependencies, { record, asked: behind }, call);
+  return undelivered;
+}
+
+/** A failure after the grant is not the caller's: the schedule notifies the task. */
+async function tell(
+  dependencies: LeaseDependencies,
+  { head: { waiter, grant }, record, versions, unnotified }: Notifying & { head: Head },
+  call: Call,
+): Promise<HolderEntry | undefined> {
+  const entry = entryOf(record, grant.name);
+  if (!entry || entry.ticket !== waiter.ticket || !isTask(waiter)) return undefined;
+  // The answer of the write was lost, and a call with another token of the request may have notified that one since.
+  if (entry.version !== versions.get(grant.name)) return undefined;
+  // If this call was paused for longer than the ttl, others may have taken its place.
+  if (entry.expiresAt <= dependencies.clock.now()) return undefined;
+  unnotified.add(waiter.ticket);
+  try {
+    const mayBeLow = entry.metNoFence && isLate(entry.acquiredAt, dependencies.clock.now());
+    const shown = mayBeLow
+      ? await raiseFence(dependencies, { key: record.key, entry }, call)
+      : { won: true, record, entry };
+    if (!shown.won || !shown.entry) return undefined;
+    const message = { waiter, record: shown.record, entry: shown.entry, repeated: false, isOurs: true };
+    const { outcome, record: told } = await notifyHolder(dependencies, message, call);
+    if (outcome === 'delivered' || outcome === 'gone') unnotified.delete(waiter.ticket);
+    if (outcome === 'delivered') await deleteWaiter(dependencies, waiter, call);
+    return outcome === 'gone' ? entryOf(told, grant.name) : undefined;
+  } catch (error) {
+    return leftToSchedule(error);
+  }
+}
+
+/** Leaves the line to the next call on the key, or to the schedule. @throws what is no HoldfastError */
+export function leftToSchedule(error: unknown): undefined {
+  if (!(error instanceof HoldfastError)) throw error;
+  logLine('WARN', { message: 'the hand-off of a key failed: the schedule repeats it', cause: error.message });
+}
