@@ -65,6 +65,21 @@ describe('nobody in line is overtaken:', () => {
     expect(check(did('a', grant(900, 'a')), joins('a', 1000), b, toB)).toEqual([]);
   });
 
+  it('a row written again after its call served the ticket may be passed', () => {
+    const serves = did('p', query(2000), grant(2010, 'a', '1000 a'), { what: 'deletion', ms: 2020, ticket: '1000 a' });
+    const again = did('a', { ...row(1000, 'a'), ms: 2030 });
+    const lines = [joins('a', 1000), joins('b', 1100), joins('c', 1200), again];
+    const more = (one: Entry) => {
+      one.landed?.push(...landedOn(KEY, grant(2040, 'b', '1100 b'), query(2100), grant(2110, 'c', '1200 c')));
+      return one;
+    };
+    expect(check(...lines, more(serves))).toEqual([]);
+    const other = did('q', query(2100), grant(2110, 'c', '1200 c'));
+    expect(check(joins('a', 1000), joins('c', 1200), did('p', query(2000), grant(2010, 'b', '1100 b')), other)).toEqual(
+      [promise],
+    );
+  });
+
   it('a try that arrives late counts by the look before it was sent', () => {
     const late = did('a', { ...row(1000, 'a'), ms: 2005 });
     const slow = did('p', query(2000), query(2300), { ...grant(2400, 'b', '1100 b'), sent: 2001 });

@@ -252,8 +252,10 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     if (unknown) return isHeld ? [over(state, false)] : [];
     if (entry.outcome !== 'ok') return [];
     if (!body.released) return held?.leaseId === leaseId ? [] : [state];
-    if (isHeld) return [over({ ...state, held: { ...held, leaseId } }, false)];
-    return ended.some((one) => !one.broken && fits(one.leaseId, leaseId)) ? [state] : [];
+    const repeats = ended.some((one) => !one.broken && fits(one.leaseId, leaseId)) ? [state] : [];
+    if (!isHeld) return repeats;
+    // The lease id of a grant that nobody has been told of may be another.
+    return [over({ ...state, held: { ...held, leaseId } }, false), ...(held.leaseId === null ? repeats : [])];
   },
 
   withdraw: ({ state, entry, body, unknown }) => {

@@ -57,6 +57,8 @@ class Line {
   readonly #bound = new Set<unknown>();
   /** The moments of each call's looks at the line. */
   readonly #looks = new Map<Entry, number[]>();
+  /** The tickets that each call has served. */
+  readonly #served = new Map<Entry, Set<string>>();
   /** The requests whose grants have ended, as far as the record remembers them. */
   #remembered: ReadonlySet<string | undefined> = new Set();
   #last: Grant | undefined;
@@ -99,6 +101,8 @@ class Line {
         const place = this.#places.get(event.ticket ?? '');
         // A second row of a request waits for the outcome of the first row, and keeps no caller out: the grant may have removed the mark.
         for (const one of this.#places.values()) if (one.request === event.request) one.wasGranted = true;
+        if (event.ticket !== undefined)
+          this.#served.set(entry, new Set([...(this.#served.get(entry) ?? []), event.ticket]));
         if (place?.entry.input.bound) this.#bound.add(place.entry.input.execution);
         this.#granted.add(event.request);
         this.#last = event;
@@ -125,7 +129,9 @@ class Line {
       const isPresent = deadline - BEGIN > grant.ms + slackMs + CLOCK_SKEW_MS;
       // A request has one grant. The row of a task stays until Step Functions has taken the message about that, and others pass it.
       const hasEnded = this.#remembered.has(request);
-      if (isOfLast || hasEnded || !isPresent || request === grant.request) return false;
+      // A second try of the write of its row may land when its task, which is gone, has been served and deleted.
+      const isServed = this.#served.get(grant.entry)?.has(ticket) === true;
+      if (isOfLast || isServed || hasEnded || !isPresent || request === grant.request) return false;
       return grant.ticket === undefined ? isMarked && !wasGranted : ticket < grant.ticket && since < lookedAt;
     });
   }
