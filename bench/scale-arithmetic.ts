@@ -25,7 +25,7 @@ const LIMITS = {
 type Tier = [amount: number, price: number];
 
 /** US dollars in us-east-1, without free tier, discount or savings plan. */
-const PRICES = {
+export const PRICES = {
   millionWrites: 0.625,
   millionReads: 0.125,
   lambdaMillionRequests: 0.2,
@@ -50,7 +50,7 @@ const PRICES = {
 };
 
 /** What a call of this service takes. The tests count the units; the rest is assumed, and the doc says so. */
-const CALL = {
+export const CALL = {
   writeUnits: 1,
   milliseconds: 10,
   memoryGb: 0.5,

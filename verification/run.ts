@@ -73,6 +73,7 @@ const CHECKS: Record<string, Check> = {
   'bench-libraries': { what: 'installs what npm run bench compares with', commands: ['node bench/libraries.ts'] },
   'bench-publish': { what: 'writes the figures on record into the documents', commands: ['node bench/publish.ts'] },
   'bench-scale': { what: 'the arithmetic of docs/scale.md', commands: ['node bench/scale-arithmetic.ts'] },
+  'bench-waiting': { what: 'what callers that sleep cost, for docs/cost.md', commands: ['node bench/waiting-cost.ts'] },
   tags: { what: 'each version of the changelog has its tag', commands: ['node build/tags.ts'] },
 };
 

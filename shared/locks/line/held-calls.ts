@@ -22,7 +22,7 @@ const LATE_MS = 1000;
 const TRIES = 3;
 
 /** How much of the slots may be taken, with the one of the call. The rest stays for calls whose turn is nearer. */
-const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, first: 0.5, plain: 0.8 };
+export const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, first: 0.5, plain: 0.8 };
 
 interface Holding {
   heldFor: HeldFor;
