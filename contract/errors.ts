@@ -71,13 +71,11 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       retryAfterMs: retryAfterMs(),
       waiting: z.exactOptional(
         count(
-          'After a wait in line: the number of other waiters, counted up to 100. An estimate with a `place` above 20, and a lower bound if 200 or more callers have given up within the last minute.',
+          'After a wait in line: the number of other waiters, counted up to 100. An estimate if `place` is above 20. A lower bound if 200 or more callers have given up within the last minute.',
         ),
       ),
       place: z.exactOptional(
-        count(
-          'After a wait in line: the position of the call, from 1. Counted as `waiting`, and an estimate above 20.',
-        ),
+        count('After a wait in line: the position of the call, from 1. An estimate if it is above 20.'),
       ),
       retryWith: z.exactOptional(
         texts(
@@ -86,11 +84,11 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       ),
       comeBackMs: z.exactOptional(
         count(
-          'With a `ticket`: for how many milliseconds a caller that sends `sleepMs` sleeps before it asks again. 0: ask again at once.',
+          'With a `ticket`: how long a caller that sends `sleepMs` sleeps before it asks again, in milliseconds. If it is 0, ask again at once.',
         ),
       ),
       keptMs: z.exactOptional(
-        count('With a `ticket`: for how many milliseconds after the answer the position is kept.'),
+        count('With a `ticket`: how long the position is kept after the answer, in milliseconds.'),
       ),
       used: count(MEANING.used),
       limit: nullable(

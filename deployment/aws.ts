@@ -67,7 +67,7 @@ export async function connect(
   return {
     cloudFormation: new CloudFormationClient(settings),
     dynamodb: new DynamoDBClient(settings),
-    // A deployment goes on without what Lambda says.
+    // Not with `settings`: a deployment goes on even if Lambda does not answer.
     lambda: new LambdaClient({ region, ...patience }),
     s3: new S3Client(settings),
     region,

@@ -178,7 +178,7 @@ async function waitersIn({ dynamodb }: Aws, table: string, now: number): Promise
   const scan = {
     TableName: table,
     ConsistentRead: true,
-    // The row of an execution has no deadline. The place of a caller that sleeps has awake_at, and nobody grants it a key while acquire is stopped.
+    // The row of an execution has no deadline. A place has awake_at, and its caller cannot get a key while acquire is stopped.
     FilterExpression:
       'attribute_exists(deadline) AND attribute_not_exists(awake_at) AND (attribute_not_exists(keep_until) OR keep_until > :now)',
     ExpressionAttributeValues: { ':now': integer(now) },

@@ -7,9 +7,9 @@ import type { Values } from './values.ts';
 const SHARE = 1 / 5;
 
 /**
- * Calls that wait could hold so much of the account's concurrency that heartbeats and releases find none, and a new account may have 10 in
- * all.
- * @returns what the operator should know. Nothing if AWS does not tell the concurrency, because a deployment does not need to know it
+ * Warns if calls that wait could occupy so much of the account's concurrency that heartbeats and releases find none. A new account may have 10
+ * in all.
+ * @returns the warnings. None if AWS does not say the concurrency, because a deployment goes on without it
  */
 export async function warningsOfHeldCalls({ lambda }: Aws, values: Values): Promise<string[]> {
   const held = Number(values.maxHeldCalls ?? PARAMETERS.maxHeldCalls?.default);

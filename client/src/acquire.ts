@@ -112,8 +112,8 @@ interface Acquisition {
   /** What the service asks the next try to add, such as the ticket, or the slot of the first call. */
   retryWith?: Record<string, string> | undefined;
   inLine?: boolean;
-  /** Once the service has let this caller sleep: for how many milliseconds, and until when its place is kept. */
-  place?: { sleepMs: number; keptMs: number; toldAt: Moment } | undefined;
+  /** The last sleep of this caller, in milliseconds, and how long after the answer its place is kept. Undefined if the caller has never slept. */
+  place?: { sleepMs: number; keptMs: number; from: Moment } | undefined;
   /** How many tries in a row have failed, from which the pause follows. */
   failures: number;
   /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
@@ -221,7 +221,7 @@ function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tr
   at.inLine = true;
   const { key, holder, expiresAt, place, comeBackMs: sleepMs = 0, keptMs = 0 } = error;
   emit({ type: 'waiting', key, holder, since: new Date(at.startedAt[0]).toISOString(), expiresAt, place });
-  if (sleepMs > 0 || (at.place && place)) at.place = { sleepMs, keptMs, toldAt: moment(by) };
+  if (sleepMs > 0 || (at.place && place)) at.place = { sleepMs, keptMs, from: moment(by) };
   if (sleepMs > 0) {
     at.failures = 0;
     return Math.min(sleepMs, leftMs);
@@ -233,13 +233,13 @@ function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tr
 }
 
 /**
- * How long a caller sleeps whose return was throttled: twice its last sleep, then four and eight times, so that sleepers do not throttle each other for
- * ever. Half of the time for which its place is kept is left for later tries.
+ * How long a caller sleeps after its return was throttled: twice as long as before, then four and eight times. Otherwise sleepers would throttle each
+ * other again and again. Half of the time for which the place is kept is left for later tries.
  */
 function longerSleep({ core: { by }, place, failures }: Acquisition): number {
   if (!place) return 0;
-  const { sleepMs, keptMs, toldAt } = place;
-  return Math.min(sleepMs * 2 ** Math.min(3, failures), (keptMs - since(by, toldAt)) / 2);
+  const { sleepMs, keptMs, from } = place;
+  return Math.min(sleepMs * 2 ** Math.min(3, failures), (keptMs - since(by, from)) / 2);
 }
 
 interface Tried {

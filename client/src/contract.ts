@@ -634,7 +634,7 @@ export interface components {
              * @default true
              */
             fair?: boolean;
-            /** @description How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, never beyond its expiry. Set it to the longest timeout of the functions that the execution calls. Needs `execution`. */
+            /** @description How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, but never beyond the expiry. Set it to the longest timeout of the functions that the execution calls. Needs `execution`. */
             graceSeconds?: number;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
@@ -652,7 +652,7 @@ export interface components {
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with `LeaseLost`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition. */
             requestId?: string;
             /**
-             * @description How long the caller can stay away between two calls, in milliseconds. While the turn of such a caller is far, the call ends at once with `LeaseHeld`, and the caller sleeps `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.
+             * @description How long the caller can stay away between two calls, in milliseconds. While its turn is far, the call fails at once with `LeaseHeld`, and the caller sleeps for `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.
              * @default 0
              */
             sleepMs?: number;
@@ -1626,7 +1626,7 @@ export interface components {
             code: "LeaseHeld";
             /**
              * Format: int64
-             * @description With a `ticket`: for how many milliseconds a caller that sends `sleepMs` sleeps before it asks again. 0: ask again at once.
+             * @description With a `ticket`: how long a caller that sends `sleepMs` sleeps before it asks again, in milliseconds. If it is 0, ask again at once.
              */
             comeBackMs?: number;
             /**
@@ -1645,7 +1645,7 @@ export interface components {
             holders: components["schemas"]["Holder"][];
             /**
              * Format: int64
-             * @description With a `ticket`: for how many milliseconds after the answer the position is kept.
+             * @description With a `ticket`: how long the position is kept after the answer, in milliseconds.
              */
             keptMs?: number;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
@@ -1657,7 +1657,7 @@ export interface components {
             limit: number | null;
             /**
              * Format: int64
-             * @description After a wait in line: the position of the call, from 1. Counted as `waiting`, and an estimate above 20.
+             * @description After a wait in line: the position of the call, from 1. An estimate if it is above 20.
              */
             place?: number;
             /**
@@ -1680,7 +1680,7 @@ export interface components {
             used: number;
             /**
              * Format: int64
-             * @description After a wait in line: the number of other waiters, counted up to 100. An estimate with a `place` above 20, and a lower bound if 200 or more callers have given up within the last minute.
+             * @description After a wait in line: the number of other waiters, counted up to 100. An estimate if `place` is above 20. A lower bound if 200 or more callers have given up within the last minute.
              */
             waiting?: number;
         } & {

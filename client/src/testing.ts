@@ -92,7 +92,7 @@ export class MemoryService {
     acquire: (request, signal) => {
       if (!request.key) throw invalidRequest('key', 'must not be empty');
       if (request.sleepMs && (!request.waitSeconds || request.fair === false))
-        throw invalidRequest('sleepMs', 'needs waitSeconds above 0, and a place in line');
+        throw invalidRequest('sleepMs', 'needs waitSeconds above 0 and fair true');
       const one = this.#key(request.key);
       return request.waitSeconds ? one.wait(request, signal) : one.acquire(request);
     },

@@ -33,7 +33,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     sleepMs: {
       description:
-        'How long the caller can stay away between two calls, in milliseconds. While the turn of such a caller is far, the call ends at once with `LeaseHeld`, and the caller sleeps `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.',
+        'How long the caller can stay away between two calls, in milliseconds. While its turn is far, the call fails at once with `LeaseHeld`, and the caller sleeps for `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.',
     },
     fair: {
       description: 'If false, the call polls outside the line: for short waits among few callers.',
@@ -56,7 +56,7 @@ export const acquireRequest = request(acquireInput(), {
     ),
     graceSeconds: {
       description:
-        'How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, never beyond its expiry. Set it to the longest timeout of the functions that the execution calls. Needs `execution`.',
+        'How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, but never beyond the expiry. Set it to the longest timeout of the functions that the execution calls. Needs `execution`.',
     },
     bound: {
       description:

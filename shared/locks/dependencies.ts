@@ -48,13 +48,13 @@ export interface Quotas {
   waitersPerKey: number;
   /** Tasks and calls in line for all keys of a namespace, as the repair has counted them. */
   waitersPerNamespace: number;
-  /** How many calls may wait inside the service at once. If it is absent, nothing bounds them, and no caller is told to sleep. */
+  /** How many calls may wait inside the service at once. If this is absent, all calls are held, and callers do not sleep. */
   maxHeldCalls?: number | undefined;
 }
 
 export const DEFAULT_QUOTAS: Quotas = { waitersPerKey: 10_000, waitersPerNamespace: 100_000 };
 
-/** Whether callers may be told to sleep, and so have places. */
+/** Whether callers may sleep, and so may have places. */
 export const canSleep = ({ quotas }: Pick<LeaseDependencies, 'quotas'>): boolean => quotas?.maxHeldCalls !== undefined;
 
 /** How long a caller has to claim its grant: the grant window. */

@@ -14,7 +14,7 @@ const NOW = 1_000_000;
 const ids = { uuid: () => 'no', random: () => 0.5 };
 const holder = (ageMs: number, weight = EXCLUSIVE_WEIGHT) => ({ acquiredAt: NOW - ageMs, weight }) as HolderEntry;
 
-/** A caller behind a holder that has had the key for so long. */
+/** A caller whose holder has had the key for `age` milliseconds. */
 const turn = ({
   place = 1,
   ageMs = 0,
@@ -29,14 +29,14 @@ const turn = ({
 const reasonOf = (seen: Turn) => heldFor(seen, expectedTurn(seen));
 const sleepOf = (seen: Turn, mostMs = 300_000) => sleepFor(seen, expectedTurn(seen), { mostMs, ids });
 
-it('a turn is expected after what is left of the present one and those ahead', () => {
+it('a turn is expected when the present turn and all turns ahead are over', () => {
   expect(expectedTurn(turn()).inMs).toBe(500);
   expect(expectedTurn(turn({ place: 3 })).inMs).toBe(500 + 2 * 512);
-  // The first three count by the usual turn, and the others by the mean.
+  // Three turns ahead count as usual turns, and the others as mean turns.
   expect(expectedTurn(turn({ place: 10, meanMs: 4000 })).inMs).toBe(500 + 3 * 512 + 6 * 4012);
 });
 
-it('a turn that is overdue is believed to last a quarter of its age longer', () => {
+it('an overdue turn is expected to last longer by a quarter of its age', () => {
   expect(expectedTurn(turn({ ageMs: 40_000 })).inMs).toBe(10_000);
 });
 
@@ -45,7 +45,7 @@ it('the holders of permits divide the turns ahead', () => {
   expect(expectedTurn({ ...turn({ place: 3 }), record }).inMs).toBe(500 + (2 * 512) / 8);
 });
 
-it('calls are held near the front, and sleep elsewhere', () => {
+it('a call is held near the front, and otherwise its caller sleeps', () => {
   const [front, late] = [turn({ usualMs: 100, place: 4 }), turn({ usualMs: 100, place: 5, ageMs: 60_000 })];
   expect([front, late].map(reasonOf)).toEqual(['front', 'soon']);
   expect(reasonOf(turn({ usualMs: 20, place: 30 }))).toBe('soon');
@@ -66,7 +66,7 @@ it('a caller sleeps for half of the expected time, and the first two for a quart
   expect(sleepOf(turn({ place: 2, usualMs: 60_000 }))).toBe(Math.round((30_000 + 30_012) / 4));
 });
 
-it('no sleep is longer than the caller can stay away, a minute or two mean turns, or five minutes', () => {
+it('a sleep is bounded by the caller, by mean turns, and by five minutes', () => {
   const far = { place: 100_000 };
   expect(sleepOf(turn(far), 700)).toBe(700);
   expect(sleepOf(turn(far))).toBe(60_000);
@@ -83,7 +83,7 @@ it('a free key is left to each sleeper for a part of the usual turn', () => {
   expect(expectedTurn(turn({ place: 3, freeSince: NOW - 200 })).inMs).toBe(50);
 });
 
-it('somebody looks each second at a key that a third-party client holds', () => {
+it('the first caller comes back each second while a third-party client holds the key', () => {
   const seen = { ...turn(), record: { entries: [], usualMs: undefined, meanMs: undefined } };
   expect(sleepOf(seen)).toBe(1000);
 });

@@ -9,7 +9,7 @@ import { Timeline } from '../support/time/timeline.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
-/** A stage that holds so many calls. */
+/** A deployment that holds at most so many calls. */
 async function stage(maxHeldCalls: number) {
   const timeline = new Timeline();
   const world = await queueWorld({ clock: timeline, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls } });
@@ -35,7 +35,7 @@ async function stage(maxHeldCalls: number) {
 it('no more calls are held at once than the deployment allows', async () => {
   const { most, slots } = await stage(8);
   const count = await most('front', 40);
-  // A call looks at few of the slots, so some may stay free.
+  // A call tries only a few slots, so some may stay free.
   expect(count).toBeGreaterThanOrEqual(6);
   expect(count).toBeLessThanOrEqual(8);
   expect(await slots()).toEqual([]);
@@ -45,7 +45,7 @@ it.each<[HeldFor, number]>([
   ['soon', 20],
   ['first', 20],
   ['plain', 32],
-])('a call that is held because it is %s leaves the last slots to the front', async (heldFor, allowed) => {
+])('a held call (%s) leaves the last slots to the front', async (heldFor, allowed) => {
   const { most } = await stage(40);
   const count = await most(heldFor, 120);
   expect(count).toBeLessThanOrEqual(allowed);
@@ -69,7 +69,7 @@ it('a call that fails gives its slot back', async () => {
   expect(await slots()).toEqual([]);
 });
 
-it('a caller that does not sleep keeps its place for a minute if its call is not held', async () => {
+it('a caller whose call is not held keeps its place for a minute', async () => {
   const { acquire, timeline, rows } = await stage(0);
   const first = await acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });
   const asked = { key: 'k', holder: 'second', requestId: 'r', waitSeconds: 20 };
@@ -94,7 +94,7 @@ it('a call that races is refused if too many calls are held', async () => {
   expect(await failure(racing)).toMatchObject({ code: 'LeaseHeld' });
 });
 
-it('direct use of the domain holds each call, and takes no slot', async () => {
+it('direct use of the domain holds each call, and does not take a slot', async () => {
   const timeline = new Timeline();
   const world = await leaseWorld({ clock: timeline });
   await world.acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });

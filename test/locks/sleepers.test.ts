@@ -8,7 +8,7 @@ import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
-/** Nothing is held for a caller that could sleep, unless a test wants that. */
+/** No call is held, so that each caller sleeps. */
 const quotas = { ...DEFAULT_QUOTAS, maxHeldCalls: 0 };
 const world = await queueWorld({ clock: timeline, quotas });
 const { release, read, rows, requests, rawItem, cancel, withdraw, deleteRaw, executionEnded, repairKey, steps } = world;
@@ -32,14 +32,14 @@ async function goToSleep(input: { key: string; holder: string } & Record<string,
   const asked = { requestId: input.holder, ttlSeconds: 60, waitSeconds: 20, sleepMs: 300_000, ...input };
   const { code, context } = await failure(acquire(asked));
   expect(code).toBe('LeaseHeld');
-  const told = context as {
+  const answer = context as {
     comeBackMs: number;
     keptMs: number;
     place: number;
     waiting: number;
     retryWith: { ticket: string };
   };
-  return { ...told, asked: { ...asked, ...told.retryWith } };
+  return { ...answer, asked: { ...asked, ...answer.retryWith } };
 }
 const back = async ({ asked }: Sleeper, more: object = {}) => {
   const [outcome] = await timeline.play(() => acquire({ ...asked, ...more }).catch((error) => error));
@@ -47,7 +47,7 @@ const back = async ({ asked }: Sleeper, more: object = {}) => {
 };
 const places = async (key: string) => (await rows(key)).map(({ ticket }) => ticket?.S?.[0] === 'p');
 
-it('a caller that can sleep is told when to come back, and keeps its place', async () => {
+it('a caller that can sleep learns when to come back, and keeps its place', async () => {
   const { key, sleepers } = await line('a', 'b', 'c');
   expect(sleepers.map(({ place }) => place)).toEqual([1, 2, 3]);
   for (const { comeBackMs, keptMs } of sleepers) {
@@ -66,7 +66,7 @@ it('a sleeper never stays away for longer than it said', async () => {
   expect((await goToSleep({ key, holder: 'c', sleepMs: 700 })).comeBackMs).toBeLessThanOrEqual(700);
 });
 
-it('a release leaves the key free for sleepers, and the first that comes back has it', async () => {
+it('after a release, the first sleeper that comes back takes the key', async () => {
   const { key, first, sleepers } = await line('a', 'b');
   requests.sent.length = 0;
   await release(first);
@@ -75,7 +75,7 @@ it('a release leaves the key free for sleepers, and the first that comes back ha
   expect(await places(key)).toEqual([true]);
 });
 
-it('a quick release leaves the key free for sleepers by two requests and a look', async () => {
+it('a quick release leaves the key free for sleepers with two requests and a look', async () => {
   const { key, first, sleepers } = await line('a', 'b', 'c');
   await release(first);
   const granted = await back(sleepers[0] as Sleeper);
@@ -85,11 +85,11 @@ it('a quick release leaves the key free for sleepers by two requests and a look'
   expect(await rawItem(key)).toMatchObject({ next_ticket: { S: sleepers[1]?.asked.ticket } });
 });
 
-it('callers that do not wait pass nobody who sleeps, until sleepers have had their time', async () => {
+it('a call that does not wait leaves a free key to sleepers at first', async () => {
   const { key, first, sleepers } = await line('a', 'b');
   await release(first);
   expect(await failure(acquire({ key, holder: 'hasty' }))).toMatchObject({ code: 'LeaseHeld' });
-  timeline.advance(21); // ten milliseconds for each
+  timeline.advance(21); // a free key is left to each sleeper for ten milliseconds
   expect((await timeline.play(() => acquire({ key, holder: 'patient' })))[0]).toMatchObject({ holder: 'patient' });
   expect((await rows(key)).map(({ ticket }) => ticket?.S?.slice(1))).toEqual(sleepers.map(({ asked }) => asked.ticket));
 });
@@ -150,7 +150,7 @@ it('a sleeper that is sent twice has one grant', async () => {
   expect(both.map(({ repeated }) => repeated).toSorted()).toEqual([false, true]);
 });
 
-it('a sleeper that was cancelled or withdrew learns so, and keeps nobody out', async () => {
+it('a cancelled or withdrawn sleeper is refused, and does not keep others out', async () => {
   const ends = [
     ({ asked }: Sleeper) => cancel(asked.key, asked.ticket),
     ({ asked: { key, requestId, holder, ticket } }: Sleeper) => withdraw({ key, requestId, holder, ticket } as never),
@@ -184,7 +184,7 @@ it('the end of an execution takes its places out of the line', async () => {
   expect(await places(key)).toEqual([]);
 });
 
-it('a key with sleepers whose holder disappeared is free for them after its expiry', async () => {
+it('a sleeper takes the key after the grant of a dead holder has expired', async () => {
   const key = `asleep ${keys++}`;
   await acquire({ key, holder: 'dead', ttlSeconds: 2 });
   const asleep = await goToSleep({ key, holder: 'a' });

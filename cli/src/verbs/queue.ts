@@ -89,7 +89,7 @@ function waiters({ waiters: rows = [] }: Pick<Key, 'waiters'>, output: Output): 
   );
 }
 
-/** When a sleeper comes back, or the wait of a task ends. Null for a call that waits: its caller may repeat the call. */
+/** When a caller that sleeps is due, or a task gives up. Null for a call that waits, because its program may ask again. */
 function waiterText({ kind, deadline, dueAt }: Schemas['Waiter']): string | null {
   const until = (instant: string) => untilText(Date.parse(instant) - Date.now());
   if (dueAt) return `asleep, due ${until(dueAt)}`;

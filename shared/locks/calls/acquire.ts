@@ -116,7 +116,7 @@ export function grantRequest(
   return { ...request, limit: limit ?? MOST_PERMITS, weight, room: (limit ?? MOST_PERMITS) - weight };
 }
 
-/** One try. If the line has left the key free for callers that sleep, and they have had their time, takes the key by a place in line. */
+/** One try. If the key is left free for callers that sleep, and they have had time to come back, joins the line and takes the key. */
 async function tryOrTake(
   dependencies: LeaseDependencies,
   { request, ticket }: { request: GrantRequest; ticket: string | undefined },
@@ -139,7 +139,7 @@ interface Asking {
   attempt(): Promise<Outcome>;
   /** Asks about the executions of bound holders. @returns whether a grant has ended, so that another try is worth it */
   look(record: KeyRecord): Promise<boolean>;
-  /** Builds the lock, only if the call waits or gives up its grant. */
+  /** Loads the lock. Only a call that waits, or that gives up its grant, needs it. */
   lock(): Promise<Lock>;
   /** The error LeaseHeld. */
   held(record: KeyRecord): HoldfastError;
@@ -153,7 +153,7 @@ interface Asking {
 
 /**
  * Tries once. Then waits in line or races, no longer than the deployment allows (`maxWaitSeconds`), or puts its caller to sleep. A call that does not
- * wait looks at bound holders, and tries once more if that has ended a grant.
+ * wait looks at bound holders, and tries again if the look has ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call: Call): Promise<Granted> {

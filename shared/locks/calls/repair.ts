@@ -117,7 +117,7 @@ async function askAboutHolders(
   return granted;
 }
 
-/** Measures nothing if no key has a line, because CloudWatch charges for each metric that has a value, also 0. */
+/** Measures nothing if no key has a line, because CloudWatch charges for each metric that has a value, even 0. */
 function measureRun(call: Call, { keys, complete }: Repaired, ageMs: number) {
   if (keys > 0) call.measure?.('KeysInLine', keys);
   if (!complete) call.measure?.('RepairsCutShort', 1);

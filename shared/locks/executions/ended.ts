@@ -247,9 +247,9 @@ async function passToTarget(
 }
 
 /**
- * The instant until which a grant goes on whose execution has ended (docs/protocols/executions.md#grace). Step Functions stops no function that an execution has started, so
- * after an abnormal end that function may still work, and count on the expiry that it received. No call has been answered with a grant that was not
- * claimed, so nothing works under that grant.
+ * When a grant ends whose execution has ended (docs/protocols/executions.md#grace). Step Functions does not stop a function that the execution started. So
+ * after an abnormal end the function may still work, and count on the expiry that it received. Nothing works under a grant that was not claimed,
+ * because no call was answered with it.
  * @returns undefined if the grant ends at once
  */
 function graceEnd({ clock, clockSkewMs }: LeaseDependencies, { entry, work }: Over): number | undefined {

@@ -68,11 +68,11 @@ export async function claim(at: LockCall, claiming: Claiming): Promise<Granted |
   return { record, repeated: full.repeated, previous: full.previous };
 }
 
-/** The rows of a call: its own, and the place of a caller that has slept. */
+/** The rows to delete after a grant: that of the call, and the place of a caller that has slept. */
 const rowsOf = ({ hasPlace }: LockCall, ticket: string | undefined): string[] =>
   ticket === undefined ? [] : [ticket, ...(hasPlace ? [placeOf(ticket)] : [])];
 
-/** Deletes rows up to the first that was withdrawn. */
+/** Deletes rows one by one, and stops at the first that was withdrawn. */
 async function inTurn<Row, Outcome extends { cancelled: boolean }>(
   rows: readonly Row[],
   remove: (row: Row) => Promise<Outcome>,
@@ -85,10 +85,10 @@ async function inTurn<Row, Outcome extends { cancelled: boolean }>(
   return done;
 }
 
-/** With less of the window left, the claim may be lost. Then a row that is still there keeps the position of its call. */
+/** With less of the window left, the claim may be lost. Then the row is still needed, because it keeps the position of the call. */
 const SURE_MS = 1000;
 
-/** Whether the call deletes its row beside the write that claims the grant. A call for a shared grant deletes its row afterwards, because its claim is lost more easily. */
+/** Whether the call deletes its row beside the write that claims the grant. Not for a shared grant, whose claim is lost more easily. */
 const isDeletedBeside = (
   { dependencies, lock }: LockCall,
   { ticket, isOurs }: Claiming,
@@ -203,7 +203,7 @@ export function heldAt(
 interface Kept {
   place: number;
   waiting: number;
-  /** When the caller is to ask again, and for how long its position stays. */
+  /** How soon the caller is to ask again, and for how long its position is kept. */
   comeBackMs: number;
   keptMs: number;
   retryAfterMs?: number;
@@ -240,7 +240,7 @@ export async function refuse(
 ): Promise<never> {
   const { dependencies, lock, call } = at;
   const { key } = lock.asked;
-  // A flagged place stays, because a duplicate call that a hand-off has met already must see the flag.
+  // A flagged place stays, because a duplicate call may have received a grant meanwhile, and must see the flag before it claims.
   for (const row of reason === 'cancelled' ? [ticket] : rowsOf(at, ticket))
     await deleteWaiter(dependencies, { key, ticket: row }, call);
   if (lock.isMarked(record)) await lock.handOff(record);

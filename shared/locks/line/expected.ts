@@ -2,26 +2,26 @@ import type { Ids } from '../../surroundings/ids.ts';
 import { isAloneIn, type KeyRecord } from '../record/record.ts';
 import type { Position } from './listed-waiters.ts';
 
-// When the turn of a caller is expected, and whether its call is held until then (docs/protocols/places.md#hold-or-sleep). The numbers were tuned by a
-// simulation. No promise depends on them, only time and cost.
+// Estimates when the turn of a caller comes, and decides whether its call is held until then (docs/protocols/places.md#terms). A simulation chose the
+// numbers. No promise depends on them, only time and cost.
 
-/** A caller whose turn is expected within this time is held. */
+/** A call is held if its turn is expected within this time. */
 const SOON_MS = 1000;
-/** A held call that is not at the front ends if its turn has moved beyond this. */
+/** A held call that is not at the front ends if its turn is now expected later than this. */
 const MOVED_MS = 4 * SOON_MS;
-/** So many at the front are held if turns of the usual length bring theirs within `SOON_MS`, however long the present turn lasts. */
+/** This many calls at the front are held if turns of the usual length would bring theirs within `SOON_MS`, even if the present turn lasts long. */
 const FRONT = 8;
 const MOST_FRONT = 16;
-/** So many at the front may take the last slots. */
+/** This many calls at the front may take the last slots. */
 const FIRST = 4;
 
-/** A turn counts as half of the usual one: an estimate on the short side. */
+/** A turn counts as half of the usual turn: a caller that comes too early pays a call, but one that comes too late delays the line. */
 const USUAL_PART = 0.5;
-/** A turn that is overdue is believed to last this part of its age longer. */
+/** A turn that has lasted longer than usual is expected to last longer by this part of its age. */
 const AGEING = 0.25;
-/** The hand-off between two turns. */
+/** How long the hand-off between two turns takes. */
 const BETWEEN_MS = 12;
-/** So many turns ahead count by the usual turn, and the others by the mean. */
+/** This many turns ahead count as usual turns, and all further turns as mean turns. */
 const BY_USUAL = 3;
 
 /** A sleep is this part of the expected time, because turns may be shorter than expected. */
@@ -34,7 +34,7 @@ const CAP_TURNS = 2;
 const MOST_SLEEP_MS = 300_000;
 const MOST_FIRST_MS = 10_000;
 
-/** What a free key is left to each caller that sleeps: a part of the usual turn, and at least this. */
+/** How long a free key is left to each caller that sleeps: a part of the usual turn, and at least `LEAST_PATIENCE_MS`. */
 const PATIENCE_PART = 1 / 8;
 const LEAST_PATIENCE_MS = 10;
 
@@ -44,7 +44,7 @@ const usualOf = ({ usualMs = 0 }: Pick<KeyRecord, 'usualMs'>): number => usualMs
 const holdersOf = ({ entries }: Pick<KeyRecord, 'entries'>): number =>
   entries.some(isAloneIn) ? 1 : Math.max(1, entries.length);
 
-/** How long a key that is free with its mark is left to the callers before one that sleep, in milliseconds since it came free. */
+/** How long a free key is left to callers that sleep, in milliseconds since it came free. @param asleep how many of them are before the caller */
 export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, asleep: number): number =>
   (asleep * Math.max(LEAST_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
 
@@ -56,14 +56,14 @@ export interface Turn extends Pick<Position, 'place' | 'asleep'> {
   freeSince: number | undefined;
 }
 
-/** The record does not say since when a third-party client has the key. Somebody looks at it each second. */
+/** The record does not say since when a third-party client has held the key. With this age, the first in line comes back about each second. */
 const THIRD_PARTY_AGE_MS = 16_000;
 
 /** How long each holder has had the key, in milliseconds. */
 const agesOf = ({ entries }: Pick<KeyRecord, 'entries'>, now: number): number[] =>
   entries.length === 0 ? [THIRD_PARTY_AGE_MS] : entries.map(({ acquiredAt }) => Math.max(0, now - acquiredAt));
 
-/** When the turn of a caller comes, in milliseconds. `usualMs`: if the present turn and those ahead have the usual length. */
+/** In how many milliseconds the turn of a caller comes. `usualMs`: the same if the present turn, and all turns ahead, have the usual length. */
 export interface Expected {
   inMs: number;
   usualMs: number;
@@ -96,7 +96,7 @@ export function heldFor({ place, record }: Turn, { inMs, usualMs }: Expected): H
   return place <= 1 ? 'first' : undefined;
 }
 
-/** Whether a held call ends early, because its turn has moved away. */
+/** Whether a held call ends early because its turn is far again, for example after a longer turn than usual. */
 export const hasMovedAway = ({ place, record }: Turn, { inMs }: Expected): boolean =>
   place > Math.min(MOST_FRONT, Math.max(FRONT, holdersOf(record))) && inMs > MOVED_MS;
 

@@ -35,7 +35,7 @@ export interface HandedOff {
   end: 'empty' | 'waits' | 'left';
   /** The first in line, if this call has seen that it does not fit. */
   blocked?: Waiter | undefined;
-  /** Whether only callers that sleep are in line, for whom the key is left free. */
+  /** Whether only callers that sleep are in line. The key is then left free for them. */
   isAsleep?: boolean;
   /** The record as it was last seen. */
   record: KeyRecord;
@@ -264,7 +264,7 @@ interface Writing extends Current {
   /** Whether the line is empty. */
   clears: boolean;
   now: number;
-  /** The number of the last new holder, if that passed nobody. */
+  /** The number of the last new holder, if that holder passed nobody. */
   number: number | undefined;
 }
 

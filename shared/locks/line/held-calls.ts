@@ -9,19 +9,20 @@ import { logLine } from '../../surroundings/log.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { HeldFor } from './expected.ts';
 
-// Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each holds an environment, and an account has few. Each held call
-// has a slot: an attribute of one of four records, which notes when the call ends at the latest. So the slot of a call that died ends by itself.
+// Bounds the calls that wait inside the service (docs/authorization.md#calls-that-wait), because each occupies an environment, and an account has few.
+// Each held call has a slot: an attribute of one of four records. The slot notes when the call ends at the latest, so that the slot of a call that died
+// comes free by itself.
 
 const RECORDS = 4;
 /** No caller can name such a key. */
 const keyOf = (nth: number): string => `holdfast:held:${nth}`;
 const TTL_SECONDS = 86_400;
-/** A call may end this much later than it noted. */
+/** A call may end later than its deadline by this much. */
 const LATE_MS = 1000;
-/** How many slots a call tries, if others have those that it picks. */
+/** How many slots a call tries before it gives up. */
 const TRIES = 3;
 
-/** How much of the slots may be taken, with the one of the call. The rest stays for calls whose turn is nearer. */
+/** The part of the slots that may be taken, with the slot of the call itself. The other slots are left to calls whose turn is nearer. */
 export const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, first: 0.5, plain: 0.8 };
 
 interface Holding {
@@ -59,7 +60,10 @@ export async function held<Result>(
   }
 }
 
-/** More calls come than the records take, or the answer was lost and the slot may be taken. It ends by itself. */
+/**
+ * If more calls come than the records can count, a call is not held. Nor is it if the answer was lost: the slot may then be taken, and comes free by
+ * itself.
+ */
 function ifNotCounted(error: unknown): undefined {
   if (error instanceof HoldfastError && (error.code === 'Throttled' || error.code === 'OutcomeUnknown')) return;
   throw error;
@@ -88,7 +92,7 @@ async function takeSlot(
     if (won) await giveBack(dependencies, { nth, slot, until }, call);
     const free = Array.from({ length: size }, (_, one) => one).filter((one) => !taken.has(one));
     const [next] = free;
-    // A call that may take any slot looks at another record, if all slots of this one are taken.
+    // If all slots of a record are taken, only a call that may take any slot tries another record.
     if (tries === TRIES || (!won && taken.size >= allowed && heldFor !== 'front') || won) return undefined;
     if (next === undefined) [nth, slot] = [(nth + 1) % records, 0];
     else slot = free[Math.floor(ids.random() * free.length)] ?? next;
@@ -97,7 +101,7 @@ async function takeSlot(
 
 const SLOT = /^s(\d+)$/;
 
-/** The slots whose calls are held still. */
+/** The slots whose calls are still held. */
 const takenIn = (item: Item | undefined, now: number): Set<number> =>
   new Set(
     Object.entries(item ?? {}).flatMap(([name, { N: until }]) => {
@@ -131,7 +135,7 @@ async function write(
   return { won: outcome.won, item: outcome.won ? outcome.item : outcome.old };
 }
 
-/** Frees the slot, unless it ended by itself and another call has it. */
+/** Frees the slot, unless it came free by itself and another call has taken it. */
 async function giveBack({ dynamodb, table }: LeaseDependencies, { nth, slot, until }: Slot, call: Call): Promise<void> {
   const isOurs: Condition = {
     expression: '#slot = :until',

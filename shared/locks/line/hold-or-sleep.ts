@@ -27,14 +27,14 @@ import {
 } from './waiters.ts';
 import { deleteUnlessWithdrawn } from './waiting-calls.ts';
 
-// A call that wants to wait in line is held while its turn is near. Otherwise it ends at once, and its caller sleeps (docs/protocols/places.md).
+// Holds a call that wants to wait in line if its turn is near. Otherwise ends the call at once, and its caller sleeps (docs/protocols/places.md).
 
 /** A caller of acquire that wants to wait in line. */
 export interface Asking {
   ticket: string | undefined;
   /** When the call stops waiting, in epoch milliseconds. */
   deadline: number;
-  /** How long the caller can stay away. 0 for one that does not sleep. */
+  /** How long the caller can stay away. 0 for a caller that does not sleep. */
   sleepMs: number;
   /** One try, without waiting. */
   attempt(): Promise<Outcome>;
@@ -50,11 +50,11 @@ interface Known {
   hasRow: boolean;
 }
 
-/** A call that finds the key free takes it within this time, or another has it. */
+/** A call that finds the key free needs no longer than this to take the key, unless another call takes it first. */
 const TAKE_MS = 1000;
-/** The row of a call that was held to its end counts as present for so long, in which its caller asks again. */
+/** After its call was held to the end, a caller asks again within this time. So its row counts as present until then. */
 const PRESENT_MS = 2000;
-/** When a caller that does not sleep, and whose call is not held, is to ask again: from and to. */
+/** How soon a caller that does not sleep asks again if its call is not held: the shortest and the longest pause. */
 const ASK_AGAIN_MS = [1000, 3000] as const;
 
 /**
@@ -100,7 +100,7 @@ async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
     if (outcome.won) return outcome;
     record = outcome.record;
   }
-  // A third-party client or TTL has removed the mark.
+  // Only a third-party client or TTL removes a mark over a live place. Without a mark, others would pass this caller.
   if (back?.ticket !== undefined && !lock.isMarked(record)) record = (await lock.markBack(record, back.ticket)).record;
   const known = back ?? newTo(record);
   const turn = await turnOf(at, record, known);
@@ -118,18 +118,18 @@ async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
   return got ? got.result : sleep(at, asking, { record, turn, expected, known });
 }
 
-/** A caller that has nothing in line. */
+/** A caller that has neither a row nor a place. */
 const newTo = (record: KeyRecord): Known => ({
   ...{ ticket: undefined, number: numberAfter(record), place: undefined, hasRow: false },
 });
 
-/** @param record after the first try, which has not counted the call */
+/** The number that the arrival of a new caller will have. @param record from before that arrival */
 const numberAfter = (record: KeyRecord | undefined): number | undefined =>
   record && (record.mark === undefined ? 1 : (record.arrivals ?? 0) + 1);
 
 interface Back extends Known {
   record: KeyRecord;
-  /** Whether the record shows a grant of the request, or how one ended: then a try comes first. */
+  /** Whether the record shows a grant of the request, or how a grant ended. A try then gives the right answer. */
   mustTry?: boolean;
 }
 
@@ -153,7 +153,7 @@ async function comeBack({ dependencies, lock, call }: LockCall, { ticket }: Aski
   return { record, ticket, number, place, hasRow: row !== undefined, mustTry: lock.own(record) !== undefined };
 }
 
-/** Reads the record and both rows of a ticket. DynamoDB may leave out some of them, which are then read one by one. */
+/** Reads the record, and the row and the place of a ticket. DynamoDB may leave out some of them, and they are then read one by one. */
 async function readOwn(dependencies: LeaseDependencies, { key, ticket }: { key: string; ticket: string }, call: Call) {
   const { dynamodb, table, waitersTable } = dependencies;
   const names = [placeOf(ticket), ticket].map((name) => ({ key, ticket: name }));
@@ -169,7 +169,7 @@ async function readOwn(dependencies: LeaseDependencies, { key, ticket }: { key: 
   return { record, rows: rows.filter((row) => row !== undefined) };
 }
 
-/** The same for a new caller, if the key had a line a moment ago. */
+/** The same for a new caller, who has no rows. @returns undefined if the key has no line, or the request has a grant: then a try comes first */
 async function readLine(lock: LockCall['lock']): Promise<Back | undefined> {
   const record = await lock.read();
   return lock.isMarked(record) && lock.own(record) === undefined ? { ...newTo(record), record } : undefined;
@@ -189,7 +189,7 @@ async function turnOf(
   return { ...position, record, now, freeSince };
 }
 
-/** Whether the key is free, and only callers that sleep are before this one, who have had their time. */
+/** Whether the key is free, and everybody before this caller sleeps and has had time to come back. */
 const mayTake = ({ freeSince, place, asleep }: Turn, { inMs }: Expected): boolean =>
   freeSince !== undefined && asleep >= place - 1 && inMs <= 0;
 
@@ -197,8 +197,8 @@ const patienceIn = ({ record, freeSince, asleep }: Turn): Joining['patience'] =>
   freeSince === undefined ? undefined : { freeSince, until: freeSince + patienceOf(record, asleep) };
 
 /**
- * Takes a key that the line has left free for callers that sleep, if they have had their time. For a call that does not wait, or whose caller does not
- * sleep: the latter may have a ticket.
+ * Takes a key that was left free for callers that sleep, if they have had time to come back. For a call that does not wait, or whose caller does not
+ * sleep. Otherwise sleepers that do not come back would keep such a caller out.
  * @throws HoldfastError as `holdOrSleep`, but not LeaseHeld
  */
 export async function takeFromSleepers(
@@ -224,7 +224,7 @@ interface Seen {
   known: Known;
 }
 
-/** Of a call that is held: puts its caller to sleep if its turn has moved away. */
+/** Puts the caller of a held call to sleep if its turn has moved away. */
 const sleepIfFar = (at: LockCall, asking: Asking) => async (record: KeyRecord, held: Joining & { ticket: string }) => {
   const { ticket, number } = held;
   const turn = await turnOf(at, record, { ticket, number });
@@ -235,7 +235,7 @@ const sleepIfFar = (at: LockCall, asking: Asking) => async (record: KeyRecord, h
 };
 
 /**
- * Puts the caller to sleep: its place first, and then its row goes.
+ * Puts the caller to sleep: puts its place first, and then deletes its row, so that the line never looks empty.
  * @returns a grant that the request has received meanwhile
  * @throws HoldfastError LeaseHeld with the time of the sleep, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
@@ -255,7 +255,7 @@ async function sleep(at: LockCall, asking: Asking, { turn, expected, known, ...s
   if (typeof own === 'string') return refuseEnded(slept, { record, ticket, reason: own });
   const claimed = isAlive(own, dependencies.clock.now()) ? await claim(slept, { record, ticket }) : undefined;
   if (claimed) return claimed;
-  // The key came free meanwhile.
+  // If the key came free meanwhile, the caller asks again at once.
   const isFree = turn.freeSince === undefined && lock.freeAt(record) <= dependencies.clock.now();
   const comeBackMs = isFree ? 0 : sleepMs;
   const { place, waiting } = turn;
@@ -263,7 +263,7 @@ async function sleep(at: LockCall, asking: Asking, { turn, expected, known, ...s
   throw heldAt(at, { record, ticket, place, waiting, comeBackMs, keptMs: keptMsOf(comeBackMs), ...again });
 }
 
-/** Leaves the place of the caller in line, and no row. @returns with the record as it is then, if that is known */
+/** Leaves only the place of the caller in line, and deletes its row. @returns with the record as read afterwards, if a row was deleted */
 async function layDown(
   at: LockCall,
   { ticket, number, place, hasRow }: Known,

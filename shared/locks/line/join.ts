@@ -40,28 +40,28 @@ export interface Joining {
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
-  /** Until when its row counts as present, if that is later: its caller asks again at once. */
+  /** Until when its row counts as present. Later than the deadline if its caller asks again at once. */
   presentUntil?: number | undefined;
   /** The number of its arrival, if that is known. */
   number?: number | undefined;
   /** What the caller has in line: the place of one that has slept, and the row of one that was held. */
   hasPlace?: boolean | undefined;
   hasRow?: boolean | undefined;
-  /** Tries without waiting. Only of a call that joins without a first try, because the key had a line a moment ago. */
+  /** One try, without waiting. Only of a call that has joined without a first try, because the key had a line a moment ago. */
   attempt?: (() => Promise<Outcome>) | undefined;
-  /** When others are to leave the key to this call no longer, because it came after the key was free (docs/protocols/places.md#take-a-free-key). */
+  /** How long a call that came after the key was free leaves the key to callers that sleep (docs/protocols/places.md#take-a-free-key). */
   patience?: { freeSince: number; until: number } | undefined;
-  /** Asked every few seconds: puts the caller to sleep if its turn has moved away, and then throws. */
+  /** Called every few seconds. Puts the caller to sleep if its turn has moved away, and then throws LeaseHeld. */
   sleepIfFar?: ((record: KeyRecord, held: Joining & { ticket: string }) => Promise<Granted | undefined>) | undefined;
 }
 
 export interface Joined {
   ticket: string;
-  /** Whether it has a place beside its row. */
+  /** Whether the caller has a place beside its row. */
   hasPlace?: boolean;
   /** The record after the mark was raised, or the record that did not allow the mark. */
   record: KeyRecord;
-  /** Set if the call that joined without a first try has its grant. */
+  /** The grant of a call that joined without a first try, and then found the line gone. */
   granted?: Granted | undefined;
 }
 
@@ -103,15 +103,16 @@ async function takePosition(
   return { ticket: name, how: 'new' };
 }
 
-/** Whether the caller has a place at this ticket. Tickets can be read and guessed, and a row at an early one would come before all others for a moment. */
+/** Whether the ticket is that of the caller. Tickets can be read and guessed, and with an early ticket of another a caller would pass the whole line. */
 async function hasOwnPlace({ dependencies, lock, call }: LockCall, ticket: string): Promise<boolean> {
   const place = await getWaiter(dependencies, { key: lock.asked.key, ticket: placeOf(ticket) }, call);
   return place !== undefined && lock.isOwnRow(place);
 }
 
 /**
- * Puts the row of a call that has slept, and then extends its place. A withdrawal flags the place first, and the row second.
- * @returns false if the place is gone. The row is then gone too, because its request may have had its grant
+ * Puts the row of a call whose caller has slept, and then extends its place. A withdrawal flags the place first, and the row second, so one of the two
+ * sees the other.
+ * @returns false if the place is gone. The row is then deleted, because the request may have had its grant
  */
 async function comeBack(dependencies: LeaseDependencies, row: WaitingCall, call: Call): Promise<boolean> {
   await putWaiter(dependencies, row, call);
@@ -132,7 +133,7 @@ export async function join(at: LockCall, joining: Joining): Promise<Joined> {
   const { dependencies, lock, call } = at;
   const { key } = lock.asked;
   const { ticket, how } = await takePosition(at, joining);
-  // The place has kept the mark.
+  // A live place has kept the mark, so the call does not raise the mark again.
   if (how === 'back') return { ticket, hasPlace: true, record: await lock.read() };
   const { attempt } = joining;
   const tried = attempt && how === 'new' ? await markOrTry(at, { ticket, attempt }) : undefined;
@@ -146,7 +147,7 @@ export async function join(at: LockCall, joining: Joining): Promise<Joined> {
   return { ticket, record, hasPlace: how !== 'new' && joining.hasPlace === true };
 }
 
-/** Raises the mark if the key has one still. Otherwise makes the first try that the call has left out. @returns neither if the call must join by a mark of its own */
+/** Raises the mark if the key still has one. Otherwise makes the try that the call left out. @returns neither if the try was refused too */
 async function markOrTry(
   at: LockCall,
   { ticket, attempt }: { ticket: string; attempt: () => Promise<Outcome> },
@@ -160,7 +161,7 @@ async function markOrTry(
 }
 
 /**
- * Adds a caller to the line that sleeps: its place first, and then the mark (docs/protocols/places.md#join).
+ * Adds a caller that sleeps to the line: puts its place, and then raises the mark (docs/protocols/places.md#join).
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function joinAsleep(

@@ -4,7 +4,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { HolderEntry, KeyRecord } from '../record/record.ts';
 import { isInLine, isPlace, isTask, isWaiting, readWaiters, rowOf, type Waiter } from './waiters.ts';
 
-/** Two read units usually hold this many rows. Among them are rows of holders that have just been granted the key, so a page must hold more than the next few. */
+/** Two read units usually hold this many rows. A page must hold more than the next few, because it also has rows of holders that were just granted the key. */
 const FIRST_PAGE = 26;
 
 /** Callers join and leave, so rows that were read longer ago are read again. */
@@ -17,13 +17,13 @@ const MAX_AGE_MS = 250;
 export class LineReading {
   readonly #source: AsyncGenerator<Waiter>;
   readonly #readAt: number;
-  /** As it was before the query. */
+  /** The mark before the query. */
   readonly #mark: AttributeValue | undefined;
   readonly #fence: number | undefined;
   readonly #rows: Waiter[] = [];
   readonly #dropped = new Set<string>();
   readonly #granted = new Set<string>();
-  /** How many grants were made since the query, and have been ended by this call. */
+  /** How many grants that were made since the query this call has ended. */
   #ended = 0;
 
   /** @param record as a conditional write or a consistent read has just shown it */
@@ -61,7 +61,7 @@ export class LineReading {
     return rows;
   }
 
-  /** The number of a caller that receives a grant, if it passes nobody who sleeps, as far as the first page shows. */
+  /** The number of a caller that receives a grant. Undefined if the caller passes one that sleeps, or if the first page does not show that. */
   async numberOf(waiter: Waiter | undefined): Promise<number | undefined> {
     if (!waiter || isTask(waiter) || waiter.number === undefined) return undefined;
     let read = 0;
@@ -72,12 +72,12 @@ export class LineReading {
     return waiter.number;
   }
 
-  /** Notes that the grant of a row stands on record. */
+  /** Notes that the record shows the grant of a row. */
   sawGranted({ ticket }: Waiter): void {
     this.#granted.add(ticket);
   }
 
-  /** Whether the grant of a row stood on record. Then another call notifies its task, even if the grant has ended by now. */
+  /** Whether the record has shown the grant of a row. Then another call notifies its task, even if the grant has ended by now. */
   wasGranted({ ticket }: Waiter): boolean {
     return this.#granted.has(ticket);
   }
@@ -88,8 +88,8 @@ export class LineReading {
   }
 
   /**
-   * Whether the rows still wait, except those whose grants the record shows. True only if the record shows every grant since the query, or this call has
-   * ended it. Otherwise one of the rows may have had a grant that has ended.
+   * Whether the rows still wait, except those whose grants the record shows. False if there was a grant since the query that the record does not show, and
+   * that this call has not ended: one of the rows may have had that grant.
    */
   isTrueOf({ fence, entries }: KeyRecord, now: number): boolean {
     if (now - this.#readAt > MAX_AGE_MS) return false;
@@ -97,7 +97,7 @@ export class LineReading {
     return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
   }
 
-  /** True if no waiter has joined since: no value of the mark comes twice. */
+  /** True if no waiter has joined since the query: no value of the mark comes twice. */
   isFullFor({ mark }: Pick<KeyRecord, 'mark'>): boolean {
     return mark?.S === this.#mark?.S;
   }

@@ -15,7 +15,7 @@ export interface WaiterView {
   parkedAt: string;
   /** When the wait ends. */
   deadline: string;
-  /** When a caller that sleeps is due at the latest. Null for everybody else. */
+  /** When a caller that sleeps is due at the latest. Null for all other waiters. */
   dueAt: string | null;
 }
 
@@ -54,7 +54,7 @@ export async function readWaiting(
   const waiters: WaiterView[] = [];
   let waiting = 0;
   for await (const waiter of inLine(dependencies, { key, granted, counted }, call)) {
-    // A call that comes back has its row beside its place for a moment.
+    // A caller that comes back has both a row and a place for a moment.
     if (isPlace(waiter) && waiters.some(({ ticket }) => ticket === waiter.ticket)) continue;
     if (waiters.length < limit) waiters.push(waiterView(waiter));
     if (++waiting === counted) break;
@@ -62,15 +62,15 @@ export async function readWaiting(
   return { waiting, waiters };
 }
 
-/** What is known of the line before a call. */
+/** Where a caller stands in line. */
 export interface Position {
-  /** From 1. Exact up to 20, and an estimate by the numbers of the arrivals behind that. */
+  /** From 1. Exact up to 20. Behind that, an estimate by the numbers of arrivals. */
   place: number;
-  /** How many of those before it sleep, and are expected. */
+  /** How many callers before it sleep, and are not late. */
   asleep: number;
-  /** The number of waiters, without the call. */
+  /** The number of waiters, without the caller. */
   waiting: number;
-  /** Whether it counted the whole line. */
+  /** Whether the whole line was counted. */
   isWhole: boolean;
 }
 
@@ -81,7 +81,7 @@ interface Asking extends Line {
   number: number | undefined;
 }
 
-/** So many rows show the position of most callers that are near the front. */
+/** This many rows show the position of most callers that are near the front. */
 const ROWS_AT_FRONT = 40;
 
 /**
@@ -110,7 +110,7 @@ export async function readPosition(
     const { value: row, done } = await rows.next();
     const place = before.size + 1;
     if (done) return { place, asleep, waiting: others.size, isWhole: row };
-    // The page has all rows of those that are awake, once it shows a place.
+    // Places sort last, so a page that shows one has shown everybody who is awake.
     isCounted ||= isPlace(row) && row.ticket >= ticket;
     if (row.ticket !== ticket) others.add(row.ticket);
     const isExpectedHere = !isPlace(row) || isExpected(row, now);
@@ -149,7 +149,7 @@ function kindOfWaiter(row: Waiter): WaiterView['kind'] {
 
 function waiterView(row: Waiter): WaiterView {
   const { ticket, holder, execution = null, parkedAt } = row;
-  // A place has no deadline of its own: its caller may come back for as long as it is kept.
+  // A place has no deadline, and its caller may come back for as long as the place is kept.
   const endsAt = isPlace(row) ? row.keepUntil : row.deadline;
   const [parkedIso = '', deadlineIso = ''] = [parkedAt, endsAt].map((at) => new Date(at).toISOString());
   return {

@@ -143,7 +143,11 @@ export class Lock {
     return mark !== undefined;
   }
 
-  /** Raises the mark for a waiter, unless the request has or had a grant. @param how `again`: the mark has already counted the waiter. @param isMarked only if the key has a mark */
+  /**
+   * Raises the mark for a waiter, unless the request has or had a grant.
+   * @param how `again`: the mark has already counted the waiter
+   * @param isMarked raises the mark only if the key has one already
+   */
   async mark(
     ticket: string,
     how: 'first' | 'again',
@@ -350,6 +354,6 @@ export interface LockCall {
   dependencies: LeaseDependencies;
   lock: Lock;
   call: Call;
-  /** Whether its caller has a place beside its row, because it has slept. */
+  /** Whether the caller has slept, and so has a place beside its row. */
   hasPlace?: boolean;
 }

@@ -45,7 +45,7 @@ export const MAX_GONE = 10;
  * - `released`, `broken`: the request had a grant, and the record remembers how the grant ended. A request has one grant.
  * - `none`: the request may be granted.
  */
-type GrantOfRequest = 'none' | 'own' | 'other' | 'shared' | 'lapsed' | 'spent' | 'released' | 'broken';
+type GrantOfRequest = 'none' | 'own' | 'other' | 'shared' | 'lapsed' | 'released' | 'broken';
 
 /**
  * - `waits`: the row can receive a grant.
@@ -108,7 +108,7 @@ function send(
 /** The states in which a call in line can receive no grant. A call that did not claim its grant in time has lost its position too. */
 const HAS_HAD_IT: ReadonlySet<GrantOfRequest> = new Set(['lapsed', 'released', 'broken']);
 
-/** A caller that sleeps keeps its place after a grant that it did not claim, because it did not know of the grant. */
+/** A caller that sleeps keeps its place even if the request had a grant that was not claimed, because the caller did not know of that grant. */
 async function judgePlace(
   dependencies: LeaseDependencies,
   { waiter, look }: Row<Place>,
@@ -169,7 +169,7 @@ export interface NextInLine {
   first?: string[];
   /** The rows that are in line and receive nothing by the next write, as far as they were read. */
   inLine: Waiter[];
-  /** The number of the head of a quick release, if that passes nobody who sleeps. */
+  /** The number of the waiter that a quick release serves, if that waiter passes nobody who sleeps. */
   number?: number | undefined;
   /** What the first waiter asks for that the next write does not serve. */
   behind: NewGrant | undefined;
@@ -212,7 +212,7 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
   for await (const waiter of reading.rows()) {
     const judgement = await judge(dependencies, { waiter, look }, call);
     note(line, { waiter, judgement, reading, now: dependencies.clock.now() });
-    // Everybody who is awake comes before the places.
+    // Places sort last, so nobody who is awake comes after this row.
     if (judgement === 'asleep') return { ...line, others: true, next: waiter.ticket, isAsleep: true };
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;

@@ -13,7 +13,7 @@ const OTHERS_MS = [150, 250] as const;
 /** By chance, n turns may end earlier than n mean turns, by about this many turns times the square root of n. */
 const CHANCE = 0.4;
 
-/** The time from the end of a turn to the beginning of the next turn, if a request takes a millisecond: a query, a write, a look and a claim. With 4, callers look too often. */
+/** The time between two turns if a request takes a millisecond: a query, a write, a look and a claim. With 4 ms, callers look too often. */
 const BETWEEN_MS = 8;
 /** One slow answer must not make a call oversleep. */
 const MAX_REQUEST_MS = 15;
@@ -63,11 +63,11 @@ export function paceAfter({ mark, turnMs, paceMs }: Turns): number | undefined {
   return Math.round(paceMs + change);
 }
 
-/** A mean of logarithms, so that a few long turns among short ones count little: the front of the line stays awake for the short ones. */
+/** The usual turn is a mean of logarithms, so that a few long turns count little: the front of the line must stay awake for the short turns. */
 const USUAL_WEIGHT = 1 / 4;
 const MEAN_WEIGHT = 1 / 16;
 
-/** The hints about turns, as a claim writes them. Without a line, nobody needs them. */
+/** The hints about turns, as a claim writes them. None if the key has no line, because only waiters read them. */
 export function hintsAfter(record: Turns): Record<string, number> {
   const { mark, turnMs, usualMs, meanMs } = record;
   const paceMs = paceAfter(record);

@@ -10,25 +10,25 @@ import { isOpenTo, isWithdrawn } from './waiting-calls.ts';
 
 // The places of callers that sleep between two calls (docs/protocols/places.md).
 
-/** So many positions at the front are counted from rows. Positions behind them are estimates. */
+/** This many positions at the front are counted from rows. Positions behind them are estimates. */
 export const EXACT = 20;
 
-/** Nobody leaves the key to a caller that is later than this. */
+/** If a caller is later than this, others no longer leave the key to it. */
 const SLACK_MS = 10_000;
 
 /** How long a place stays after its caller was due. */
 const KEEP_MS = 60_000;
 
-/** A place far from the front is written no more often, because each write costs, and nobody looks at it. */
+/** A place far from the front is written only this often, because each write costs, and no other call reads that place. */
 const FAR_MS = 300_000;
 
 export type Place = WaitingCall & { awakeAt: number };
 
-/** Whether the place keeps the mark. A return by a clock that is behind may still extend it within the margin. */
+/** Whether the place keeps the mark. The margin counts, because a call whose clock is behind may still extend the place then. */
 export const isLive = ({ cancelledAt, keepUntil }: Place, { now, clockSkewMs }: { now: number; clockSkewMs: number }) =>
   cancelledAt === undefined && keepUntil + clockSkewMs > now;
 
-/** Whether others leave the key to the caller of the place for a moment. */
+/** Whether others leave a free key to the caller of the place for a moment. */
 export const isExpected = ({ cancelledAt, awakeAt }: Pick<Place, 'cancelledAt' | 'awakeAt'>, now: number): boolean =>
   cancelledAt === undefined && awakeAt + SLACK_MS > now;
 
@@ -38,9 +38,9 @@ export interface Sleeper {
   ticket: string;
   number?: number | undefined;
   sleepMs: number;
-  /** Whether it is near enough to the front for others to count its place. */
+  /** Whether the caller is so near to the front that others count its place. */
   isNear: boolean;
-  /** Whether the caller has a row in line, which keeps the position even if the time of the place is over. */
+  /** Whether the caller has a row in line. The row keeps the position even if the place has expired. */
   hasRow?: boolean | undefined;
 }
 
@@ -49,10 +49,10 @@ const timesOf = ({ sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: 
   return { awakeAt, keepUntil: awakeAt + KEEP_MS };
 };
 
-/** How long after the answer the place stays, in milliseconds, if its caller sleeps for so long. */
+/** How long the place of a caller stays after the answer, in milliseconds. */
 export const keptMsOf = (sleepMs: number): number => sleepMs + KEEP_MS;
 
-/** Whether a place must be written again, so that it stays for as long as its caller is told. */
+/** Whether a place must be written again, because it would not stay for as long as the answer promises (`keptMs`). */
 export const isTooShort = ({ awakeAt }: Place, { sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) =>
   isNear || awakeAt < now + sleepMs;
 
@@ -63,14 +63,14 @@ export const putPlace = (
   call: Call,
 ): Promise<void> => {
   const times = timesOf(sleeping, dependencies.clock.now());
-  // No code that knows rows alone serves a row that is overdue.
+  // With the deadline 0 the row is overdue, so no hand-off serves it as a call that waits.
   const place: Place = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: 0, ...times };
   return putWaiter(dependencies, place, call);
 };
 
 /**
- * Keeps the place of a call that has come back in time.
- * @returns how it went: `gone` also if the place is of other terms, or its time is over
+ * Extends the place of a caller that has come back in time.
+ * @returns `gone` also if the place is of a request with other terms, or has expired
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function extendPlace(
@@ -100,7 +100,7 @@ export async function extendPlace(
   return 'old' in outcome && isWithdrawn(outcome.old, asked) ? 'cancelled' : 'gone';
 }
 
-/** The position of a number by the hints of the record. A number above the counter is from before the counter began again. */
+/** The position of an arrival, by the hints of the record. The counter of arrivals may begin again, and then an earlier number is above it. */
 export function estimatedPlace(
   { arrivals = 0, lineOut = 0 }: { arrivals?: number | undefined; lineOut?: number | undefined },
   number: number | undefined,

@@ -71,7 +71,7 @@ async function peek(
   if (!isAloneIn(grant)) return undefined;
   const [next] = behind;
   const first = sleeper?.ticket;
-  // Numbers of a crowd that came at once are too low, and only the record shows that.
+  // If a crowd came at once, its numbers are too low, and only the record shows that. So a number counts only before sleepers.
   const passesNobody = first !== undefined && first > waiter.ticket;
   return {
     heads: [{ waiter, grant }],
@@ -97,7 +97,7 @@ const NOBODY: NextInLine = {
 };
 
 /**
- * Ends the grant, and leaves the key free for callers that sleep. Then looks again, because a task that has joined meanwhile does not look by itself.
+ * Ends the grant, and leaves the key free for callers that sleep. Then hands off, because a task that joined meanwhile does not look by itself.
  * @returns as `releaseInLine`
  */
 async function leaveAsleep(

@@ -209,7 +209,7 @@ class Waiting {
   /** True if this call may hand off: the next waiter at once, every other waiter after its patience. */
   #mayHandOff(): boolean {
     const { patience } = this.#joining;
-    // The key was free for callers that sleep when this call came, and nobody has had it since.
+    // If the key was already free for callers that sleep when this call came, it leaves the key to them, until another caller has had it.
     if (patience && (this.#record.freedAt ?? 0) <= patience.freeSince) {
       this.#freeSince ??= this.#now;
       this.#patienceMs = Math.max(0, patience.until - this.#freeSince);

@@ -55,7 +55,7 @@ export interface WaitingCall extends WaiterRow {
   cancelledAt?: number | undefined;
   /** A hint: the number of its arrival. */
   number?: number | undefined;
-  /** Only of a place, the row of a caller that sleeps (docs/protocols/places.md#records): when its caller is due at the latest. */
+  /** When a caller that sleeps is due at the latest. Only in a place (docs/protocols/places.md#records). */
   awakeAt?: number | undefined;
 }
 
@@ -73,7 +73,7 @@ const PLACE = 'p';
 export const isPlace = (waiter: Waiter): waiter is WaitingCall & { awakeAt: number } =>
   'awakeAt' in waiter && waiter.awakeAt !== undefined;
 
-/** What names a row of the waiters table. */
+/** The table key of a waiter's row. */
 export const rowOf = (waiter: Waiter): Pick<Waiter, 'key' | 'ticket'> => ({
   key: waiter.key,
   ticket: isPlace(waiter) ? placeOf(waiter.ticket) : waiter.ticket,

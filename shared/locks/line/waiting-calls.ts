@@ -188,7 +188,7 @@ export interface FlaggedWaiters {
 }
 
 /**
- * Flags the place of a ticket, and then its row. A call that comes back writes its row first, and its place second: otherwise neither would see the other.
+ * Flags the place of a ticket, and then its row. A call that comes back writes them in the other order, so one of the two calls sees the other.
  * @param asker undefined for an operator. @returns the place or the row, undefined if there is neither
  */
 export async function flagTicket(
@@ -219,7 +219,7 @@ export async function flagOwnWaiters(
   for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call))
     if (!isTask(row) && isOwnOf(row, asker)) own.push(row);
   let waiter: Waiter | undefined;
-  // As in `flagTicket`, places come first.
+  // Flag places first, as `flagTicket` does.
   for (const row of own.toSorted((one, other) => Number(isPlace(other)) - Number(isPlace(one))))
     waiter = (await flagCancelled(dependencies, { name: rowOf(row), asker }, call)) ?? waiter;
   return { seen: new Set(own.map(({ ticket }) => ticket)), waiter };

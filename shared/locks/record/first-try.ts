@@ -168,7 +168,7 @@ async function giveToLine(
   return granted && meetsAgain(trying) ? 'again' : { won: false, record: after, isAsleep };
 }
 
-/** @returns the record that keeps the request out, and whether the key is left free for callers that sleep, or that the line is empty */
+/** @returns `empty` if the line is. Otherwise the record that keeps the request out, and whether the key is left free for callers that sleep */
 async function handOffIfAny(
   dependencies: LeaseDependencies,
   record: KeyRecord,

@@ -20,7 +20,7 @@ export interface Mark {
   values: Item;
 }
 
-/** The part of a write that leaves the key free for callers that sleep. @param next the ticket of the first of them */
+/** The part of a write that leaves the key free for callers that sleep. @param next the ticket of the first sleeper */
 export const leftAsleep = (next: string): Mark & { remove: string[] } => ({
   set: ['next_ticket = :next'],
   remove: ['next_tickets'],
@@ -36,7 +36,7 @@ export const keptMark = (
   { granted, value, number }: { granted: number; value: string; number?: number | undefined },
 ): Mark => {
   const isLost = seen.mark === undefined;
-  // The number of a holder that passed nobody counts callers too that left without a grant.
+  // The number of a holder that passed nobody also counts the callers that left without a grant, so it is better than a sum of grants.
   const hasNumber = number !== undefined && number > (seen.lineOut ?? 0) + granted && number <= (seen.arrivals ?? 0);
   return {
     set: [
@@ -143,7 +143,7 @@ interface Joining {
   isAgain?: boolean;
   /** True if the call has its waiter already, and only puts a lost mark back. */
   isBack?: boolean;
-  /** Whether the key must have a mark. */
+  /** Whether to write only if the key has a mark. */
   isMarked?: boolean | undefined;
   /** Whether the caller sleeps, and so does not look by itself. */
   isAsleep?: boolean | undefined;

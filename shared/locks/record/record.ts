@@ -108,7 +108,7 @@ export interface KeyRecord {
   /** Hints: how long the last holder that released its grant had it, and how long holders have theirs in general. */
   turnMs: number | undefined;
   paceMs: number | undefined;
-  /** Hints: the usual turn, which a few long ones among short ones change little, and the mean of all turns. */
+  /** Hints: the usual turn, on which a few long turns have little effect, and the mean turn. */
   usualMs: number | undefined;
   meanMs: number | undefined;
   /** When a grant was last released or broken. Hints: when the one before that was, and the weight in use before the last one. */

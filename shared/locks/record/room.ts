@@ -101,7 +101,7 @@ export interface Granted {
   ended?: readonly HolderEntry[];
 }
 
-/** A grant, or the record that keeps the request from one. `isAsleep`: the key is left free for callers that sleep. */
+/** A grant, or the record that keeps the request out. `isAsleep`: the key is left free for callers that sleep. */
 export type Outcome = (Granted & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
 
 /**

@@ -1,6 +1,6 @@
 import type { LeaseDependencies } from '../dependencies.ts';
 
-// Which keys have a line, as this process has seen them. A call that wants to wait joins such a line without a first try, which would be refused.
+// Remembers which keys had a line a moment ago. A call that wants to wait joins such a line without a first try, because the try would be refused.
 
 const SEEN_FOR_MS = 1000;
 const MOST_KEYS = 100;

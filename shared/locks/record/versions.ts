@@ -193,7 +193,7 @@ export async function raiseFence(
 }
 
 /**
- * Writes on a grant that still has the version that was seen, and gives it a new one, so that no call that has seen it before can end it or hand it off.
+ * Writes on a grant that still has the version that was seen. The new version keeps every call that saw the grant before from ending it or handing it off.
  * @returns with the entry as it stands
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -213,7 +213,7 @@ export async function writeAnew(
     call,
   );
   const after = entryOf(written.record, entry.name);
-  // A try of the SDK may have landed before the one that lost.
+  // An earlier try of the SDK may have won before the try that lost.
   return { ...written, won: written.won || after?.version === version, entry: after };
 }
 
@@ -237,7 +237,7 @@ function writeVersion(
   const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
   const { set, values } = setting({
     // Only a heartbeat changes the times of a bound grant. So the times show whether the holder knows of the grant.
-    // The beat is never earlier than the one that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the grant.
+    // Never earlier than the heartbeat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the grant.
     ...((isFull || !isBound(entry)) && { b: integer(expiresAt - ttlMs), e: integer(expiresAt) }),
     ...(isFull && { t: integer(ttlMs), a: integer(now) }),
     ...(isFull && entry.path === ALONE && { u: secondsOf(ttlMs) }),
@@ -265,7 +265,7 @@ type Terms = Pick<GrantRequest, 'bound' | 'execution'>;
 const isRedriven = (entry: HolderEntry, { bound, execution }: Terms): boolean =>
   bound === true && entry.execution === undefined && entry.endedExecution === execution && execution !== undefined;
 
-/** The error for a request that has a grant which ends otherwise than this call asks for. The answer would mislead its caller about the end. */
+/** The error for a request whose grant ends otherwise than this call asks for: an answer with the grant would mislead the caller about its end. */
 export function otherTerms(entry: HolderEntry, asked: Terms): HoldfastError | undefined {
   const boundTo = isBound(entry) ? entry.execution : undefined;
   if (isRedriven(entry, asked) || (asked.bound ? asked.execution : undefined) === boundTo) return undefined;

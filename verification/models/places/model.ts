@@ -18,13 +18,13 @@ const MIXES: Record<string, Mix> = {
 
 const MUTANTS: Record<string, string> = {
   'mark with places': 'a hand-off removes the mark whatever places there are',
-  margin: 'a hand-off takes a place for over at its keep_until',
-  'mark back': 'a return raises no mark if the record has none',
+  margin: 'a hand-off takes a place for expired at its keep_until, without the margin',
+  'mark back': 'a return does not put back the mark if the record has none',
   'numbers stay': 'the arrivals are counted from 0 when nobody is awake',
   'place first': 'a call that goes to sleep deletes its row before it puts the place',
   'rows alone': 'a hand-off serves a place as if it were awake',
-  'ten seconds': 'a plain acquire has patience with sleepers that are late',
-  'look again': 'a hand-off that met sleepers alone does not look again',
+  'ten seconds': 'a plain acquire leaves the key even to sleepers that are late',
+  'look again': 'a hand-off that met only sleepers does not look again',
   'on condition': 'a call with a grant deletes a withdrawn place',
   'row first': 'a return writes its place before its row',
   'place, then row': 'a cancel flags the row before the place',

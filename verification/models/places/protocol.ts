@@ -1,24 +1,27 @@
 import type { Move } from '../engine/states.ts';
 
 /**
- * Who takes part, by a letter each: H has the key first, S joins far and A near, and both sleep. D is a second call of the first sleeper, O cancels it. N
- * does not wait, C waits awake, T is a task. `faults`: deaths, and deletions without effect. `wipes`: a third-party client or TTL removes the record.
- * `whole`: nothing happens between the rows and the places of a query.
+ * Who takes part, by a letter each. H has the key first. S sleeps and joins far from the front, A sleeps and joins near it. D is a second call of the first
+ * sleeper, and O cancels that sleeper. N does not wait, C waits and does not sleep, T is a task. `faults`: deaths, and deletions without effect. `wipes`:
+ * a third-party client or TTL removes the record. `whole`: nothing happens between the rows and the places of a query.
  */
 export type Mix = { who: string; faults?: number; wipes?: number; whole?: boolean };
 
-/** The request `by` (none: -1) has the key, until a claim for a window alone (`c`). The grant runs (`x`). `patient`: the key is free for long. */
+/**
+ * `by`: the request that has the key, or -1. `c`: the grant is not claimed, and lasts for the window alone. `x`: the grant has not expired. `patient`: the
+ * key has been free for so long that anybody may take it. `ended`: the requests whose grants have ended.
+ */
 type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v', number> & {
   c: boolean;
   x: boolean;
   patient: boolean;
   ended: number[];
 };
-/** `age`: 2 in time, 1 ten seconds late, 0 past `keep_until` by a fast clock, -1 by each. `no`: the arrivals after its mark. `off`: withdrawn. */
+/** `age`: 2 in time, 1 ten seconds late, 0 past `keep_until` by a fast clock, -1 by every clock. `no`: the arrivals after its mark. `off`: withdrawn. */
 type Place = { age: number; off: boolean; no: number };
-/** A hand-off: the record before its query, whether it ends the own grant, what follows, whom it serves, and whether others are left. */
+/** A hand-off: the record before its query (`seen`), whether it ends the own grant, the step after it, whom it serves, and whether `more` are in line. */
 type HandOff = { seen: Rec; end: boolean; then: string; head: number; more: boolean };
-/** `row`: it has put its row, or flagged one. `fresh`: it has seen the mark since the record was last removed. */
+/** A call, and its next step (`pc`). `row`: it has put its row, or flagged one. `fresh`: it has seen the mark since the record was last removed. */
 type Party = {
   k: string;
   r: number;
@@ -27,7 +30,7 @@ type Party = {
   fresh?: boolean | undefined;
   h?: HandOff | undefined;
 };
-/** `rows`: in line, or off: withdrawn. `order`: requests by their tickets. */
+/** `rows`: `in` line, `off` if withdrawn, or empty. `order`: the requests by their tickets. */
 export type State = Record<'faults' | 'wipes' | 'ids', number> & {
   rec: Rec;
   rows: string[];
@@ -86,7 +89,7 @@ const take = (s: State, by: number, change: Partial<Rec> = {}): void => {
     ...change,
   };
 };
-/** A holder ends its grant, and its other calls know. */
+/** A holder ends its grant. Its other calls stop too. */
 const ends = (s: State, r: number, next: number): void => {
   take(s, next, { ended: [...s.rec.ended, r] });
   s.ps = s.ps.map((p) => (p.r === r && p.pc === 'held' ? { ...p, pc: 'out' } : p));
@@ -96,7 +99,7 @@ const unsee = (s: State, of: (r: number) => boolean): void => {
 };
 const handOff = (s: State, j: number, then: string, end = false): void =>
   go(s, j, 'rows', { h: { seen: { ...s.rec, arrivals: 0 }, end, then, head: -1, more: false } });
-/** The own row. A row that is there stays as it is. */
+/** Puts the own row. A row that is there stays as it is. */
 function putRow(s: State, j: number, then: string): void {
   const { r } = s.ps[j] as Party;
   s.rows[r] ||= 'in';
@@ -116,7 +119,7 @@ function extend(s: State, j: number, then: string) {
   if (s.rows[r] === 'in') s.rows[r] = '';
   go(s, j, 'out');
 }
-/** It knows the mark. A number above the arrivals says nothing. */
+/** The call sees the mark. A number above the arrivals says nothing. */
 function see(s: State, j: number, raises = false): void {
   const { r, pc } = s.ps[j] as Party;
   if (raises) s.rec = { ...s.rec, mark: s.ids++, arrivals: s.rec.arrivals + 1 };
@@ -129,9 +132,9 @@ const order = (s: State, r: number): void => {
   s.order = [...s.order.filter((one) => one !== r), r];
 };
 
-/** What a call does next, where it has no choice. */
+/** The steps of a call that has no choice. */
 const STEPS: Record<string, Step> = {
-  /** Of a hand-off: reads the rows. */
+  /** A hand-off reads the rows. */
   rows(s, j, { r: own, h }) {
     const { seen, end } = h;
     const waits = s.order.filter((r) => {
@@ -143,7 +146,7 @@ const STEPS: Record<string, Step> = {
     go(s, j, 'places', { h: { ...h, head, more: waits.length > (head < 0 ? 0 : 1) } });
     if (game.whole) STEPS.places?.(s, j, s.ps[j] as never);
   },
-  /** Reads the places. A plain acquire that meets sleepers alone has patience, or joins. */
+  /** A hand-off reads the places. A plain acquire that meets only sleepers joins if their time is over, and otherwise tries again. */
   places(s, j, { r: own, h }) {
     const { seen, end, head, then } = h;
     const live = s.order.filter((r) => r !== head && !(end && r === own) && isLive(s, r, seen));
@@ -292,7 +295,7 @@ export function moves(s0: State): Move<State>[] {
   return out;
 }
 
-/** What a call may do next, where time and estimates decide. */
+/** The steps of a call among which time and estimates decide. */
 function chooses({ rec, places, rows, order: line, ps }: State, j: number, does: Does) {
   const { k, r, pc, row } = ps[j] as Party;
   const place = places[r];
@@ -371,7 +374,7 @@ export function broken(s: State): string | undefined {
 const known = new Map<string, boolean>();
 export const forget = (): void => known.clear();
 
-/** Everybody has stopped, the places have that age, and an acquire that does not wait gets the key. */
+/** Whether an acquire that does not wait gets the key after everybody has stopped and the places have that age. */
 function winsAlone(s: State, age: number): boolean {
   const j = s.places.length;
   const places = [...s.places.map((place) => place && { ...place, age: Math.min(age, place.age) }), null];
@@ -388,7 +391,7 @@ function winsAlone(s: State, age: number): boolean {
   return known.get(name) ?? !known.set(name, false);
 }
 
-/** Ids are alike if they are the same ones in the same parts. */
+/** The name of a state. States that differ only by a renaming of ids have one name. */
 export function nameOf({ ids: _, ...s }: State): string {
   const names = new Map<string, number>();
   return JSON.stringify(s).replace(/\d{3,}/g, (id) => {
