@@ -1,4 +1,5 @@
 import type { WorldFacts } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
 import { type Entry, isUnknown, saysNothing, timed } from '../history.ts';
 import type { Model, Timed } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
@@ -137,7 +138,7 @@ export const leaseModel = ({
     // What nobody claimed has ended with its window, and the record has forgotten it.
     const lapsed = state.held?.unclaimed && state.held.leaseId === null ? [{ ...state, held: null, last: null }] : [];
     return [state, ...lapsed].flatMap((one) =>
-      step({ state: one, entry, withinBound, rises, unknown, before, raised, body }),
+      step({ state: one, entry, withinBound, spreadMs, rises, unknown, before, raised, body }),
     );
   },
 });
@@ -171,6 +172,7 @@ interface Situation {
   raised: boolean;
   /** Whether clocks agree better than what is cleaned up is old. */
   withinBound: boolean;
+  spreadMs: number;
   /** Whether a fence is higher than all before, as far as the service can promise. */
   rises: (fence: number) => boolean;
 }
@@ -221,6 +223,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
       }
       case 'LeaseHeld':
         if (!held && body.holder === null) return [metOnlyALine(state, body)];
+        if (held && body.holder === null && isPast(situation, held))
+          return [metOnlyALine({ ...state, held: null, last: null }, body)];
         // Nobody is locked out by his own request, but for the margin after its end.
         return body.holder === holder && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
       case 'LeaseLost':
@@ -342,6 +346,10 @@ function granted(state: LeaseState, held: Held): LeaseState {
   const highest = Math.max(state.highest, held.fence ?? 0);
   return { ...state, held, last: null, highest, forgotten: held.fence === null && state.forgotten };
 }
+
+/** Whether some clock says that the lease has expired. A call that meets only callers that sleep ends it for them, and is refused. */
+const isPast = ({ entry, spreadMs }: Situation, { expiresAt, foreign }: Held): boolean =>
+  !foreign && (expiresAt === null || expiresAt - BEGIN + CLOCK_SKEW_MS <= Number(entry.answeredAt?.ms) + spreadMs);
 
 /**
  * Nobody had the lease, and others were in line, or the wait had just ended. Whether anybody was in line is another rule (`freeLeaseIsHad`). Nobody else may
