@@ -226,7 +226,7 @@ function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tr
     at.failures = 0;
     return Math.min(sleepMs, leftMs);
   }
-  // A deployment may allow shorter waits, or none. A place in line loses its turn while the caller is away.
+  // A deployment may allow shorter waits, or none. While the caller is away, its position loses its turn.
   at.failures = tookMs < (place ? 1 : waitSeconds) * 500 ? at.failures + 1 : 0;
   // The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
   return leftMs < 1000 ? leftMs : at.failures && backoff(by, at.failures);

@@ -69,7 +69,7 @@ const isUnanswered = (error: unknown) => isHoldfastError(error, 'Unreachable') &
 
 /**
  * How long to wait after a number of failures: full jitter, and at least as long as the service asks for. The bound of the jitter is less than
- * the five seconds for which the service keeps a place in line.
+ * the five seconds for which the service keeps a position in line.
  */
 export const backoff = (by: Surroundings, failures: number, error?: unknown): number =>
   ((error as { retryAfterMs?: number })?.retryAfterMs ?? 0) + by.random() * Math.min(4000, 100 * 2 ** failures);

@@ -17,7 +17,7 @@ const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
 /** No Lambda function runs for longer. */
 const MAX_GRACE_SECONDS = 900;
-/** A place is kept for a minute longer. */
+/** The longest sleep of a caller. Its place is kept for a minute longer. */
 const MAX_SLEEP_MS = 300_000;
 /** As Lambda makes them. */
 const callbackId = () =>

@@ -44,7 +44,7 @@ export interface Joining {
   presentUntil?: number | undefined;
   /** The number of its arrival, if that is known. */
   number?: number | undefined;
-  /** What the caller has in line: the place of one that has slept, and the row of one that was held. */
+  /** What the caller has in line: a place if it has slept, and a row if its last call was held. */
   hasPlace?: boolean | undefined;
   hasRow?: boolean | undefined;
   /** One try, without waiting. Only of a call that has joined without a first try, because the key had a line a moment ago. */
@@ -66,7 +66,7 @@ export interface Joined {
 }
 
 /**
- * Keeps the row of a call that asks again in time, puts the row of one that has slept, or adds a new waiter.
+ * Keeps the row of a call that asks again in time, puts the row of a caller that has slept, or adds a new waiter.
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function takePosition(

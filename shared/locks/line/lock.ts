@@ -222,7 +222,7 @@ export class Lock {
     if (!isHandedOff) await handOffToLine(this.#dependencies, { record: current }, this.#call);
   }
 
-  /** How long the call sleeps before it looks again, in milliseconds. No promise depends on it, only time. */
+  /** How long the call pauses before it looks again, in milliseconds. No promise depends on it, only time. */
   pauseMs(sight: Sight): number {
     const { clock, ids } = this.#dependencies;
     const now = clock.now();

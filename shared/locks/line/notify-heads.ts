@@ -47,7 +47,7 @@ async function tell(
 ): Promise<HolderEntry | undefined> {
   const entry = entryOf(record, grant.name);
   if (!entry || entry.ticket !== waiter.ticket || !isTask(waiter)) return undefined;
-  // The answer of the write was lost, and a call with another token of the request may have notified that one since.
+  // If the answer of the write was lost, a call with another task of the request may have notified that other task since.
   if (entry.version !== versions.get(grant.name)) return undefined;
   // If this call was paused for longer than the ttl, others may have taken its place.
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;

@@ -15,7 +15,7 @@ const CHANCE = 0.4;
 
 /** The time between two turns if a request takes a millisecond: a query, a write, a look and a claim. With 4 ms, callers look too often. */
 const BETWEEN_MS = 8;
-/** One slow answer must not make a call oversleep. */
+/** One slow answer must not make a call look too late. */
 const MAX_REQUEST_MS = 15;
 
 /** The mean of the measured requests and of one more request. The last requests count most. */
@@ -23,7 +23,7 @@ export const meanOf = (before: number | undefined, requestMs: number): number =>
   before === undefined ? requestMs : (before + requestMs) / 2;
 
 /**
- * The time of a hand-off, which is longer if requests are slow. Only one of its requests counts. If all counted, callers would oversleep, because turns
+ * The time of a hand-off, which is longer if requests are slow. Only one of its requests counts. If all counted, calls would look too late, because turns
  * contain slow requests too.
  */
 const betweenMs = ({ requestMs = 0 }: { requestMs?: number | undefined }): number =>
@@ -31,7 +31,7 @@ const betweenMs = ({ requestMs = 0 }: { requestMs?: number | undefined }): numbe
 
 /** Turns that are shorter let the next waiter look more often. */
 const SHORT_TURN_MS = 50;
-/** The longest pause of the next waiter, and of all others: less than the window, so that no call sleeps through its turn. */
+/** The longest pause of the next waiter, and of all others: less than the window, so that no call misses its turn. */
 const MAX_NEXT_MS = 250;
 const MAX_OTHERS_MS = 1500;
 
@@ -107,7 +107,7 @@ interface Begun {
   now: number;
 }
 
-/** When the turn of a holder begins, or began. A caller that has not claimed its grant by then sleeps too long, perhaps for as long again. */
+/** When the turn of a holder begins, or began. A call that has not claimed its grant by then pauses too long, perhaps for as long again. */
 function beginOf({ grantedAt, isClaimed, betweenMs: between, now }: Begun): number {
   if (isClaimed) return grantedAt;
   const lateMs = now - grantedAt - between;
@@ -138,7 +138,7 @@ interface Sight {
 }
 
 /**
- * How long a call in line sleeps before it looks again, by its position and by how long the holders have held their grants
+ * How long a call in line pauses before it looks again, by its position and by how long the holders have held their grants
  * (docs/protocols/queue.md#when-to-look). Only time depends on it.
  */
 export function pauseInLineMs(sight: Sight, ids: Ids): number {

@@ -32,7 +32,7 @@ export const isLive = ({ cancelledAt, keepUntil }: Place, { now, clockSkewMs }: 
 export const isExpected = ({ cancelledAt, awakeAt }: Pick<Place, 'cancelledAt' | 'awakeAt'>, now: number): boolean =>
   cancelledAt === undefined && awakeAt + SLACK_MS > now;
 
-/** A caller that goes to sleep, or sleeps on. */
+/** A caller that goes to sleep, or goes on sleeping. */
 export interface Sleeper {
   asked: Asked;
   ticket: string;

@@ -144,7 +144,7 @@ class Waiting {
     }
   }
 
-  /** @returns a grant that came while the call went to sleep. @throws HoldfastError LeaseHeld if it sleeps */
+  /** @returns a grant that came while the caller went to sleep. @throws HoldfastError LeaseHeld if the caller sleeps */
   async #sleepIfFar(): Promise<Granted | undefined> {
     if (!this.#joining.sleepIfFar || this.#now < this.#decidesAt) return undefined;
     this.#decidesAt = this.#now + DECIDE_EVERY_MS;

@@ -139,7 +139,7 @@ interface Joining {
   key: string;
   name: string;
   ticket: string;
-  /** Whether the call asks again, and the mark has counted its place. */
+  /** Whether the call asks again, and the mark has counted its waiter. */
   isAgain?: boolean;
   /** True if the call has its waiter already, and only puts a lost mark back. */
   isBack?: boolean;
