@@ -24,6 +24,7 @@ import { describeMachine, keepOnly, RESULTS, type RunFacts, record } from './res
 import { scaleMeasurements } from './scale.ts';
 import { faultMeasurements } from './servers/faults.ts';
 import { serverMeasurements } from './servers/speed.ts';
+import { sleeperMeasurements } from './sleepers.ts';
 import { printFigures } from './table.ts';
 import { waitingMeasurements } from './waiting.ts';
 
@@ -33,6 +34,7 @@ const MEASUREMENTS: Measurement[] = [
   ...waitingMeasurements,
   ...contentionMeasurements,
   ...lineMeasurements,
+  ...sleeperMeasurements,
   ...parkedMeasurements,
   ...permitCostMeasurements,
   ...permitsMeasurements,

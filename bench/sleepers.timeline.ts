@@ -1,0 +1,152 @@
+import { HoldfastError } from '../shared/errors.ts';
+import { acquireGrant } from '../shared/locks/calls/acquire.ts';
+import { extendGrant } from '../shared/locks/calls/heartbeat.ts';
+import { releaseGrant } from '../shared/locks/calls/release.ts';
+import { leasesFromEnvironment } from '../shared/locks/dependencies.ts';
+import { Timeline } from '../test/support/time/timeline.ts';
+import { receiveTask, sendResult } from './worker.ts';
+
+export interface TimelineTask {
+  keys: string[];
+  /** Callers of each key. */
+  callers: number;
+  turnMs: number;
+  joinMs: number;
+  settleMs: number;
+  ms: number;
+  /** Whether callers send no `sleepMs`, for keys that are held throughout. */
+  isPlain: boolean;
+}
+
+export interface TimelineResult {
+  grants: number;
+  calls: number;
+  /** Calls that wait, and environments in use, every 20 milliseconds. */
+  held: number[];
+  environments: number[];
+  beats: number[];
+  acquires: number[];
+}
+
+/** One way between a client and the function. */
+const [WAY_MS, JITTER_MS] = [8, 15];
+/** A request to DynamoDB. */
+const REQUEST_MS = 1.5;
+/** A call that runs longer than this is held. */
+const SHORT_MS = 200;
+const FUNCTIONS = 50;
+
+const task = await receiveTask<TimelineTask>();
+const timeline = new Timeline();
+const clock = { now: () => Math.floor(timeline.now()), sleep: timeline.sleep };
+const found: TimelineResult = { grants: 0, calls: 0, held: [], environments: [], beats: [], acquires: [] };
+const countedFrom = timeline.now() + task.settleMs;
+const until = countedFrom + task.ms;
+const counts = () => timeline.now() >= countedFrom;
+const fromEnvironment = leasesFromEnvironment();
+fromEnvironment.dynamodb.middlewareStack.add(
+  (next) => async (args) => {
+    await timeline.sleep(REQUEST_MS / 2);
+    const answer = await next(args).catch((error: Error) => error);
+    await timeline.sleep(REQUEST_MS / 2);
+    if (answer instanceof Error) throw answer;
+    return answer;
+  },
+  { step: 'initialize', priority: 'high', name: 'takes time' },
+);
+/** What a function notes for its next call is not known to the others. */
+const functions = Array.from({ length: FUNCTIONS }, () => {
+  const dependencies = { ...fromEnvironment, clock };
+  return {
+    acquire: acquireGrant(dependencies),
+    heartbeat: extendGrant(dependencies),
+    release: releaseGrant(dependencies),
+  };
+});
+type Function = (typeof functions)[number];
+const newCall = () => ({ signal: new AbortController().signal, timeLeftMs: () => 29_000 });
+const running = new Set<{ since: number }>();
+
+async function called<Answer>(act: (one: Function) => Promise<Answer>): Promise<Answer> {
+  await timeline.sleep(WAY_MS + JITTER_MS * Math.random());
+  if (counts()) found.calls++;
+  const environment = { since: timeline.now() };
+  running.add(environment);
+  try {
+    return await act(functions[Math.floor(Math.random() * FUNCTIONS)] as Function);
+  } finally {
+    running.delete(environment);
+    await timeline.sleep(WAY_MS + JITTER_MS * Math.random());
+  }
+}
+
+/** Asks until it has the key, as a client does. */
+async function acquired(key: string, holder: string): Promise<string | undefined> {
+  const requestId = fromEnvironment.ids.uuid();
+  let more: object = task.isPlain ? { waitSeconds: 20 } : { waitSeconds: 0 };
+  while (timeline.now() < until) {
+    const input = { ...{ key, holder, requestId, ttlSeconds: 60, waitSeconds: 0 }, ...more };
+    try {
+      return (await called(({ acquire }) => acquire(input, newCall()))).leaseId;
+    } catch (error) {
+      if (!(error instanceof HoldfastError) || error.code !== 'LeaseHeld') throw error;
+      const { comeBackMs = 0, retryWith, retryAfterMs } = error.context as Refused;
+      more = { ...more, ...retryWith, waitSeconds: 20, ...(!task.isPlain && { sleepMs: 300_000 }) };
+      await timeline.sleep((task.isPlain ? retryAfterMs : comeBackMs) ?? 0);
+    }
+  }
+  return undefined;
+}
+
+interface Refused {
+  comeBackMs?: number;
+  retryWith?: object;
+  retryAfterMs?: number;
+}
+
+async function turns(key: string, holder: string): Promise<void> {
+  await timeline.sleep(task.joinMs * (0.1 + Math.random()));
+  while (timeline.now() < until) {
+    const leaseId = await acquired(key, holder);
+    if (leaseId === undefined) return;
+    if (counts()) found.grants++;
+    await timeline.sleep(task.turnMs * -Math.log(1 - Math.random()));
+    await called(({ release }) => release({ key, leaseId }, newCall()));
+  }
+}
+
+/** Holds the key throughout, and acquires another one now and then. */
+async function holds(key: string): Promise<void> {
+  const timed = async <Answer>(times: number[], act: Promise<Answer>) => {
+    const startedAt = timeline.now();
+    const answer = await act;
+    if (counts()) times.push(timeline.now() - startedAt);
+    return answer;
+  };
+  const ask = (name: string) =>
+    called(({ acquire }) => acquire({ key: name, holder: 'holder', ttlSeconds: 60, waitSeconds: 0 }, newCall()));
+  const { leaseId } = await ask(key);
+  while (timeline.now() < until) {
+    await timed(
+      found.beats,
+      called(({ heartbeat }) => heartbeat({ key, leaseId }, newCall())),
+    );
+    const other = await timed(found.acquires, ask('other'));
+    await called(({ release }) => release({ key: 'other', leaseId: other.leaseId }, newCall()));
+    await timeline.sleep(100);
+  }
+}
+
+async function looks(): Promise<void> {
+  for (; timeline.now() < until; await timeline.sleep(20)) {
+    if (!counts()) continue;
+    found.environments.push(running.size);
+    found.held.push([...running].filter(({ since }) => since < timeline.now() - SHORT_MS).length);
+  }
+}
+
+const callers = task.keys.flatMap((key) =>
+  Array.from({ length: task.callers }, (_, nth) => () => turns(key, `caller ${nth}`)),
+);
+await timeline.play(looks, ...(task.isPlain ? task.keys.map((key) => () => holds(key)) : []), ...callers);
+sendResult(found);

@@ -1,0 +1,209 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { BatchGetItemCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { PARAMETERS } from '../infrastructure/parameters.ts';
+import { readService } from '../infrastructure/read.ts';
+import { type Counted, startCounter } from './counter.ts';
+import { type Bar, type Figure, type Measurement, mean, milliseconds, type Options, sum } from './measurement.ts';
+import type { TimelineResult, TimelineTask } from './sleepers.timeline.ts';
+import type { CrowdResult, CrowdTask, Wait } from './sleepers.worker.ts';
+import { startStack } from './stack.ts';
+import { inWorker } from './worker.ts';
+
+const BARS = { held: 10, calls: 30, writeUnits: 20, passingPercent: 5, passed: 10, besideMs: 100, environments: 200 };
+const MAX_HELD_CALLS = Number(PARAMETERS.maxHeldCalls?.default);
+/** Processes that the callers share. */
+const PROCESSES = 4;
+/** A caller that asked so much earlier than another one is before it in line, however long their calls took. */
+const EARLIER_MS = 250;
+
+interface Crowd extends Pick<CrowdTask, 'turnMs' | 'joinMs' | 'callers'> {
+  settleMs: number;
+  ms: number;
+}
+
+const waiting: Measurement = {
+  name: 'waiting',
+  title: 'Callers that sleep: a long line for one key, many keys with short turns, and many callers that cannot sleep',
+  method: `the long line: clients in ${PROCESSES} processes over the local stack and the emulator; turns of random length (exponential) with this mean; clients that had the key ask again at once; counted from when the line has settled. Held calls are the slots that are taken, looked at ten times a second. A grant passes a caller that asked ${EARLIER_MS} ms before and still waits. The others: domain functions over the emulator in simulated time, in which a request to DynamoDB takes 1.5 ms, and a call 8 to 23 ms each way. Callers that cannot sleep send \`waitSeconds: 20\` for a key that is held throughout, and ask again when they are told to. The account has as many environments as they need, so their number says whether others starve`,
+  run: async (options) => {
+    const { quick } = options;
+    const times = (joinMs: number, settleMs: number, ms: number) =>
+      quick ? { joinMs: 500, settleMs: 3000, ms: 2000 } : { joinMs, settleMs, ms };
+    const simulated = (joinMs: number, settleMs: number, ms: number) =>
+      quick ? { joinMs: 500, settleMs: 700, ms: 300 } : { joinMs, settleMs, ms };
+    const line = { callers: quick ? 60 : 1000, turnMs: quick ? 100 : 1000, ...times(20e3, 90e3, 300e3) };
+    const keys = Array.from({ length: quick ? 3 : 20 }, (_, nth) => `short turns ${nth}`);
+    const short = { keys, callers: quick ? 8 : 64, turnMs: 5, ...simulated(1000, 2000, 3000), isPlain: false };
+    const plain = {
+      keys: ['held'],
+      callers: quick ? 50 : 2000,
+      turnMs: 0,
+      ...simulated(5000, 10e3, 25e3),
+      isPlain: true,
+    };
+    const figures = [
+      ...(await longLineFigures(line, options)),
+      ...(await shortTurnFigures(short, options)),
+      ...(await plainFigures(plain, options)),
+    ];
+    // A second is the beginning of a line, which no bar is about.
+    return quick ? figures.map(({ bar: _, ...figure }) => figure) : figures;
+  },
+};
+
+const number = (what: string, measured: number, more: Partial<Figure> & { most?: number } = {}): Figure => {
+  const { most, ...rest } = more;
+  const bar: Bar | undefined = most === undefined ? undefined : { measured, most };
+  return {
+    what,
+    value: measured.toFixed(Number.isInteger(measured) ? 0 : 1),
+    median: measured,
+    ...rest,
+    ...(bar && { bar }),
+  };
+};
+
+const heldFigures = (held: number[], what: string, most: number): Figure[] => [
+  number(`${what}, held calls at most`, Math.max(...held), { n: held.length, most }),
+  number(`${what}, held calls on average`, mean(held), { n: held.length }),
+];
+
+async function longLineFigures(crowd: Crowd, options: Options): Promise<Figure[]> {
+  const seen = await watch(crowd, options);
+  const what = `${crowd.callers.toLocaleString('en')} for one key, turns of ${crowd.turnMs} ms`;
+  const { grants, calls, counted, from } = seen;
+  const { passing, most } = passed(seen.waits, from);
+  const each = (value: number) => value / Math.max(1, grants);
+  return [
+    number(`${what}, grants a second`, (1000 * grants) / crowd.ms, { n: grants, unit: '/s' }),
+    ...heldFigures(seen.held, what, BARS.held),
+    number(`${what}, calls for a grant`, each(calls), { n: grants, most: BARS.calls }),
+    number(`${what}, write units for a grant`, each(counted.writeUnits), { n: grants, most: BARS.writeUnits }),
+    number(`${what}, read units for a grant`, each(counted.readUnits), { n: grants }),
+    number(`${what}, grants that pass an older waiter, in percent`, 100 * each(passing), {
+      n: grants,
+      most: BARS.passingPercent,
+    }),
+    number(`${what}, how often one caller is passed`, most, { n: grants, most: BARS.passed }),
+  ];
+}
+
+const onTimeline = (task: TimelineTask, options: Options) => {
+  options.progress(`waiting: ${task.callers} callers for each of ${task.keys.length} keys, in simulated time`);
+  const script = new URL('sleepers.timeline.ts', import.meta.url);
+  return inWorker<TimelineTask, TimelineResult>(script, task, options);
+};
+
+async function shortTurnFigures(task: TimelineTask, options: Options): Promise<Figure[]> {
+  const { grants, calls, held } = await onTimeline(task, options);
+  const what = `${task.callers} for each of ${task.keys.length} keys, turns of ${task.turnMs} ms`;
+  return [
+    number(`${what}, grants a second`, (1000 * grants) / task.ms, { n: grants, unit: '/s' }),
+    number(`${what}, calls for a grant`, calls / grants, { n: grants }),
+    ...heldFigures(held, what, MAX_HELD_CALLS),
+  ];
+}
+
+async function plainFigures(task: TimelineTask, options: Options): Promise<Figure[]> {
+  const { calls, held, environments, beats, acquires } = await onTimeline(task, options);
+  const what = `${task.callers.toLocaleString('en')} callers that cannot sleep`;
+  const beside = (name: string, times: number[]): Figure => {
+    const figure = milliseconds(`${name} beside ${what}`, [times]);
+    return {
+      ...figure,
+      value: `${figure.value}, p99 ${figure.p99.toFixed(0)} ms`,
+      bar: { measured: figure.p99, most: BARS.besideMs },
+    };
+  };
+  return [
+    beside('a heartbeat', beats),
+    beside('a plain acquire', acquires),
+    number(`${what}, calls a second`, (1000 * calls) / task.ms, { n: calls, unit: '/s' }),
+    number(`${what}, environments at most`, Math.max(...environments), {
+      n: environments.length,
+      most: BARS.environments,
+    }),
+    ...heldFigures(held, what, MAX_HELD_CALLS),
+  ];
+}
+
+interface Seen {
+  waits: Wait[];
+  calls: number;
+  grants: number;
+  counted: Counted;
+  held: number[];
+  /** From when on it counts, in epoch milliseconds. */
+  from: number;
+}
+
+async function watch({ callers, settleMs, ms, ...crowd }: Crowd, options: Options): Promise<Seen> {
+  options.progress(`waiting: ${callers} clients for one key`);
+  const processes = options.quick ? 1 : PROCESSES;
+  const counter = await startCounter(options.dynamodbEndpoint);
+  const stack = await startStack(counter.endpoint);
+  try {
+    const from = Date.now() + settleMs;
+    const until = from + ms;
+    const share = {
+      ...crowd,
+      callers: callers / processes,
+      url: stack.url,
+      key: 'long line',
+      countedFrom: from,
+      until,
+    };
+    const script = new URL('sleepers.worker.ts', import.meta.url);
+    const running = Promise.all(
+      Array.from({ length: processes }, () => inWorker<CrowdTask, CrowdResult>(script, share, options)),
+    );
+    const held = await looks(options.dynamodbEndpoint, { from, until, begin: counter.take });
+    const counted = counter.take();
+    const found = await running;
+    const waits = found.flatMap((one) => one.waits);
+    const grants = waits.filter(({ to }) => to !== null && to >= from && to < until).length;
+    return { waits, counted, held, from, grants, calls: sum(found.map(({ calls }) => calls)) };
+  } finally {
+    await stack.stop();
+    await counter.stop();
+  }
+}
+
+/** How many slots were taken, of each look. */
+async function looks(
+  endpoint: string,
+  { from, until, begin }: { from: number; until: number; begin(): void },
+): Promise<number[]> {
+  const table = (await readService()).environment.LEASES_TABLE ?? '';
+  const dynamodb = new DynamoDBClient({ endpoint });
+  const Keys = Array.from({ length: 4 }, (_, nth) => ({ key: { S: `holdfast:held:${nth}` } }));
+  const held: number[] = [];
+  await delay(from - Date.now());
+  begin();
+  for (; Date.now() < until; await delay(100)) {
+    const { Responses = {} } = await dynamodb.send(
+      new BatchGetItemCommand({ RequestItems: { [table]: { Keys, ConsistentRead: true } } }),
+    );
+    const slots = (Responses[table] ?? []).flatMap((item) =>
+      Object.entries(item).filter(([name]) => /^s\d+$/.test(name)),
+    );
+    held.push(slots.filter(([, { N: end }]) => Number(end) >= Date.now()).length);
+  }
+  dynamodb.destroy();
+  return held;
+}
+
+/** Of the grants from a moment on: how many passed a caller that had asked earlier and still waits, and how often one caller was passed. */
+function passed(waits: Wait[], from: number): { passing: number; most: number } {
+  const times = new Map<Wait, number>();
+  let passing = 0;
+  for (const { from: asked, to } of waits) {
+    if (to === null || to < from) continue;
+    const older = waits.filter((one) => one.from < asked - EARLIER_MS && (one.to ?? Number.POSITIVE_INFINITY) > to);
+    for (const one of older) times.set(one, (times.get(one) ?? 0) + 1);
+    if (older.length > 0) passing++;
+  }
+  return { passing, most: Math.max(0, ...times.values()) };
+}
+
+export const sleeperMeasurements: Measurement[] = [waiting];

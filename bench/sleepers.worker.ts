@@ -1,0 +1,60 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { httpTransport } from '../client/src/http.ts';
+import { Holdfast, type Transport } from '../client/src/index.ts';
+import { receiveTask, sendResult } from './worker.ts';
+
+export interface CrowdTask {
+  url: string;
+  key: string;
+  callers: number;
+  /** The mean of turns. */
+  turnMs: number;
+  /** Over how long the callers come. */
+  joinMs: number;
+  /** From when on calls count, and the end, in epoch milliseconds. */
+  countedFrom: number;
+  until: number;
+}
+
+/** When a caller asked, and when it received the key, in epoch milliseconds. */
+export interface Wait {
+  from: number;
+  to: number | null;
+}
+
+export interface CrowdResult {
+  waits: Wait[];
+  calls: number;
+}
+
+const task = await receiveTask<CrowdTask>();
+const found: CrowdResult = { waits: [], calls: 0 };
+
+const http = httpTransport({ endpoint: task.url }, Date.now);
+/** Counts the calls. */
+const transport: Transport = (...call) => {
+  if (Date.now() >= task.countedFrom) found.calls++;
+  return http(...call);
+};
+
+async function turns(holder: string): Promise<void> {
+  const holdfast = new Holdfast({ transport, holder });
+  while (Date.now() < task.until) {
+    const wait: Wait = { from: Date.now(), to: null };
+    found.waits.push(wait);
+    const lease = await holdfast.acquire(task.key, { waitMs: Number.POSITIVE_INFINITY });
+    wait.to = Date.now();
+    await delay(task.turnMs * -Math.log(1 - Math.random()));
+    await lease.release();
+  }
+}
+
+const come = async (nth: number) => {
+  await delay(Math.random() * task.joinMs);
+  await turns(`caller ${process.pid} ${nth}`);
+};
+
+// Those that wait at the end are left waiting: the process is stopped.
+for (let nth = 0; nth < task.callers; nth++) void come(nth);
+await delay(task.until - Date.now());
+sendResult(found);
