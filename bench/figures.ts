@@ -200,7 +200,7 @@ function provenance(results: Results): string[] {
 
 /** Measurements that docs/benchmarks.md shows as they are. */
 const WHOLE = [
-  ...['overhead', 'throttled', 'namespace', 'heartbeat', 'line', 'fairness'],
+  ...['overhead', 'throttled', 'namespace', 'heartbeat', 'line', 'waiting', 'fairness'],
   ...['commits', 'nameservice', 'scale', 'parked', 'permitcost', 'report'],
   ...['servers', 'faults'],
 ];

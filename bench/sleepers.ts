@@ -31,14 +31,14 @@ const waiting: Measurement = {
       quick ? { joinMs: 500, settleMs: 3000, ms: 2000 } : { joinMs, settleMs, ms };
     const simulated = (joinMs: number, settleMs: number, ms: number) =>
       quick ? { joinMs: 500, settleMs: 700, ms: 300 } : { joinMs, settleMs, ms };
-    const line = { callers: quick ? 60 : 1000, turnMs: quick ? 100 : 1000, ...times(20e3, 90e3, 300e3) };
+    const line = { callers: quick ? 60 : 1000, turnMs: quick ? 100 : 1000, ...times(20e3, 90e3, 240e3) };
     const keys = Array.from({ length: quick ? 3 : 20 }, (_, nth) => `short turns ${nth}`);
-    const short = { keys, callers: quick ? 8 : 64, turnMs: 5, ...simulated(1000, 2000, 3000), isPlain: false };
+    const short = { keys, callers: quick ? 8 : 64, turnMs: 5, ...simulated(1000, 1500, 1500), isPlain: false };
     const plain = {
       keys: ['held'],
       callers: quick ? 50 : 2000,
       turnMs: 0,
-      ...simulated(5000, 10e3, 25e3),
+      ...simulated(4000, 6000, 10e3),
       isPlain: true,
     };
     const figures = [
