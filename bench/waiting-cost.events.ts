@@ -1,4 +1,4 @@
-/** Events in the order of their times, and in the order of their coming at the same time. */
+/** Events in the order of their times. Events of one time are in the order in which they were added. */
 export class Events {
   now = 0;
   readonly #heap: { at: number; nth: number; act: () => void }[] = [];
@@ -45,7 +45,7 @@ type Timed = { at: number; nth: number } | undefined;
 const isBefore = (left: Timed, right: Timed): boolean =>
   left !== undefined && (right === undefined || left.at < right.at || (left.at === right.at && left.nth < right.nth));
 
-/** @returns numbers from 0 to 1, the same ones for a seed (mulberry32) */
+/** @returns numbers from 0 to 1, always the same for one seed (mulberry32) */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {

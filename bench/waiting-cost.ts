@@ -26,16 +26,16 @@ import { Events, seeded } from './waiting-cost.events.ts';
 const NETWORK_MS = { from: 15, to: 45, cold: 300, coldPart: 0.02 };
 /** A request to DynamoDB. */
 const REQUEST_MS = 4;
-/** Of a call that is not held. */
+/** How long a call runs that is not held. */
 const CALL_MS = 15;
-/** A held call ends after the first time, and decides again after the second. */
+/** How long a call is held, and how often it decides again whether its caller sleeps. */
 const [HELD_MS, RECHECK_MS] = [20_000, 5000];
-/** A far place is written so often. */
+/** How often a place far from the front is written. */
 const FAR_MS = 300_000;
 const SLOTS = Number(PARAMETERS.maxHeldCalls?.default);
 /** A looked-at row, of a call that is held: twice a second far from the front, four times for the next in line. */
 const LOOK_READS_A_SECOND = 5;
-/** At most so much of what a caller costs whose calls are always held. */
+/** The part of the price of a caller whose calls are always held that a caller in a long line may cost. */
 const MOST_PART = 0.01;
 
 interface Caller {
@@ -51,7 +51,7 @@ interface Caller {
 interface Scene {
   callers: number;
   turnMs: number;
-  /** Of which the first quarter does not count. */
+  /** How long the simulation lasts. Its first quarter does not count. */
   ms: number;
 }
 
@@ -72,7 +72,7 @@ class Line {
   readonly #awake = new Set<Caller>();
   #arrivals = 0;
   #lineOut = 0;
-  /** Nobody with a smaller number waits. */
+  /** No caller with a smaller number waits. */
   #front = 1;
   #freeSince: number | undefined = 0;
   #plan = 0;
@@ -209,7 +209,7 @@ class Line {
     this.#handOff();
   }
 
-  /** Grants a free key to the first that is awake, after the time of those before it that sleep. */
+  /** Grants a free key to the first caller that is awake, after the sleepers before it have had their time. */
   #handOff(isRelease = false): void {
     const [first] = [...this.#awake].sort((a, b) => a.number - b.number);
     if (this.#freeSince === undefined || !first) return;

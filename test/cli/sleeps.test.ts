@@ -9,7 +9,7 @@ import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
-/** Nobody is held, so that each caller that can sleep sleeps. */
+/** No call is held, so that each caller sleeps. */
 const world = await queueWorld({ clock: systemClock, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } });
 const [stage, cli] = await Promise.all([startApi(world.handlers), builtCli()]);
 

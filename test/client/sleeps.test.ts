@@ -22,7 +22,7 @@ const failing =
 const grant = ({ payload }: Sent) => grantOf(payload);
 const silent = () => {};
 
-/** A client by a manual clock. The first call finds the lease held, and each later one gets the next answer, or the last one again. */
+/** A client with a manual clock. The first call finds the lease held. Each later call gets the next answer, and at the end the last answer again. */
 function world(options: AcquireOptions, ...answers: [...((sent: Sent) => unknown)[], (sent: Sent) => unknown]) {
   const by = new ManualSurroundings();
   const service = new ManualService();
@@ -51,7 +51,7 @@ function world(options: AcquireOptions, ...answers: [...((sent: Sent) => unknown
 }
 
 describe('a caller that sleeps', () => {
-  it('a caller sleeps as it is told, and asks again with its ticket', async () => {
+  it('a caller sleeps as the service says, and asks again with its ticket', async () => {
     const { by, outcome, asked, pauses, events, withdrawn } = world(
       { waitMs: FOREVER },
       asleep(51_840),
@@ -72,7 +72,7 @@ describe('a caller that sleeps', () => {
     expect([places, withdrawn()]).toEqual([[undefined, 412, 412], []]);
   });
 
-  it('a caller asks again at once if it is told to', async () => {
+  it('a caller asks again at once if the service says so', async () => {
     const heldCall = (sent: Sent, by: ManualSurroundings) => void by.after(20_000, () => asleep(0, 5000)(sent));
     const setting = world({ waitMs: FOREVER }, asleep(1000), (sent) => heldCall(sent, setting.by), grant);
     await setting.by.advance(30_000);
@@ -112,7 +112,7 @@ describe('a caller that gives up', () => {
     expect([withdrawn(), by.timers]).toEqual([['ticket-1'], []]);
   });
 
-  it('a caller that is aborted while it sleeps withdraws by its ticket, and that is its only call', async () => {
+  it('a caller aborted in its sleep sends only a withdrawal by its ticket', async () => {
     const controller = new AbortController();
     const setting = world({ waitMs: FOREVER, signal: controller.signal }, asleep(200_000));
     await setting.by.advance(30_000);
@@ -130,7 +130,7 @@ describe('a caller that gives up', () => {
     expect([outcome.error, withdrawn()]).toMatchObject([{ code: 'Throttled' }, ['ticket-1']]);
   });
 
-  it('a caller that was never asleep leaves its row to its end', async () => {
+  it('a caller that has never slept does not withdraw its row', async () => {
     const { by, outcome, withdrawn } = world({ waitMs: 3000 }, asleep(0, 5000));
     await by.advance(10_000);
     expect([outcome.error, withdrawn()]).toMatchObject([{ code: 'LeaseHeld' }, []]);
@@ -138,7 +138,7 @@ describe('a caller that gives up', () => {
 });
 
 describe('a return that fails', () => {
-  it('a caller doubles its sleep while its returns are throttled, up to eight times, until one passes', async () => {
+  it('a throttled caller doubles its sleep, up to eight times, until a call passes', async () => {
     const throttled = Array<(sent: Sent) => unknown>(4).fill(failing('Throttled'));
     const { by, pauses } = world({ waitMs: FOREVER, timeoutMs: FOREVER }, asleep(1000), ...throttled, asleep(1000));
     by.chance = () => 0;
