@@ -76,7 +76,7 @@ export const DEFAULT_TTL_SECONDS = 60;
  */
 export const BOUND_SECONDS = 400 * 86_400;
 
-/** Calls ask about the execution of one bound grant no more often. */
+/** Calls ask about the execution of a bound grant at most this often. */
 export const ASK_EVERY_MS = 30_000;
 
 /** A call with less time left than this does not hand off. It ends the grant, and leaves the hand-off to other calls. */

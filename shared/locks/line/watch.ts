@@ -11,7 +11,7 @@ import { isOverdue, isTask, readWaiters, type Waiter } from './waiters.ts';
 
 // Messages that look at a key when its holders have expired, because a task waits, and no call looks if they exit.
 
-/** While holders extend their grants, their line is looked at no more often. */
+/** While holders extend their grants, messages look at their line at most this often. */
 const AGAIN_AFTER_SECONDS = 10;
 /** A message may arrive by a clock that is behind the one by which it was sent. */
 const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
