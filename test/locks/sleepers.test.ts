@@ -94,6 +94,19 @@ it('a call that does not wait leaves a free key to sleepers at first', async () 
   expect((await rows(key)).map(({ ticket }) => ticket?.S?.slice(1))).toEqual(sleepers.map(({ asked }) => asked.ticket));
 });
 
+it('readers take no room while a writer that came first sleeps', async () => {
+  const key = `asleep ${keys++}`;
+  const reader = { mode: 'shared', ttlSeconds: 3600 };
+  const first = await acquire({ key, holder: 'first', ...reader });
+  const writer = await goToSleep({ key, holder: 'writer' });
+  timeline.advance(5000);
+  expect(await failure(acquire({ key, holder: 'hasty', ...reader }))).toMatchObject({ code: 'LeaseHeld' });
+  const behind = await goToSleep({ key, holder: 'behind', ...reader });
+  expect(behind).toMatchObject({ place: 2, comeBackMs: expect.toSatisfy((ms) => ms > 0) });
+  await release(first);
+  expect(await back(writer)).toMatchObject({ holder: 'writer' });
+});
+
 it('nobody leaves a free key to a sleeper ten seconds after it was due', async () => {
   const { key, first, sleepers } = await line('a');
   timeline.advance(Number(sleepers[0]?.comeBackMs) + 10_000);

@@ -6,13 +6,14 @@ import { HoldfastError } from '../../errors.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
-import type { Granted, Outcome } from '../record/room.ts';
+import { type Granted, type Outcome, roomAt } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuse, refuseEnded } from './claim.ts';
 import { type Expected, expectedTurn, hasMovedAway, heldFor, patienceOf, sleepFor, type Turn } from './expected.ts';
 import { held } from './held-calls.ts';
 import { type Joining, joinAsleep } from './join.ts';
 import { type Position, readPosition } from './listed-waiters.ts';
 import type { LockCall } from './lock.ts';
+import { newGrantOf } from './next.ts';
 import { EXACT, extendPlace, isLive, isTooShort, keptMsOf, type Place, putPlace } from './place.ts';
 import { waitInLine } from './wait.ts';
 import {
@@ -22,6 +23,7 @@ import {
   isTask,
   parseWaiter,
   placeOf,
+  type Waiter,
   type WaitingCall,
   withdrawn,
 } from './waiters.ts';
@@ -181,11 +183,14 @@ async function turnOf(
   { ticket, number }: Pick<Known, 'ticket' | 'number'>,
 ): Promise<Turn & Position> {
   const { dependencies, lock, call } = at;
-  const asked = { key: lock.asked.key, granted: lock.granted(record), record, ticket, number };
+  const { clock, clockSkewMs } = dependencies;
+  // A caller that has slept and waits for more room would otherwise never have it while lighter ones come.
+  const fits = (waiter: Waiter) => roomAt(record, newGrantOf(waiter), clockSkewMs) <= clock.now();
+  const asked = { key: lock.asked.key, granted: lock.granted(record), record, ticket, number, fits };
   const position = await readPosition(dependencies, asked, call);
-  const now = dependencies.clock.now();
+  const now = clock.now();
   const freeAt = lock.freeAt(record);
-  const freeSince = freeAt <= now ? Math.max(freeAt, record.freedAt ?? 0) : undefined;
+  const freeSince = freeAt <= now && !position.isBlocked ? Math.max(freeAt, record.freedAt ?? 0) : undefined;
   return { ...position, record, now, freeSince };
 }
 
@@ -256,7 +261,7 @@ async function sleep(at: LockCall, asking: Asking, { turn, expected, known, ...s
   const claimed = isAlive(own, dependencies.clock.now()) ? await claim(slept, { record, ticket }) : undefined;
   if (claimed) return claimed;
   // If the key came free meanwhile, the caller asks again at once.
-  const isFree = turn.freeSince === undefined && lock.freeAt(record) <= dependencies.clock.now();
+  const isFree = turn.freeSince === undefined && !turn.isBlocked && lock.freeAt(record) <= dependencies.clock.now();
   const comeBackMs = isFree ? 0 : sleepMs;
   const { place, waiting } = turn;
   const again = doesSleep ? {} : { retryAfterMs: comeBackMs };

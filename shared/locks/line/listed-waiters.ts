@@ -26,7 +26,8 @@ const MAX_COUNTED = 100;
  * The attributes that a list reads, without the task token. Only rows of callers have `keep_until`, and only those of callbacks `callback_id`. DynamoDB
  * cannot say whether an attribute exists without returning it, so this reads the id, and `waiterView` leaves it out.
  */
-const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at';
+const LISTED =
+  'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at, weight, #limit';
 
 interface Line {
   /** The key of the line. */
@@ -68,6 +69,8 @@ export interface Position {
   place: number;
   /** How many callers before it sleep, and are not late. */
   asleep: number;
+  /** Whether one of these does not fit beside the holders, so that nobody behind it takes room that is free. */
+  isBlocked?: boolean;
   /** The number of waiters, without the caller. */
   waiting: number;
   /** Whether the whole line was counted. */
@@ -79,6 +82,8 @@ interface Asking extends Line {
   /** Undefined for a call that has no ticket yet, and so comes after all others. */
   ticket: string | undefined;
   number: number | undefined;
+  /** Whether the caller of a row could have the key now. */
+  fits?: (waiter: Waiter) => boolean;
 }
 
 /** This many rows show the position of most callers that are near the front. */
@@ -90,7 +95,7 @@ const ROWS_AT_FRONT = 40;
  */
 export async function readPosition(
   dependencies: LeaseDependencies,
-  { key, granted, record, ticket = AFTER_ALL_ROWS, number }: Asking,
+  { key, granted, record, ticket = AFTER_ALL_ROWS, number, fits = () => true }: Asking,
   call: Call,
 ): Promise<Position> {
   const now = dependencies.clock.now();
@@ -105,11 +110,11 @@ export async function readPosition(
     };
   const rows = inLine(dependencies, { key, granted, counted: ROWS_AT_FRONT }, call);
   const [before, others] = [new Set<string>(), new Set<string>()];
-  let asleep = 0;
+  let [asleep, isBlocked] = [0, false];
   for (let [read, isCounted] = [0, false]; ; read++) {
     const { value: row, done } = await rows.next();
     const place = before.size + 1;
-    if (done) return { place, asleep, waiting: others.size, isWhole: row };
+    if (done) return { place, asleep, isBlocked, waiting: others.size, isWhole: row };
     // Places sort last, so a page that shows one has shown everybody who is awake.
     isCounted ||= isPlace(row) && row.ticket >= ticket;
     if (row.ticket !== ticket) others.add(row.ticket);
@@ -117,12 +122,13 @@ export async function readPosition(
     if (row.ticket < ticket && isExpectedHere && !before.has(row.ticket)) {
       before.add(row.ticket);
       if (isPlace(row)) asleep++;
+      isBlocked ||= isPlace(row) && !fits(row);
     }
     if (read < ROWS_AT_FRONT) continue;
     const waiting = Math.max(others.size, inLineByHints - 1);
-    if (isCounted) return { place, asleep, waiting, isWhole: false };
+    if (isCounted) return { place, asleep, isBlocked, waiting, isWhole: false };
     const least = Math.max(place, estimate);
-    return { place: least, asleep: Math.max(asleep, least - 1), waiting, isWhole: false };
+    return { place: least, asleep: Math.max(asleep, least - 1), isBlocked, waiting, isWhole: false };
   }
 }
 
@@ -132,7 +138,8 @@ async function* inLine(
   call: Call,
 ): AsyncGenerator<Waiter, boolean, void> {
   // The query reads one row more, because the ticket of the holder may be among the rows.
-  const query = { key, firstPage: counted + 1, ProjectionExpression: LISTED };
+  const names = { ExpressionAttributeNames: { '#limit': 'limit' } };
+  const query = { key, firstPage: counted + 1, ProjectionExpression: LISTED, ...names };
   const now = dependencies.clock.now();
   const reachesLimit = expiredRowLimit(now);
   for await (const waiter of readWaiters(dependencies, query, call)) {
