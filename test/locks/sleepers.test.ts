@@ -94,6 +94,15 @@ it('a call that does not wait leaves a free key to sleepers at first', async () 
   expect((await rows(key)).map(({ ticket }) => ticket?.S?.slice(1))).toEqual(sleepers.map(({ asked }) => asked.ticket));
 });
 
+it('a sleeper that takes the free key notes how long the turn before lasted', async () => {
+  const { key, first, sleepers } = await line('a', 'b');
+  timeline.advance(30_000);
+  await release(first);
+  expect(await back(sleepers[0] as Sleeper)).toMatchObject({ holder: 'a' });
+  const turn = { N: expect.stringMatching(/^300\d\d$/) };
+  expect(await rawItem(key)).toMatchObject({ usual_ms: turn, mean_ms: turn });
+});
+
 it('readers take no room while a writer that came first sleeps', async () => {
   const key = `asleep ${keys++}`;
   const reader = { mode: 'shared', ttlSeconds: 3600 };

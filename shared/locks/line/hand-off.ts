@@ -19,7 +19,7 @@ import { type Going, isRemembered, previousAlone, previousOf, takeoverAt } from 
 import { LineReading } from './line-reading.ts';
 import { findNext, type Head, MAX_GONE, MAX_OVER, type NextInLine } from './next.ts';
 import { leftToSchedule, notifyAll, type Versions } from './notify-heads.ts';
-import { isHandedOffWithBefore } from './pace.ts';
+import { hintsAfter, isHandedOffWithBefore } from './pace.ts';
 import { deleteWaiter, stayingOf, type Waiter } from './waiters.ts';
 
 // A plain acquire that meets a mark asks this too.
@@ -176,7 +176,8 @@ async function serve(
     return outcomeOf(progress, clears ? 'empty' : 'waits', line);
   const now = dependencies.clock.now();
   const number = await progress.reading.numberOf(line.heads.at(-1)?.waiter);
-  const written = await write(dependencies, { record, ending, line, clears, now, number }, call);
+  const own = line.heads.some(({ waiter }) => waiter.ticket === progress.own);
+  const written = await write(dependencies, { record, ending, line, clears, now, number, own }, call);
   if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
   progress.record = written.record;
   return written.won
@@ -266,11 +267,13 @@ interface Writing extends Current {
   now: number;
   /** The number of the last new holder, if that holder passed nobody. */
   number: number | undefined;
+  /** Whether this call is among the new holders. It has no claim, which would write how long turns last. */
+  own: boolean;
 }
 
 async function write(
   dependencies: LeaseDependencies,
-  { record, ending, line: { heads, others, next, first, inLine, isAsleep }, clears, now, number }: Writing,
+  { record, ending, line: { heads, others, next, first, inLine, isAsleep }, clears, now, number, own }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
@@ -283,7 +286,10 @@ async function write(
   const grants = newGrants({ record, ending, heads, now });
   const value = newMark(dependencies);
   const mark = others
-    ? keptMark({ seen: record, next, first }, { granted: heads.length, value, number })
+    ? keptMark(
+        { seen: record, next, first },
+        { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
+      )
     : removedMark(stayingOf(inLine));
   const line = { seen: record, others, mark };
   const granting = { key, grants, ended: ending, now, line };

@@ -30,10 +30,18 @@ export const leftAsleep = (next: string): Mark & { remove: string[] } => ({
 /** The value of a mark. No value comes twice. */
 export const newMark = ({ ids }: Pick<LeaseDependencies, 'ids'>): string => ids.uuid().slice(0, 8);
 
+interface Kept {
+  granted: number;
+  value: string;
+  number?: number | undefined;
+  /** How long turns last. */
+  hints?: Readonly<Record<string, number>>;
+}
+
 /** The part of a grant that leaves waiters in line. A mark that a third-party client or TTL has removed is put back. */
 export const keptMark = (
   { seen, next, first }: { seen: KeyRecord; next: string | undefined; first?: readonly string[] | undefined },
-  { granted, value, number }: { granted: number; value: string; number?: number | undefined },
+  { granted, value, number, hints = {} }: Kept,
 ): Mark => {
   const isLost = seen.mark === undefined;
   // The number of a holder that passed nobody also counts the callers that left without a grant, so it is better than a sum of grants.
@@ -44,12 +52,14 @@ export const keptMark = (
       ...(next === undefined ? [] : ['next_ticket = :next']),
       ...(first === undefined ? [] : ['next_tickets = :names']),
       ...(isLost ? ['mark = if_not_exists(mark, :mark)'] : []),
+      ...Object.keys(hints).map((name) => `${name} = :${name}`),
     ],
     values: {
       ...(hasNumber ? { ':out': integer(number) } : { ':zero': integer(0), ':out': integer(granted) }),
       ...(next !== undefined && { ':next': text(next) }),
       ...(first !== undefined && { ':names': text(namesOf(first)) }),
       ...(isLost && { ':mark': text(value) }),
+      ...Object.fromEntries(Object.entries(hints).map(([name, hint]) => [`:${name}`, integer(hint)])),
     },
   };
 };
