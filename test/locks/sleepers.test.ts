@@ -3,6 +3,7 @@ import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
+import { before, stepped } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -11,6 +12,7 @@ const timeline = new Timeline();
 /** No call is held, so that each caller sleeps. */
 const quotas = { ...DEFAULT_QUOTAS, maxHeldCalls: 0 };
 const world = await queueWorld({ clock: timeline, quotas });
+stepped(world.dependencies.dynamodb);
 const { release, read, rows, requests, rawItem, cancel, withdraw, deleteRaw, executionEnded, repairKey, steps } = world;
 const acquire = (input: object) => acquireGrant(world.dependencies)(acquireInput().parse(input), call());
 
@@ -101,6 +103,20 @@ it('a sleeper that takes the free key notes how long the turn before lasted', as
   expect(await back(sleepers[0] as Sleeper)).toMatchObject({ holder: 'a' });
   const turn = { N: expect.stringMatching(/^300\d\d$/) };
   expect(await rawItem(key)).toMatchObject({ usual_ms: turn, mean_ms: turn });
+});
+
+it('a sleeper behind another is told that the key came free meanwhile', async () => {
+  const rehearsal = await line('a');
+  requests.sent.length = 0;
+  await goToSleep({ key: rehearsal.key, holder: 'b' });
+  const { key, first } = await line('a');
+  const toPut = requests.sent.indexOf('PutItem');
+  let told: Sleeper | undefined;
+  const sleeps = async () => {
+    told = await goToSleep({ key, holder: 'b' });
+  };
+  expect(await before(toPut, () => release(first), sleeps)).toBe(true);
+  expect(told).toMatchObject({ place: 2, comeBackMs: 0 });
 });
 
 it('readers take no room while a writer that came first sleeps', async () => {

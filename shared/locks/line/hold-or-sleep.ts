@@ -190,8 +190,10 @@ async function turnOf(
   const position = await readPosition(dependencies, asked, call);
   const now = clock.now();
   const freeAt = lock.freeAt(record);
-  const freeSince = freeAt <= now && !position.isBlocked ? Math.max(freeAt, record.freedAt ?? 0) : undefined;
-  return { ...position, record, now, freeSince };
+  // Without room for this call, the key may come free for all of them.
+  const isBlocked = freeAt <= now && position.isBlocked === true;
+  const freeSince = freeAt <= now && !isBlocked ? Math.max(freeAt, record.freedAt ?? 0) : undefined;
+  return { ...position, isBlocked, record, now, freeSince };
 }
 
 /** Whether the key is free, and everybody before this caller sleeps and has had time to come back. */
