@@ -199,8 +199,16 @@ export async function lateWrites(lineWorld: LineWorld) {
 
     it.each([10_000, 10_500])('a claim gives no grant if the answer to its renewal takes %i ms', async (ms) => {
       const { answer } = await claiming(() => {
-        requests.faultsOf.DeleteItem = [answeredLate(10_000)];
-        requests.faultsOf.UpdateItem = ['none', answeredLate(ms)]; // the claim, and the renewal
+        const claimed = Promise.withResolvers<void>();
+        const claim = (send: Send) => send().finally(claimed.resolve);
+        // The row is deleted beside the claim, and this answer comes after that of the claim.
+        const late = async (send: Send) => {
+          await claimed.promise;
+          await new Promise(setImmediate);
+          return answeredLate(10_000)(send);
+        };
+        requests.faultsOf.DeleteItem = [late];
+        requests.faultsOf.UpdateItem = [claim, answeredLate(ms)]; // the claim, and the renewal
       });
       expect(answer).toMatchObject(isHeld);
     });

@@ -247,3 +247,17 @@ it('a place is found again if DynamoDB leaves the rows out of its answer', async
   );
   expect([result.place, result.asked.ticket]).toEqual([2, sleepers[1]?.asked.ticket]);
 });
+
+it('a reader that can sleep is not held while a writer sleeps before it', async () => {
+  const key = `asleep ${keys++}`;
+  const first = await acquire({ key, holder: 'reader', mode: 'shared', ttlSeconds: 3600 });
+  const writer = await goToSleep({ key, holder: 'writer' });
+  timeline.advance(10);
+  const holds = { ...world.dependencies, quotas: { ...quotas, maxHeldCalls: 8 } };
+  const reader = { key, holder: 'second', mode: 'shared', waitSeconds: 5, sleepMs: 300_000 };
+  const [refused] = await timeline.play(() => failure(acquireGrant(holds)(acquireInput().parse(reader), call())));
+  expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 2 } });
+  expect(Number(refused.context.comeBackMs)).toBeGreaterThan(0);
+  await release(first);
+  expect(await back(writer)).toMatchObject({ holder: 'writer' });
+});

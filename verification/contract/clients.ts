@@ -32,7 +32,7 @@ const GO = { tool: join(CACHE, 'go'), package: 'github.com/oapi-codegen/oapi-cod
 /** What a caller would write, which the types must let pass, and would write wrongly, which they must not. */
 const USE = `import type { components, operations } from './api';
 type Schemas = components['schemas'];
-const request: Schemas['AcquireRequest'] = { key: 'k', holder: 'h', ttlSeconds: 60, waitSeconds: 0, fair: true };
+const request: Schemas['AcquireRequest'] = { key: 'k', holder: 'h', ttlSeconds: 60, waitSeconds: 0, sleepMs: 0, fair: true };
 type Failure = operations['acquire']['responses'][409]['content']['application/problem+json'];
 export const holder = (problem: Failure): string | null => problem.holder;
 export const why = (problem: Schemas['LeaseHeld'] | Schemas['LeaseLost']): string =>

@@ -4,7 +4,7 @@ import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
-import { type KeyRecord, parseKey } from '../record/record.ts';
+import { isAloneIn, type KeyRecord, parseKey } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
 import { type Granted, type Outcome, roomAt } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuse, refuseEnded } from './claim.ts';
@@ -114,7 +114,7 @@ async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
   };
   if (lock.isMarked(record) && mayTake(turn, expected))
     return waitInLine(at, { ...joining, deadline: Math.min(deadline, turn.now + TAKE_MS) });
-  const reason = heldFor(turn, expected);
+  const reason = leavesRoom(lock, turn) ? undefined : heldFor(turn, expected);
   const got =
     reason && (await held(dependencies, { heldFor: reason, deadline }, { wait: () => waitInLine(at, joining), call }));
   return got ? got.result : sleep(at, asking, { record, turn, expected, known });
@@ -195,6 +195,13 @@ async function turnOf(
   const freeSince = freeAt <= now && !isBlocked ? Math.max(freeAt, record.freedAt ?? 0) : undefined;
   return { ...position, isBlocked, record, now, freeSince };
 }
+
+/**
+ * Whether the call must not be held: a hand-off grants to held calls alone, so a stream of held readers would never leave a writer the key that sleeps
+ * before them.
+ */
+const leavesRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: Turn & Position): boolean =>
+  isBlocked === true && !lock.isAlone && !entries.some(isAloneIn);
 
 /** Whether the key is free, and everybody before this caller sleeps and has had time to come back. */
 const mayTake = ({ freeSince, place, asleep }: Turn, { inMs }: Expected): boolean =>
