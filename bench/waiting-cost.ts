@@ -10,7 +10,7 @@ import {
 } from '../shared/locks/line/expected.ts';
 import { SHARE } from '../shared/locks/line/held-calls.ts';
 import { hintsAfter, type Turns } from '../shared/locks/line/pace.ts';
-import { EXACT, estimatedPlace, isExpected } from '../shared/locks/line/place.ts';
+import { EXACT, estimatedPlace, FAR_MS, isExpected } from '../shared/locks/line/place.ts';
 import { ALONE } from '../shared/locks/record/identity.ts';
 import type { KeyRecord } from '../shared/locks/record/record.ts';
 import type { Ids } from '../shared/surroundings/ids.ts';
@@ -30,8 +30,8 @@ const REQUEST_MS = 4;
 const CALL_MS = 15;
 /** How long a call is held, and how often it decides again whether its caller sleeps. */
 const [HELD_MS, RECHECK_MS] = [20_000, 5000];
-/** How often a place far from the front is written. */
-const FAR_MS = 300_000;
+/** The longest that the caller can stay away. */
+const MOST_SLEEP_MS = 300_000;
 const SLOTS = Number(PARAMETERS.maxHeldCalls?.default);
 /** A looked-at row, of a call that is held: twice a second far from the front, four times for the next in line. */
 const LOOK_READS_A_SECOND = 5;
@@ -173,11 +173,11 @@ class Line {
   #sleep(caller: Caller, turn: Turn, expected: Expected): void {
     const wasHeld = caller.state === 'held';
     caller.state = 'asleep';
-    const sleepMs = sleepFor(turn, expected, { mostMs: FAR_MS, ids: { random: this.#random } as Ids });
+    const sleepMs = sleepFor(turn, expected, { mostMs: MOST_SLEEP_MS, ids: { random: this.#random } as Ids });
     const isNear = turn.place <= EXACT;
     this.#spend(
       0,
-      (wasHeld ? 1 : 0) + (isNear ? 1 : caller.hasPlace ? sleepMs / FAR_MS : 1) + (caller.hasPlace ? 0 : 1),
+      (wasHeld ? 1 : 0) + (isNear ? 1 : caller.hasPlace ? Math.min(1, sleepMs / FAR_MS) : 1) + (caller.hasPlace ? 0 : 1),
       isNear ? 2 : 0,
     );
     caller.hasPlace = true;

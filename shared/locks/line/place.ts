@@ -19,8 +19,11 @@ const SLACK_MS = 10_000;
 /** How long a place stays after its caller was due. */
 const KEEP_MS = 60_000;
 
-/** A place far from the front is written only this often, because each write costs, and no other call reads that place. */
-const FAR_MS = 300_000;
+/**
+ * A place far from the front is written only this often, because each write costs. Callers that died asleep count for as long, so a key whose whole line
+ * was killed may stand free for three minutes.
+ */
+export const FAR_MS = 180_000;
 
 export type Place = WaitingCall & { awakeAt: number };
 
