@@ -177,7 +177,9 @@ class Line {
     const isNear = turn.place <= EXACT;
     this.#spend(
       0,
-      (wasHeld ? 1 : 0) + (isNear ? 1 : caller.hasPlace ? Math.min(1, sleepMs / FAR_MS) : 1) + (caller.hasPlace ? 0 : 1),
+      (wasHeld ? 1 : 0) +
+        (isNear ? 1 : caller.hasPlace ? Math.min(1, sleepMs / FAR_MS) : 1) +
+        (caller.hasPlace ? 0 : 1),
       isNear ? 2 : 0,
     );
     caller.hasPlace = true;
