@@ -12,7 +12,7 @@ const LATER = ['sigv4', 'content', 'several', 'once'];
 const OTHERS = ['lambda', 'direct', 'handlers', 'durable', 'node-cron', 'testing'];
 
 /** What other entries take from the main one, which exports it. */
-const IN_MAIN = ['index', 'acquire', 'attempt', 'errors', 'give-back', 'query', 'surroundings', 'watched-signal'];
+const IN_MAIN = ['index', 'acquire', 'attempt', 'errors', 'give-back', 'query', 'surroundings'];
 
 /**
  * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error

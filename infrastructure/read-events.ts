@@ -1,5 +1,4 @@
-import { lambdaId } from './logical-ids.ts';
-import { ACCOUNT, REGION } from './pseudo-parameters.ts';
+import { ACCOUNT, lambdaId, REGION } from './logical-ids.ts';
 
 /** An EventBridge event pattern. */
 export type Pattern = { [field: string]: Pattern | unknown[] };

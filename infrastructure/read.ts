@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
+import { ACCOUNT, PSEUDO_PARAMETERS, REGION } from './logical-ids.ts';
 import { defaults } from './parameters.ts';
-import { ACCOUNT, PSEUDO_PARAMETERS, REGION } from './pseudo-parameters.ts';
 import { type EventResources, eventResources, type RawEvent, type Trigger, triggers } from './read-events.ts';
 
 const require = createRequire(import.meta.url);

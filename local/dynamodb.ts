@@ -12,10 +12,9 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { TableDefinition } from '../infrastructure/read.ts';
 import { dynamodbCommand } from './dynamodb-command.ts';
-import type { Emulator } from './emulator.ts';
+import { type Emulator, refusedBy } from './emulator.ts';
 import { startGuard } from './guard.ts';
 import { portClosedToBrowsers } from './ports.ts';
-import { refusedBy } from './refusal.ts';
 
 /**
  * The emulator behind a guard, because the emulator itself would answer web pages. It listens on a port that browsers do

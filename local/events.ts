@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { ACCOUNT, REGION } from '../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT, REGION } from '../infrastructure/logical-ids.ts';
 import type { EventResources, Queue, Target } from '../infrastructure/read-events.ts';
 import type { Functions, TriggeredFunction } from './functions.ts';
 import { matches } from './pattern.ts';

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
-import { ACCOUNT } from '../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT } from '../infrastructure/logical-ids.ts';
 import { API_ALIAS } from '../shared/lambda/namespaces.ts';
 import type { Authorized, Authorizer } from './authorizer.ts';
 import { invocation, type LocalFunction } from './lambda.ts';

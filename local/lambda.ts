@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'aws-lambda';
-import { ACCOUNT, REGION } from '../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT, REGION } from '../infrastructure/logical-ids.ts';
 
 export type LambdaHandler = (event: unknown, context: Context) => Promise<unknown>;
 

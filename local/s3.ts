@@ -4,8 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { type BuildAppOptions, buildApp } from 'fauxqs';
 import { refuseForeign } from './callers.ts';
-import type { Emulator } from './emulator.ts';
-import { refusedBy } from './refusal.ts';
+import { type Emulator, refusedBy } from './emulator.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
 import { type ListingStore, listByBytes } from './s3-listing.ts';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ACCOUNT, REGION } from '../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT, REGION } from '../infrastructure/logical-ids.ts';
 import type { Functions } from './functions.ts';
 
 const UNIT_MS: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
+import { closestMatch } from 'leven';
 import { misuse } from './failure.ts';
-import { suggestion } from './suggestion.ts';
 import type { Options, Syntax } from './syntax.ts';
 
 /** The options of every verb that calls the service. */
@@ -159,4 +159,14 @@ function parse(options: Options, args: string[]) {
     }
     throw misuse(`${option} ${message.includes('not take') ? 'takes no value' : `needs a value: ${option}=VALUE`}`);
   }
+}
+
+/** The most letters that may differ: two of them may have changed their places. */
+const MAX_DISTANCE = 2;
+
+/** What a mistyped word may have meant, as the end of a message; an empty text if no name is like it. */
+export function suggestion(word = '', names: readonly string[]): string {
+  const letters = word.replace(/^-+/, '').length;
+  const meant = closestMatch(word, [...names], { maxDistance: Math.min(MAX_DISTANCE, letters - 1) });
+  return meant === undefined ? '' : `: did you mean ${meant}?`;
 }

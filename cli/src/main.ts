@@ -1,5 +1,5 @@
 import manifest from '../package.json' with { type: 'json' };
-import { Arguments } from './arguments.ts';
+import { Arguments, suggestion } from './arguments.ts';
 import { connect } from './connection.ts';
 import { refuseDebugger } from './debugger.ts';
 import { EXIT } from './exit-codes.ts';
@@ -7,7 +7,6 @@ import { exitCodeOf, messageOf, misuse } from './failure.ts';
 import { helpOf, overview } from './help.ts';
 import { Output, unwritten } from './output.ts';
 import { readSettings, type Settings } from './settings.ts';
-import { suggestion } from './suggestion.ts';
 import { VERBS } from './verbs.ts';
 
 let output = new Output({ json: false, quiet: false });

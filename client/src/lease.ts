@@ -1,9 +1,8 @@
 import { attempt, backoff, type Core } from './attempt.ts';
 import { type HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
 import { giveBack, RELEASE_MS } from './give-back.ts';
-import { interruptible, type Moment, moment, type Surroundings, since } from './surroundings.ts';
+import { interruptible, type Moment, moment, type Surroundings, since, watch } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
-import { watch } from './watched-signal.ts';
 
 export interface LeaseOptions {
   /** How long the lease lasts without a heartbeat, in seconds: 2 to 86,400; the default is 60. */

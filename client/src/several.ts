@@ -1,8 +1,7 @@
 import type { AcquireOptions, LockOptions, PermitOptions } from './acquire.ts';
 import { type HoldfastError, invalidRequest } from './errors.ts';
 import type { Lease } from './lease.ts';
-import { moment, type Surroundings, since, stayAlive } from './surroundings.ts';
-import { watch } from './watched-signal.ts';
+import { moment, type Surroundings, since, stayAlive, watch } from './surroundings.ts';
 
 /** The options that apply to all entries together. */
 type Together = 'waitMs' | 'signal';

@@ -1,7 +1,6 @@
 import { committer } from '../../shared/commits/commit.ts';
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
-import { commitInput, MAX_COMMIT_BYTES } from '../../shared/commits/inputs.ts';
-import { COMMIT_NAMES } from '../../shared/commits/names.ts';
+import { COMMIT_NAMES, commitInput, MAX_COMMIT_BYTES } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 
 export const commit = (dependencies = commitsFromEnvironment()) =>

@@ -1,7 +1,6 @@
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { inFlightReader } from '../../shared/commits/in-flight.ts';
-import { inFlightInput } from '../../shared/commits/inputs.ts';
-import { COMMIT_LISTS } from '../../shared/commits/names.ts';
+import { COMMIT_LISTS, inFlightInput } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 

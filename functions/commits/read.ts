@@ -1,6 +1,5 @@
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
-import { readInput } from '../../shared/commits/inputs.ts';
-import { COMMIT_NAMES } from '../../shared/commits/names.ts';
+import { COMMIT_NAMES, readInput } from '../../shared/commits/inputs.ts';
 import { reader } from '../../shared/commits/read.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 

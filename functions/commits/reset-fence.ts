@@ -1,7 +1,6 @@
 import { fenceResetter } from '../../shared/commits/commit.ts';
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
-import { resetFenceInput } from '../../shared/commits/inputs.ts';
-import { COMMIT_NAMES } from '../../shared/commits/names.ts';
+import { COMMIT_NAMES, resetFenceInput } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 
 export const resetFence = (dependencies = commitsFromEnvironment()) =>

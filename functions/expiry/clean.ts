@@ -1,7 +1,6 @@
 import { cleaner } from '../../shared/expiry/clean.ts';
 import { cleaningFromEnvironment } from '../../shared/expiry/environment.ts';
-import { cleanInput, eventInput } from '../../shared/expiry/inputs.ts';
-import { REPORT_NAMES } from '../../shared/expiry/names.ts';
+import { cleanInput, eventInput, REPORT_NAMES } from '../../shared/expiry/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';

@@ -1,6 +1,5 @@
 import { readingFromEnvironment } from '../../shared/expiry/environment.ts';
-import { readInput } from '../../shared/expiry/inputs.ts';
-import { REPORT_NAMES } from '../../shared/expiry/names.ts';
+import { REPORT_NAMES, readInput } from '../../shared/expiry/inputs.ts';
 import { reader } from '../../shared/expiry/read.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';

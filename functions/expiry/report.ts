@@ -1,6 +1,5 @@
 import { reportsFromEnvironment } from '../../shared/expiry/environment.ts';
-import { reportInput } from '../../shared/expiry/inputs.ts';
-import { REPORT_NAMES } from '../../shared/expiry/names.ts';
+import { REPORT_NAMES, reportInput } from '../../shared/expiry/inputs.ts';
 import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';

@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { MAX_PUBLISH_BYTES, publishInput } from '../../shared/nameservice/inputs.ts';
-import { ALIAS_NAMES } from '../../shared/nameservice/names.ts';
+import { ALIAS_NAMES, MAX_PUBLISH_BYTES, publishInput } from '../../shared/nameservice/inputs.ts';
 import { publisher } from '../../shared/nameservice/publish.ts';
 
 export const publish = (dependencies = nameserviceFromEnvironment()) =>

@@ -2,8 +2,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { readInput } from '../../shared/nameservice/inputs.ts';
-import { ALIAS_LISTS } from '../../shared/nameservice/names.ts';
+import { ALIAS_LISTS, readInput } from '../../shared/nameservice/inputs.ts';
 import { reader } from '../../shared/nameservice/read.ts';
 
 export const readNames = (dependencies = nameserviceFromEnvironment()) =>

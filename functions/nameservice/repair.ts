@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { ALIAS_NAMES } from '../../shared/nameservice/names.ts';
+import { ALIAS_NAMES } from '../../shared/nameservice/inputs.ts';
 import { type RepairInput, repairInput } from '../../shared/nameservice/repair-inputs.ts';
 import { repairer } from '../../shared/nameservice/repair-names.ts';
 

@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { beginOnce } from '../../shared/once/begin.ts';
-import { beginInput } from '../../shared/once/inputs.ts';
-import { ONCE_NAMES } from '../../shared/once/names.ts';
+import { beginInput, ONCE_NAMES } from '../../shared/once/inputs.ts';
 
 export const onceBegin = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { completeOnce } from '../../shared/once/complete.ts';
-import { completeInput } from '../../shared/once/inputs.ts';
-import { ONCE_NAMES } from '../../shared/once/names.ts';
+import { completeInput, ONCE_NAMES } from '../../shared/once/inputs.ts';
 
 export const onceComplete = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

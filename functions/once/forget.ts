@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { forgetOnce } from '../../shared/once/forget.ts';
-import { forgetInput } from '../../shared/once/inputs.ts';
-import { ONCE_NAMES } from '../../shared/once/names.ts';
+import { forgetInput, ONCE_NAMES } from '../../shared/once/inputs.ts';
 
 export const onceForget = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,8 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
-import { readOnceInput } from '../../shared/once/inputs.ts';
-import { ONCE_LISTS } from '../../shared/once/names.ts';
+import { ONCE_LISTS, readOnceInput } from '../../shared/once/inputs.ts';
 import { readOnce as run } from '../../shared/once/read.ts';
 
 export const readOnce = (dependencies = leasesFromEnvironment()) =>

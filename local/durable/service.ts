@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ACCOUNT, REGION } from '../../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT, REGION } from '../../infrastructure/logical-ids.ts';
 import { LambdaError, notFound } from './errors.ts';
 import { DurableExecution, type ExecutionOptions } from './execution.ts';
 

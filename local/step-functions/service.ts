@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import aslValidator from 'asl-validator';
-import { ACCOUNT, REGION } from '../../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT, REGION } from '../../infrastructure/logical-ids.ts';
 import { apiError } from './errors.ts';
 import { Execution, type StateMachine } from './execution.ts';
 import { performTask, type Surroundings } from './integrations.ts';

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, limit, name, oneOf, whole } from '../fields.ts';
+import type { Names } from '../namespace.ts';
 import { METADATA_PREFIX } from './metadata.ts';
 import { normalEtag, pathFault } from './paths.ts';
 
@@ -184,3 +185,11 @@ export const inFlightInput = () =>
     cursor: z.optional(cursorText()),
   });
 export type InFlightInput = z.infer<ReturnType<typeof inFlightInput>>;
+
+export const COMMIT_NAMES: Names = {
+  stored: ['fence.key', 'expectedFence.key'],
+  paths: ['path'],
+  answered: ['fence.key'],
+};
+
+export const COMMIT_LISTS: Names = { listed: { of: 'paths' } };

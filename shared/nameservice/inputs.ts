@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { cursorText, flag, limit, listOf, must, name, oneOf, shared, whole } from '../fields.ts';
+import type { Names } from '../namespace.ts';
 import { aliasText, parseAlias } from './alias.ts';
 import { KINDS } from './items.ts';
 import { jsonObject, jsonText } from './json-fields.ts';
@@ -133,3 +134,19 @@ export const readInput = () =>
       }),
     );
 export type ReadInput = z.infer<ReturnType<typeof readInput>>;
+
+const STORED = ['alias', 'dependencies.*'];
+
+export const ALIAS_NAMES: Names = {
+  stored: STORED,
+  answered: ['alias', 'current.alias', 'current.name', 'current.dependencies.*'],
+};
+
+export const ALIAS_LISTS: Names = {
+  stored: STORED,
+  listed: { unless: 'alias', of: 'stored' },
+  answered: [
+    ...(['alias', 'name', 'dependencies.*'] as const),
+    ...(['records.*.alias', 'records.*.name', 'records.*.dependencies.*'] as const),
+  ],
+};

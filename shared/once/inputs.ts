@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, json, limit, must, name, whole } from '../fields.ts';
 import { executionArn } from '../locks/calls/inputs.ts';
+import type { Names } from '../namespace.ts';
 import { isPeriod, MOST_PERIOD_SECONDS, periodSeconds } from './slots.ts';
 import { leastKeepSeconds } from './terms.ts';
 
@@ -80,3 +81,11 @@ export const readOnceInput = () =>
       }),
     );
 export type ReadOnceInput = z.infer<ReturnType<typeof readOnceInput>>;
+
+export const ONCE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
+
+export const ONCE_LISTS: Names = {
+  stored: ['key'],
+  listed: { unless: 'key', of: 'stored' },
+  answered: ['key', 'keys.*.key'],
+};

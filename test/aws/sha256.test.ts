@@ -7,8 +7,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { Sha256 } from '../../shared/aws/sha256.ts';
-import { testSeed } from '../support/chance/seed.ts';
-import { anyText } from '../support/chance/text.ts';
+import { anyText, testSeed } from '../support/chance/seed.ts';
 
 /** As the words of SigV4 say it, with the bytes of each key. */
 class Plain {

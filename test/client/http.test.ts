@@ -7,8 +7,7 @@ import { queryOf } from '../../client/src/query.ts';
 import { signed } from '../../client/src/sigv4.ts';
 import { type Listening, listen } from '../../local/listen.ts';
 import { Sha256 } from '../../shared/aws/sha256.ts';
-import { testSeed } from '../support/chance/seed.ts';
-import { anyText } from '../support/chance/text.ts';
+import { anyText, testSeed } from '../support/chance/seed.ts';
 import { rounds } from '../support/time/rounds.ts';
 
 let site: Listening;

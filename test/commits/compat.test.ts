@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { seededIds } from '../support/chance/seed.ts';
-import type { Fault } from '../support/emulators/aws.ts';
-import { call } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { call, type Fault } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { commitWorld, foreignRecord } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { ObjectStoreWriter } from '../support/worlds/object-store.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { seededIds } from '../support/chance/seed.ts';
 import { call, type Fault, type Requests } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { type CommitWorld, commitWorld, foreignRecord, PROTOCOLS } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';

@@ -5,7 +5,7 @@ import { partCount } from '../../shared/commits/multipart.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { httpEvent, post, throughHttp, throughTask } from '../support/stack/adapters.ts';
 import { aFew, expectAllHappened, goesOn, isFull, rounds } from '../support/time/rounds.ts';
 import { type CommitWorld, commitWorld, foreignRecord, PROTOCOLS } from '../support/worlds/commits.ts';

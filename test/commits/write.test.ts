@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { s3Client } from '../../shared/aws/s3.ts';
 import { type Fault, patient } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { type CommitWorld, commitWorld, foreignRecord } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';
 

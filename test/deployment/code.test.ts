@@ -131,3 +131,32 @@ it.runIf(isFull)('the code is in a bucket of its own if a service role bounds th
   await run({ given: { memoryMb: '256' } });
   expect(stack()?.parameters.codeBucket).toBe('holdfast-bounded-code-111122223333-eu-west-1');
 });
+
+/** @returns what the operator reads about held calls */
+async function warnings(maxHeldCalls?: number): Promise<string[]> {
+  const lines: string[] = [];
+  const given = maxHeldCalls === undefined ? {} : { maxHeldCalls: String(maxHeldCalls) };
+  const stack = await deploy(double.aws, { artifact, order: { ...ORDER, given } }, consenting(lines));
+  expect(stack?.StackStatus).toBe('UPDATE_COMPLETE');
+  return lines.filter((line) => line.startsWith('maxHeldCalls is'));
+}
+
+it('a deployment warns if held calls may take more than a fifth of the concurrency', async () => {
+  expect(await warnings()).toEqual([]);
+  expect(await warnings(201)).toEqual([
+    expect.stringMatching(/^maxHeldCalls is 201, and Lambda runs at most 1000 calls .* add --param maxHeldCalls=200$/),
+  ]);
+  expect(await warnings(200)).toEqual([]);
+});
+
+it('a deployment into an account of ten environments warns about the default', async () => {
+  double.concurrency.limit = 10;
+  expect(await warnings()).toEqual([expect.stringMatching(/^maxHeldCalls is 100, .* add --param maxHeldCalls=2$/)]);
+  expect(await warnings()).toHaveLength(1);
+  expect(await warnings(0)).toEqual([]);
+});
+
+it('a deployment goes on if AWS does not tell the concurrency', async () => {
+  double.concurrency.limit = undefined;
+  expect(await warnings(10_000)).toEqual([]);
+});

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
-import { REGION } from '../../infrastructure/pseudo-parameters.ts';
+import { REGION } from '../../infrastructure/logical-ids.ts';
 import { startDurableFunctions } from '../../local/durable/start.ts';
 import { freePort } from '../../local/ports.ts';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';

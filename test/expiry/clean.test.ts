@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { SpareReason } from '../../shared/expired/source.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { ManualClock } from '../support/time/clock.ts';
 import {
   commitRecord,

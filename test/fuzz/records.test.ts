@@ -21,7 +21,7 @@ import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
 import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
 import { asRead, type JsonObject, map, objectOf } from '../../shared/nameservice/values.ts';
-import { anyText } from '../support/chance/text.ts';
+import { anyText } from '../support/chance/seed.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { entryOf } from '../support/worlds/expiry.ts';
 

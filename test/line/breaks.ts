@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { Grant, LineWorld } from './world.ts';
 

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vites
 import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { call, type Fault, testClient } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { lambdaContext, post, throughTask } from '../support/stack/adapters.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 

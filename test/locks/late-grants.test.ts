@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Fault } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 import { rustClient } from '../support/worlds/rust-lease.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
-import { networkError } from '../support/faults/network.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { resetting } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';

@@ -4,7 +4,7 @@ import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
 import { readKey } from '../../shared/locks/record/requests.ts';
 import { extend } from '../../shared/locks/record/versions.ts';
 import { call } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { resetting } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 

@@ -1,6 +1,6 @@
 import { TransactionConflictException } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 

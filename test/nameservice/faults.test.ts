@@ -6,7 +6,7 @@ import {
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { call, type Requests } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { call } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { post, throughTask } from '../support/stack/adapters.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';

@@ -8,7 +8,7 @@ import { interpret, type Task as Performed, timeoutError } from '../../local/ste
 import type { Json } from '../../local/step-functions/json.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
-import { networkError } from '../support/faults/network.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';

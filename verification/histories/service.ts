@@ -30,7 +30,7 @@ import {
 import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import type { Ids } from '../../shared/surroundings/ids.ts';
-import { unsigned } from '../../test/support/emulators/unsigned.ts';
+import { unsigned } from '../../test/support/emulators/endpoint.ts';
 import { keepLimits } from '../../test/support/faults/limits.ts';
 import { DurableModel } from './durable.ts';
 import { currentThread } from './simulation.ts';

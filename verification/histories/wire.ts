@@ -3,7 +3,7 @@ import { finished } from 'node:stream/promises';
 import { type DynamoDBClient, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
 import type { SFNClient } from '@aws-sdk/client-sfn';
-import { networkError, serviceError } from '../../test/support/faults/network.ts';
+import { networkError, serviceError } from '../../test/support/faults/cuttable.ts';
 import { type FaultSource, REQUEST_FAULTS, type RequestFault } from './faults.ts';
 import type { Entry } from './history.ts';
 import { effectsOf } from './landed.ts';

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import type { Ids } from '../../../shared/surroundings/ids.ts';
 
 /** Mulberry32, by Tommy Ettinger (public domain): small, fast, and good enough to choose interleavings. */
@@ -35,3 +36,12 @@ export const worldIds = (): Ids => seededIds(testSeed() + worlds++);
 export function beginFile(first = 0): void {
   worlds = first;
 }
+
+/** Any code point but a half surrogate. `unit: 'binary'` says the same, and takes a second to make in each worker. */
+const codePoint = fc
+  .integer({ min: 0, max: 0x10ffff - 0x800 })
+  .map((nth) => String.fromCodePoint(nth < 0xd800 ? nth : nth + 0x800));
+
+/** Text of any characters, control characters among them. It is well-formed. */
+export const anyText = (length: { minLength?: number; maxLength?: number } = {}): fc.Arbitrary<string> =>
+  fc.string({ unit: codePoint, ...length });

@@ -11,9 +11,9 @@ import { readService, renamed } from '../../../infrastructure/read.ts';
 import type { Call } from '../../../shared/aws/call.ts';
 import { dynamodbClient, MAX_TRIES } from '../../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../../shared/aws/s3.ts';
+import { networkError, serviceError } from '../faults/cuttable.ts';
 import { keepLimits } from '../faults/limits.ts';
-import { networkError, serviceError } from '../faults/network.ts';
-import { unsigned } from './unsigned.ts';
+import { unsigned } from './endpoint.ts';
 
 const { tables } = await readService('test');
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ACCOUNT, REGION } from '../../../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT, REGION } from '../../../infrastructure/logical-ids.ts';
 
 /** How a callback ended. `closed`: the callback timed out, or the execution ended before an answer arrived. */
 export type CallbackResult =

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type DurableContext, withDurableExecution } from '@aws/durable-execution-sdk-js';
 import { GetDurableExecutionCommand, LambdaClient, StopDurableExecutionCommand } from '@aws-sdk/client-lambda';
 import { expect } from 'vitest';
-import { ACCOUNT, REGION } from '../../../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT, REGION } from '../../../infrastructure/logical-ids.ts';
 import { startDurableFunctions } from '../../../local/durable/start.ts';
 import { listen } from '../../../local/listen.ts';
 import { freePort } from '../../../local/ports.ts';

@@ -1,5 +1,5 @@
 import type { AttributeValue, CreateTableCommandInput, DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { serviceError } from './network.ts';
+import { serviceError } from './cuttable.ts';
 
 // Limits of DynamoDB that its emulator does not have (docs/histories.md#the-faults). The emulator has the others: keys, items, batches.
 

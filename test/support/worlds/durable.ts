@@ -1,5 +1,5 @@
 import { Holdfast } from '../../../client/src/index.ts';
-import { REGION } from '../../../infrastructure/pseudo-parameters.ts';
+import { REGION } from '../../../infrastructure/logical-ids.ts';
 import { durableFunctions } from '../../../shared/aws/durable-functions.ts';
 import type { Quotas } from '../../../shared/locks/dependencies.ts';
 import { ANY_EXECUTION } from '../../../shared/locks/executions/allowed.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ACCOUNT, REGION } from '../../../infrastructure/pseudo-parameters.ts';
+import { ACCOUNT, REGION } from '../../../infrastructure/logical-ids.ts';
 import type { DurableStatus } from '../../../test/support/emulators/callback-model.ts';
 import type { Caller } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
