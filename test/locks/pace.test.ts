@@ -44,12 +44,20 @@ const behind = (count: number) =>
 
 it('the next one looks when the first hold should end', () => {
   const next = (paceMs: number, ...heldMs: number[]) => pause({ next: OWN, paceMs, heldMs });
-  expect([next(5, 0), next(20, 2), next(20, 2, 12), next(60_000, 10)]).toEqual([5, 18, 8, 250]);
+  expect([next(5, 0), next(20, 2), next(20, 2, 12), next(60_000, 10)]).toEqual([7, 18, 8, 250]);
+});
+
+it('the next one looks more often behind an exclusive holder', () => {
+  const behindOne = (path: string) => {
+    const sight = sightOf({ next: OWN, paceMs: 5 });
+    return pauseInLineMs({ ...sight, record: { ...sight.record, entries: [{ ...held(4), path }] } }, ids);
+  };
+  expect([behindOne('h'), behindOne('hname')]).toEqual([2, 7]);
 });
 
 it('the next one looks later the longer holders have held', () => {
   const next = (...heldMs: number[]) => pause({ next: OWN, heldMs });
-  expect([next(), next(2), next(20), next(1000)]).toEqual([2, 2, 20, 30]);
+  expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 20, 30]);
 });
 
 it('the next one looks in the moment in which an expiry makes room', () => {
@@ -60,10 +68,10 @@ it('the next one looks in the moment in which an expiry makes room', () => {
 
 it('a call that the hints name looks when those before it should be served', () => {
   const at = (count: number, heldMs: number[]) => pause({ names: behind(count), paceMs: 20, heldMs });
-  expect([at(1, [0]), at(7, [0])]).toEqual([33, 190]); // 20 + 33 x (1 - 0.4 x root of 2)
-  expect(at(7, [0, 0, 0, 0])).toBe(63);
-  expect(pause({ names: behind(7), paceMs: 20, heldMs: [0], holders: 4 })).toBe(63); // three permits are between holders
-  expect(pause({ names: behind(7), paceMs: 20, heldMs: [0, 0, 0, 0], requestMs: 9 })).toBe(86);
+  expect([at(1, [0]), at(7, [0])]).toEqual([34, 214]); // 20 + 33 x (1 - 0.4 x root of 2)
+  expect(at(7, [0, 0, 0, 0])).toBe(68);
+  expect(pause({ names: behind(7), paceMs: 20, heldMs: [0], holders: 4 })).toBe(68); // three permits are between holders
+  expect(pause({ names: behind(7), paceMs: 20, heldMs: [0, 0, 0, 0], requestMs: 9 })).toBe(92);
 });
 
 it('a call takes no notice of names of another version', () => {
@@ -74,8 +82,8 @@ it('a call takes no notice of names of another version', () => {
 
 it('a call of a crowd that is not named stands behind those that are', () => {
   const at = (next: string) => pause({ next, names: 'anot n1 n2', paceMs: 20, heldMs: [0], place: 30 });
-  expect(at(ticketOf(990, 'another1'))).toBe(84);
-  expect(at(ticketOf(500, 'another1'))).toBe(797);
+  expect(at(ticketOf(990, 'another1'))).toBe(93);
+  expect(at(ticketOf(500, 'another1'))).toBe(905);
 });
 
 it('a call far behind looks within a second and a half', () => {
@@ -95,7 +103,7 @@ it('a call behind a heavy holder looks within a quarter second', () => {
 
 it('each turn counts as long as the first ones so far', () => {
   const at = (heldMs: number[]) => pause({ place: 4, heldMs });
-  expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 27]);
+  expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 39]);
   expect(at([1000])).toBe(200);
 });
 
@@ -117,7 +125,7 @@ it('a call leaves room by its position, half a second at most', () => {
 
 it('the next one leaves a release the time of two hand-offs', () => {
   const next = (requestMs?: number) => patienceInLineMs(sightOf({ next: OWN, requestMs }), ids);
-  expect([next(), next(9), next(100)]).toEqual([18, 50, 74]);
+  expect([next(), next(9), next(100)]).toEqual([26, 58, 82]);
 });
 
 it('a call of unknown position leaves room by chance', () => {

@@ -5,16 +5,22 @@ import type { KeyRecord } from '../record/record.ts';
 
 // The pace of a call in line. No promise depends on the pace, only time.
 
-/** Shortest and longest pause in milliseconds: of the next waiter if turns are short, of the next waiter otherwise, and of all others until a turn ends. */
-const FAST_MS = [1, 3] as const;
+/**
+ * Shortest and longest pause in milliseconds: of the next waiter if turns are short, of the next waiter otherwise, and of all others until a turn ends. Behind
+ * several holders, turns end at all times, and more looks find nothing.
+ */
+const FAST_MS = { alone: [1, 3], shared: [5, 8] } as const;
 const NEXT_MS = [25, 35] as const;
 const OTHERS_MS = [150, 250] as const;
 
 /** By chance, n turns may end earlier than n mean turns, by about this many turns times the square root of n. */
 const CHANCE = 0.4;
 
-/** The time between two turns if a request takes a millisecond: a query, a write, a look and a claim. With 4 ms, callers look too often. */
-const BETWEEN_MS = 8;
+/**
+ * The time between two turns if a request takes a millisecond: a query, a write, a look and a claim. With 4 ms for an exclusive holder, callers look too
+ * often. The release of a shared grant is a write of its own.
+ */
+const BETWEEN_MS = { alone: 8, shared: 12 };
 /** One slow answer must not make a call look too late. */
 const MAX_REQUEST_MS = 15;
 
@@ -26,8 +32,11 @@ export const meanOf = (before: number | undefined, requestMs: number): number =>
  * The time of a hand-off, which is longer if requests are slow. Only one of its requests counts. If all counted, calls would look too late, because turns
  * contain slow requests too.
  */
-const betweenMs = ({ requestMs = 0 }: { requestMs?: number | undefined }): number =>
-  BETWEEN_MS + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
+const betweenMs = (requestMs = 0, how: 'alone' | 'shared'): number =>
+  BETWEEN_MS[how] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
+
+const howHeld = ({ entries: [first] }: Pick<KeyRecord, 'entries'>): 'alone' | 'shared' =>
+  first?.path === ALONE ? 'alone' : 'shared';
 
 /** Turns that are shorter let the next waiter look more often. */
 const SHORT_TURN_MS = 50;
@@ -144,13 +153,14 @@ interface Sight {
 export function pauseInLineMs(sight: Sight, ids: Ids): number {
   const { record, ticket, now, toRoomMs } = sight;
   const between = ([least, most]: readonly [number, number]) => Math.round(least + (most - least) * ids.random());
+  const fastMs = FAST_MS[howHeld(record)];
   const heldMs = heldFor(record, now);
   const paceMs = record.paceMs ?? firstPace(record);
   const turnMs = Math.max(paceMs ?? 0, heldMs);
   const soonest =
     paceMs === undefined
-      ? Math.max(between(FAST_MS), Math.min(between(NEXT_MS), heldMs))
-      : between(turnMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
+      ? Math.max(between(fastMs), Math.min(between(NEXT_MS), heldMs))
+      : between(turnMs < SHORT_TURN_MS ? fastMs : NEXT_MS);
   const left = paceMs === undefined ? 0 : untilFirstEnd(sight, turnMs);
   if (record.nextTicket === ticket) {
     const pause = Math.round(Math.min(MAX_NEXT_MS, Math.max(soonest, left)));
@@ -175,8 +185,10 @@ export function pauseInLineMs(sight: Sight, ids: Ids): number {
 }
 
 /** The hand-off of a shared grant has one request more than that of an exclusive one, because the release comes first. */
-const betweenHoldersMs = ({ record: { entries }, ...sight }: Pick<Sight, 'record' | 'requestMs'>): number =>
-  betweenMs(sight) + (entries[0]?.path === ALONE ? 0 : Math.min(sight.requestMs ?? 1, MAX_REQUEST_MS));
+const betweenHoldersMs = ({ record, requestMs }: Pick<Sight, 'record' | 'requestMs'>): number => {
+  const how = howHeld(record);
+  return betweenMs(requestMs, how) + (how === 'alone' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
+};
 
 /** The time until the first of the holders should have had its grant for a turn. */
 function untilFirstEnd(sight: Sight, turnMs: number): number {
