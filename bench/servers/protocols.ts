@@ -28,7 +28,7 @@ const http1: Protocol = {
     return whole(bytes, head + END_OF_HEAD.length + Number(length));
   },
   replyLength: (bytes) => bytes.length,
-  takes: (request, key) => request.includes('.PutItem') && request.includes(key),
+  takes: (request, key) => /\.(Put|Update)Item/.test(request.toString('latin1')) && request.includes(key),
   grants: ({ bytes }, { request, requests }) =>
     request.nth === requests - 1 && bytes.toString('latin1').startsWith('HTTP/1.1 200'),
 };
