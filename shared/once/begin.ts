@@ -134,7 +134,7 @@ async function tryThenLook(
     }
     return outcome;
   };
-  const { held: inSlot } = await import('../locks/line/held-calls.ts');
+  const { inSlot } = await import('../locks/line/held-calls.ts');
   const got = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait: look, call });
   return got ? got.result : first;
 }

@@ -3,7 +3,7 @@ import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import type { HeldFor } from '../../shared/locks/line/expected.ts';
-import { held } from '../../shared/locks/line/held-calls.ts';
+import { inSlot } from '../../shared/locks/line/held-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
@@ -24,7 +24,7 @@ async function stage(maxHeldCalls: number) {
     const outcomes = await timeline.play(
       ...Array.from({ length: tries }, (_, at) => async () => {
         await timeline.sleep(at);
-        return held(world.dependencies, { heldFor, deadline: timeline.now() + 6000 }, { wait, call: call() });
+        return inSlot(world.dependencies, { heldFor, deadline: timeline.now() + 6000 }, { wait, call: call() });
       }),
     );
     return outcomes.filter((outcome) => outcome !== undefined).length;
@@ -55,7 +55,7 @@ it.each<[HeldFor, number]>([
 it('the slot of a call that died is free a second after its deadline', async () => {
   const { dependencies, timeline, most } = await stage(1);
   const never = () => new Promise<never>(() => {});
-  void held(dependencies, { heldFor: 'front', deadline: timeline.now() + 20_000 }, { wait: never, call: call() });
+  void inSlot(dependencies, { heldFor: 'front', deadline: timeline.now() + 20_000 }, { wait: never, call: call() });
   await expect.poll(() => most('front', 1)).toBe(0);
   timeline.advance(21_001);
   expect(await most('front', 1)).toBe(1);
@@ -65,7 +65,7 @@ it('a call that fails gives its slot back', async () => {
   const { dependencies, timeline, slots } = await stage(4);
   const wait = () => Promise.reject(new Error('it failed'));
   const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;
-  await expect(held(dependencies, holding, { wait, call: call() })).rejects.toThrow('it failed');
+  await expect(inSlot(dependencies, holding, { wait, call: call() })).rejects.toThrow('it failed');
   expect(await slots()).toEqual([]);
 });
 
@@ -129,4 +129,22 @@ it('a caller that names the ticket of another takes neither its row nor its plac
   const [, { before, after }] = await timeline.play(awake, thief);
   expect(before.map((ticket) => ticket[0])).toEqual(['0', 'p']);
   expect(after).toEqual(expect.arrayContaining(before));
+});
+
+it('a caller that does not sleep keeps the number of its arrival when its call is held later', async () => {
+  const { acquire, timeline, rows, dependencies } = await stage(8);
+  const holdsNone = { ...dependencies, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } };
+  const notHeld = (input: object) => failure(acquireGrant(holdsNone)(acquireInput().parse(input), call()));
+  await acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });
+  const asked = { key: 'k', holder: 'early', requestId: 'e', waitSeconds: 5 };
+  const { context } = await notHeld(asked);
+  for (const holder of ['b', 'c', 'd']) await notHeld({ key: 'k', holder, waitSeconds: 5 });
+  const back = () => failure(acquire({ ...asked, ...(context.retryWith as object) }));
+  const numbers = async () => {
+    await timeline.sleep(1000);
+    const own = (await rows('k')).filter(({ holder }) => holder?.S === 'early');
+    return own.map(({ number }) => number?.N);
+  };
+  const [, seen] = await timeline.play(back, numbers);
+  expect(seen).toEqual(['1', '1']);
 });

@@ -113,7 +113,7 @@ it('a task is notified of the key as it wrote it', async () => {
   const task = steps.newTask();
   const as = call({ namespace: 'team-a' });
   const { acquire: acquireOrPark } = await import('../../shared/locks/calls/acquire.ts');
-  const terms = { limit: 1, ttlSeconds: 60, waitSeconds: 0, fair: true, taskToken: task.token };
+  const terms = { limit: 1, ttlSeconds: 60, waitSeconds: 0, sleepMs: 0, fair: true, taskToken: task.token };
   const asked = { key: 'team-a/render', holder: 'h', ...terms };
   await acquireOrPark(world.dependencies)(asked, as);
   expect(task.output).toMatchObject({ key: 'render', used: 1 });

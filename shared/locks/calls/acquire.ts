@@ -12,11 +12,12 @@ import { grantView, leaseHeld, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { type Granted, type GrantRequest, type Outcome, previousOf } from '../record/room.ts';
 import { noteMark, sawMark } from '../record/seen-marks.ts';
-import { type Acquired, type AcquireInput, durations, type Mode, type Parked, previousView } from './types.ts';
+import type { AcquireInput } from './inputs.ts';
+import { type Acquired, durations, type Mode, type Parked, previousView } from './types.ts';
 
 /** What a caller asks for that parks nothing. The schema (locks/calls/inputs.ts) has checked which fields go together. */
-export type GrantInput = Omit<AcquireInput, 'fair' | 'taskToken' | 'callbackId' | 'parkSeconds'> &
-  Partial<Pick<AcquireInput, 'fair'>>;
+export type GrantInput = Omit<AcquireInput, 'fair' | 'sleepMs' | 'taskToken' | 'callbackId' | 'parkSeconds'> &
+  Partial<Pick<AcquireInput, 'fair' | 'sleepMs'>>;
 
 /** A caller that names neither a limit nor a mode wants the key alone. */
 const modeOf = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>
@@ -161,11 +162,12 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call
   const { key, waitSeconds, fair, ticket, sleepMs, arrivedAt, held, attempt } = asking;
   const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
   const begin = clock.now();
-  const joinsAtOnce = isBack && sleepMs > 0 && canSleep(dependencies);
-  if (joinsAtOnce || (fair && !isBack && waitSeconds > 0 && sawMark(dependencies, key))) {
+  const untried = isBack
+    ? sleepMs > 0 && canSleep(dependencies)
+    : fair && waitSeconds > 0 && sawMark(dependencies, key);
+  if (untried) {
     const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: begin }, call);
-    if (joinsAtOnce || deadline > begin)
-      return waitInLine(dependencies, { ...asking, deadline, record: undefined }, call);
+    if (isBack || deadline > begin) return joinLine(dependencies, { ...asking, deadline, record: undefined }, call);
   }
   const first = await attempt();
   const now = clock.now();
@@ -184,18 +186,18 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call
   const { record } = outcome;
   noteMark(dependencies, record);
   if (isRefused) throw held(record);
-  if (fair) return waitInLine(dependencies, { ...asking, deadline: Math.max(deadline, now), record }, call);
+  if (fair) return joinLine(dependencies, { ...asking, deadline: Math.max(deadline, now), record }, call);
   const { race } = await import('../line/wait.ts');
   const wait = async () =>
     race({ dependencies, lock: await asking.lock(), call }, { heldBy: record, deadline, attempt });
   if (!canSleep(dependencies)) return wait();
-  const { held: inSlot } = await import('../line/held-calls.ts');
+  const { inSlot } = await import('../line/held-calls.ts');
   const raced = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait, call });
   if (!raced) throw held(record);
   return raced.result;
 }
 
-async function waitInLine(
+async function joinLine(
   dependencies: LeaseDependencies,
   { lock, ...asking }: Asking & { deadline: number; record: KeyRecord | undefined },
   call: Call,

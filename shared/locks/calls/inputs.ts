@@ -4,7 +4,7 @@ import type { Names } from '../../namespace.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
 import { hasMemory, MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS } from '../record/identity.ts';
-import { type AcquireInput, KEY_STATES } from './types.ts';
+import { KEY_STATES } from './types.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
 // of every cold start, and 3 kB.
@@ -24,40 +24,42 @@ const callbackId = () =>
   name(1024).check(z.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be the id of a callback of a durable function'));
 
 /** The meaning of each field is in contract/requests/leases.ts. */
+const askedFields = () =>
+  z.strictObject({
+    key: key(),
+    holder: name(256),
+    ttlSeconds: z.optional(ttlSeconds()),
+    waitSeconds: z._default(whole(0, 20), 0),
+    sleepMs: z._default(whole(0, MAX_SLEEP_MS), 0),
+    fair: z._default(z.boolean('must be true or false'), true),
+    ticket: z.optional(ticket()),
+    requestId: z.optional(name(256)),
+    data: z.optional(json()),
+    execution: z.optional(executionArn()),
+    target: z.optional(executionArn()),
+    graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
+    bound: z.optional(flag()),
+    taskToken: z.optional(name(2048)),
+    callbackId: z.optional(callbackId()),
+    parkSeconds: z.optional(whole(1, 604_800)),
+    limit: z.optional(whole(1, MOST_PERMITS)),
+    weight: z.optional(whole(1, MOST_PERMITS)),
+    mode: z.optional(oneOf(MODES)),
+  });
+type Asked = z.infer<ReturnType<typeof askedFields>>;
+
 const askedInput = () =>
-  z
-    .strictObject({
-      key: key(),
-      holder: name(256),
-      ttlSeconds: z.optional(ttlSeconds()),
-      waitSeconds: z._default(whole(0, 20), 0),
-      sleepMs: z._default(whole(0, MAX_SLEEP_MS), 0),
-      fair: z._default(z.boolean('must be true or false'), true),
-      ticket: z.optional(ticket()),
-      requestId: z.optional(name(256)),
-      data: z.optional(json()),
-      execution: z.optional(executionArn()),
-      target: z.optional(executionArn()),
-      graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
-      bound: z.optional(flag()),
-      taskToken: z.optional(name(2048)),
-      callbackId: z.optional(callbackId()),
-      parkSeconds: z.optional(whole(1, 604_800)),
-      limit: z.optional(whole(1, MOST_PERMITS)),
-      weight: z.optional(whole(1, MOST_PERMITS)),
-      mode: z.optional(oneOf(MODES)),
-    })
-    .check(
-      z.check(({ value, issues }) => {
-        for (const [field, message] of [
-          ...parkingFaults(value),
-          ...sleepFaults(value),
-          ...executionFaults(value),
-          ...termsFaults(value),
-        ])
-          issues.push({ code: 'custom', path: [field], message, input: field });
-      }),
-    );
+  askedFields().check(
+    z.check(({ value, issues }) => {
+      for (const [field, message] of [
+        ...parkingFaults(value),
+        ...sleepFaults(value),
+        ...executionFaults(value),
+        ...termsFaults(value),
+      ])
+        issues.push({ code: 'custom', path: [field], message, input: field });
+    }),
+  );
 
 /** A request for a lease or a permit. A caller names no ttl for a bound grant, which needs no heartbeats. */
 export const acquireInput = () =>
@@ -69,7 +71,7 @@ export const acquireInput = () =>
     })),
   );
 
-type Asked = Omit<AcquireInput, 'ttlSeconds'> & Pick<HeartbeatInput, 'ttlSeconds'>;
+export type AcquireInput = z.infer<ReturnType<typeof acquireInput>>;
 
 /** Fields of a request that do not go together, each with what is wrong. */
 type Faults = [field: string, message: string][];
@@ -138,6 +140,7 @@ export const heartbeatInput = () =>
 export type HeartbeatInput = z.infer<ReturnType<typeof heartbeatInput>>;
 
 export const releaseInput = () => z.strictObject({ key: key(), leaseId: leaseId() });
+export type ReleaseInput = z.infer<ReturnType<typeof releaseInput>>;
 
 export const breakInput = () =>
   z.strictObject({
@@ -151,6 +154,7 @@ export const breakInput = () =>
 export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
+export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
 /** The request and the holder as the caller sent them to acquire. With the ticket of its only call in line, the line need not be read. */
 export const withdrawInput = () =>

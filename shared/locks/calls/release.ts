@@ -8,7 +8,8 @@ import { lostReason } from '../record/outcomes.ts';
 import { entryOf, type KeyRecord } from '../record/record.ts';
 import { endAlone, ttlAfter, updateKey, type Written } from '../record/requests.ts';
 import { byLeaseId } from './heartbeat.ts';
-import { operatorOf, type Released, type ReleaseInput } from './types.ts';
+import type { ReleaseInput } from './inputs.ts';
+import { operatorOf, type Released } from './types.ts';
 
 /** Releases a lease, a permit or a run of `once`, by its lease id. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export const release = (dependencies: LeaseDependencies): ((input: ReleaseInput, call: Call) => Promise<Released>) =>

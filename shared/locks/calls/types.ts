@@ -40,41 +40,7 @@ const MAX_OPERATOR = 256;
 export const operatorOf = ({ principal }: Pick<Call, 'principal'>): string | undefined =>
   principal?.slice(0, MAX_OPERATOR);
 
-// Types of requests for grants, and of the answers. The schemas that check a request are in locks/calls/inputs.ts. The meaning of each field is in
-// contract/requests/leases.ts and contract/answers/leases.ts.
-
-/** A request for a lease or a permit. */
-export interface AcquireInput {
-  key: string;
-  holder: string;
-  ttlSeconds: number;
-  waitSeconds: number;
-  sleepMs?: number | undefined;
-  fair: boolean;
-  ticket?: string | undefined;
-  requestId?: string | undefined;
-  data?: unknown;
-  execution?: string | undefined;
-  target?: string | undefined;
-  graceSeconds?: number | undefined;
-  bound?: boolean | undefined;
-  taskToken?: string | undefined;
-  callbackId?: string | undefined;
-  parkSeconds?: number | undefined;
-  limit?: number | undefined;
-  weight?: number | undefined;
-  mode?: Mode | undefined;
-}
-
-export interface ReleaseInput {
-  key: string;
-  leaseId: string;
-}
-
-export interface CancelInput {
-  key: string;
-  ticket: string;
-}
+// Types of the answers. The meaning of each field is in contract/answers/leases.ts.
 
 /** How a holder shares the key with others. */
 export type Mode = 'shared' | 'exclusive';

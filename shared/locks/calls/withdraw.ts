@@ -8,9 +8,8 @@ import { type Asker, flagCancelled, flagOwnWaiters, flagTicket } from '../line/w
 import { requestName } from '../record/identity.ts';
 import { ending, entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
-import type { WithdrawInput } from './inputs.ts';
+import type { CancelInput, WithdrawInput } from './inputs.ts';
 import { endGrant, handOffToLine } from './release.ts';
-import type { CancelInput } from './types.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
 export type Withdrawn =

@@ -1,7 +1,7 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { type Condition, conditionFields } from '../../aws/condition.ts';
+import { conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
@@ -42,7 +42,7 @@ interface Slot {
  * @returns undefined if the call must not be held
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, and as `wait`
  */
-export async function held<Result>(
+export async function inSlot<Result>(
   dependencies: LeaseDependencies,
   holding: Holding,
   { wait, call }: { wait: () => Promise<Result>; call: Call },
@@ -86,16 +86,17 @@ async function takeSlot(
   for (let tries = 1; ; tries++) {
     const size = sizeOf(most, nth);
     const allowed = Math.max(1, Math.floor(size * SHARE[heldFor]));
-    const { won, item } = await write(dependencies, { nth, slot, until }, call);
+    const mine = { nth, slot, until };
+    const { won, item } = await write(dependencies, { ...mine, ...taking(until, clock.now()) }, call);
     const taken = takenIn(item, clock.now());
-    if (won && taken.size <= allowed) return { nth, slot, until };
-    if (won) await giveBack(dependencies, { nth, slot, until }, call);
-    const free = Array.from({ length: size }, (_, one) => one).filter((one) => !taken.has(one));
-    const [next] = free;
+    if (won && taken.size <= allowed) return mine;
+    if (won) await giveBack(dependencies, mine, call);
     // If all slots of a record are taken, only a call that may take any slot tries another record.
-    if (tries === TRIES || (!won && taken.size >= allowed && heldFor !== 'front') || won) return undefined;
-    if (next === undefined) [nth, slot] = [(nth + 1) % records, 0];
-    else slot = free[Math.floor(ids.random() * free.length)] ?? next;
+    const isFull = taken.size >= allowed && heldFor !== 'front';
+    if (won || isFull || tries === TRIES) return undefined;
+    const free = Array.from({ length: size }, (_, one) => one).filter((one) => !taken.has(one));
+    const next = free[Math.floor(ids.random() * free.length)];
+    [nth, slot] = next === undefined ? [(nth + 1) % records, 0] : [nth, next];
   }
 }
 
@@ -110,43 +111,43 @@ const takenIn = (item: Item | undefined, now: number): Set<number> =>
     }),
   );
 
+/** What a write does with a slot, and the condition for that. */
+interface Change {
+  update: string;
+  condition: string;
+  values: Item;
+}
+
+/** Takes a slot whose call has ended. */
+const taking = (until: number, now: number): Change => ({
+  update: 'SET #slot = :until, lease_expiry = :ttl',
+  condition: 'attribute_not_exists(#slot) OR #slot < :now',
+  values: {
+    ...{ ':until': integer(until), ':now': integer(now) },
+    ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS),
+  },
+});
+
+/** Frees the slot, unless it came free by itself and another call has taken it. */
+const giveBack = (dependencies: LeaseDependencies, slot: Slot, call: Call) => {
+  const values = { ':until': integer(slot.until) };
+  return write(dependencies, { ...slot, update: 'REMOVE #slot', condition: '#slot = :until', values }, call);
+};
+
+/** @returns with the record as it is then */
 async function write(
-  { dynamodb, clock, table }: LeaseDependencies,
-  { nth, slot, until }: Slot,
+  { dynamodb, table }: LeaseDependencies,
+  { nth, slot, update, condition: expression, values }: Omit<Slot, 'until'> & Change,
   call: Call,
 ): Promise<{ won: boolean; item: Item | undefined }> {
-  const now = clock.now();
-  const isFree: Condition = {
-    expression: 'attribute_not_exists(#slot) OR #slot < :now',
-    names: { '#slot': `s${slot}` },
-    values: { ':now': integer(now) },
-  };
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(keyOf(nth)) },
-    UpdateExpression: 'SET #slot = :until, lease_expiry = :ttl',
-    ...conditionFields(isFree, {
-      values: { ':until': integer(until), ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS) },
-    }),
+    UpdateExpression: update,
+    ...conditionFields({ expression, names: { '#slot': `s${slot}` }, values }),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
   return { won: outcome.won, item: outcome.won ? outcome.item : outcome.old };
-}
-
-/** Frees the slot, unless it came free by itself and another call has taken it. */
-async function giveBack({ dynamodb, table }: LeaseDependencies, { nth, slot, until }: Slot, call: Call): Promise<void> {
-  const isOurs: Condition = {
-    expression: '#slot = :until',
-    names: { '#slot': `s${slot}` },
-    values: { ':until': integer(until) },
-  };
-  const command = new UpdateItemCommand({
-    TableName: table,
-    Key: { key: text(keyOf(nth)) },
-    UpdateExpression: 'REMOVE #slot',
-    ...conditionFields(isOurs),
-  });
-  await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }

@@ -9,7 +9,7 @@ import { readKey } from '../record/requests.ts';
 import { type Granted, type Outcome, roomAt } from '../record/room.ts';
 import { claim, heldAt, isAlive, leaveAfterGrant, refuse, refuseEnded } from './claim.ts';
 import { type Expected, expectedTurn, hasMovedAway, heldFor, patienceOf, sleepFor, type Turn } from './expected.ts';
-import { held } from './held-calls.ts';
+import { inSlot } from './held-calls.ts';
 import { type Joining, joinAsleep } from './join.ts';
 import { type Position, readPosition } from './listed-waiters.ts';
 import type { LockCall } from './lock.ts';
@@ -65,13 +65,13 @@ const ASK_AGAIN_MS = [1000, 3000] as const;
  */
 export async function holdOrSleep(at: LockCall, asking: Asking): Promise<Granted> {
   if (canSleep(at.dependencies)) return asking.sleepMs > 0 ? ofSleeper(at, asking) : ofOther(at, asking);
-  return waitInLine(at, joiningOf(asking, asking.record));
+  return waitInLine(at, joiningOf(asking));
 }
 
 /** A call without a first try joins at once, because the key had a line a moment ago, and makes the try if the line has gone. */
-const joiningOf = ({ ticket, deadline, attempt, record }: Asking, seen: KeyRecord | undefined): Joining => ({
-  ...{ ticket, deadline, number: numberAfter(seen) },
-  ...(record === undefined && seen === undefined && { attempt }),
+const joiningOf = ({ ticket, deadline, attempt, record }: Asking): Joining => ({
+  ...{ ticket, deadline, number: numberAfter(record, ticket) },
+  ...(record === undefined && { attempt }),
 });
 
 /** The call of a caller that does not sleep, such as curl. */
@@ -79,12 +79,12 @@ async function ofOther(at: LockCall, asking: Asking): Promise<Granted> {
   const { dependencies, lock, call } = at;
   const { record, deadline, ticket } = asking;
   const isFree = record !== undefined && lock.isMarked(record) && lock.freeAt(record) <= dependencies.clock.now();
-  const turn = isFree ? await turnOf(at, record, { ticket, number: numberAfter(record) }) : undefined;
-  const joining = { ...joiningOf(asking, record), patience: turn && patienceIn(turn) };
+  const turn = isFree ? await turnOf(at, record, { ticket, number: numberAfter(record, ticket) }) : undefined;
+  const joining = { ...joiningOf(asking), patience: turn && patienceIn(turn) };
   const holding = { heldFor: 'plain', deadline } as const;
-  const got = await held(dependencies, holding, { wait: () => waitInLine(at, joining), call });
+  const got = await inSlot(dependencies, holding, { wait: () => waitInLine(at, joining), call });
   if (got) return got.result;
-  const back = ticket === undefined ? undefined : await comeBack(at, asking);
+  const back = ticket === undefined ? undefined : await readBack(at, asking);
   const current = back?.record ?? record ?? (await lock.read());
   const known = back ?? newTo(current);
   const ofNow = await turnOf(at, current, known);
@@ -94,7 +94,7 @@ async function ofOther(at: LockCall, asking: Asking): Promise<Granted> {
 async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
   const { dependencies, lock, call } = at;
   const { deadline, attempt, ticket } = asking;
-  const back = asking.record ? undefined : await comeBack(at, asking);
+  const back = asking.record ? undefined : await readBack(at, asking);
   let record = asking.record ?? back?.record;
   if (record === undefined || back?.mustTry) {
     const outcome = await attempt();
@@ -116,7 +116,8 @@ async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
     return waitInLine(at, { ...joining, deadline: Math.min(deadline, turn.now + TAKE_MS) });
   const reason = leavesRoom(lock, turn) ? undefined : heldFor(turn, expected);
   const got =
-    reason && (await held(dependencies, { heldFor: reason, deadline }, { wait: () => waitInLine(at, joining), call }));
+    reason &&
+    (await inSlot(dependencies, { heldFor: reason, deadline }, { wait: () => waitInLine(at, joining), call }));
   return got ? got.result : sleep(at, asking, { record, turn, expected, known });
 }
 
@@ -125,9 +126,11 @@ const newTo = (record: KeyRecord): Known => ({
   ...{ ticket: undefined, number: numberAfter(record), place: undefined, hasRow: false },
 });
 
-/** The number that the arrival of a new caller will have. @param record from before that arrival */
-const numberAfter = (record: KeyRecord | undefined): number | undefined =>
-  record && (record.mark === undefined ? 1 : (record.arrivals ?? 0) + 1);
+/** The number that the arrival of a new caller will have. A caller with a ticket has arrived before. @param record from before that arrival */
+function numberAfter(record: KeyRecord | undefined, ticket?: string): number | undefined {
+  if (record === undefined || ticket !== undefined) return undefined;
+  return record.mark === undefined ? 1 : (record.arrivals ?? 0) + 1;
+}
 
 interface Back extends Known {
   record: KeyRecord;
@@ -140,7 +143,7 @@ interface Back extends Known {
  * @returns undefined if the rows are gone
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable
  */
-async function comeBack({ dependencies, lock, call }: LockCall, { ticket }: Asking): Promise<Back | undefined> {
+async function readBack({ dependencies, lock, call }: LockCall, { ticket }: Asking): Promise<Back | undefined> {
   if (ticket === undefined) return readLine(lock);
   const { clock, clockSkewMs } = dependencies;
   const { key } = lock.asked;
@@ -219,7 +222,7 @@ export async function takeFromSleepers(
   at: LockCall,
   { record, ticket }: { record: KeyRecord; ticket: string | undefined },
 ): Promise<Outcome> {
-  const number = ticket === undefined ? numberAfter(record) : undefined;
+  const number = numberAfter(record, ticket);
   const turn = await turnOf(at, record, { ticket, number });
   if (!mayTake(turn, expectedTurn(turn))) return { won: false, record };
   const joining = { ticket, deadline: turn.now + TAKE_MS, number, patience: patienceIn(turn) };

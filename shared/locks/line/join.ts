@@ -10,6 +10,7 @@ import { extendPlace, putPlace, type Sleeper } from './place.ts';
 import {
   deleteWaiter,
   getWaiter,
+  isTask,
   newTicket,
   parkedAtOf,
   placeOf,
@@ -88,9 +89,16 @@ async function takePosition(
     if (kept === 'cancelled') throw withdrawn(asked.key);
     // A call with a faster clock may have counted the line without this row, if the row may have expired by that clock.
     if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'again' };
-    const row = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: presentUntil, keepUntil };
-    const isBack = hasPlace || (canSleep(dependencies) && (await hasOwnPlace(at, ticket)));
-    if (isBack && (await comeBack(dependencies, row, call))) return { ticket, how: 'back' };
+    const place = hasPlace ? { number } : await ownPlace(at, ticket);
+    const row = {
+      ...asked,
+      ticket,
+      number: place?.number,
+      parkedAt: parkedAtOf(ticket),
+      deadline: presentUntil,
+      keepUntil,
+    };
+    if (place && (await putRowBack(dependencies, row, call))) return { ticket, how: 'back' };
   }
   await refuseWhereFull(dependencies, asked.key, call);
   const now = clock.now();
@@ -103,10 +111,11 @@ async function takePosition(
   return { ticket: name, how: 'new' };
 }
 
-/** Whether the ticket is that of the caller. Tickets can be read and guessed, and with an early ticket of another a caller would pass the whole line. */
-async function hasOwnPlace({ dependencies, lock, call }: LockCall, ticket: string): Promise<boolean> {
+/** The place of the caller. Tickets can be read and guessed, and with an early ticket of another a caller would pass the whole line. */
+async function ownPlace({ dependencies, lock, call }: LockCall, ticket: string): Promise<WaitingCall | undefined> {
+  if (!canSleep(dependencies)) return undefined;
   const place = await getWaiter(dependencies, { key: lock.asked.key, ticket: placeOf(ticket) }, call);
-  return place !== undefined && lock.isOwnRow(place);
+  return place && !isTask(place) && lock.isOwnRow(place) ? place : undefined;
 }
 
 /**
@@ -114,7 +123,7 @@ async function hasOwnPlace({ dependencies, lock, call }: LockCall, ticket: strin
  * sees the other.
  * @returns false if the place is gone. The row is then deleted, because the request may have had its grant
  */
-async function comeBack(dependencies: LeaseDependencies, row: WaitingCall, call: Call): Promise<boolean> {
+async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, call: Call): Promise<boolean> {
   await putWaiter(dependencies, row, call);
   const sleeper = { asked: row, ticket: row.ticket, sleepMs: row.deadline - dependencies.clock.now(), isNear: true };
   const kept = await extendPlace(dependencies, sleeper, call);

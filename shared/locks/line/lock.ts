@@ -1,4 +1,3 @@
-import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
 import type { HoldfastError } from '../../errors.ts';
@@ -11,9 +10,9 @@ import { ALONE } from '../record/identity.ts';
 import { correctLineOut, mark, markJoined } from '../record/mark.ts';
 import { leaseHeld, leaseLost } from '../record/outcomes.ts';
 import { ending, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord } from '../record/record.ts';
-import { readKey, updateKey } from '../record/requests.ts';
+import { readKey } from '../record/requests.ts';
 import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
-import { extend, notifyHolder, otherTerms, passToTask, setting } from '../record/versions.ts';
+import { answer, extend, notifyHolder, otherTerms, passToTask } from '../record/versions.ts';
 import { handOff } from './hand-off.ts';
 import { measureHandOff, type Notified } from './notify.ts';
 import { hintsAfter, meanOf, patienceInLineMs, pauseInLineMs } from './pace.ts';
@@ -190,26 +189,13 @@ export class Lock {
   async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<Written> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
-    if (how === 'answer') return this.#answer(entry);
     const { key, ttlMs } = this.#request;
-    const extending = {
-      key,
-      entry,
-      ...(how === 'claim' && { claim: { ttlMs, hints: hintsAfter(record) } }),
-    };
-    const { won, record: current } = await extend(this.#dependencies, extending, this.#call);
+    const claim = how === 'claim' ? { ttlMs, hints: hintsAfter(record) } : undefined;
+    const { won, record: current } =
+      how === 'answer'
+        ? await answer(this.#dependencies, { key, entry }, this.#call)
+        : await extend(this.#dependencies, { key, entry, claim }, this.#call);
     return { won, record: current };
-  }
-
-  /** Does not extend the grant. The new version keeps each call that saw an earlier version from handing the grant off. */
-  async #answer(entry: HolderEntry): Promise<Written> {
-    const { clock, ids } = this.#dependencies;
-    const [now, version] = [clock.now(), ids.uuid()];
-    const parts = setting({ v: text(version), r: integer(now) });
-    const update = { key: this.#request.key, ...parts, condition: isStill(entry) };
-    const { won, record } = await updateKey(this.#dependencies, update, this.#call);
-    // An earlier try of the SDK may have won before the try that lost.
-    return { won: won || this.#entry(record)?.version === version, record };
   }
 
   /** Ends the grant of the request unused, and serves the next waiter. */
@@ -325,7 +311,7 @@ export class Lock {
   async notify(
     record: KeyRecord,
     { task: waiter, repeated }: { task: WaitingTask; repeated: boolean },
-  ): Promise<Notified<KeyRecord>> {
+  ): Promise<Notified> {
     const entry = this.#entry(record);
     if (!entry) return { outcome: 'overtaken', record };
     return notifyHolder(this.#dependencies, { waiter, record, entry, repeated, isOurs: true }, this.#call);

@@ -327,7 +327,7 @@ async function repeat(
   dependencies: LeaseDependencies,
   { waiter, look }: Row<WaitingTask>,
   call: Call,
-): Promise<Notified<unknown>['outcome']> {
+): Promise<Notified['outcome']> {
   const { record } = look;
   const entry = entryOf(record, requestName(waiter));
   if (!entry) return 'overtaken';

@@ -6,15 +6,16 @@ import { HoldfastError, type Problem } from '../../errors.ts';
 import { nameWithin } from '../../namespace.ts';
 import type { Ended } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import type { KeyRecord } from '../record/record.ts';
 import { deleteWaiter, getWaiter, isTask, parkedAtOf, type Waiter, type WaitingTask } from './waiters.ts';
 
 /** A call with less time left than this does not notify a task. */
 export const NOTIFY_MS = 500;
 
 /** `overtaken`: another call has changed the grant, and no message was sent. */
-export interface Notified<Current> {
+export interface Notified {
   outcome: Delivery | 'overtaken';
-  record: Current;
+  record: KeyRecord;
 }
 
 /**

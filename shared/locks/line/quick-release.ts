@@ -2,7 +2,7 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all, not } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
-import type { ReleaseInput } from '../calls/types.ts';
+import type { ReleaseInput } from '../calls/inputs.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { entryAt, hasNoEndMark, isNotRemembered, isOf } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';

@@ -12,6 +12,7 @@ import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { leaseLost } from '../record/outcomes.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
 export type Waiter = WaitingTask | WaitingCall;
@@ -103,12 +104,7 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
   });
 
 /** The error for a waiter whose request was withdrawn, or whose ticket was cancelled. */
-export const withdrawn = (key: string): HoldfastError =>
-  new HoldfastError('LeaseLost', 'an operator cancelled the waiter, or the caller withdrew it', {
-    key,
-    reason: 'cancelled',
-    holder: null,
-  });
+export const withdrawn = (key: string): HoldfastError => leaseLost(key, 'cancelled');
 
 /**
  * The rows of executions (locks/executions/execution-rows.ts) are in the table too. Their sort keys begin with this letter, and so come after all tickets, which

@@ -44,7 +44,7 @@ export async function notifyHolder(
   dependencies: LeaseDependencies,
   { waiter, repeated, ...message }: Message,
   call: Call,
-): Promise<Notified<KeyRecord>> {
+): Promise<Notified> {
   const { clock } = dependencies;
   await canNotify(dependencies, waiter); // making the client takes time, which must not come off the ttl
   let { record, entry, isOurs } = message;
@@ -102,7 +102,7 @@ interface Extending extends OnRecord {
   /** Whether the request received this grant before. Its execution may have been redriven since, so the time is recorded. */
   isRepeated?: boolean;
   /** What a caller asked for that claims its grant. */
-  claim?: { ttlMs: number; hints: Record<string, number> };
+  claim?: { ttlMs: number; hints: Record<string, number> } | undefined;
 }
 
 /**
