@@ -19,7 +19,7 @@ export const misuse = (message: string): Failure => new Failure(message, EXIT.mi
 export const reasonOf = ({ code, message }: NodeJS.ErrnoException): string =>
   code === 'EISDIR' ? 'it is a folder' : message.replace(/^E\w+: |, \w+( '.*')?$/gs, '');
 
-/** Nobody has said where the service is. */
+/** Neither the command line nor the configuration says where the service is. */
 export class NoEndpoint extends Failure {
   constructor() {
     super(
@@ -67,7 +67,7 @@ function saidBy(error: HoldfastError, endpoint: string | undefined): string {
   return endpoint ? `${said} (${endpoint})` : said;
 }
 
-/** `the connection failed` alone helps nobody. */
+/** Why, because `the connection failed` alone does not help. */
 function causeOf({ cause }: HoldfastError): string {
   if (!(cause instanceof Error)) return '';
   const inner = cause.cause instanceof Error ? cause.cause : cause;

@@ -53,7 +53,7 @@ async function main([name = '', ...args]: string[]): Promise<number> {
 
 refuseDebugger();
 
-// A command, and a lease, do not depend on whether anybody can read what is said of them.
+// A command and its lease go on even if standard error was closed.
 process.stderr.on('error', () => {});
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -266,7 +266,7 @@ interface Withdrawal {
   leftMs: number;
 }
 
-/** Ends the wait for a lease, or the grant that nobody has read. */
+/** Ends the wait for a lease, or a grant that did not reach the caller. */
 async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal): Promise<void> {
   let error: unknown;
   try {

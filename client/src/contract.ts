@@ -282,7 +282,7 @@ export interface paths {
         put?: never;
         /**
          * Extend a lease or a permit
-         * @description A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other caller has taken its place.
+         * @description A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other grant has replaced it.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/heartbeat`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -1281,7 +1281,7 @@ export interface components {
              */
             remainingMs: number | null;
             /**
-             * @description Whether the grant has expired. A heartbeat revives an expired grant, until another caller takes its place.
+             * @description Whether the grant has expired. A heartbeat revives an expired grant, until another grant replaces it.
              * @enum {string}
              */
             state: "held" | "expired";

@@ -180,7 +180,7 @@ async function acquired(
     const mayPass = isTransient(failure, request);
     if (!mayPass && failures === 0) throw failure;
     if (!mayPass || failures === RETRIES) {
-      // A try without an answer may be in line. If this call gave up, the line would grant the lease later, and nobody would release it.
+      // A try without an answer may be in line. If this call gave up, the line would grant the lease later, and no call would release it.
       ctx.logger.warn(`the request for ${key} may be in line: waiting for its callback`, failure);
       break;
     }

@@ -223,7 +223,7 @@ const holderFields = () => ({
   expiresAt: nullable(instant(orNull(MEANING.expiresAt))),
 });
 
-/** What LeaseHeld tells of each holder. */
+/** What LeaseHeld says of each holder. */
 export const shortHolder = component<HolderView>()(
   'Holder',
   'A holder of a key, in short.',
@@ -238,7 +238,7 @@ const fullHolder = component<FullHolderView>()(
     ...termFields(),
     state: oneOf(
       ['held', 'expired'],
-      'Whether the grant has expired. A heartbeat revives an expired grant, until another caller takes its place.',
+      'Whether the grant has expired. A heartbeat revives an expired grant, until another grant replaces it.',
     ),
   }),
 );

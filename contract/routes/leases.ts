@@ -52,7 +52,7 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Extend a lease or a permit',
     description:
-      'A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other caller has taken its place.',
+      'A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other grant has replaced it.',
     request: heartbeatRequest,
     success: { 200: { description: 'The caller still holds the lease or the permit.', answer: grant } },
     errors: ['LeaseLost', 'OutcomeUnknown'],

@@ -15,7 +15,7 @@ export const repairQueues = (dependencies = leasesFromEnvironment()) =>
       queued: true,
       ofDeployment: true,
       run: repairLines(dependencies),
-      logged: ['key', 'keys', 'granted', 'told', 'unanswered', 'complete'],
+      logged: ['key', 'keys', 'granted', 'notified', 'unanswered', 'complete'],
     }),
   );
 

@@ -32,7 +32,7 @@ export class RecordedIntents implements Intents {
   #observation: Observation | undefined;
   /** Whether a record was met that names this commit. Undefined as long as none was met. */
   #wasNamed: boolean | undefined;
-  /** The last foreign record that was met: it may have taken the place of one that names this commit. */
+  /** The last foreign record that was met: it may have replaced one that names this commit. */
   #foreign: CommitRecord | undefined;
   /** False once this call has taken over another call's record: a write of that one may still be in flight. */
   #undisturbed = true;

@@ -107,7 +107,7 @@ function parseObservation(item: Item, now: number): Observation {
 }
 
 /**
- * Whether all records that a foreign one took the place of were foreign as well, so that none of them names a commit of
+ * Whether all records that a foreign one has replaced were foreign as well, so that none of them names a commit of
  * this service. Generations count up from 0 as long as no record is deleted, and each has one writer.
  */
 export function provesForeign(

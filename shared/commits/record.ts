@@ -92,7 +92,7 @@ export function parseRecord(item: Item): CommitRecord {
     ours: mark !== undefined,
     commitId,
     displaced: displaced.filter((id) => id !== MORE),
-    // Another client's record above generation 0 has taken the place of one that may have been ours.
+    // Another client's record above generation 0 has replaced one that may have been ours.
     displacedMore: displaced.includes(MORE) || (commitId === undefined && number > 0),
     writtenAt: item.written_at?.N === undefined ? undefined : Number(item.written_at.N),
     identity: { ...(generation && { generation }), ...(timeout && { timeout }), ...(ttl && { ttl }) },

@@ -5,7 +5,7 @@ import { isWithin } from '../namespace.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { TtlFault } from './ttl.ts';
 
-/** One line of a report: a record that expired and that nobody deleted. It contains no secret. */
+/** One line of a report: a record that has expired and was not deleted. It contains no secret. */
 export interface ExpiredRow<Kind extends string = string> {
   kind: Kind;
   /** The record's key: its attributes in the table, the object's key in the bucket as `path`, or `key` and `fence` of a permit. */

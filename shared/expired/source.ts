@@ -43,7 +43,7 @@ export type SpareReason =
   | 'unrecognisable'
   /** The record has changed since the report, or the key has a line. */
   | 'changed'
-  /** Another client or DynamoDB has deleted it since the report. Of a permit: its holder released it, or others took its place. */
+  /** Another client or DynamoDB has deleted it since the report. Of a permit: its holder released it, or another grant replaced it. */
   | 'gone';
 
 /** The dependencies of deleting a record. */

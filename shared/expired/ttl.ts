@@ -17,7 +17,7 @@ const FIVE_YEARS_SECONDS = 5 * 365 * 86_400;
  */
 const LEAST_SECONDS = 1_000_000_000;
 
-/** As seconds this is the year 5138, and as milliseconds 1973. Nobody means the year 5138. */
+/** As seconds this is the year 5138, and as milliseconds 1973. No client means the year 5138. */
 export const LEAST_MILLISECONDS = 100_000_000_000;
 
 export interface Ttl {

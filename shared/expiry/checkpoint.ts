@@ -68,10 +68,10 @@ export function addHeld(to: Segment['held'], more: Segment['held'] = {}): Record
   return Object.fromEntries(held);
 }
 
-/** How many namespaces a summary tells of. */
+/** How many namespaces a summary names. */
 export const MAX_TOLD = 100;
 
-/** The namespaces that hold the most leases, the largest first. @param namespace the only one to tell of */
+/** The namespaces that hold the most leases, the largest first. @param namespace the only one to name */
 export function heldByNamespace({ segments }: Checkpoint, namespace?: string): HeldLeases[] {
   const sums = segments.reduce<Record<string, number>>((sum, { held }) => addHeld(sum, held), {});
   return Object.entries(sums)

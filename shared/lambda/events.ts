@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.ts';
 /** An event of EventBridge, from a schedule or a rule. */
 export type BusEvent = EventBridgeEvent<string, unknown>;
 
-/** The settings of a function that EventBridge starts. Nobody reads its answers: a failure is tried again and ends in the dead-letter queue. */
+/** The settings of a function that EventBridge starts. No caller reads its answers: a failure is tried again and ends in the dead-letter queue. */
 export interface EventAdapter {
   /** Returns the payload for an event. */
   payload(event: BusEvent): unknown;

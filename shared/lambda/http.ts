@@ -15,7 +15,7 @@ export function isHttpEvent(event: unknown): event is APIGatewayProxyEventV2 {
 export function httpPayload(event: APIGatewayProxyEventV2, maxBytes: number): unknown {
   const { rawQueryString = '' } = event;
   if (event.requestContext.http.method === 'GET') return query(rawQueryString, maxBytes);
-  // Fields in the query would be ignored without a word. And what follows a `?` must not count for anyone, because IAM may read it as a path.
+  // The fields of a query would be ignored silently. And IAM may read what follows a `?` as part of the path, so the service must not act on it.
   if (rawQueryString !== '') throw invalidRequest([{ path: 'query', message: 'must be empty' }]);
   if (!event.body || typeof event.body !== 'string') throw invalidRequest([{ path: 'body', message: 'is missing' }]);
   if (!JSON_TYPE.test(header(event, 'content-type') ?? ''))

@@ -94,7 +94,7 @@ function common(message: string, name: string, { internal, context }: { internal
   return Object.assign(line, tracing());
 }
 
-/** Lambda leaves the trace of each invocation in the environment, also where nobody traces: then it would be bytes that nothing points to. */
+/** Lambda names a trace in the environment even if the invocation is not traced. The log names it only if the trace exists. */
 function tracing(): { xrayTraceId?: string } | undefined {
   const [, xrayTraceId] = /Root=([^;]+).*;Sampled=1/.exec(process.env._X_AMZN_TRACE_ID ?? '') ?? [];
   return xrayTraceId === undefined ? undefined : { xrayTraceId };

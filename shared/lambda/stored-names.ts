@@ -44,7 +44,7 @@ function ownPath(name: string, path: string, namespace: string): string {
   throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
 }
 
-/** A list shows the namespace alone, unless a text names one record. Whatever else is in the place of that text may be taken for no field. */
+/** A list shows the namespace alone, unless the request names one record by a text. A value of another type names no record. */
 function confined(request: Record<string, unknown>, { of, unless }: Listed, namespace: string): unknown {
   const { prefix } = request;
   const isList = unless === undefined || typeof request[unless] !== 'string';

@@ -77,7 +77,7 @@ export function findGrants(item: Item, now: number, margins: Margins): Found<Gra
   // Only another client writes entries that are not in use.
   if (number(item, 'used') === 0)
     return { rows: entries.length === 0 ? [released(item, { record, now, margins })] : [], held: 0 };
-  // From then on other callers may take its place.
+  // From then on another grant may replace it.
   const abandoned = entries.filter(({ expiresAt }) => expiresAt < now - margins.clockSkewMs);
   return {
     rows: abandoned.map((entry) => abandonedRow(item, { key: record.key, entry }, now)),
@@ -163,7 +163,7 @@ function abandonedRow(
   };
 }
 
-/** Ends an abandoned permit. The record stays, and its fence with it. While the mark is there, the line decides whose place it needs. */
+/** Ends an abandoned permit. The record stays, and its fence with it. While the mark is there, the line decides whose room it needs. */
 export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
   { dynamodb, places: { leasesTable: table } },
   { key: { key = '' }, identity },

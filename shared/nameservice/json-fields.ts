@@ -21,7 +21,7 @@ function isStorable(value: number): boolean {
   return size === 0 || (size >= 1e-130 && size < 1e126);
 }
 
-/** Parsing JSON rounds larger whole numbers, so nobody knows which one the caller sent. */
+/** Parsing JSON rounds larger whole numbers, so the service cannot know which one the caller sent. */
 const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
 const ROUNDED = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds';
 

@@ -86,7 +86,7 @@ function asSeen({ kind, commit, index, status, config }: SeenRecord, style: Poin
   };
 }
 
-/** The condition on `meta` makes sure that nobody has created the alias since. */
+/** The condition on `meta` makes sure that no caller has created the alias since. */
 function leftovers(rows: Rows): Conditions {
   const others = CONCERNS.filter((concern) => concern !== 'meta').flatMap((concern) => {
     const item = rows[concern];

@@ -176,11 +176,11 @@ export async function executions(lineWorld: LineWorld) {
 
   it('the schedule gives the lock of an ended execution to the next', async () => {
     const { key, task } = await lost({ execution: steps.newExecution() });
-    expect(await repair(key)).toMatchObject({ granted: 1, told: 0, unanswered: 0 });
+    expect(await repair(key)).toMatchObject({ granted: 1, notified: 0, unanswered: 0 });
     expect(grantOf(task)).toMatchObject({ holder: 'next', previous: { ended: 'executionEnded' } });
     const alone = await lost({ execution: steps.newExecution() });
     await cancel(alone.key, alone.ticket);
-    expect(await repair(alone.key)).toMatchObject({ granted: 0, told: 0 });
+    expect(await repair(alone.key)).toMatchObject({ granted: 0, notified: 0 });
     expect(await see(alone.key)).toMatchObject({ holder: undefined });
   });
 

@@ -65,7 +65,7 @@ it('a run counts what it does for keys at once', async () => {
   const world = await newWorld();
   const tasks = await withLines(world, { keys: 10, ttlSeconds: 60 });
   world.clock.advance(61_000);
-  expect(await world.repair()).toMatchObject({ keys: 10, granted: 10, told: 0, unanswered: 0 });
+  expect(await world.repair()).toMatchObject({ keys: 10, granted: 10, notified: 0, unanswered: 0 });
   expect(tasks.every(({ state }) => state === 'succeeded')).toBe(true);
   const denied = await newWorld();
   await withLines(denied, { keys: 10 });

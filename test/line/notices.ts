@@ -18,7 +18,7 @@ export async function lateNotices(lineWorld: LineWorld) {
     steps.requests.length = 0;
     return { ...parked, key };
   }
-  const neither = { told: 0, unanswered: 0 };
+  const neither = { notified: 0, unanswered: 0 };
 
   it('the schedule notifies a task from ten seconds after its grant on', async () => {
     const { key, task } = await unnotified({ ttlSeconds, parkSeconds: 1, execution: steps.newExecution('RUNNING') });
@@ -27,11 +27,11 @@ export async function lateNotices(lineWorld: LineWorld) {
     expect(await repair(key)).toMatchObject(neither); // the call that granted the lock may still notify the task
     timeline.advance(1);
     steps.faults.SendTaskSuccess = ['refused'];
-    expect(await repair(key)).toMatchObject({ told: 0, unanswered: 1 });
+    expect(await repair(key)).toMatchObject({ notified: 0, unanswered: 1 });
     timeline.advance(deadline + 180_000 - timeline.now());
     expect(await repair(key)).toMatchObject(neither);
     timeline.advance(-1);
-    expect(await repair(key)).toMatchObject({ told: 1, unanswered: 0 });
+    expect(await repair(key)).toMatchObject({ notified: 1, unanswered: 0 });
     expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000, repeated: false });
     expect(steps.requests.map(({ action }) => action)).not.toContain('DescribeExecution');
     expect(await rows(key)).toEqual([]);
@@ -40,7 +40,7 @@ export async function lateNotices(lineWorld: LineWorld) {
   it('the schedule notifies the task of a bound grant however long after its deadline', async () => {
     const { key, task } = await unnotified({ parkSeconds: 1, execution: steps.newExecution('RUNNING'), bound: true });
     timeline.advance(3_600_000);
-    expect(await repair(key)).toMatchObject({ told: 1, unanswered: 0 });
+    expect(await repair(key)).toMatchObject({ notified: 1, unanswered: 0 });
     expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
   });
 
@@ -62,11 +62,11 @@ export async function lateNotices(lineWorld: LineWorld) {
     timeline.advance(10_000);
     const other = precededBy(async () => {
       if (!isAnswered) steps.faults.SendTaskSuccess = ['refused'];
-      expect(await repair(key)).toMatchObject(isAnswered ? { told: 1 } : { told: 0, unanswered: 1 });
+      expect(await repair(key)).toMatchObject(isAnswered ? { notified: 1 } : { notified: 0, unanswered: 1 });
     });
     requests.faultsOf.UpdateItem = [other];
     expect(await repair(key)).toMatchObject(neither);
-    expect(await repair(key)).toMatchObject({ told: isAnswered ? 0 : 1 });
+    expect(await repair(key)).toMatchObject({ notified: isAnswered ? 0 : 1 });
     expect([task.state, steps.requests.length, await rows(key)]).toEqual(['succeeded', isAnswered ? 1 : 2, []]);
   });
 
@@ -105,7 +105,7 @@ export async function lateNotices(lineWorld: LineWorld) {
     await minute(key);
     const { task: other } = await park({ key, holder: 'other', parkSeconds: 3600 });
     const { task } = await park({ ...ofExecution, requestId: 'two' });
-    expect(await minute(key)).toMatchObject({ granted: 1, told: 1 });
+    expect(await minute(key)).toMatchObject({ granted: 1, notified: 1 });
     expect(grantOf(task)).toMatchObject({ holder: 'wf', repeated: false });
     expect(grantOf(task).fence).toBeGreaterThan(fence);
     expect(other.state).toBe('waiting');

@@ -78,8 +78,8 @@ export async function parks(lineWorld: LineWorld) {
     expect(impatient.task).toMatchObject({ state: 'failed', error: 'LeaseHeld', cause });
     timeline.advance(30_000);
     steps.faults.SendTaskFailure = ['refused'];
-    expect(await repair(key)).toMatchObject({ told: 0, unanswered: 1 });
-    expect(await repair(key)).toMatchObject({ told: 0, unanswered: 0 });
+    expect(await repair(key)).toMatchObject({ notified: 0, unanswered: 1 });
+    expect(await repair(key)).toMatchObject({ notified: 0, unanswered: 0 });
     expect([patient.task.state, late.task.state]).toEqual(['waiting', 'failed']);
     expect((await rows(key)).map(({ ticket }) => ticket?.S)).toEqual([patient.ticket]);
     await release(first);

@@ -119,7 +119,7 @@ it('a throttled message arrives with the whole ttl within three pauses', async (
   expect([next.state, clock.now() - startedAt]).toEqual(['waiting', 1400]);
   clock.advance(10_001);
   steps.faults.SendTaskSuccess = ['throttled', 'throttled', 'throttled', 'throttled'];
-  expect(await world.repairKey(key)).toMatchObject({ told: 0, unanswered: 1 });
+  expect(await world.repairKey(key)).toMatchObject({ notified: 0, unanswered: 1 });
   expect(next.state).toBe('waiting');
   await world.repairKey(key);
   // Until the message. The rest of the ttl counts from that moment too.

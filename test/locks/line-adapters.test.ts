@@ -117,7 +117,7 @@ it('the function repairQueues, as the schedule calls it, notifies, hands off, an
   clock.advance(60_000);
   const { outcome, body } = await throughTask(repairQueues, {}, undefined);
   expect(outcome).toBe('ok');
-  expect(body).toMatchObject({ granted: 1, told: 0, complete: true });
+  expect(body).toMatchObject({ granted: 1, notified: 0, complete: true });
   expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
 });
 
@@ -141,10 +141,10 @@ it('the function repairQueues reports how many tasks it could not notify, and no
   await throughTask(release, { key: 'silent', leaseId: first.body.leaseId });
   clock.advance(61_000);
   steps.faults.SendTaskFailure = nothingGetsThrough();
-  expect((await throughTask(repairQueues, {})).body).toMatchObject({ told: 0, unanswered: 2 });
+  expect((await throughTask(repairQueues, {})).body).toMatchObject({ notified: 0, unanswered: 2 });
   expect([next.task.state, overdue.task.state]).toEqual(['waiting', 'waiting']);
   steps.faults = {};
-  expect((await throughTask(repairQueues, {})).body).toMatchObject({ told: 1, unanswered: 0 });
+  expect((await throughTask(repairQueues, {})).body).toMatchObject({ notified: 1, unanswered: 0 });
   expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
 });
 
@@ -153,7 +153,7 @@ it('repairQueues stops in time, and says so', async () => {
   await park({ key: 'in-time' });
   const { lambdaContext } = await import('../support/stack/adapters.ts');
   const { body } = await throughTask(repairQueues, {}, lambdaContext(5000));
-  expect(body).toEqual({ keys: 0, granted: 0, told: 0, unanswered: 0, complete: false });
+  expect(body).toEqual({ keys: 0, granted: 0, notified: 0, unanswered: 0, complete: false });
 });
 
 it('executionEnded, as the rule calls it', async () => {

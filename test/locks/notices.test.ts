@@ -165,10 +165,10 @@ describe('a task that is notified late', () => {
         clock.advance(15_000);
         requests.faultsOf.UpdateItem = Array(renewals).fill([lost, 'none']).flat();
         if (renewals === 3) {
-          expect(await repair()).toMatchObject({ told: 0, unanswered: 1 });
+          expect(await repair()).toMatchObject({ notified: 0, unanswered: 1 });
           expect([task.state, await rows(key)]).toMatchObject(['waiting', { length: 1 }]);
         }
-        expect(await repair()).toMatchObject({ told: 1, unanswered: 0 });
+        expect(await repair()).toMatchObject({ notified: 1, unanswered: 0 });
         expect(grantOf(task)).toMatchObject(whole);
       }
     });
@@ -197,9 +197,9 @@ describe.each([{}, { limit: 1 }])('the schedule, for a key with the terms %o', (
       Object.values((await rawItem(key)) ?? {}).flatMap(({ M: entry }) => entry?.v?.S ?? [])[0];
     const versions = [await versionOn()];
     steps.faults.SendTaskSuccess = ['refused'];
-    for (const told of [0, 1]) {
+    for (const notified of [0, 1]) {
       clock.advance(10_000);
-      expect(await repairKey(key)).toMatchObject({ told, unanswered: 1 - told });
+      expect(await repairKey(key)).toMatchObject({ notified, unanswered: 1 - notified });
       versions.push(await versionOn());
     }
     expect(grantOf(task).version).toBe(versions.at(-1));
@@ -238,9 +238,9 @@ it('a run notifies late tasks among the first hundred waiters of a line', async 
   clock.advance(10_000);
   const row = (index: number) => world.callerRow(key, `caller ${index + 100}`);
   await world.putTickets(Array.from({ length: 100 }, (_, index) => row(index)));
-  expect(await repairKey(key)).toMatchObject({ told: 0 });
+  expect(await repairKey(key)).toMatchObject({ notified: 0 });
   await deleteWaiter(dependencies, { key, ticket: row(0).ticket.S }, call());
-  expect(await repairKey(key)).toMatchObject({ told: 1 });
+  expect(await repairKey(key)).toMatchObject({ notified: 1 });
   expect(grantOf(task)).toMatchObject({ holder: 'untold' });
 });
 
@@ -259,5 +259,5 @@ it.each([
     },
   ];
   const repaired = repairLines(dependencies)({ key }, call({ timeLeftMs: () => leftNow }));
-  expect(await repaired).toMatchObject({ told: tasks });
+  expect(await repaired).toMatchObject({ notified: tasks });
 });

@@ -31,7 +31,7 @@ type Grant = { key: string; leaseId: string; expiresAt: string };
 const base = testSeed();
 
 it(`calls at once leave one holder, and serve each live waiter (${ROUNDS} rounds from seed ${base})`, async () => {
-  const happened = { toldBySchedule: 0, lost: 0, retried: 0, died: 0, deadHolder: 0 };
+  const happened = { notifiedBySchedule: 0, lost: 0, retried: 0, died: 0, deadHolder: 0 };
   let next = 0;
   const lane = async (world: World) => {
     while (goesOn(next, ROUNDS, happened)) {
@@ -102,7 +102,7 @@ async function play(world: World, key: string, seed: number, happened: Record<st
   const schedule = async () => {
     await turns.getStore()?.turn();
     clock.advance(11_000);
-    if ((await repair()).told > 0) dice(1, 'toldBySchedule');
+    if ((await repair()).notified > 0) dice(1, 'notifiedBySchedule');
   };
   const passesBy = async () => {
     const grant = await acquire({ key, holder: 'passer-by', ttlSeconds: TTL_SECONDS }).catch(() => undefined);
@@ -129,7 +129,7 @@ async function play(world: World, key: string, seed: number, happened: Record<st
       if (waiter.alive) await letGo(granted.output as unknown as Grant);
     }
     clock.advance(minute === 0 ? 11_000 : 61_000);
-    if ((await repair()).told > 0) dice(1, 'toldBySchedule');
+    if ((await repair()).notified > 0) dice(1, 'notifiedBySchedule');
   }
   expect(faults, context).toEqual([]);
   for (const waiter of waiters.filter(({ alive }) => alive))

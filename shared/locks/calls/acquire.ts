@@ -24,8 +24,8 @@ const modeOf = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>
   mode ?? (limit === undefined ? 'exclusive' : 'shared');
 
 /**
- * Acquires a key with one conditional UpdateItem (docs/protocols/locks.md#acquire), or with two if it takes the places of several holders that have
- * expired. With `waitSeconds`, the call waits, but no longer than the deployment allows.
+ * Acquires a key with one conditional UpdateItem (docs/protocols/locks.md#acquire), or with two if the first finds expired holders in the way. With
+ * `waitSeconds`, the call waits, but no longer than the deployment allows.
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released or broken), Throttled, OutcomeUnknown, Unavailable
  * (also for a record of another client that no condition fits)
  */

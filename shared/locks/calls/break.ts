@@ -104,7 +104,7 @@ async function endAndHandOff(
   return written;
 }
 
-/** Its caller has claimed the grant, and no other caller may take its place yet. */
+/** Its caller has claimed the grant, and no other grant may replace it yet. */
 const isHeld = ({ clock, clockSkewMs }: LeaseDependencies, entry: HolderEntry): boolean =>
   entry.claimTtlMs === undefined && takeoverAt(entry, clockSkewMs) > clock.now();
 

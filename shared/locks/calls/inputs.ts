@@ -146,7 +146,7 @@ export const breakInput = () =>
   z.strictObject({
     key: key(),
     fence: whole(0, Number.MAX_SAFE_INTEGER),
-    /** Whether the holder keeps the key until it releases it, at its next heartbeat at the latest, or until its ttl ends. */
+    /** Whether the grant stays until its holder releases it, or the ttl is over. The holder learns of the break from its next heartbeat. */
     wait: z.optional(flag()),
     /** Ends the grant of the key's `once`, instead of its lease or permit. */
     kind: z.optional(oneOf(['once'])),

@@ -52,7 +52,7 @@ async function readPage(dependencies: LeaseDependencies, query: ListInput, call:
   return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
 }
 
-/** The place of a row in a sorted list: the value that the list is sorted by beside the key, without spaces, and the key. */
+/** Where a row stands in a sorted list: the value that the list is sorted by, without spaces, and the key. */
 type Place = [value: string, key: string];
 
 async function readSorted(
@@ -161,7 +161,7 @@ const hasGrant: Condition = any(
   { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' },
 );
 
-/** Nobody else has the key alone. The last exclusive holder counts too, whose entry stays after the end. */
+/** No other holder has the key alone. The last exclusive holder counts too, because its entry stays after the end. */
 const isAloneAtMost = (holder: string): Condition => ({
   expression: 'attribute_not_exists(#alone) OR #alone.h = :holder',
   names: { '#alone': ALONE },

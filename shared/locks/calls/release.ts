@@ -31,7 +31,7 @@ export function releaseGrant(dependencies: LeaseDependencies) {
     const { won, record, unanswered, isHandedOff } = await endGrant(dependencies, { key, proof }, call);
     const reason = entryOf(record, proof.name) ? 'unknown' : lostReason(record, proof);
     const isInDoubt = unanswered || quick === 'unanswered';
-    // An earlier try may have died before it gave the room to the line.
+    // An earlier try may have died before it handed off the room.
     const mustHandOff = won ? !isHandedOff : isInDoubt && reason === 'released';
     if (mustHandOff) await handOffToLine(dependencies, { record, isReleased: won }, call);
     if (won) return { key, released: true };
@@ -48,7 +48,7 @@ async function releaseInLine(dependencies: LeaseDependencies, input: ReleaseInpu
 }
 
 /**
- * Gives the room of a grant that has ended to the line (docs/protocols/queue.md#hand-off). Every call that ends a grant does so.
+ * Hands off the room of a grant that has ended (docs/protocols/queue.md#hand-off). Every call that ends a grant does so.
  * @param ticket of the grant, if its task may not have been notified yet
  */
 export async function handOffToLine(
@@ -130,7 +130,7 @@ function writeEnd(
       condition: path === ALONE ? all(isItself, isUnmarked) : isItself,
       names: { ...entryAt(path), ...update.names },
       ...(ttl && { ttl }),
-      // Without a mark and a row, nobody needs the record after the end of an exclusive grant.
+      // Without a mark and a row, no call needs the record after the end of an exclusive grant.
       ...(path === ALONE && ticket === undefined && { returns: 'NONE' as const }),
     },
     call,

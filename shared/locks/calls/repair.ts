@@ -29,14 +29,14 @@ const LOOK_AGAIN_MS = 5000;
 const KEYS_AT_ONCE = 8;
 
 /**
- * Goes through the keys that have a line, or looks at one key. Finishes what a call that was interrupted left undone, and takes the leases of holders
- * that disappeared (docs/protocols/tasks.md#repair). It starts from the tickets and not from the leases, because other clients and TTL remove the
- * mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
+ * Goes through the keys that have a line, or looks at one key. Finishes what a call that was interrupted left undone, and serves the waiters behind
+ * expired holders (docs/protocols/tasks.md#repair). A run starts from the tickets and not from the leases, because other clients and TTL remove the
+ * mark. A run starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairLines(dependencies: LeaseDependencies) {
   return async ({ key: only }: RepairInput, call: Call): Promise<Repaired> => {
-    const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
+    const repaired: Repaired = { keys: 0, granted: 0, notified: 0, unanswered: 0, complete: true };
     const [failures, watched]: [unknown[], string[]] = [[], []];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
     const fullness = new Fullness(dependencies);
@@ -53,13 +53,13 @@ export function repairLines(dependencies: LeaseDependencies) {
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
       // Counters of its own: `a += await b` would undo what another key has added in the meantime.
-      const own = { ...repaired, granted: 0, told: 0, unanswered: 0 };
+      const own = { ...repaired, granted: 0, notified: 0, unanswered: 0 };
       const looking = { key, repaired: own, spareMs, questions, isMessage: only !== undefined };
       await repairKey(dependencies, looking, call).then(
         (again) => again && only === undefined && watched.push(key),
         (error) => failures.push(error),
       );
-      for (const count of ['granted', 'told', 'unanswered'] as const) repaired[count] += own[count];
+      for (const count of ['granted', 'notified', 'unanswered'] as const) repaired[count] += own[count];
       return true;
     });
     repaired.granted += await askAboutHolders(dependencies, { questions, failures }, call);
@@ -91,7 +91,7 @@ async function atOnce<Item>(
 }
 
 /**
- * Asks about the holders of the keys that are due, and begins with the keys about which nobody has asked for the longest time. Call it once the run has seen
+ * Asks about the holders of the keys that are due, and begins with the keys about which no call has asked for the longest time. Call it once the run has seen
  * all keys, because otherwise the first keys would use up all questions.
  * @returns how many waiters were served
  */

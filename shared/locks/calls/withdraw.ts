@@ -11,7 +11,7 @@ import { readKey } from '../record/requests.ts';
 import type { CancelInput, WithdrawInput } from './inputs.ts';
 import { endGrant, handOffToLine } from './release.ts';
 
-/** `unknown`: there is no such call in line and no such grant, or no longer. */
+/** `unknown`: there is no such call in line and no such grant. It may have ended. */
 export type Withdrawn =
   | { key: string; requestId: string; cancelled: true }
   | { key: string; requestId: string; cancelled: false; reason: 'unknown' };

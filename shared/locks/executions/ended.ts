@@ -125,7 +125,7 @@ interface Ended extends Counts {
 }
 
 /**
- * Ends the grants of an execution that has ended, and gives their room to the line, or lets them go on for their grace. If another execution works under a
+ * Ends the grants of an execution that has ended, and hands off their room, or lets them go on for their grace. If another execution works under a
  * grant (`target`) and runs, the grant passes to that execution, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

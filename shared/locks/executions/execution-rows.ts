@@ -27,7 +27,7 @@ const rowOf = ({ key, execution }: OfExecution): Item => ({
 
 /**
  * Notes that the execution may hold permits of the key (docs/protocols/executions.md#rows-of-executions). This write comes before the permit,
- * because a permit that no index finds would keep its place for its whole ttl.
+ * because a permit that no index finds would keep its room for its whole ttl.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function noteExecution(

@@ -12,7 +12,7 @@ const MAX_LAG_MS = 60_000;
 /** A grant of an execution, or a waiter, which joined at `acquiredAt`. */
 type Answered = Pick<HolderEntry, 'acquiredAt' | 'answeredAt'>;
 
-/** When the grant was last answered. The execution was running then, or nobody received the answer. */
+/** When the grant was last answered. The execution was running then, or no caller received the answer. */
 const answeredAtOf = ({ acquiredAt, answeredAt = 0 }: Answered): number => Math.max(acquiredAt, answeredAt);
 
 /** What a call knows about an execution that may have ended. */

@@ -50,7 +50,7 @@ export interface HandedOff {
 /** One write ends up to this many grants beside the new ones: DynamoDB limits an expression to 4 KB. */
 export const MOST_GOING = 20;
 
-/** Many calls may give to the same line at once. */
+/** Many calls may serve the same line at once. */
 const MAX_LOST = 20;
 
 interface Advancing {
@@ -69,8 +69,8 @@ interface Advancing {
 }
 
 /**
- * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/queue.md#hand-off). Notifies tasks. Callers look
- * for their grants. If the line is empty, removes the mark. Every call that ends a grant while the mark is there calls this afterwards.
+ * Serves the waiters in their order, as long as each fits (docs/protocols/queue.md#hand-off). Notifies tasks. Callers look for their
+ * grants. If the line is empty, removes the mark. Every call that ends a grant while the mark is there calls this afterwards.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function handOff(dependencies: LeaseDependencies, advancing: Advancing, call: Call): Promise<HandedOff> {
@@ -103,7 +103,7 @@ interface Progress {
 
 const ticketsOf = ({ heads }: NextInLine): string[] => heads.map(({ waiter }) => waiter.ticket);
 
-/** A holder that has the key alone serves nobody else soon. */
+/** Whether the write makes an exclusive grant, which leaves no room for another waiter. */
 const servesAlone = ({ heads }: NextInLine): boolean => heads.some(({ grant }) => isAloneIn(grant));
 
 const outcomeOf = ({ granted, record, done }: Progress, end: HandedOff['end'], line?: NextInLine): HandedOff => ({
@@ -256,7 +256,7 @@ function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending
   return [...ending, ...expired.slice(0, room).map((entry): Going => ({ entry, how: 'expired' }))];
 }
 
-/** Whether nobody has had an expired grant: its task took LeaseHeld instead, and no call of the request was answered with it. */
+/** Whether an expired grant reached no caller: its task took LeaseHeld instead, and no call of the request was answered with it. */
 const isUnnotified = ({ entry, how }: Going, { refused }: NextInLine): boolean =>
   how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
 
@@ -265,7 +265,7 @@ interface Writing extends Current {
   /** Whether the line is empty. */
   clears: boolean;
   now: number;
-  /** The number of the last new holder, if that holder passed nobody. */
+  /** The number of the last new holder, if that holder passed no sleeper. */
   number: number | undefined;
   /** Whether this call is among the new holders. It has no claim, which would write how long turns last. */
   own: boolean;

@@ -61,8 +61,8 @@ export async function inSlot<Result>(
 }
 
 /**
- * If more calls come than the records can count, a call is not held. Nor is it if the answer was lost: the slot may then be taken, and comes free by
- * itself.
+ * A call is not held if more calls come than the records can count, or if the answer was lost. In the second case its slot may be taken, and comes free
+ * by itself.
  */
 function ifNotCounted(error: unknown): undefined {
   if (error instanceof HoldfastError && (error.code === 'Throttled' || error.code === 'OutcomeUnknown')) return;

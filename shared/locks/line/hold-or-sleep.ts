@@ -200,13 +200,13 @@ async function turnOf(
 }
 
 /**
- * Whether the call must not be held: a hand-off grants to held calls alone, so a stream of held readers would never leave a writer the key that sleeps
- * before them.
+ * Whether the call must not be held, because a writer that sleeps before it waits for room. A hand-off grants only to waiters that are awake, so
+ * readers that are held one after the other would keep the key from the writer.
  */
 const leavesRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: Turn & Position): boolean =>
   isBlocked === true && !lock.isAlone && !entries.some(isAloneIn);
 
-/** Whether the key is free, and everybody before this caller sleeps and has had time to come back. */
+/** Whether the key is free, and all waiters before this caller sleep and have had time to come back. */
 const mayTake = ({ freeSince, place, asleep }: Turn, { inMs }: Expected): boolean =>
   freeSince !== undefined && asleep >= place - 1 && inMs <= 0;
 

@@ -23,7 +23,7 @@ export class LineReading {
   readonly #rows: Waiter[] = [];
   readonly #dropped = new Set<string>();
   readonly #granted = new Set<string>();
-  /** How many grants that were made since the query this call has ended. */
+  /** How many of the grants since the query this call has ended. */
   #ended = 0;
 
   /** @param record as a conditional write or a consistent read has just shown it */

@@ -69,7 +69,7 @@ export interface Position {
   place: number;
   /** How many callers before it sleep, and are not late. */
   asleep: number;
-  /** Whether one of these does not fit beside the holders, so that nobody behind it takes room that is free. */
+  /** Whether one of these does not fit beside the holders, so that no caller behind it takes the free room. */
   isBlocked?: boolean;
   /** The number of waiters, without the caller. */
   waiting: number;
@@ -115,7 +115,7 @@ export async function readPosition(
     const { value: row, done } = await rows.next();
     const place = before.size + 1;
     if (done) return { place, asleep, isBlocked, waiting: others.size, isWhole: row };
-    // Places sort last, so a page that shows one has shown everybody who is awake.
+    // Places sort last, so a page that shows one has shown all waiters that are awake.
     isCounted ||= isPlace(row) && row.ticket >= ticket;
     if (row.ticket !== ticket) others.add(row.ticket);
     const isExpectedHere = !isPlace(row) || isExpected(row, now);

@@ -169,7 +169,7 @@ export interface NextInLine {
   first?: string[];
   /** The rows that are in line and receive nothing by the next write, as far as they were read. */
   inLine: Waiter[];
-  /** The number of the waiter that a quick release serves, if that waiter passes nobody who sleeps. */
+  /** The number of the waiter that a quick release serves, if that waiter passes no sleeper. */
   number?: number | undefined;
   /** What the first waiter asks for that the next write does not serve. */
   behind: NewGrant | undefined;
@@ -212,7 +212,7 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
   for await (const waiter of reading.rows()) {
     const judgement = await judge(dependencies, { waiter, look }, call);
     note(line, { waiter, judgement, reading, now: dependencies.clock.now() });
-    // Places sort last, so nobody who is awake comes after this row.
+    // Places sort last, so no waiter that is awake comes after this row.
     if (judgement === 'asleep') return { ...line, others: true, next: waiter.ticket, isAsleep: true };
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;

@@ -29,7 +29,7 @@ export async function notifyAll(
 ): Promise<Going[]> {
   const undelivered: Going[] = [];
   for (const head of heads.filter(({ waiter }) => isTask(waiter))) {
-    const entry = await tell(dependencies, { head, ...notifying }, call);
+    const entry = await notifyHead(dependencies, { head, ...notifying }, call);
     if (entry) undelivered.push({ entry, how: 'undelivered' });
   }
   const { record } = notifying;
@@ -40,7 +40,7 @@ export async function notifyAll(
 }
 
 /** A failure after the grant is not the caller's: the schedule notifies the task. */
-async function tell(
+async function notifyHead(
   dependencies: LeaseDependencies,
   { head: { waiter, grant }, record, versions, unnotified }: Notifying & { head: Head },
   call: Call,
@@ -49,7 +49,7 @@ async function tell(
   if (!entry || entry.ticket !== waiter.ticket || !isTask(waiter)) return undefined;
   // If the answer of the write was lost, a call with another task of the request may have notified that other task since.
   if (entry.version !== versions.get(grant.name)) return undefined;
-  // If this call was paused for longer than the ttl, others may have taken its place.
+  // If this call was paused for longer than the ttl, another grant may have replaced its own.
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;
   unnotified.add(waiter.ticket);
   try {
@@ -59,10 +59,10 @@ async function tell(
       : { won: true, record, entry };
     if (!shown.won || !shown.entry) return undefined;
     const message = { waiter, record: shown.record, entry: shown.entry, repeated: false, isOurs: true };
-    const { outcome, record: told } = await notifyHolder(dependencies, message, call);
+    const { outcome, record: current } = await notifyHolder(dependencies, message, call);
     if (outcome === 'delivered' || outcome === 'gone') unnotified.delete(waiter.ticket);
     if (outcome === 'delivered') await deleteWaiter(dependencies, waiter, call);
-    return outcome === 'gone' ? entryOf(told, grant.name) : undefined;
+    return outcome === 'gone' ? entryOf(current, grant.name) : undefined;
   } catch (error) {
     return leftToSchedule(error);
   }

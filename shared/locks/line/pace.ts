@@ -133,7 +133,7 @@ function placeIn(hint: string | undefined, ticket: string): { named: number; pos
 interface Sight {
   record: Pick<KeyRecord, 'key' | 'entries' | 'nextTicket' | 'nextTickets' | 'lineOut' | 'turnMs' | 'paceMs'>;
   ticket: string;
-  /** How many had joined by the time that this call had, with it. Undefined if that is not known. */
+  /** How many waiters had joined when this call did, with this call. Undefined if that is not known. */
   arrival: number | undefined;
   now: number;
   /** What the call asks for. */
@@ -229,8 +229,8 @@ function heldFor({ entries }: Sight['record'], now: number): number {
   return Math.max(0, ages[Math.floor(ages.length / 2)] ?? 0);
 }
 
-// Which call gives the room of a released grant to the line. If two calls did, both would read the line and grant the same tickets, one of them
-// without effect. If the call that should has exited, the next waiter gives the room after its patience, so only time depends on this.
+// Which call hands off the room of a released grant. If two calls did, both would read the line and grant the same tickets, one of them
+// without effect. If that call has exited, the next waiter hands off after its patience, so only time depends on this.
 
 /** A hand-off is over by then, or its call has exited. */
 const HAND_OFF_MS = 100;

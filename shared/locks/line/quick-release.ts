@@ -63,21 +63,22 @@ async function peek(
     else if (isPlace(waiter) && isInLine(waiter, now)) sleeper ??= waiter;
     if (++read === FIRST_PAGE) break;
   }
-  // A caller that leaves before then does not come before a task: by a clock that is ahead it may have left, and a task does not look by itself.
+  // If a task waits, a caller whose deadline is within the margin is passed over. By a clock that is ahead it may have left, and the task does not look by itself.
   const latest = waiting.some(isTask) ? now + dependencies.clockSkewMs : now;
   const [waiter, ...behind] = waiting.filter((one) => isTask(one) || one.deadline > latest);
-  if (!waiter) return sleeper && waiting.length === 0 ? { ...NOBODY, next: sleeper.ticket, isAsleep: true } : undefined;
+  if (!waiter)
+    return sleeper && waiting.length === 0 ? { ...NO_GRANT, next: sleeper.ticket, isAsleep: true } : undefined;
   const grant = newGrantOf(waiter);
   if (!isAloneIn(grant)) return undefined;
   const [next] = behind;
   const first = sleeper?.ticket;
-  // If a crowd came at once, its numbers are too low, and only the record shows that. So a number counts only before sleepers.
-  const passesNobody = first !== undefined && first > waiter.ticket;
+  // The numbers of a crowd that came at once are too low, and only the record shows that. So a number is used only if sleepers are behind the waiter.
+  const passesNoSleeper = first !== undefined && first > waiter.ticket;
   return {
     heads: [{ waiter, grant }],
     others: next !== undefined || first !== undefined || read === FIRST_PAGE,
     next: next?.ticket ?? first,
-    ...(passesNobody && !isTask(waiter) && { number: waiter.number }),
+    ...(passesNoSleeper && !isTask(waiter) && { number: waiter.number }),
     ...(next && !isTask(next) && { first: behind.slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
     inLine: [],
     behind: next && newGrantOf(next),
@@ -86,7 +87,7 @@ async function peek(
   };
 }
 
-const NOBODY: NextInLine = {
+const NO_GRANT: NextInLine = {
   heads: [],
   others: true,
   next: undefined,

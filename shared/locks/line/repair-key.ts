@@ -29,7 +29,7 @@ export interface Counts {
   /** Tasks and callers that received a grant whose holder had disappeared. */
   granted: number;
   /** Tasks that were notified of a grant on record. */
-  told: number;
+  notified: number;
   /** Tasks about which Step Functions gave no answer. The next run tries again. */
   unanswered: number;
 }
@@ -101,7 +101,7 @@ export async function repairAgain(
   return record.thirdParty !== undefined;
 }
 
-/** Puts back a mark that a third-party client has removed, or TTL, so that nobody passes those in line. */
+/** Puts back a mark that a third-party client has removed, or TTL, so that no other call passes those in line. */
 async function marked(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<KeyRecord> {
   const { key } = record;
   const waiting = { key, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
@@ -137,7 +137,7 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
     if (read++ === MAX_LATE || call.timeLeftMs() < LAST_KEY_MS) break;
     const entry = entryOf(record, requestName(waiter));
     if (!entry || !isLate(entry, clock.now())) continue;
-    // Nobody takes the place of the grant before the margin is over.
+    // No other grant replaces this one before the margin is over.
     if (entry.ticket !== waiter.ticket || takeoverAt(entry, clockSkewMs) <= clock.now()) continue;
     if (!isTask(waiter)) {
       // The grant was claimed, and its call died before it deleted the row.
@@ -170,7 +170,7 @@ async function notify(
   const grant = { waiter, record, entry, repeated: false, isOurs };
   const { outcome, record: current } = await notifyHolder(dependencies, grant, call);
   if (outcome === 'unanswered') repaired.unanswered++;
-  if (outcome === 'delivered') repaired.told++;
+  if (outcome === 'delivered') repaired.notified++;
   const now = entryOf(current, entry.name);
   if (outcome === 'gone' && now && isBound(now) && mayBeUnnotified({ ...now, heartbeatAt: now.beatAt }))
     await noteUnnotified(dependencies, { key: record.key, entry: now }, call);
@@ -289,8 +289,8 @@ interface Times {
 }
 
 /**
- * Whether perhaps nobody was notified of a bound grant whose task is gone. Its holder knows of a grant that has had a heartbeat, or that a later task of
- * the request has received. Messages do not move the times of a bound grant.
+ * Whether perhaps no task was notified of a bound grant whose own task is gone. If the grant has had a heartbeat, or a later task of the request has
+ * received it, its holder knows of it. Messages do not move the times of a bound grant.
  */
 const mayBeUnnotified = ({ acquiredAt, heartbeatAt, answeredAt }: Times): boolean =>
   answeredAt === undefined && heartbeatAt === acquiredAt;

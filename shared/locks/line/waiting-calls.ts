@@ -81,7 +81,7 @@ const isFor = (permit: Waiter['permit']): Condition => {
 /** The row is of a call of the request, and not of a task. */
 const isWaiterOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
 
-/** The row is of the request, with the same terms, and nobody has withdrawn it. */
+/** The row is of the request, with the same terms, and was not withdrawn. */
 export const isOpenTo = (asker: Asker & Pick<Waiter, 'permit'>): Condition =>
   all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
 

@@ -146,7 +146,7 @@ export const hasNoEndMark = (path: string): Condition => ({
   names: entryAt(path),
 });
 
-/** Its caller has claimed it, and no other caller may take its place yet. @param cut epoch milliseconds: now, less the margin of the clocks */
+/** Its caller has claimed the grant, and no other grant may replace it yet. @param cut epoch milliseconds: now, less the margin of the clocks */
 export const isInUse = (path: string, cut: number): Condition => ({
   expression: 'attribute_not_exists(#h.c) AND #h.e >= :cut',
   names: entryAt(path),

@@ -23,7 +23,7 @@ interface Trying {
   request: GrantRequest;
   /** The record as the last write has shown it. */
   seen: KeyRecord | undefined;
-  /** The expired holders whose places the next write takes. */
+  /** The expired holders that the next write replaces. */
   ended: readonly HolderEntry[];
   tries: number;
   /** How often it has met a duplicate call. */
@@ -31,7 +31,7 @@ interface Trying {
   wasLineEmpty: boolean;
 }
 
-/** One write of a call, which saw `before` and took the places of `ended`. */
+/** One write of a call, which saw `before` and replaced `ended`. */
 interface Tried {
   at: number;
   before: KeyRecord | undefined;
@@ -43,8 +43,8 @@ interface Tried {
 type OrAgain<Answer> = Answer | 'again';
 
 /**
- * Acquires without waiting (docs/protocols/locks.md#acquire). One write, or two if the request needs the places of several holders that have expired, or
- * if the fence on record is not below the clock here. While the mark is there, gives what is free to the line.
+ * Acquires without waiting (docs/protocols/locks.md#acquire). One write, or two if the first finds expired holders in the way, or a fence that is not
+ * below the clock here. While the mark is there, hands off what is free.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
@@ -82,10 +82,10 @@ async function follow(
   if (repeated) return repeated;
   return record.mark === undefined
     ? takeOver(dependencies, { trying, tried })
-    : giveToLine(dependencies, { trying, record }, call);
+    : serveLine(dependencies, { trying, record }, call);
 }
 
-/** Grants in the places of the expired holders. If one write cannot end them all, this write only ends the first of them. */
+/** Replaces the expired holders. If one write cannot end them all, this write only ends the first of them. */
 const write = async (
   dependencies: LeaseDependencies,
   { request, ended, seen, now }: Pick<Trying, 'request' | 'ended' | 'seen'> & { now: number },
@@ -144,8 +144,8 @@ async function repeat(
   return claimed && { ...claimed, won: true };
 }
 
-/** Gives what is free to the callers and tasks that came before. */
-async function giveToLine(
+/** Hands off what is free to the callers and tasks that came before. */
+async function serveLine(
   dependencies: LeaseDependencies,
   { trying, record }: { trying: Trying; record: KeyRecord },
   call: Call,
@@ -182,7 +182,7 @@ async function handOffIfAny(
   return end === 'empty' && !isTaken ? 'empty' : handed;
 }
 
-/** Finds the expired holders whose places the next write takes, or refuses the request. */
+/** Finds the expired holders that the next write replaces, or refuses the request. */
 function takeOver(
   dependencies: LeaseDependencies,
   { trying, tried: { at, before, ended, written } }: After,

@@ -29,7 +29,7 @@ interface Grants {
   key: string;
   /** In the order in which they enter. */
   grants: readonly NewGrant[];
-  /** The grants whose places they take. */
+  /** The grants that they replace. */
   ended: readonly Going[];
   /** Epoch milliseconds. */
   now: number;
@@ -56,7 +56,7 @@ interface LineLeft {
 }
 
 /**
- * Writes new grants in one write, in the places of those that end (docs/protocols/locks.md#acquire).
+ * Writes new grants and ends the grants that they replace, in one write (docs/protocols/locks.md#acquire).
  * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost. Then others may have changed an entry since, and it has
  * another version than the one in `versions`, by name
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown

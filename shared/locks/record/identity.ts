@@ -23,7 +23,7 @@ export function requestName({ holder, requestId, principal = '' }: Asker): strin
 /** The `lease_version` of a held key. Every other client of the table takes such a record for a held lease. */
 export const OURS = 'holdfast';
 
-/** The entry of an exclusive holder. Its place is fixed, so that a write that has seen nothing can replace an expired one. */
+/** The entry of an exclusive holder. Its name is fixed, so that a write that has seen nothing can replace an expired one. */
 export const ALONE = 'h';
 
 /** The attribute of an entry. */

@@ -44,7 +44,7 @@ export const keptMark = (
   { granted, value, number, hints = {} }: Kept,
 ): Mark => {
   const isLost = seen.mark === undefined;
-  // The number of a holder that passed nobody also counts the callers that left without a grant, so it is better than a sum of grants.
+  // If a holder has passed no sleeper, its number also counts the callers that left without a grant. So it is better than a sum of grants.
   const hasNumber = number !== undefined && number > (seen.lineOut ?? 0) + granted && number <= (seen.arrivals ?? 0);
   return {
     set: [

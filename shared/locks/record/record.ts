@@ -37,7 +37,7 @@ export interface HolderEntry {
   endedExecution?: string | undefined;
   /** The ticket that received a grant from the line. */
   ticket?: string | undefined;
-  /** The holder in whose place a grant from the line comes, for the call that answers. */
+  /** The holder before a grant from the line, for the call that answers. */
   previous?: Ended | undefined;
   /** Whether the grant met no fence, so that its own may be too low (docs/protocols/locks.md#late-grants). */
   metNoFence?: boolean | undefined;
@@ -354,7 +354,7 @@ export interface NewGrant {
   /** Whether the grant lasts as long as `execution` (docs/protocols/bound.md). */
   bound?: boolean | undefined;
   ticket?: string | undefined;
-  /** For a grant from the line: the holder in whose place it comes. */
+  /** For a grant from the line: the holder before. */
   previous?: Ended | undefined;
   claimTtlMs?: number | undefined;
   /** For a grant from the line: the limit on record before, if it was another. */

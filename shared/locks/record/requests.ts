@@ -167,7 +167,7 @@ export function endAlone(
   { key, entry, how, operator, now }: EndingAlone,
   at = '#h',
 ): Part {
-  // Nobody received the grant. So the record forgets its holder, and the next grant names the holder before.
+  // No caller received the grant. So the record forgets its holder, and the next grant names the holder before.
   const isForgotten = how === 'undelivered' || (how === 'expired' && entry.claimTtlMs !== undefined);
   const retention = hasMemory(key) ? {} : { ':retention': secondsOf(now + fenceRetentionSeconds * 1000) };
   return {

@@ -13,10 +13,10 @@ export interface Asked {
 export const weightOf = (entries: readonly HolderEntry[]): number =>
   entries.reduce((sum, { weight }) => sum + weight, 0);
 
-/** The first millisecond at which others may take the place of an entry. */
+/** The first millisecond at which another grant may replace an entry. */
 export const takeoverAt = ({ expiresAt }: HolderEntry, clockSkewMs: number): number => expiresAt + clockSkewMs + 1;
 
-/** When others may take the place of a third-party client. */
+/** When a grant may replace the lease of a third-party client. */
 const thirdPartyUntil = ({ thirdParty }: Pick<KeyRecord, 'thirdParty'>, clockSkewMs: number): number =>
   thirdParty ? thirdParty.endsAt + clockSkewMs : Number.NEGATIVE_INFINITY;
 
@@ -97,7 +97,7 @@ export interface Granted {
   repeated: boolean;
   /** The holder before, of an exclusive grant or of a grant from the line. */
   previous?: Ended | undefined;
-  /** The expired entries in whose places it comes. */
+  /** The expired entries that it replaced. */
   ended?: readonly HolderEntry[];
 }
 

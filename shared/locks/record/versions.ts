@@ -52,8 +52,8 @@ export async function notifyHolder(
   for (let renewals = 0; ; ) {
     const now = clock.now();
     if (isOurs && !isShort(entry, now)) {
-      const told = durations({ since: waiter.parkedAt, expiresAt: entry.expiresAt, now });
-      const output = JSON.stringify({ ...answerFor(waiter, { record, entry, now }), ...told, repeated });
+      const times = durations({ since: waiter.parkedAt, expiresAt: entry.expiresAt, now });
+      const output = JSON.stringify({ ...answerFor(waiter, { record, entry, now }), ...times, repeated });
       const outcome = await sendMessage(dependencies, { waiter, message: { output } }, call);
       const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
       if (pauseMs !== undefined && call.timeLeftMs() > pauseMs + NOTIFY_MS) {
@@ -61,7 +61,7 @@ export async function notifyHolder(
         continue;
       }
       if (outcome === 'delivered' && !repeated) {
-        call.measure?.('ParkedMs', told.waitedMs);
+        call.measure?.('ParkedMs', times.waitedMs);
         measureHandOff(entry, clock.now(), call);
       }
       return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, record };
