@@ -181,7 +181,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   Throttled: {
     retry: 'yes',
-    when: 'DynamoDB or S3 throttles, also after the retries of the service.',
+    when: 'DynamoDB or S3 throttles, even after the retries of the service.',
     fields: { retryAfterMs: retryAfterMs(), retryWith: z.exactOptional(retryInLine()) },
   },
   Unavailable: {

@@ -19,7 +19,7 @@ Instants are ISO 8601 in UTC with milliseconds. Durations are numbers with the u
 /**
  * The contract as an OpenAPI 3.1 document.
  * @param strict whether answers are closed: no field besides those listed. The published document leaves them open, so
- *   that a generated client does not break where a later version adds a field; tests close them.
+ *   that a generated client does not break if a later version adds a field; tests close them.
  */
 export function openapi({ strict = false }: { strict?: boolean } = {}): Record<string, unknown> {
   return {

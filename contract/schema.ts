@@ -6,7 +6,7 @@ export interface Documentation {
   id?: string;
   description?: string;
   format?: string;
-  /** Set where zod's own rendering says too much, such as a pattern for an instant. */
+  /** Set if zod's own rendering says too much, such as a pattern for an instant. */
   replace?: Record<string, unknown>;
 }
 
@@ -17,7 +17,7 @@ export const answers = z.registry<Documentation>();
 /** Whether two types are one and the same, optional and nullable members included. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 
-/** What the compiler shows where a schema and the domain differ. */
+/** What the compiler shows if a schema and the domain differ. */
 interface Differs<Domain, Schema> {
   'the domain answers': Domain;
   'the contract says': Schema;

@@ -95,7 +95,7 @@ export const json = (mostDepth = MAX_JSON_DEPTH) =>
     }),
   );
 
-/** @param text the value as the caller sent it, where that is known */
+/** @param text the value as the caller sent it, if that is known */
 export function jsonFault(value: unknown, mostDepth = MAX_JSON_DEPTH, text?: string): string | undefined {
   // Level by level, not by recursion: the body decides how deep it is, and a deep one would overflow the stack.
   let level = [value];

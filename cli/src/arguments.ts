@@ -11,7 +11,7 @@ const CALL_OPTIONS: Options = {
   region: { value: 'REGION', help: 'the AWS region of an API with a custom domain (AWS_REGION)' },
 };
 
-/** The options of verbs that try a call again where no answer comes. */
+/** The options of verbs that try a call again if no answer comes. */
 const RETRY_OPTIONS: Options = {
   timeout: { value: 'DURATION', help: 'how long to retry, beyond any wait (30s)' },
 };

@@ -11,7 +11,7 @@ type Verbs = Record<string, Verb>;
 type Candidate = [word: string, help: string];
 
 /**
- * What may stand in place of the last word, and what each means. Nothing where a file may stand there, or a word that only the caller knows.
+ * What may stand in place of the last word, and what each means. Nothing if a file may stand there, or a word that only the caller knows.
  * @param words those behind `holdfast`
  */
 export async function candidates(words: readonly string[], verbs: Verbs): Promise<Candidate[]> {

@@ -16,7 +16,7 @@ interface ServiceOptions {
   /** The holder, if a call does not name one. */
   holder: string;
   onEvent?: Emit | undefined;
-  /** How long to retry where a call does not say, in milliseconds. */
+  /** How long to retry if a call does not say, in milliseconds. */
   timeoutMs?: number | undefined;
 }
 

@@ -30,7 +30,7 @@ export interface Call {
 /** The client options that a verb sets. */
 export interface ConnectOptions {
   onEvent?: Emit | undefined;
-  /** Told once, where no answer comes, why a call is tried again. */
+  /** Called once, if no answer comes, with the reason why a call is tried again. */
   onRetry?: ((why: string) => void) | undefined;
   /** How long to retry calls that do not say it, in milliseconds. */
   timeoutMs?: number | undefined;

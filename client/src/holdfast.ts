@@ -63,7 +63,7 @@ export class Holdfast {
   }
 
   /**
-   * Runs some work under a lease, and releases the lease after the work, also if the work fails. The signal of the options ends the
+   * Runs some work under a lease, and releases the lease after the work, even if the work fails. The signal of the options ends the
    * wait, and aborts `lease.signal`. The process stays alive until the work ends.
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`
    * @example

@@ -7,7 +7,7 @@ import type { Settings, Whoami } from './service.ts';
 export interface PageContext {
   /** Undefined until the server has said it. */
   settings: Settings | undefined;
-  /** Undefined until the service has said it, or where it does not say it. */
+  /** Undefined until the service has said it, or if it does not say it. */
   who: Whoami | undefined;
   history: History;
   /** Says something to all readers, also to those who listen: the outcome of what they did. */
@@ -16,7 +16,7 @@ export interface PageContext {
 
 export const Page = createContext<PageContext>({} as PageContext);
 
-/** Why the reader may not send a call, in words; undefined where it may be tried. */
+/** Why the reader may not send a call, in words; undefined if it may be tried. */
 export function refusalOf({ settings, who }: PageContext, operation: Operation): string | undefined {
   if (settings && !settings.write)
     return 'This page only reads. Start holdfast console with --write to change something.';

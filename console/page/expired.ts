@@ -13,7 +13,7 @@ import { compareTexts, counted, kindName, nameOf } from './words.ts';
 const EVERY_MS = 30_000;
 const MAX_PAGES = 5;
 
-/** The last complete report, with as many of its rows as are shown. Null where there is none yet. */
+/** The last complete report, with as many of its rows as are shown. Null if there is none yet. */
 type Report = Omit<ReportPage, 'nextCursor'> & { more: boolean };
 
 async function readReport(signal: AbortSignal): Promise<Report | null> {

@@ -47,11 +47,11 @@ interface ListProps<Row> extends Table<Row> {
   more?: boolean;
   /** The texts of a row in which a search looks. */
   texts(row: Row): (string | null)[];
-  /** What the list can be cut down to, by name; the first one is where it begins. */
+  /** What the list can be cut down to, by name; it begins with the first one. */
   filters?: Filters<Row>;
   /** The order in which the list begins: by the first column with an order, if there is none. */
   compare?(left: Row, right: Row): number;
-  /** What is said where nothing is there. */
+  /** What the list says if it is empty. */
   empty: string;
 }
 

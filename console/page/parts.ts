@@ -94,7 +94,7 @@ export function State({ of }: { of: { state: string; ending: boolean } }) {
   return html`<span class="state ${shown}">${shown}</span>`;
 }
 
-/** An execution, linked to its page in the console of AWS where there is one. */
+/** An execution, linked to its page in the console of AWS if there is one. */
 export function Execution({ arn }: { arn: string | null }) {
   const { settings } = useContext(Page);
   if (arn === null) return None('none');
@@ -123,7 +123,7 @@ function ProblemTitle({ problem: { status, code } }: { problem: Problem }) {
   return html`${code ?? `Status ${status}`}`;
 }
 
-/** What went wrong, and what is missing where it is a permission. */
+/** What went wrong, and what is missing if it is a permission. */
 export function ProblemDetail({ problem }: { problem: Problem }) {
   const known = useContext(Page);
   const { status, operation, message } = problem;

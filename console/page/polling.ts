@@ -7,7 +7,7 @@ export interface Polled<T> {
   data: T | undefined;
   /** When that answer came, on the clock of `performance.now()`. */
   at: number;
-  /** Why the last call failed; undefined where it did not. */
+  /** Why the last call failed; undefined if it did not. */
   problem: Problem | undefined;
   /** When the next try is due after a failure, on the same clock. */
   nextAt: number;

@@ -27,9 +27,9 @@ export interface Settings {
 /** Why a call has failed. */
 export class Problem extends Error {
   readonly operation: Operation | undefined;
-  /** 0 where no answer came. */
+  /** 0 if no answer came. */
   readonly status: number;
-  /** The error code of the service, where it is one of its own. */
+  /** The error code of the service, if the error is one of its own. */
   readonly code: string | undefined;
   /** Milliseconds after which a retry may succeed. */
   readonly retryAfterMs: number | undefined;
@@ -145,7 +145,7 @@ export async function list<Page extends { nextCursor: string | null }, Row>(
 }
 
 interface Known {
-  /** What the service says of the caller, where it said so. */
+  /** What the service says of the caller, if it has said so. */
   who: Whoami | undefined;
   settings: Settings | undefined;
 }

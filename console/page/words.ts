@@ -92,7 +92,7 @@ const SPARED: Record<string, string> = {
 
 export const spareReason = (why: string): string => SPARED[why] ?? why;
 
-/** Where the console of AWS shows an execution, or undefined where the text is no ARN of one. */
+/** Where the console of AWS shows an execution, or undefined if the text is not the ARN of one. */
 export function consoleLink(arn: string): string | undefined {
   const [, partition = '', region] = /^arn:([\w-]+):states:([\w-]+):\d{12}:execution:/.exec(arn) ?? [];
   const domain = {

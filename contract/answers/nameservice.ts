@@ -180,7 +180,7 @@ export const seenRecord = component<PurgeConflict>()(
   }),
 );
 
-/** The record that is there where a retraction, or a repair of one, may have been undone. */
+/** The record that is there if a retraction, or a repair of one, may have been undone. */
 export const retraction = component<{ retracted: boolean }>()(
   'Retraction',
   'Whether a ledger or a graph source is retracted.',

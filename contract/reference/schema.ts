@@ -11,7 +11,7 @@ export interface Field {
 /** The components of the document. */
 export type Components = Record<string, JsonSchema>;
 
-/** The name of the component that a schema refers to, also if the schema allows null beside it. */
+/** The name of the component that a schema refers to, even if the schema allows null beside it. */
 export function referredName(schema: JsonSchema): string | undefined {
   const [inner = schema] = notNull(schema);
   return typeof inner.$ref === 'string' ? inner.$ref.split('/').at(-1) : undefined;

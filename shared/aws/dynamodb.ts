@@ -27,7 +27,7 @@ export function dynamodbClient(overrides: DynamoDBClientConfig = {}): DynamoDBCl
     sha256: Sha256,
     ...overrides,
   });
-  // It filters request and answer for a log, at every call, also where the client has no logger.
+  // It filters request and answer for a log, at every call, even if the client has no logger.
   client.middlewareStack.remove('loggerMiddleware');
   return client;
 }

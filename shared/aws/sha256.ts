@@ -2,7 +2,7 @@ import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:cr
 import type { Hash, SourceData } from '@smithy/types';
 
 /**
- * The SHA-256 with which a client signs, a keyed one (HMAC) where there is a secret. Node takes several times as long for the bytes of a key
+ * The SHA-256 with which a client signs, a keyed one (HMAC) if there is a secret. Node takes several times as long for the bytes of a key
  * as for a KeyObject, and the SDK, which keeps the bytes of a day's signing key, would pass them at every request.
  */
 export class Sha256 implements Hash {

@@ -40,7 +40,7 @@ interface AdapterOptions {
 
 /**
  * Tells the kinds of events apart, takes the payload out of each, and puts result or failure into the shape that its sender expects. What a
- * payload says of itself proves nothing, because a task may pass on what its user wrote: a request is one of the API where it comes by the alias of
+ * payload says of itself proves nothing, because a task may pass on what its user wrote: a request is one of the API if it comes by the alias of
  * the API, and an event is one in a function that has such events.
  */
 export function adapters({

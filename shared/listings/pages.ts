@@ -42,7 +42,7 @@ function fitting<Row>(row: Row, abridged: (row: Row) => Row): { sent: Row; bytes
 
 /**
  * The bytes that a value takes in the answer of a function to the gateway: JSON within JSON, so that a control character
- * takes seven and a quote four. Infinity where the value is nested too deep for JSON.
+ * takes seven and a quote four. Infinity if the value is nested too deep for JSON.
  */
 function answerBytes(value: unknown): number {
   try {

@@ -70,7 +70,7 @@ function readsAs(attribute: string, value: AttributeValue, isDefault: boolean): 
   return isDefault ? any(equals, not(hasType(attribute, Object.keys(value).join()))) : equals;
 }
 
-/** The ref is the pointer; unborn where that has no address. */
+/** The ref is the pointer, and unborn if the pointer has no address. */
 export function isAt(names: PointerNames, { address, t }: Pointer): Condition {
   const { written, alsoRead } = names;
   const atT = readsAs(names.t, integer(t), t === UNBORN.t);

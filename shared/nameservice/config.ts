@@ -7,7 +7,7 @@ import { type LedgerConfig, ledgerConfigOf, normalPayload } from './record.ts';
 import { asRead, map } from './values.ts';
 import type { VersionedChange } from './versioned.ts';
 
-/** Sets a ledger's config where the version is as expected. A payload of null empties it. */
+/** Sets a ledger's config if the version is as expected. A payload of null empties it. */
 export function configChange({
   expected,
   next,

@@ -121,7 +121,7 @@ export function recordOf(rows: Rows, style: PointerStyle): NameserviceRecord | u
   };
 }
 
-/** As `recordOf`, and cut down where an answer could not hold it. */
+/** As `recordOf`, and cut down if an answer could not hold it. */
 export function shownRecord(rows: Rows, style: PointerStyle): NameserviceRecord | undefined {
   const record = recordOf(rows, style);
   return record && answerable(record, abridged);

@@ -51,7 +51,7 @@ export interface KeyView extends KeySummary, Room {
   /** The holder before, if the one that stands for all was granted the key in line. Null if the record does not say. */
   previous: Previous | null;
   hasRecord: boolean;
-  /** How many tasks and callers are in line, counted up to 100, or up to the limit of `waiters` where that is more. */
+  /** How many tasks and callers are in line, counted up to 100, or up to the limit of `waiters` if that is more. */
   waiting: number;
   waiters?: WaiterView[];
 }
