@@ -33,8 +33,7 @@ interface ConfigFile {
 
 /**
  * An option takes precedence over the environment, and the environment over the default profile of the configuration
- * file. The values of a profile count as those of the option or the
- * variable that names it, so a profile named by an option takes precedence over every variable.
+ * file. A profile takes precedence over the environment only if an option names the profile.
  * @throws NoEndpoint; Failure if the configuration is wrong
  */
 export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.env): Settings {

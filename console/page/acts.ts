@@ -121,6 +121,6 @@ export function CancelDialog({ leaseKey, waiter: { kind, ticket, holder, parkedA
       <dt>Since</dt><dd><${At} instant=${parkedAt} /></dd>
       <dt>Ticket</dt><dd class="mono">${ticket}</dd>
     </dl>
-    <p>${CANCELLED[kind]} The others keep their places.</p>
+    <p>${CANCELLED[kind]} The others keep their positions.</p>
   <//>`;
 }

@@ -30,7 +30,7 @@ const VIEW_OF = {
   history: HistoryView,
 };
 
-/** Neither changes while the page is open, unless the service or what serves the page is started again. */
+/** How often to ask for what changes only if the service, or the server of the page, starts again. */
 const RARELY_MS = 300_000;
 
 const askWho = (signal: AbortSignal) => call('whoami', {}, signal);

@@ -37,7 +37,7 @@ interface DetailProps {
   list: Pick<Polled<unknown>, 'problem' | 'refresh'>;
 }
 
-/** Everything of one key, by one call: its holders, its line, and what was seen of it. */
+/** A key with its holders, its line, and the changes that the page has seen. One call reads all of it. */
 export function LeaseDetail({ leaseKey, route, list }: DetailProps) {
   const ask = useMemo(
     () => (signal: AbortSignal) =>

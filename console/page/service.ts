@@ -16,7 +16,7 @@ export type Whoami = Schemas['Whoami'];
 export interface Settings {
   /** Where the API is. */
   endpoint: string;
-  /** The one that all calls touch, by what serves the page; undefined for the whole deployment. */
+  /** The namespace of all calls, which the server of the page sets. Undefined: the whole deployment. */
   namespace?: string;
   /** Whether break, cancel, clean and report are passed on. */
   write: boolean;

@@ -1,12 +1,12 @@
 import type { Call } from '../aws/call.ts';
 
-/** The right to send the write of a commit, as far as a protocol has one; it excludes other clients only. */
+/** The right to send the write of a commit. It excludes other clients only. */
 export interface WonIntent {
   won: true;
   generation?: number;
   /** No try of the write may be sent after this instant. */
   sendBefore: number;
-  /** Tells others, after a definite failure, that there is nothing to wait for. */
+  /** After a definite failure: other calls then need not wait for this write. */
   abandon(): Promise<void>;
 }
 

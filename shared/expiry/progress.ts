@@ -194,7 +194,7 @@ function advanced(segment: Segment, pending: Pending, run: Segment['runs'][numbe
   };
 }
 
-/** A position in one table means nothing in another, as after a new deployment, or in another one with the same bucket. */
+/** A position in a table means nothing in another table: after a new deployment, or in another deployment with the same bucket. */
 const isAbout = (places: Places, { places: then }: Checkpoint) =>
   Object.entries(places).every(([name, place]) => then?.[name as keyof Places] === place);
 

@@ -132,8 +132,8 @@ async function scanSegment(run: Run, at: number, { source: name, segment, of, af
 }
 
 /**
- * The rows that depend on questions about executions. In time each question has its turn: the order is another one at each report, and what this
- * report does not ask, the next one may.
+ * The rows that depend on questions about executions. The order of the questions is different at each report. So a question that this report does not
+ * reach has its turn in a later one.
  */
 async function answersTo(run: Run, questions: readonly Question<Kind>[]): Promise<ExpiredRow<Kind>[]> {
   const rows: ExpiredRow<Kind>[] = [];

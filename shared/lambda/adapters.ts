@@ -40,8 +40,8 @@ interface AdapterOptions {
 
 /**
  * Tells the kinds of events apart, takes the payload out of each, and puts result or failure into the shape that its sender expects. What a
- * payload says of itself proves nothing, because a task may pass on what its user wrote: a request is one of the API if it comes by the alias of
- * the API, and an event is one in a function that has such events.
+ * payload says of itself proves nothing, because a task may pass on what its user wrote. So a request counts as one of the API only if it comes by the
+ * alias of the API, and an event counts only in a function that has such events.
  */
 export function adapters({
   names,

@@ -8,7 +8,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Cursors that tell their caller nothing, and that only callers of the same namespace can use, in the same list.
+ * Cursors that a caller cannot read, and that only callers of the same namespace can use, in the same list.
  * @param rows what the list goes through. Calls that go through the same rows share a name
  */
 export const sealedCursors = (rows: 'leases' | 'once' | 'names' | 'commits' | 'expired'): Cursors => ({
@@ -17,7 +17,7 @@ export const sealedCursors = (rows: 'leases' | 'once' | 'names' | 'commits' | 'e
 });
 
 /**
- * The nonce comes from what is sealed, so that none is used for two texts, and one page has one cursor.
+ * The nonce comes from the sealed text. So no two texts share a nonce, and a page always has the same cursor.
  * @param cursor as `encodeCursor` made it
  * @param list its rows and the namespace
  */
@@ -45,8 +45,8 @@ function open(sealed: string, list: string): string {
 }
 
 /**
- * The key comes from the stack's id. Whoever may read the tags or stacks of the account knows it, and so it proves nothing: it hides the names of other
- * namespaces in a cursor from callers of the API, and every call is confined to its namespace by other means.
+ * The key comes from the stack's id. It proves nothing, because every reader of the account's tags or stacks knows the id. It only hides the names of other
+ * namespaces in a cursor from callers of the API. Other rules confine each call to its namespace.
  */
 function digest(purpose: string, list: string, text: Uint8Array = new Uint8Array()): Buffer {
   const secret = requiredString('CURSOR_KEY', process.env);

@@ -10,7 +10,7 @@ import { type Listening, listen } from '../../../local/listen.ts';
 export interface ConsoleOptions {
   /** The address of the API, which the page shows. */
   endpoint: string;
-  /** The one that all calls of the page touch. */
+  /** The namespace of all calls of the page. */
   namespace?: string | undefined;
   /** Whether the API is `npm start` on this machine. */
   local: boolean;

@@ -42,7 +42,7 @@ function asOne(held: Leases): CommandLease {
   return {
     ...first,
     all: held.leases,
-    /** That of the lease that ends first. */
+    /** The expiry of the lease that ends first. */
     get expiresAt() {
       return held.leases.map(({ expiresAt }) => expiresAt).sort()[0] ?? first.expiresAt;
     },

@@ -159,7 +159,7 @@ const cells = (row: Row) => [
   row.waiting || null,
 ];
 
-/** One of several holders stands for all. */
+/** Names one of several holders, and counts the others. */
 function holderText({ holder, holders }: Row): string | null {
   if (holder === null) return null;
   return holders > 1 ? `${nameOf(holder)} and ${holders - 1} more` : nameOf(holder);

@@ -26,8 +26,8 @@ export function breakGrant(dependencies: LeaseDependencies) {
 }
 
 /**
- * Ends the grant that an operator saw, named by its fence: one read, and one conditional UpdateItem (docs/protocols/locks.md#break). With `wait`
- * it ends when its holder releases it or its ttl ends. Only the fence stops what the holder still writes. A repeat gives the same answer while
+ * Ends the grant that an operator saw, named by its fence: one read, and one conditional UpdateItem (docs/protocols/locks.md#break). With `wait`,
+ * the grant ends when its holder releases it, or its ttl is over. Only the fence stops what the holder still writes. A repeat gives the same answer while
  * the record remembers the break, unless the holder has released the grant.
  * @throws HoldfastError Conflict (another has the key alone), NotFound (no grant has the fence), Throttled, Unavailable, OutcomeUnknown
  */

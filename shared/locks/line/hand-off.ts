@@ -226,8 +226,8 @@ function servesNoMore({ record, reading }: Progress, line: NextInLine, ended: re
   // No waiter has joined since the look, which has seen none that could be served, though the key was free.
   const wasAlone = ended.some(({ entry }) => entry.path === ALONE);
   if (line.heads.length === 0 && wasAlone && reading.isFullFor(record)) return true;
-  // A call that has ended anything looks again, because another may have joined before that, and found no room. So does a call that finds room
-  // behind its own grants: others who have ended grants leave it to this one.
+  // A call that has ended grants looks again, because a waiter may have joined before that, and found no room. A call that finds room behind its own
+  // grants looks again too, because the calls that made this room leave it to this call.
   return servesAlone(line) || (ended.length === 0 && line.behind !== undefined && record.used > line.behind.room);
 }
 

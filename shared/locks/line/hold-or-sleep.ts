@@ -158,7 +158,7 @@ async function readBack({ dependencies, lock, call }: LockCall, { ticket }: Aski
   return { record, ticket, number, place, hasRow: row !== undefined, mustTry: lock.own(record) !== undefined };
 }
 
-/** Reads the record, and the row and the place of a ticket. DynamoDB may leave out some of them, and they are then read one by one. */
+/** Reads the record, and the row and the place of a ticket. DynamoDB may leave out rows, which are then read one by one. */
 async function readOwn(dependencies: LeaseDependencies, { key, ticket }: { key: string; ticket: string }, call: Call) {
   const { dynamodb, table, waitersTable } = dependencies;
   const names = [placeOf(ticket), ticket].map((name) => ({ key, ticket: name }));

@@ -49,7 +49,7 @@ export async function pollItem(
   return item;
 }
 
-/** The same of the record of a key. @throws HoldfastError Throttled, Unavailable */
+/** Reads the record of a key as `pollItem` does. @throws HoldfastError Throttled, Unavailable */
 const pollRecord = async (dependencies: LeaseDependencies, key: string, call: Call): Promise<KeyRecord> =>
   parseKey(key, await pollItem(dependencies, key, call));
 
@@ -209,7 +209,7 @@ class Waiting {
   /** True if this call may hand off: the next waiter at once, every other waiter after its patience. */
   #mayHandOff(): boolean {
     const { patience } = this.#joining;
-    // If the key was already free for callers that sleep when this call came, it leaves the key to them, until another caller has had it.
+    // If this call came when the key was already free for callers that sleep, it leaves the key to them until another caller has had the key.
     if (patience && (this.#record.freedAt ?? 0) <= patience.freeSince) {
       this.#freeSince ??= this.#now;
       this.#patienceMs = Math.max(0, patience.until - this.#freeSince);

@@ -57,8 +57,8 @@ interface LineLeft {
 
 /**
  * Writes new grants and ends the grants that they replace, in one write (docs/protocols/locks.md#acquire).
- * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost. Then others may have changed an entry since, and it has
- * another version than the one in `versions`, by name
+ * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost. Other calls may then have changed an entry,
+ * which has another version than in `versions` (by name)
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function writeGrants(

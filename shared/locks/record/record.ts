@@ -82,7 +82,7 @@ export interface KeyRecord {
   thirdParty: ThirdParty | undefined;
   /** Whether every client of the table may take the key: the end of an exclusive grant leaves it so. */
   isFree: boolean;
-  /** That of the last grant. */
+  /** The fence of the last grant. */
   fence: number | undefined;
   entries: HolderEntry[];
   /** The last exclusive holder, if its grant was the last of the key and has ended. */

@@ -8,7 +8,7 @@ import { type FromGuard, lineOf, readMessages, type ToGuard } from './messages.t
  * The guard of a command: a program in the process group of the command, which is also its parent. It ends the group when the supervisor has
  * ended in any way, and when the time of the lease is over, for a supervisor that is stopped. It outlives all signals to the group but SIGKILL.
  *
- * Its arguments and its environment are none of the command's: it gets these over descriptor 3, whose other end the supervisor holds alone.
+ * The guard receives the arguments and the environment of the command over descriptor 3, whose other end only the supervisor holds.
  */
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const;
 const STOPS = ['SIGTSTP', 'SIGTTIN', 'SIGTTOU'] as const;
@@ -67,7 +67,7 @@ function receive(message: ToGuard): void {
 process.title = 'holdfast guard';
 for (const signal of SIGNALS) process.on(signal, () => {});
 for (const signal of STOPS) process.on(signal, () => group === parent && followStop());
-// Without a group of its own, the guard would end others.
+// Without a process group of its own, the guard would end other processes.
 if (group !== guard && group !== parent) process.exit(1);
 supervisor.on('error', kill).on('close', kill);
 readMessages(supervisor, receive);
