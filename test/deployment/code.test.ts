@@ -1,14 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { deploy } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
-import {
-  artifact,
-  type CloudFormationDouble,
-  consenting,
-  ORDER,
-  startCloudFormation,
-} from '../support/stack/cloudformation.ts';
+import { type CloudFormationDouble, deployTo, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { released } from '../support/stack/template.ts';
 import { isFull } from '../support/time/rounds.ts';
 
@@ -16,13 +9,12 @@ let double: CloudFormationDouble;
 /** What the operator read. */
 let said: string[];
 beforeEach(async () => {
-  double = await startCloudFormation(released);
+  double = await startCloudFormation();
   said = [];
 });
 afterEach(() => double.stop());
 
-const run = (order: Partial<Order> = {}) =>
-  deploy(double.aws, { artifact, order: { ...ORDER, ...order } }, consenting(said));
+const run = (order: Partial<Order> = {}) => deployTo(double.aws, { said, order });
 
 const stack = () => double.stacks.get('holdfast-prod');
 
@@ -65,9 +57,8 @@ describe('the bucket for the code', () => {
 describe('the code and the template', () => {
   const bucket = '/holdfast-code-111122223333-eu-west-1/holdfast/';
   const [zip = ''] = JSON.stringify(released).match(/acquire-\w+\.zip/) ?? [];
-  const withZip = { ...artifact, zips: new Map([[zip, Buffer.from('the code')]]) };
-  const runWith = (order: Partial<Order> = {}) =>
-    deploy(double.aws, { artifact: withZip, order: { ...ORDER, ...order } }, consenting(said));
+  const zips = new Map([[zip, Buffer.from('the code')]]);
+  const runWith = (order: Partial<Order> = {}) => deployTo(double.aws, { said, order, zips });
   const templateKey = () => [...double.objects.keys()].find((key) => key.endsWith('.json')) ?? '';
   /** What anybody writes who may write to the bucket: other bytes of the same length. */
   const overwrite = (key: string) => {
@@ -134,14 +125,13 @@ it.runIf(isFull)('the code is in a bucket of its own if a service role bounds th
 
 /** @returns what the operator reads about held calls */
 async function warnings(maxHeldCalls?: number): Promise<string[]> {
-  const lines: string[] = [];
+  said = [];
   const given = maxHeldCalls === undefined ? {} : { maxHeldCalls: String(maxHeldCalls) };
-  const stack = await deploy(double.aws, { artifact, order: { ...ORDER, given } }, consenting(lines));
-  expect(stack?.StackStatus).toBe('UPDATE_COMPLETE');
-  return lines.filter((line) => line.startsWith('maxHeldCalls is'));
+  expect((await run({ given }))?.StackStatus).toBe('UPDATE_COMPLETE');
+  return said.filter((line) => line.startsWith('maxHeldCalls is'));
 }
 
-it('a deployment warns if held calls may take more than a fifth of the concurrency', async () => {
+it('a deployment warns if more than a fifth of all calls may be held', async () => {
   expect(await warnings()).toEqual([]);
   expect(await warnings(201)).toEqual([
     expect.stringMatching(/^maxHeldCalls is 201, and Lambda runs at most 1000 calls .* add --param maxHeldCalls=200$/),
@@ -156,7 +146,7 @@ it('a deployment into an account of ten environments warns about the default', a
   expect(await warnings(0)).toEqual([]);
 });
 
-it('a deployment goes on if AWS does not tell the concurrency', async () => {
+it('a deployment goes on if AWS does not say how many calls run at once', async () => {
   double.concurrency.limit = undefined;
   expect(await warnings(10_000)).toEqual([]);
 });

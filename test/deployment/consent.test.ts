@@ -23,7 +23,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 let double: CloudFormationDouble;
 beforeEach(async () => {
-  double = await startCloudFormation(released);
+  double = await startCloudFormation();
 });
 afterEach(async () => {
   vi.restoreAllMocks();

@@ -1,17 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { deploy, type Observer } from '../../deployment/deploy.ts';
+import type { Observer } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
 import { testClient, watch } from '../support/emulators/aws.ts';
-import {
-  artifact,
-  type CloudFormationDouble,
-  consenting,
-  idOf,
-  ORDER,
-  startCloudFormation,
-} from '../support/stack/cloudformation.ts';
+import { type CloudFormationDouble, deployTo, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { released, withParameters } from '../support/stack/template.ts';
 import { counting, isFull } from '../support/time/rounds.ts';
 
@@ -20,13 +13,13 @@ let double: CloudFormationDouble;
 /** What the operator read. */
 let said: string[];
 beforeEach(async () => {
-  double = await startCloudFormation(released);
+  double = await startCloudFormation();
   said = [];
 });
 afterEach(() => double.stop());
 
-const run = (order: Partial<Order> = {}, other: Partial<Observer> = {}) =>
-  deploy(double.aws, { artifact, order: { ...ORDER, ...order } }, { ...consenting(said), ...other });
+const run = (order: Partial<Order> = {}, observer: Partial<Observer> = {}) =>
+  deployTo(double.aws, { said, order, observer });
 
 const stack = () => double.stacks.get(NAME);
 const protection = () => stack()?.parameters.deletionProtection;
@@ -338,11 +331,7 @@ describe('the stack', () => {
 
   it('a stack has a stage whose roles have names that IAM takes in the region', async () => {
     await expect(
-      deploy(
-        { ...double.aws, region: 'ap-southeast-1' },
-        { artifact, order: { ...ORDER, stage: 'fifteen-letters' } },
-        consenting(said),
-      ),
+      deployTo({ ...double.aws, region: 'ap-southeast-1' }, { said, order: { stage: 'fifteen-letters' } }),
     ).rejects.toThrow('the stage must have at most 14 characters in ap-southeast-1, not 15');
     const stage = 'a-stage-of-19-lette';
     await expect(run({ stage })).resolves.toBeDefined();
@@ -402,7 +391,7 @@ describe('a table or a bucket', () => {
       }),
     );
     const plan = (given: Record<string, string>) =>
-      deploy({ ...double.aws, dynamodb }, { artifact, order: { ...ORDER, given, isPlan: true } }, consenting(said));
+      deployTo({ ...double.aws, dynamodb }, { said, order: { given, isPlan: true } });
     await expect(plan({ waitersTable })).rejects.toThrow('lacks the index by-execution');
     await expect(plan({ waitersTable, executionEvents: 'DISABLED' })).resolves.toBeUndefined();
   });

@@ -6,7 +6,6 @@ import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
-import { released } from '../support/stack/template.ts';
 import { ManualClock } from '../support/time/clock.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -19,7 +18,7 @@ let said: string[];
 let world: Awaited<ReturnType<typeof queueWorld>>;
 
 beforeEach(async () => {
-  double = await startCloudFormation(released);
+  double = await startCloudFormation();
   world = await queueWorld();
   world.clock.set(systemClock.now());
   [clock, said] = [new ManualClock(), []];
@@ -77,7 +76,7 @@ describe('a drain', () => {
     expect(said.filter((line) => line.startsWith('Waiting: '))).toHaveLength(1);
   });
 
-  it('a drain waits for parked tasks and calls, but not for executions and sleeping callers', async () => {
+  it('a drain waits for tasks and calls, not for executions and callers that sleep', async () => {
     const row = (ticket: string, more: Record<string, { N: string }>) => ({
       TableName: stack()?.outputs?.WaitersTableName,
       Item: { key: { S: 'nightly' }, ticket: { S: ticket }, ...more },

@@ -1,24 +1,16 @@
 import { DeleteTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { deploy } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
 import type { Values } from '../../deployment/values.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { newTable, testClient } from '../support/emulators/aws.ts';
-import {
-  artifact,
-  type CloudFormationDouble,
-  consenting,
-  ORDER,
-  startCloudFormation,
-} from '../support/stack/cloudformation.ts';
-import { released } from '../support/stack/template.ts';
+import { type CloudFormationDouble, deployTo, startCloudFormation } from '../support/stack/cloudformation.ts';
 
 let double: CloudFormationDouble;
 let commitsTable: string;
 const dynamodb = testClient();
 beforeEach(async () => {
-  [double, commitsTable] = await Promise.all([startCloudFormation(released), newTable('commits')]);
+  [double, commitsTable] = await Promise.all([startCloudFormation(), newTable('commits')]);
 });
 afterEach(() => double.stop());
 
@@ -26,8 +18,7 @@ afterEach(() => double.stop());
 let said: string[];
 const run = (order: Partial<Order>) => {
   said = [];
-  const own = { ...ORDER, allowedChanges: ['commitProtocol'], ...order };
-  return deploy({ ...double.aws, dynamodb }, { artifact, order: own }, consenting(said));
+  return deployTo({ ...double.aws, dynamodb }, { said, order: { allowedChanges: ['commitProtocol'], ...order } });
 };
 const deployed = async (given: Values) => {
   await run({ given });

@@ -6,7 +6,7 @@ import { LambdaClient } from '@aws-sdk/client-lambda';
 import { S3Client } from '@aws-sdk/client-s3';
 import { vi } from 'vitest';
 import type { Aws } from '../../../deployment/aws.ts';
-import type { Observer } from '../../../deployment/deploy.ts';
+import { deploy, type Observer } from '../../../deployment/deploy.ts';
 import type { Order } from '../../../deployment/request.ts';
 import type { CloudFormationTemplate } from '../../../infrastructure/cloudformation.ts';
 import { listen } from '../../../local/listen.ts';
@@ -86,9 +86,8 @@ interface ChangeSetDouble extends Pick<StackDouble, 'parameters' | 'tags'> {
  * A double of exactly those calls that a deployment makes, over the wire: stacks of CloudFormation, whose change sets take
  * effect at once, a bucket that takes everything, and tables. A stack that failed to be created takes no change set, as
  * with CloudFormation.
- * @param template whose parameters have defaults
  */
-export async function startCloudFormation(released: CloudFormationTemplate): Promise<CloudFormationDouble> {
+export async function startCloudFormation(): Promise<CloudFormationDouble> {
   const { Parameters = {} } = released;
   const stacks = new Map<string, StackDouble>();
   const changeSets = new Map<string, ChangeSetDouble>();
@@ -313,7 +312,7 @@ function listed(form: URLSearchParams, list: string, [key, value]: [string, stri
 }
 
 /** A deployment of the stage `prod` that sets nothing. */
-export const ORDER: Order = {
+const ORDER: Order = {
   stage: 'prod',
   given: {},
   reset: [],
@@ -325,15 +324,29 @@ export const ORDER: Order = {
 };
 
 /** The release, without the code of the functions. */
-export const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
+const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
 
 /** An operator who consents, and reads into `said`. */
-export const consenting = (said: string[]): Observer => ({
+const consenting = (said: string[]): Observer => ({
   say: (line) => void said.push(line),
   onChanges: (changes, isNew) => void said.push(`${changes.length > 0 ? 'changes' : 'none'}, ${isNew ? 'new' : 'old'}`),
   onEvent: () => {},
   confirm: async () => true,
 });
+
+interface Deployment {
+  /** What the operator reads. */
+  said: string[];
+  /** What differs from a deployment of the stage `prod` that sets nothing. */
+  order?: Partial<Order>;
+  /** What differs from an operator who consents. */
+  observer?: Partial<Observer>;
+  zips?: Map<string, Buffer>;
+}
+
+/** Deploys the release, without the code of the functions unless it is given. */
+export const deployTo = (aws: Aws, { said, order, observer, zips = artifact.zips }: Deployment) =>
+  deploy(aws, { artifact: { ...artifact, zips }, order: { ...ORDER, ...order } }, { ...consenting(said), ...observer });
 
 /**
  * Runs a command of a deployment in this process, at no terminal.
