@@ -14,6 +14,7 @@ import { EXACT, estimatedPlace, FAR_MS, isExpected } from '../shared/locks/line/
 import { ALONE } from '../shared/locks/record/identity.ts';
 import type { KeyRecord } from '../shared/locks/record/record.ts';
 import type { Ids } from '../shared/surroundings/ids.ts';
+import { seededRandom } from '../test/support/chance/seed.ts';
 import { CALL, PRICES } from './scale-arithmetic.ts';
 
 /**
@@ -61,7 +62,7 @@ const networkMs = (random: () => number): number =>
 
 /** One key and its callers. */
 class Line {
-  readonly #random = seeded(1);
+  readonly #random = seededRandom(1);
   readonly #events = new Events();
   readonly #scene: Scene;
   readonly #turnMs: number;
@@ -284,28 +285,8 @@ const SCENES: Scene[] = [
   { callers: 64, turnMs: 60_000, ms: 30_000e3 },
 ];
 
-if (import.meta.main) {
-  console.log(
-    '| callers in line, mean turn | environments in use | held at most | calls, writes for a grant | $ an hour for each | of a held call |',
-  );
-  console.log(
-    `|---|---|---|---|---|---|\n| any, if their calls are always held | one each | | | ${heldDollars.toPrecision(2)} | |`,
-  );
-  for (const scene of SCENES) {
-    const { environments, mostHeld, calls, writes, dollars } = new Line(scene).play();
-    const part = dollars / heldDollars;
-    const what = `${scene.callers.toLocaleString('en')}, ${scene.turnMs / 1000} s`;
-    console.log(
-      `| ${what} | ${environments.toFixed(1)} | ${mostHeld} | ${calls.toFixed(1)}, ${writes.toFixed(1)} | ${dollars.toPrecision(2)} | ${(100 * part).toFixed(1)} % |`,
-    );
-    if (scene.callers < 10_000 || part <= MOST_PART) continue;
-    console.error(`A caller in a line of 10,000 costs more than ${100 * MOST_PART} % of a held call`);
-    process.exitCode = 1;
-  }
-}
-
 /** Events in the order of their times. Events of one time are in the order in which they were added. */
-export class Events {
+class Events {
   now = 0;
   readonly #heap: { at: number; nth: number; act: () => void }[] = [];
   #count = 0;
@@ -351,13 +332,22 @@ type Timed = { at: number; nth: number } | undefined;
 const isBefore = (left: Timed, right: Timed): boolean =>
   left !== undefined && (right === undefined || left.at < right.at || (left.at === right.at && left.nth < right.nth));
 
-/** @returns numbers from 0 to 1, always the same for one seed (mulberry32) */
-export function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
+if (import.meta.main) {
+  console.log(
+    '| callers in line, mean turn | environments in use | held at most | calls, writes for a grant | $ an hour for each | of a held call |',
+  );
+  console.log(
+    `|---|---|---|---|---|---|\n| any, if their calls are always held | one each | | | ${heldDollars.toPrecision(2)} | |`,
+  );
+  for (const scene of SCENES) {
+    const { environments, mostHeld, calls, writes, dollars } = new Line(scene).play();
+    const part = dollars / heldDollars;
+    const what = `${scene.callers.toLocaleString('en')}, ${scene.turnMs / 1000} s`;
+    console.log(
+      `| ${what} | ${environments.toFixed(1)} | ${mostHeld} | ${calls.toFixed(1)}, ${writes.toFixed(1)} | ${dollars.toPrecision(2)} | ${(100 * part).toFixed(1)} % |`,
+    );
+    if (scene.callers < 10_000 || part <= MOST_PART) continue;
+    console.error(`A caller in a line of 10,000 costs more than ${100 * MOST_PART} % of a held call`);
+    process.exitCode = 1;
+  }
 }
