@@ -14,7 +14,11 @@ const quotas = { ...DEFAULT_QUOTAS, maxHeldCalls: 0 };
 const world = await queueWorld({ clock: timeline, quotas });
 stepped(world.dependencies.dynamodb);
 const { release, read, rows, requests, rawItem, cancel, withdraw, deleteRaw, executionEnded, repairKey, steps } = world;
-const acquire = (input: object) => acquireGrant(world.dependencies)(acquireInput().parse(input), call());
+const acquire = (input: object, dependencies = world.dependencies) =>
+  acquireGrant(dependencies)(acquireInput().parse(input), call());
+/** The same, in a deployment that holds calls. */
+const acquireHeld = (input: object) =>
+  acquire(input, { ...world.dependencies, quotas: { ...quotas, maxHeldCalls: 40 } });
 
 let keys = 0;
 /** A key that somebody holds, and callers that sleep in its line. */
@@ -77,7 +81,7 @@ it('after a release, the first sleeper that comes back takes the key', async () 
   expect(await places(key)).toEqual([true]);
 });
 
-it('a quick release leaves the key free for sleepers with two requests and a look', async () => {
+it('a quick release leaves the key to sleepers with two requests and a look', async () => {
   const { key, first, sleepers } = await line('a', 'b', 'c');
   await release(first);
   const granted = await back(sleepers[0] as Sleeper);
@@ -105,18 +109,18 @@ it('a sleeper that takes the free key notes how long the turn before lasted', as
   expect(await rawItem(key)).toMatchObject({ usual_ms: turn, mean_ms: turn });
 });
 
-it('a sleeper behind another is told that the key came free meanwhile', async () => {
+it('a sleeper behind another comes back at once if the key came free meanwhile', async () => {
   const rehearsal = await line('a');
   requests.sent.length = 0;
   await goToSleep({ key: rehearsal.key, holder: 'b' });
   const { key, first } = await line('a');
   const toPut = requests.sent.indexOf('PutItem');
-  let told: Sleeper | undefined;
+  let behind: Sleeper | undefined;
   const sleeps = async () => {
-    told = await goToSleep({ key, holder: 'b' });
+    behind = await goToSleep({ key, holder: 'b' });
   };
   expect(await before(toPut, () => release(first), sleeps)).toBe(true);
-  expect(told).toMatchObject({ place: 2, comeBackMs: 0 });
+  expect(behind).toMatchObject({ place: 2, comeBackMs: 0 });
 });
 
 it('readers take no room while a writer that came first sleeps', async () => {
@@ -233,11 +237,15 @@ it('a sleeper takes the key after the grant of a dead holder has expired', async
 it('a caller that was held for longer than its place lasts keeps its position', async () => {
   const { key, sleepers } = await line('a', 'b');
   const [first] = sleepers as [Sleeper, Sleeper];
-  const holds = { ...world.dependencies, quotas: { ...quotas, maxHeldCalls: 8 } };
-  const asked = acquireInput().parse({ ...first.asked, waitSeconds: 2 });
-  for (let turns = 0; turns < 60; turns++) await timeline.play(() => failure(acquireGrant(holds)(asked, call())));
-  expect((await goToSleep(first.asked as never)).place).toBe(1);
-  expect((await rows(key)).map(({ ticket }) => ticket?.S)).toContain(`p${first.asked.ticket}`);
+  const from = timeline.now();
+  while (timeline.now() < from + first.keptMs) {
+    await timeline.play(() => failure(acquireHeld({ ...first.asked, waitSeconds: 1 })));
+    timeline.advance(5000); // for so long a row is kept between two calls
+  }
+  for (let sleeps = 0; sleeps < 2; sleeps++) {
+    expect(await goToSleep(first.asked as never)).toMatchObject({ place: 1, asked: { ticket: first.asked.ticket } });
+    expect((await rows(key)).map(({ ticket }) => ticket?.S)).toContain(`p${first.asked.ticket}`);
+  }
 });
 
 it('a place is found again if DynamoDB leaves the rows out of its answer', async () => {
@@ -253,11 +261,86 @@ it('a reader that can sleep is not held while a writer sleeps before it', async 
   const first = await acquire({ key, holder: 'reader', mode: 'shared', ttlSeconds: 3600 });
   const writer = await goToSleep({ key, holder: 'writer' });
   timeline.advance(10);
-  const holds = { ...world.dependencies, quotas: { ...quotas, maxHeldCalls: 8 } };
   const reader = { key, holder: 'second', mode: 'shared', waitSeconds: 5, sleepMs: 300_000 };
-  const [refused] = await timeline.play(() => failure(acquireGrant(holds)(acquireInput().parse(reader), call())));
+  const [refused] = await timeline.play(() => failure(acquireHeld(reader)));
   expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 2 } });
   expect(Number(refused.context.comeBackMs)).toBeGreaterThan(0);
   await release(first);
   expect(await back(writer)).toMatchObject({ holder: 'writer' });
+});
+
+it('a held call whose turn has moved away ends, and its caller keeps its position', async () => {
+  const key = `asleep ${keys++}`;
+  await acquire({ key, holder: 'first', ttlSeconds: 3600 });
+  for (let nth = 0; nth < 9; nth++) await world.park({ key, holder: `task ${nth}` });
+  timeline.advance(3000);
+  const from = timeline.now();
+  const asked = { key, holder: 'far', requestId: 'far', waitSeconds: 20, sleepMs: 300_000 };
+  const [{ code, context }] = await timeline.play(() => failure(acquireHeld(asked)));
+  expect(code).toBe('LeaseHeld');
+  expect(context).toMatchObject({ place: 10, comeBackMs: expect.toSatisfy((ms) => ms > 0) });
+  expect(timeline.now() - from).toBeLessThan(19_000);
+  const { ticket } = context.retryWith as { ticket: string };
+  expect((await rows(key)).map((row) => row.ticket?.S).filter((name) => name?.includes(ticket))).toEqual([
+    `p${ticket}`,
+  ]);
+  expect(await goToSleep({ ...asked, ticket })).toMatchObject({ place: 10, retryWith: { ticket } });
+});
+
+it('a sleeper whose call is held at the end leaves no place with its grant', async () => {
+  const { key, first, sleepers } = await line('a');
+  const [granted] = await timeline.play(
+    () => acquireHeld(sleepers[0]?.asked as object),
+    async () => {
+      await timeline.sleep(1000);
+      await release(first);
+    },
+  );
+  expect(granted).toMatchObject({ holder: 'a' });
+  expect(await rows(key)).toEqual([]);
+});
+
+it('a sleeper that asks a last time without a wait leaves no place with its grant', async () => {
+  const { key, first, sleepers } = await line('a');
+  await release(first);
+  expect(await back(sleepers[0] as Sleeper, { waitSeconds: 0, sleepMs: 0 })).toMatchObject({ holder: 'a' });
+  expect(await rows(key)).toEqual([]);
+});
+
+it('a caller that cannot sleep leaves a free key to sleepers for a part of the usual turn', async () => {
+  const { key, first, sleepers } = await line('a');
+  timeline.advance(40_000);
+  await goToSleep({ key, holder: 'b' });
+  await release(first);
+  await release(await back(sleepers[0] as Sleeper));
+  const freeAt = timeline.now(); // the usual turn lasts 40 seconds, and each sleeper has an eighth
+  const [granted] = await timeline.play(() => acquireHeld({ key, holder: 'plain', waitSeconds: 20 }));
+  expect(granted).toMatchObject({ holder: 'plain' });
+  expect(timeline.now() - freeAt).toBeGreaterThanOrEqual(5000);
+});
+
+it('a call that ended receives the key while its caller asks again', async () => {
+  const { key, first, sleepers } = await line('a');
+  const asked = { ...sleepers[0]?.asked, waitSeconds: 1 };
+  const [{ context }] = await timeline.play(() => failure(acquireHeld(asked)));
+  expect(context).toMatchObject({ comeBackMs: 0, keptMs: 5000 });
+  timeline.advance(100);
+  await release(first);
+  expect(await read({ key })).toMatchObject({ holder: 'a' });
+  expect(await back(sleepers[0] as Sleeper)).toMatchObject({ holder: 'a', repeated: false });
+});
+
+it('far from the front, a return writes a place only if the place would not stay', async () => {
+  const { sleepers } = await line(...Array.from({ length: 23 }, (_, nth) => `${nth}`));
+  const [near, far] = [sleepers[0], sleepers.at(-1)] as [Sleeper, Sleeper];
+  const sentBy = async ({ asked }: Sleeper) => {
+    requests.sent.length = 0;
+    await goToSleep(asked as never);
+    return requests.sent.filter((name) => name !== 'Query');
+  };
+  timeline.advance(50);
+  expect(await sentBy(far)).toEqual(['BatchGetItem']);
+  expect(await sentBy(near)).toEqual(['BatchGetItem', 'UpdateItem']);
+  timeline.advance(200_000);
+  expect(await sentBy(far)).toEqual(['BatchGetItem', 'UpdateItem']);
 });
