@@ -28,10 +28,10 @@ const api = await listen(async (request, response) => {
   const { method = 'GET', headers } = request;
   const type = { 'content-type': headers['content-type'] ?? 'application/json' };
   const answer = await fetch(`${stage.url}${request.url}`, { method, headers: type, ...(body && { body }) });
-  const told = (await answer.json()) as { comeBackMs?: number };
-  if (told.comeBackMs && key.startsWith(LONG)) told.comeBackMs = 30_000;
+  const answered = (await answer.json()) as { comeBackMs?: number };
+  if (answered.comeBackMs && key.startsWith(LONG)) answered.comeBackMs = 30_000;
   response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
-  response.end(JSON.stringify(told));
+  response.end(JSON.stringify(answered));
   if (body) calls.set(key, [...callsOf(key), { path: request.url?.split('/').at(-1) ?? '', ...sent }]);
 });
 afterAll(() => Promise.all([api.stop(), stage.stop(), world.steps.stop(), cli.remove()]));

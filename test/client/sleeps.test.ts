@@ -80,7 +80,7 @@ describe('a caller that sleeps', () => {
     expect(setting.outcome.lease).toBeDefined();
   });
 
-  it('a caller says how long it can sleep: for what is left of its wait', async () => {
+  it('a caller says that it can sleep for what is left of its wait', async () => {
     const { by, asked } = world({ waitMs: 90_500 }, asleep(30_000));
     await by.advance(80_000);
     expect(asked().map(({ waitSeconds, sleepMs }) => [waitSeconds, sleepMs])).toEqual([

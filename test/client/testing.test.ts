@@ -95,7 +95,7 @@ describe('The service in memory', () => {
     await waiting;
   });
 
-  it('the service in memory holds a caller that can sleep, and refuses one that does not wait', async () => {
+  it('the service in memory holds a caller that can sleep if it waits', async () => {
     const { clock, service, holdfast } = setting();
     service.hold('nightly');
     const asked = { key: 'nightly', holder: 'me', requestId: 'one', sleepMs: 1000 };

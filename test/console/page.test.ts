@@ -258,7 +258,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('row', { name: /queue.*up to \d/ }).waitFor();
   });
 
-  it('the page shows callers that sleep after those that are awake, and when they are due', async () => {
+  it('the page shows when callers that sleep are due, after those awake', async () => {
     await site.world.holdLong('drowsy', 'slow');
     await site.world.park('drowsy', 'awake', { parkSeconds: 90 });
     const asked = { key: 'drowsy', holder: 'sleeper', requestId: 'r', waitSeconds: 20, sleepMs: 300_000 };

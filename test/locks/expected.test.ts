@@ -7,6 +7,7 @@ import {
   sleepFor,
   type Turn,
 } from '../../shared/locks/line/expected.ts';
+import { estimatedPlace } from '../../shared/locks/line/place.ts';
 import { EXCLUSIVE_WEIGHT } from '../../shared/locks/record/identity.ts';
 import type { HolderEntry } from '../../shared/locks/record/record.ts';
 
@@ -54,6 +55,15 @@ it('a call is held near the front, and otherwise its caller sleeps', () => {
   expect(reasonOf(turn({ place: 400 }))).toBeUndefined();
 });
 
+it('the front has as many held calls as holders, up to sixteen', () => {
+  const at = (place: number, holders: number) => {
+    const record = { entries: Array.from({ length: holders }, () => holder(60_000, 1)), usualMs: 100, meanMs: 100 };
+    return reasonOf({ ...turn({ place }), record });
+  };
+  expect([at(8, 1), at(9, 1), at(12, 12), at(13, 12)]).toEqual(['soon', undefined, 'soon', undefined]);
+  expect([at(16, 40), at(17, 40)]).toEqual(['soon', undefined]);
+});
+
 it('a held call ends early only if it is far from the front', () => {
   const isAway = (seen: Turn) => hasMovedAway(seen, expectedTurn(seen));
   expect(isAway(turn({ place: 9, usualMs: 2000 }))).toBe(true);
@@ -61,7 +71,7 @@ it('a held call ends early only if it is far from the front', () => {
   expect(isAway(turn({ place: 9, usualMs: 100 }))).toBe(false);
 });
 
-it('a caller sleeps for half of the expected time, and the first two for a quarter', () => {
+it('a caller sleeps half of the expected time, the first two a quarter', () => {
   expect(sleepOf(turn({ place: 21 }))).toBe(Math.round((500 + 3 * 512 + 17 * 1012) / 2));
   expect(sleepOf(turn({ place: 2, usualMs: 60_000 }))).toBe(Math.round((30_000 + 30_012) / 4));
 });
@@ -76,14 +86,20 @@ it('a sleep is bounded by the caller, by mean turns, and by five minutes', () =>
   expect(sleepOf(turn({ usualMs: 1 }))).toBe(100);
 });
 
-it('a free key is left to each sleeper for a part of the usual turn', () => {
+it('a free key is left to each sleeper for part of a turn', () => {
   const { record } = turn();
   expect([patienceOf(record, 0), patienceOf(record, 3)]).toEqual([0, 375]);
   expect(patienceOf({ entries: [], usualMs: undefined }, 3)).toBe(30);
+  expect(patienceOf({ entries: [holder(0, 1), holder(0, 1)], usualMs: 1000 }, 3)).toBe(187.5);
   expect(expectedTurn(turn({ place: 3, freeSince: NOW - 200 })).inMs).toBe(50);
 });
 
 it('the first caller comes back each second while a third-party client holds the key', () => {
   const seen = { ...turn(), record: { entries: [], usualMs: undefined, meanMs: undefined } };
   expect(sleepOf(seen)).toBe(1000);
+});
+
+it('a position is estimated by the number, until the counter begins again', () => {
+  const hints = { arrivals: 500, lineOut: 60 };
+  expect([100, 501, 60, 502, undefined].map((number) => estimatedPlace(hints, number))).toEqual([40, 441, 1, 1, 1]);
 });

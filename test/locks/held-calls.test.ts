@@ -46,8 +46,9 @@ it.each<[HeldFor, number]>([
   ['first', 20],
   ['plain', 32],
 ])('a held call (%s) leaves the last slots to the front', async (heldFor, allowed) => {
-  const { most } = await stage(40);
+  const { most, slots } = await stage(40);
   const count = await most(heldFor, 120);
+  expect(await slots()).toEqual([]);
   expect(count).toBeLessThanOrEqual(allowed);
   expect(count).toBeGreaterThanOrEqual(allowed / 2);
 });
@@ -59,6 +60,38 @@ it('the slot of a call that died is free a second after its deadline', async () 
   await expect.poll(() => most('front', 1)).toBe(0);
   timeline.advance(21_001);
   expect(await most('front', 1)).toBe(1);
+});
+
+it('a slot of a call that died does not count for others', async () => {
+  const { dependencies, timeline, slots, most } = await stage(8);
+  const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;
+  const wait = () => new Promise<never>(() => {});
+  for (let tries = 0; tries < 40; tries++) void inSlot(dependencies, holding, { wait, call: call() });
+  await expect.poll(async () => (await slots()).length).toBeGreaterThanOrEqual(6);
+  timeline.advance(21_001);
+  expect(await most('soon', 1)).toBe(1);
+});
+
+it('a slot that came free in time is not freed again by the call that was late', async () => {
+  const { dependencies, timeline, most } = await stage(1);
+  const holds = (afterMs: number, waitMs: number) => async () => {
+    await timeline.sleep(afterMs);
+    const wait = () => timeline.sleep(waitMs);
+    return inSlot(dependencies, { heldFor: 'front', deadline: timeline.now() + 1000 }, { wait, call: call() });
+  };
+  const outcomes = await timeline.play(holds(0, 5000), holds(4000, 1900), holds(5500, 10));
+  expect(outcomes.map((outcome) => outcome !== undefined)).toEqual([true, true, false]);
+  expect(await most('front', 1)).toBe(1);
+});
+
+it.each(['throttle', 'lostReply'] as const)('a call is not held if its slot is not counted (%s)', async (fault) => {
+  const { dependencies, requests, timeline, slots } = await stage(4);
+  requests.faultsOf.UpdateItem = Array(20).fill(fault);
+  const wait = async () => 'it waited';
+  const holding = { heldFor: 'front', deadline: timeline.now() + 1000 } as const;
+  const [outcome] = await timeline.play(() => inSlot(dependencies, holding, { wait, call: call() }));
+  expect(outcome).toBeUndefined();
+  expect((await slots()).length).toBe(fault === 'lostReply' ? 1 : 0);
 });
 
 it('a call that fails gives its slot back', async () => {
@@ -106,7 +139,7 @@ it('direct use of the domain holds each call, and does not take a slot', async (
   expect(await world.rawItem('holdfast:held:0')).toBeUndefined();
 });
 
-it('a caller that names the ticket of another takes neither its row nor its place', async () => {
+it('a caller that names the ticket of another takes neither row nor place', async () => {
   const { acquire, timeline, rows, dependencies } = await stage(8);
   const holdsNone = { ...dependencies, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } };
   await acquire({ key: 'k', holder: 'first', ttlSeconds: 600 });

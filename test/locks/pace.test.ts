@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { meanOf, paceAfter, patienceInLineMs, pauseInLineMs } from '../../shared/locks/line/pace.ts';
+import { hintsAfter, meanOf, paceAfter, patienceInLineMs, pauseInLineMs } from '../../shared/locks/line/pace.ts';
 import type { HolderEntry } from '../../shared/locks/record/record.ts';
 
 const NOW = 1_000_000;
@@ -147,4 +147,14 @@ it('the average hold begins with the first hold, of which a hundred milliseconds
   expect(paceOf(undefined, undefined)).toBeUndefined();
   expect(paceOf(20, undefined)).toBeUndefined();
   expect(paceAfter({ turnMs: 30 })).toBeUndefined(); // the line is empty
+});
+
+it('the usual turn is a mean of logarithms, and the mean turn follows slowly', () => {
+  const after = (turnMs: number, usualMs?: number, meanMs?: number) =>
+    hintsAfter({ mark: 'm', turnMs, paceMs: 20, usualMs, meanMs });
+  expect(after(16)).toMatchObject({ usual_ms: 16, mean_ms: 16 });
+  expect(after(1600, 100, 100)).toMatchObject({ usual_ms: 200, mean_ms: 194 });
+  expect(after(0, 16, 16)).toMatchObject({ usual_ms: 8, mean_ms: 15 });
+  expect(hintsAfter({ turnMs: 16, paceMs: 20 })).toEqual({});
+  expect(hintsAfter({ mark: 'm', paceMs: 20 })).toEqual({});
 });

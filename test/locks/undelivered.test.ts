@@ -199,7 +199,7 @@ it('a request that claims late has its grant by its second place', async () => {
   expect(await ticketOn(key)).toBe(ticket);
 });
 
-it('a bound grant whose task was gone passes on, even if the write that ends it fails', async () => {
+it('a bound grant without a task passes on after a failed end', async () => {
   const key = 'gone and bound';
   const first = await acquire({ key, holder: 'first' });
   const execution = steps.newExecution('RUNNING');

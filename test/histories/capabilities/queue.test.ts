@@ -100,7 +100,7 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 20_000]), plain('p', 9000), bring('a', 2000), release('p', 15_000))).toEqual([order]);
   });
 
-  it('parked tasks are passed by a task that receives a bound grant of its execution', () => {
+  it('a task with a bound grant of its execution passes parked tasks', () => {
     const ticket = '000004000-b';
     const overtaken = [task('a', [2000, 20_000]), task('b', [4000, 9000], 'ok', {}, { bound: true, execution: 'arn' })];
     const calls = [bring('a', 2000), bring('b', 4000)];

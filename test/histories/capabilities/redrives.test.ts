@@ -76,7 +76,7 @@ describe('the checker of executions that are redriven', () => {
     expect(kept(...before, again(3200), releases, end)).toEqual([]);
   });
 
-  it('a heartbeat keeps no lease from before a redrive, unless its request was answered again', () => {
+  it('a heartbeat keeps no lease from before a redrive, unless answered again', () => {
     const beat = entry('heartbeat', { key: KEY, leaseId: 'x-r' }, [3300, 3310], 'ok', task('x', [1000, 1010]).body, {
       actor: 'x',
     });
@@ -128,7 +128,7 @@ describe('the checker of executions that are redriven', () => {
       expect(check([refused(90_000), refused(220_000)])).toBe(0);
     });
 
-    it('a bound holder may stay if a clock may date its answer after the redrive', () => {
+    it('a bound holder may stay if its answer may be after the redrive', () => {
       const late = [refused(300_000), refused(420_000)];
       expect(check(late, { ...facts, spreadMs: 1500 })).toBe(1);
       expect(check(late, { ...facts, spreadMs: 1600 })).toBe(0);
@@ -211,14 +211,14 @@ describe('the holder of a bound grant whose execution has ended', () => {
   const check = (...entries: Entry[]) => deadHolderGone(entries, KEY, facts).map(({ promise }) => promise);
   const GONE = ['a dead bound holder is gone two minutes after a caller or task wants the key'];
 
-  it('a dead bound holder is refused by the checker if a caller meets it two minutes after another caller', () => {
+  it('no caller meets a dead bound holder two minutes after another caller', () => {
     expect(check(asks, task(), ends, refused(100_000), refused(220_000))).toEqual(GONE);
     expect(check(asks, task(), ends, refused(100_000), refused(219_000))).toEqual([]);
     expect(check(asks, task(), ends, refused(220_000))).toEqual([]);
     expect(check(asks, task(), refused(100_000), refused(220_000))).toEqual([]);
   });
 
-  it('a dead bound holder may stay if the first call asked too early, was struck, or met a grace or a target', () => {
+  it('an early or struck call, a grace or a target excuses a dead holder', () => {
     expect(check(asks, task(), ends, refused(40_000), refused(220_000))).toEqual([]);
     expect(check(asks, task(), ends, refused(100_000, { faults: ['UpdateItem throttled'] }), refused(220_000))).toEqual(
       [],
