@@ -401,8 +401,8 @@ it('a quick release to a held call counts out no sleeper that it passes', async 
     return acquireHeld({ key, holder, requestId: holder, waitSeconds: 20, ttlSeconds: 60 });
   };
   const [, granted] = await timeline.play(
-    async () => release(await comes('b', 0)),
-    () => comes('c', 10),
+    async () => release(await comes('b', 10)),
+    () => comes('c', 20),
     async () => {
       await timeline.sleep(1000);
       await release(first);
