@@ -98,7 +98,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       ),
       holders: list(
         shortHolder,
-        'The holders whose grants expire first, up to ten, and expired holders last. `holder`, `fence` and `expiresAt` are those of the first.',
+        'Up to ten holders: first those whose grants end next, then those that have expired. `holder`, `fence` and `expiresAt` are of the first holder.',
       ),
     },
   },

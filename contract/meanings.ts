@@ -19,7 +19,7 @@ export const MEANING = {
   data: 'What the holder shows to every reader of the key.',
   mode: 'How the key is held: together with other holders (`shared`), or alone (`exclusive`).',
   weight: 'How much of the limit the grant takes. 1 for `exclusive`.',
-  used: 'The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.',
+  used: 'The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.',
   limit:
     'The limit that the last grant of the key named. Null if that grant was exclusive, or no grant has named a limit.',
   waiting:

@@ -326,7 +326,7 @@ export interface paths {
         put?: never;
         /**
          * Withdraw a request
-         * @description Takes a request of the caller out of the line, or ends its grant: for a caller that gives up and does not know which. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. So does a retry of a request that had its grant, until another caller has been granted the key; if the grant was a permit or went to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.
+         * @description Takes a request of the caller out of the line, or ends its grant: for a caller that gives up. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. If the request had a grant, a retry fails with `LeaseLost` too: until the next grant of the key, or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -603,7 +603,7 @@ export interface components {
             repeated: boolean;
             /**
              * Format: int64
-             * @description The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
              */
             used?: number;
             /** @description A UUID that is new after each heartbeat, and a secret. */
@@ -640,10 +640,10 @@ export interface components {
             holder: string;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description How much all holders may weigh, with this one: the call asks for a permit. Without it, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`. */
+            /** @description The most that all holders may weigh, this one included: the call asks for a permit. Without `limit`, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`. */
             limit?: number;
             /**
-             * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`). With `limit`, `shared`. Without both, `exclusive`.
+             * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`). The default is `shared` with `limit`, and `exclusive` without.
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
@@ -1512,7 +1512,7 @@ export interface components {
              * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
              */
             fence: number | null;
-            /** @description False if no caller has used the key, or no caller has since the retention of its record ended. */
+            /** @description False if the key has no record: no caller has used the key, or the retention is over. */
             hasRecord: boolean;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
@@ -1548,7 +1548,7 @@ export interface components {
             ttlSeconds: number | null;
             /**
              * Format: int64
-             * @description The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
              */
             used: number;
             /** @description The oldest of those in line, if the request has `waiters`. */
@@ -1641,7 +1641,7 @@ export interface components {
             fence: number | null;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. */
             holder: string | null;
-            /** @description The holders whose grants expire first, up to ten, and expired holders last. `holder`, `fence` and `expiresAt` are those of the first. */
+            /** @description Up to ten holders: first those whose grants end next, then those that have expired. `holder`, `fence` and `expiresAt` are of the first holder. */
             holders: components["schemas"]["Holder"][];
             /**
              * Format: int64
@@ -1675,7 +1675,7 @@ export interface components {
             type: "urn:holdfast:error:LeaseHeld";
             /**
              * Format: int64
-             * @description The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
              */
             used: number;
             /**
@@ -1824,7 +1824,7 @@ export interface components {
             ttlSeconds: number | null;
             /**
              * Format: int64
-             * @description The total weight of all holders, with expired holders whose room no caller has needed. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
              */
             used: number;
             /**

@@ -285,7 +285,7 @@ export const oneKey = component<KeyView>()(
     limit: limit(),
     limitBy: nullable(text(orNull('The holder whose grant named that limit.'))),
     previous: nullable(previous),
-    hasRecord: flag('False if no caller has used the key, or no caller has since the retention of its record ended.'),
+    hasRecord: flag('False if the key has no record: no caller has used the key, or the retention is over.'),
     waiting: count(MEANING.waiting),
     waiters: z.exactOptional(list(waiter, 'The oldest of those in line, if the request has `waiters`.')),
   }),

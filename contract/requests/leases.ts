@@ -78,14 +78,14 @@ export const acquireRequest = request(acquireInput(), {
     },
     limit: {
       description:
-        'How much all holders may weigh, with this one: the call asks for a permit. Without it, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`.',
+        'The most that all holders may weigh, this one included: the call asks for a permit. Without `limit`, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`.',
     },
     weight: {
       description:
         'How much of the limit the permit takes, at most `limit`. Without it, 1. Needs `limit` or `mode` `shared`.',
     },
     mode: {
-      description: `${MEANING.mode} With \`limit\`, \`shared\`. Without both, \`exclusive\`.`,
+      description: `${MEANING.mode} The default is \`shared\` with \`limit\`, and \`exclusive\` without.`,
     },
   },
   rules: {

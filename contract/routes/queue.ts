@@ -27,7 +27,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Withdraw a request',
     description:
-      'Takes a request of the caller out of the line, or ends its grant: for a caller that gives up and does not know which. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. So does a retry of a request that had its grant, until another caller has been granted the key; if the grant was a permit or went to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.',
+      'Takes a request of the caller out of the line, or ends its grant: for a caller that gives up. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. If the request had a grant, a retry fails with `LeaseLost` too: until the next grant of the key, or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.',
     request: withdrawRequest,
     success: { 200: { description: 'Whether the request waited or had a grant.', answer: withdrawn } },
     errors: ['OutcomeUnknown'],
