@@ -1,5 +1,3 @@
-import { acquireGrant } from '../../shared/locks/calls/acquire.ts';
-import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import type { RepairMessage } from '../../shared/locks/dependencies.ts';
 import { handOff } from '../../shared/locks/line/hand-off.ts';
 import { readKey } from '../../shared/locks/record/requests.ts';
@@ -7,8 +5,7 @@ import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
-import { failure } from '../support/worlds/leases.ts';
-import { type Overrides, resetting } from '../support/worlds/line.ts';
+import { type Overrides, resetting, steadyCalls } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // The line in front of a lease is the same as the line in front of the only permit of a key. The suite in this
@@ -23,9 +20,6 @@ interface Counts {
   waiters: number;
   out: number;
 }
-
-const inputOfAcquire = acquireInput();
-const STEADY = { holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
 
 const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
   ...(waiters !== undefined && { arrivals: { N: String(waiters) } }),
@@ -48,11 +42,6 @@ async function lineOf({ name, terms, row }: typeof ONE | typeof ALONE, overrides
   const acquire = (input: object, as = call()) => world.acquire({ ...terms, ...input }, as);
   /** A task of its own each time. Within a millisecond, chance decides who comes first. */
   const park = (input: object, task?: Task) => world.park({ ...terms, ...input }, task);
-  /** A call that meets the same chance each time. With the least it looks each 25 milliseconds from its arrival on. */
-  const steady = (key: string, more: object = {}, chance = 0) => {
-    const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
-    return acquireGrant(sure)(inputOfAcquire.parse({ key, ...terms, ...STEADY, ...more }), call());
-  };
   /** When a caller leaves that waits for another minute, as its row says. */
   const aMinute = () => ({
     deadline: { N: String(timeline.now() + 60_000) },
@@ -69,13 +58,7 @@ async function lineOf({ name, terms, row }: typeof ONE | typeof ALONE, overrides
       const first = await acquire({ key: newKey(), ...input });
       return { key: first.key, first };
     },
-    steady,
-    /** How a steady call fails, and how long after it came. */
-    refusedAfter: async (key: string, more?: object) => {
-      const from = timeline.now();
-      const { code, message, context } = await failure(steady(key, more));
-      return { code, message, context, afterMs: timeline.now() - from };
-    },
+    ...steadyCalls(world, terms),
     park,
     /** A task that parks a millisecond after all before. */
     parkNext: (input: object, task?: Task) => {

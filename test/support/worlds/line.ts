@@ -189,26 +189,29 @@ export async function queueWorld(overrides: Overrides = {}) {
   };
 }
 
-/** queueWorld on a timeline, with calls in line that look at the same moments each time. */
-export async function steadyLineWorld() {
-  const timeline = new Timeline();
-  const world = await queueWorld({ clock: timeline });
-  const inputOfAcquire = acquireInput();
+/** Calls in line that look at the same moments each time. @param terms of each call */
+export function steadyCalls({ dependencies }: Pick<QueueWorld, 'dependencies'>, terms: object = {}) {
+  const { clock, ids } = dependencies;
+  const asked = { ...terms, holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
   /** A call that meets the same chance each time. With the least it looks each 25 milliseconds from its arrival on. */
   const steady = (key: string, more: object = {}, chance = 0) => {
-    const dependencies = { ...world.dependencies, ids: { ...world.dependencies.ids, random: () => chance } };
-    const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
-    return acquireGrant(dependencies)(inputOfAcquire.parse({ ...asked, ...more }), call());
+    const sure = { ...dependencies, ids: { ...ids, random: () => chance } };
+    return acquireGrant(sure)(inputOfAcquire.parse({ key, ...asked, ...more }), call());
   };
   return {
-    ...world,
-    timeline,
     steady,
     /** How a steady call fails, and how long after it came. */
     refusedAfter: async (key: string, more: object = {}) => {
-      const from = timeline.now();
-      const { code, context } = await failure(steady(key, more));
-      return { code, context, afterMs: timeline.now() - from };
+      const from = clock.now();
+      const { code, message, context } = await failure(steady(key, more));
+      return { code, message, context, afterMs: clock.now() - from };
     },
   };
+}
+
+/** queueWorld on a timeline, with steady calls. */
+export async function steadyLineWorld() {
+  const timeline = new Timeline();
+  const world = await queueWorld({ clock: timeline });
+  return { ...world, timeline, ...steadyCalls(world) };
 }
