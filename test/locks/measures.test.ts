@@ -18,7 +18,7 @@ function measuring() {
   return { noted, as: call({ measure: (measure, value) => void noted.push([measure, value]) }) };
 }
 
-it('a release that wakes a task measures the hand-off and the wait', async () => {
+it('a release that serves a task measures the hand-off and the wait', async () => {
   const key = randomUUID();
   const { leaseId } = await acquire({ key });
   await park({ key });

@@ -273,22 +273,35 @@ it('a reader that can sleep is not held while a writer sleeps before it', async 
   expect(await back(writer)).toMatchObject({ holder: 'writer' });
 });
 
-it('a held call whose turn moves away ends, and its position stays', async () => {
-  const key = `asleep ${keys++}`;
-  await acquire({ key, holder: 'first', ttlSeconds: 3600 });
+/** A call that is held, whose turn then moves away because the holder goes on for longer than usual. */
+async function farCall() {
+  const { key } = await line();
   for (let nth = 0; nth < 9; nth++) await world.park({ key, holder: `task ${nth}` });
   timeline.advance(3000);
-  const from = timeline.now();
   const asked = { key, holder: 'far', requestId: 'far', waitSeconds: 20, sleepMs: 300_000 };
+  const own = async () => (await rows(key)).flatMap(({ holder, ticket }) => (holder?.S === 'far' ? [ticket?.S] : []));
+  return { key, asked, own };
+}
+
+it('a held call whose turn moves away ends, and its position stays', async () => {
+  const { asked, own } = await farCall();
+  const from = timeline.now();
   const [{ code, context }] = await timeline.play(() => failure(acquireHeld(asked)));
   expect(code).toBe('LeaseHeld');
   expect(context).toMatchObject({ place: 10, comeBackMs: expect.toSatisfy((ms) => ms > 0) });
   expect(timeline.now() - from).toBeLessThan(19_000);
   const { ticket } = context.retryWith as { ticket: string };
-  expect((await rows(key)).map((row) => row.ticket?.S).filter((name) => name?.includes(ticket))).toEqual([
-    `p${ticket}`,
-  ]);
+  expect(await own()).toEqual([`p${ticket}`]);
   expect(await goToSleep({ ...asked, ticket })).toMatchObject({ place: 10, retryWith: { ticket } });
+});
+
+it('a held call that is cancelled while it goes to sleep leaves no place', async () => {
+  const { key, asked, own } = await farCall();
+  const cancels = world.precededBy(async () => cancel(key, String((await own())[0])));
+  requests.faultsOf.PutItem = ['none', cancels]; // after its row, its place
+  const [refused] = await timeline.play(() => failure(acquireHeld(asked)));
+  expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+  expect([requests.faultsOf.PutItem, await own()]).toEqual([[], []]);
 });
 
 it('a sleeper that was held leaves no place beside its grant', async () => {
