@@ -24,7 +24,8 @@ export async function preparedFunction(
         const result = (await handler(event, invocation)) as Result;
         const { statusCode = 0, body = '' } = result;
         if (statusCode < 400) return result;
-        throw Object.assign(new Error(`${folder} answered ${body}`), { code: JSON.parse(body).code });
+        const context = JSON.parse(body);
+        throw Object.assign(new Error(`${folder} answered ${body}`), { code: context.code, context });
       };
     },
     read: <Output>({ body = '' }: Result): Output => JSON.parse(body),

@@ -3,8 +3,8 @@ import { extendGrant } from '../shared/locks/calls/heartbeat.ts';
 import { releaseGrant } from '../shared/locks/calls/release.ts';
 import { leasesFromEnvironment } from '../shared/locks/dependencies.ts';
 
-/** The domain functions, without schema, door, log or metrics. */
-const dependencies = leasesFromEnvironment();
+/** The domain functions, without schema, door, log or metrics. Calls in the caller's own process are not counted, as with `directTransport`. */
+const { quotas: _, ...dependencies } = leasesFromEnvironment();
 const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
 const domain = {
   acquire: acquireGrant(dependencies),

@@ -13,8 +13,8 @@ await serve({
     const holder = randomUUID();
     return {
       acquire: async (key) => {
-        const { leaseId, expiresAt } = await untilAcquired(() =>
-          acquire<Granted>({ key, holder, ttlSeconds, waitSeconds: 20 }),
+        const { leaseId, expiresAt } = await untilAcquired((retryWith) =>
+          acquire<Granted>({ key, holder, ttlSeconds, waitSeconds: 20, ...retryWith }),
         );
         return {
           expiresAt: Date.parse(expiresAt),

@@ -8,8 +8,8 @@ void serve({
     const holder = randomUUID();
     return {
       acquire: async (key) => {
-        const { leaseId, expiresAt } = await untilAcquired(() =>
-          domain.acquire({ key, holder, ttlSeconds, waitSeconds: 20 }),
+        const { leaseId, expiresAt } = await untilAcquired((retryWith) =>
+          domain.acquire({ key, holder, ttlSeconds, waitSeconds: 20, ...retryWith }),
         );
         return {
           expiresAt: Date.parse(expiresAt),

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 /** What is used of an answer. */
 export interface Granted {
   leaseId: string;
@@ -5,12 +7,16 @@ export interface Granted {
   expiresAt: string;
 }
 
-/** Waiting inside acquire lasts at most 20 seconds; a caller with more patience calls again. */
-export async function untilAcquired<Grant>(acquire: () => Promise<Grant>): Promise<Grant> {
+/** A call waits for at most 20 seconds. Then, or if the service does not hold it, its caller asks again with the fields of `retryWith`. */
+export async function untilAcquired<Grant>(acquire: (retryWith?: object) => Promise<Grant>): Promise<Grant> {
+  let again: object | undefined;
   for (;;)
     try {
-      return await acquire();
+      return await acquire(again);
     } catch (error) {
-      if ((error as { code?: string }).code !== 'LeaseHeld') throw error;
+      const { code, context = {} } = error as { code?: string; context?: { comeBackMs?: number; retryWith?: object } };
+      if (code !== 'LeaseHeld') throw error;
+      again = context.retryWith;
+      await delay(context.comeBackMs ?? 0);
     }
 }

@@ -13,7 +13,7 @@ await serve({
     return {
       acquire: async (key) => {
         const task = { key, holder, ttlSeconds, waitSeconds: 20 };
-        const { leaseId, expiresAt } = await untilAcquired(() => post('acquire', task));
+        const { leaseId, expiresAt } = await untilAcquired((retryWith) => post('acquire', { ...task, ...retryWith }));
         return {
           expiresAt: Date.parse(expiresAt),
           release: () => post('release', { key, leaseId }),
@@ -32,7 +32,10 @@ function post(call: string, payload: object): Promise<Granted> {
       for await (const chunk of response) chunks.push(chunk);
       const body = JSON.parse(Buffer.concat(chunks).toString());
       if ((response.statusCode ?? 0) < 400) resolve(body);
-      else reject(Object.assign(new Error(`${call} answered ${JSON.stringify(body)}`), { code: body.code }));
+      else
+        reject(
+          Object.assign(new Error(`${call} answered ${JSON.stringify(body)}`), { code: body.code, context: body }),
+        );
     });
     sent.on('error', reject).end(JSON.stringify(payload));
   });

@@ -484,7 +484,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a caller that has slept begins at the end of the line',
     promise: 'a caller that comes back in time keeps its position',
-    changes: [change('if (isBack && (await comeBack(', 'if (isBack && !row.key && (await comeBack(')],
+    changes: [change('if (place && (await putRowBack(', "if (place && ticket === '' && (await putRowBack(")],
     only: 'leases',
   },
   {

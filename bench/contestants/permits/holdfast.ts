@@ -12,7 +12,7 @@ void serve({
     return {
       acquire: async (key) => {
         const asked = { key, holder, ttlSeconds, limit, fair, waitSeconds: 20 };
-        const { leaseId, expiresAt } = await untilAcquired(() => domain.acquire(asked));
+        const { leaseId, expiresAt } = await untilAcquired((retryWith) => domain.acquire({ ...asked, ...retryWith }));
         return {
           expiresAt: Date.parse(expiresAt),
           release: () => domain.release(key, leaseId),

@@ -82,7 +82,8 @@ async function takeSlot(
   const records = Math.min(RECORDS, most);
   if (records === 0) return undefined;
   const from = Math.floor(ids.random() * records);
-  let [nth, slot] = [from, Math.floor(ids.random() * sizeOf(most, from))];
+  const inRecord = (one: number): [number, number] => [one, Math.floor(ids.random() * sizeOf(most, one))];
+  let [nth, slot] = inRecord(from);
   for (let tries = 1; ; tries++) {
     const size = sizeOf(most, nth);
     const allowed = Math.max(1, Math.floor(size * SHARE[heldFor]));
@@ -91,12 +92,12 @@ async function takeSlot(
     const taken = takenIn(item, clock.now());
     if (won && taken.size <= allowed) return mine;
     if (won) await giveBack(dependencies, mine, call);
-    // If all slots of a record are taken, only a call that may take any slot tries another record.
-    const isFull = taken.size >= allowed && heldFor !== 'front';
-    if (won || isFull || tries === TRIES) return undefined;
+    const isFull = won || taken.size >= allowed;
+    // By chance one record may be full and another not. If two are full, only a call that may take any slot tries a third.
+    if (tries === TRIES || (isFull && nth !== from && heldFor !== 'front')) return undefined;
     const free = Array.from({ length: size }, (_, one) => one).filter((one) => !taken.has(one));
-    const next = free[Math.floor(ids.random() * free.length)];
-    [nth, slot] = next === undefined ? [(nth + 1) % records, 0] : [nth, next];
+    const next = isFull ? undefined : free[Math.floor(ids.random() * free.length)];
+    [nth, slot] = next === undefined ? inRecord((nth + 1) % records) : [nth, next];
   }
 }
 
