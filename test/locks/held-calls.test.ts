@@ -53,6 +53,21 @@ it.each<[HeldFor, number]>([
   expect(count).toBeGreaterThanOrEqual(allowed / 2);
 });
 
+it('a call takes a slot of a second record if the first is full', async () => {
+  const { dependencies, timeline, rawItem } = await stage(8);
+  const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => 0 } };
+  const holding = { heldFor: 'plain', deadline: timeline.now() + 6000 } as const;
+  const held = () => inSlot(sure, holding, { wait: () => timeline.sleep(5000), call: call() });
+  // A record has two slots, and one of them is left to the front.
+  const after = (ms: number) => async () => {
+    await timeline.sleep(ms);
+    return held();
+  };
+  const outcomes = await timeline.play(after(0), after(100), after(200));
+  expect(outcomes.map((outcome) => outcome !== undefined)).toEqual([true, true, false]);
+  expect(await rawItem('holdfast:held:2')).toBeUndefined();
+});
+
 it('the slot of a call that died is free a second after its deadline', async () => {
   const { dependencies, timeline, most } = await stage(1);
   const never = () => new Promise<never>(() => {});

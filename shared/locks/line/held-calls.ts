@@ -20,7 +20,7 @@ const TTL_SECONDS = 86_400;
 /** A call may end later than its deadline by this much. */
 const LATE_MS = 1000;
 /** How many slots a call tries before it gives up. */
-const TRIES = 3;
+const TRIES = 5;
 
 /** The part of the slots that may be taken, with the slot of the call itself. The other slots are left to calls whose turn is nearer. */
 export const SHARE: Record<HeldFor, number> = { front: 1, soon: 0.5, first: 0.5, plain: 0.8 };
