@@ -27,6 +27,9 @@ const [HELD_MS, CRASHED_TTL_SECONDS] = [1000, 2];
 const BARE_EVERY_MS = 100;
 const BARE_WRITES = 1000;
 
+/** Callers that come back are stopped while their calls are held, and such a slot comes free by itself only after this time. */
+const SLOT_MS = 21_000;
+
 /** What a grant of the queue costs without looks. */
 const REQUESTS_WITHOUT_LOOKS = 7;
 
@@ -74,6 +77,7 @@ const line: Measurement = {
         options.progress(`line: ${entry.name} waits`);
         figures.push(...(await waiting(arena, { entry, floor, supposed }, options)));
         for (const once of [false, true]) {
+          if (once && !options.quick) await delay(SLOT_MS);
           options.progress(`line: ${entry.name}, 64 callers${once ? ', one turn each' : ''}`);
           figures.push(...(await contending(arena, { entry, floor, supposed, once }, options)));
         }
