@@ -1,6 +1,5 @@
 import { HoldfastError } from '../shared/errors.ts';
 import { acquireGrant } from '../shared/locks/calls/acquire.ts';
-import { extendGrant } from '../shared/locks/calls/heartbeat.ts';
 import { releaseGrant } from '../shared/locks/calls/release.ts';
 import { leasesFromEnvironment } from '../shared/locks/dependencies.ts';
 import { Timeline } from '../test/support/time/timeline.ts';
@@ -14,18 +13,13 @@ export interface TimelineTask {
   joinMs: number;
   settleMs: number;
   ms: number;
-  /** Whether callers send no `sleepMs`, for keys that are held throughout. */
-  isPlain: boolean;
 }
 
 export interface TimelineResult {
   grants: number;
   calls: number;
-  /** Calls that wait, and environments in use, every 20 milliseconds. */
+  /** Calls that wait, every 20 milliseconds. */
   held: number[];
-  environments: number[];
-  beats: number[];
-  acquires: number[];
 }
 
 /** One way between a client and the function. */
@@ -39,7 +33,7 @@ const FUNCTIONS = 50;
 const task = await receiveTask<TimelineTask>();
 const timeline = new Timeline();
 const clock = { now: () => Math.floor(timeline.now()), sleep: timeline.sleep };
-const found: TimelineResult = { grants: 0, calls: 0, held: [], environments: [], beats: [], acquires: [] };
+const found: TimelineResult = { grants: 0, calls: 0, held: [] };
 const countedFrom = timeline.now() + task.settleMs;
 const until = countedFrom + task.ms;
 const counts = () => timeline.now() >= countedFrom;
@@ -59,7 +53,6 @@ const functions = Array.from({ length: FUNCTIONS }, () => {
   const dependencies = { ...fromEnvironment, clock };
   return {
     acquire: acquireGrant(dependencies),
-    heartbeat: extendGrant(dependencies),
     release: releaseGrant(dependencies),
   };
 });
@@ -83,16 +76,16 @@ async function called<Answer>(act: (one: Function) => Promise<Answer>): Promise<
 /** Asks until it has the key, as a client does. */
 async function acquired(key: string, holder: string): Promise<string | undefined> {
   const requestId = fromEnvironment.ids.uuid();
-  let more: object = task.isPlain ? { waitSeconds: 20 } : { waitSeconds: 0 };
+  let more: object = {};
   while (timeline.now() < until) {
     const input = { ...{ key, holder, requestId, ttlSeconds: 60, waitSeconds: 0 }, ...more };
     try {
       return (await called(({ acquire }) => acquire(input, newCall()))).leaseId;
     } catch (error) {
       if (!(error instanceof HoldfastError) || error.code !== 'LeaseHeld') throw error;
-      const { comeBackMs = 0, retryWith, retryAfterMs } = error.context as Refused;
-      more = { ...more, ...retryWith, waitSeconds: 20, ...(!task.isPlain && { sleepMs: 300_000 }) };
-      await timeline.sleep((task.isPlain ? retryAfterMs : comeBackMs) ?? 0);
+      const { comeBackMs = 0, retryWith } = error.context as Refused;
+      more = { ...retryWith, waitSeconds: 20, sleepMs: 300_000 };
+      await timeline.sleep(comeBackMs);
     }
   }
   return undefined;
@@ -101,7 +94,6 @@ async function acquired(key: string, holder: string): Promise<string | undefined
 interface Refused {
   comeBackMs?: number;
   retryWith?: object;
-  retryAfterMs?: number;
 }
 
 async function turns(key: string, holder: string): Promise<void> {
@@ -115,32 +107,9 @@ async function turns(key: string, holder: string): Promise<void> {
   }
 }
 
-/** Holds the key throughout, and acquires another one now and then. */
-async function holds(key: string): Promise<void> {
-  const timed = async <Answer>(times: number[], act: Promise<Answer>) => {
-    const startedAt = timeline.now();
-    const answer = await act;
-    if (counts()) times.push(timeline.now() - startedAt);
-    return answer;
-  };
-  const ask = (name: string) =>
-    called(({ acquire }) => acquire({ key: name, holder: 'holder', ttlSeconds: 60, waitSeconds: 0 }, newCall()));
-  const { leaseId } = await ask(key);
-  while (timeline.now() < until) {
-    await timed(
-      found.beats,
-      called(({ heartbeat }) => heartbeat({ key, leaseId }, newCall())),
-    );
-    const other = await timed(found.acquires, ask('other'));
-    await called(({ release }) => release({ key: 'other', leaseId: other.leaseId }, newCall()));
-    await timeline.sleep(100);
-  }
-}
-
 async function looks(): Promise<void> {
   for (; timeline.now() < until; await timeline.sleep(20)) {
     if (!counts()) continue;
-    found.environments.push(running.size);
     found.held.push([...running].filter(({ since }) => since < timeline.now() - SHORT_MS).length);
   }
 }
@@ -148,5 +117,5 @@ async function looks(): Promise<void> {
 const callers = task.keys.flatMap((key) =>
   Array.from({ length: task.callers }, (_, nth) => () => turns(key, `caller ${nth}`)),
 );
-await timeline.play(looks, ...(task.isPlain ? task.keys.map((key) => () => holds(key)) : []), ...callers);
+await timeline.play(looks, ...callers);
 sendResult(found);

@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { Agent, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { receiveTask, sendResult } from './worker.ts';
+
+/** Callers that cannot sleep, as curl cannot, for a key that is held throughout. */
+export interface PlainTask {
+  url: string;
+  key: string;
+  callers: number;
+  /** Over how long the callers come. */
+  joinMs: number;
+  /** The end, in epoch milliseconds. */
+  until: number;
+}
+
+/** The answers, by their code. */
+export type PlainResult = Record<string, number>;
+
+interface Answer {
+  code?: string;
+  comeBackMs?: number;
+  retryAfterMs?: number;
+  retryWith?: object;
+}
+
+const task = await receiveTask<PlainTask>();
+const answers: PlainResult = {};
+const agent = new Agent({ keepAlive: true });
+
+function post(body: object): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' };
+    const sent = request(`${task.url}/v1/leases/acquire`, { method: 'POST', agent, headers }, async (response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk);
+      resolve(JSON.parse(Buffer.concat(chunks).toString()));
+    });
+    sent.on('error', reject).end(JSON.stringify(body));
+  });
+}
+
+async function waits(holder: string): Promise<void> {
+  await delay(Math.random() * task.joinMs);
+  const asked = { key: task.key, holder, requestId: randomUUID(), ttlSeconds: 60, waitSeconds: 20 };
+  for (let again: object = {}; Date.now() < task.until; ) {
+    const { code = 'granted', comeBackMs, retryAfterMs = 1000, retryWith } = await post({ ...asked, ...again });
+    answers[code] = (answers[code] ?? 0) + 1;
+    again = retryWith ?? again;
+    await delay(comeBackMs ?? retryAfterMs);
+  }
+}
+
+// Those that wait at the end are left waiting: the process is stopped.
+for (let nth = 0; nth < task.callers; nth++)
+  void waits(`plain ${nth}`).catch(({ message }: Error) => {
+    answers[message] = (answers[message] ?? 0) + 1;
+  });
+await delay(task.until - Date.now());
+sendResult(answers);
