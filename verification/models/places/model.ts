@@ -36,6 +36,7 @@ export const playPlaces = (args: string[]): boolean =>
       name: 'places',
       mixes: MIXES,
       mutants: mutantsOf(MUTANTS),
+      forMutants: ['a task', 'cancellations of an awake sleeper'],
       play(mix, seconds, off = []) {
         Object.assign(game, { off: new Set(off), whole: mix.whole ?? false });
         forget();
