@@ -238,14 +238,11 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
       if (!won) return finish(s, j, 'served'); // an earlier try landed
       set(s, j, { seen: r, end: [] });
       return served(s, j, o);
-    case 'end': {
+    case 'end':
       if (!won) return lookAgain(s, j, r);
       set(s, j, { seen: r, end: [] });
-      const looks = o.ended.length > 0 && r.mark !== null && !without('end: looks again');
-      return looks
-        ? void set(s, j, { op: { t: 'query', n: '', told: [] } })
-        : finish(s, j, r.mark === null ? 'empty' : 'waits');
-    }
+      if (o.clears) return finish(s, j, 'empty');
+      return without('end: looks again') ? finish(s, j, 'waits') : void set(s, j, { op: queryOp() });
     case 'claim':
       if (won && mine) return received(s, j, mine, false);
       if (mine?.c) return void set(s, j, { op: claimOp(s, mine, j) });

@@ -90,6 +90,7 @@ export const MIXES: Record<string, Mix> = {
   'withdrawals, together': { ps: [X(), S(2, call), S(2, call)], bud: { withdraw: 1 } },
   cancellations: { ps: [X(), X(task), X(task)], bud: { cancel: 1 } },
   'executions end': { ps: [X({ execution: 'ttl' }), X(task)], bud: { end: 1, redrive: 1 } },
+  'one of two readers ends, a writer waits': { ps: [S(2, { execution: 'ttl' }), S(2), X(task)], bud: { end: 1 } },
   'executions end, together': { ps: [S(2, { execution: 'ttl' }), X(), S(2, task)], bud: { end: 1, redrive: 1 } },
   'bound grants': { ps: [X(bound), X(task), X()], bud: { end: 1, redrive: 1, lost: 1 } },
   'bound grants together': { ps: [S(2, bound), S(2, bound), X(task)], bud: { end: 2, redrive: 1 } },

@@ -125,13 +125,8 @@ export const MUTANTS: Record<string, Mutant> = {
     'the schedule ends a grant if its message finds the task gone',
     'messages without effect',
   ),
-  'end: no mark as seen, looks again': {
-    what: 'an end for nobody neither asks that there is still no mark, nor looks again',
-    mixes: ['two tasks wait, the schedule'],
-    off: ['end: no mark as seen', 'end: looks again'],
-  },
-  'end: no mark as seen': second('an end for nobody does not ask for no mark', 'it looks again', 'two tasks wait'),
-  'end: looks again': second('an end for nobody does not look again', 'it asks for no mark', 'heavy and light in line'),
+  'end: no mark as seen': caught('an end for nobody does not ask that there is still no mark', 'executions end'),
+  'end: looks again': caught('an end for nobody does not look again', 'one of two readers ends, a writer waits'),
   'expired: used, shared: h goes': {
     what: 'a shared grant leaves the last exclusive holder, and a plain acquire takes it for an expired one',
     mixes: ['alone and together, late', 'alone and together'],
