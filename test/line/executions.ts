@@ -1,6 +1,7 @@
 import { beforeEach, expect, it } from 'vitest';
 import { endExecution } from '../../shared/locks/executions/ended.ts';
 import { call } from '../support/emulators/aws.ts';
+import type { Task } from '../support/emulators/step-functions.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { counting } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -98,6 +99,25 @@ export async function executions(lineWorld: LineWorld) {
     requests.faultsOf.Query = ['none', 'none', precededBy(() => heartbeat(grant))]; // the read of the line
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
     expect([requests.faultsOf.Query, task.state]).toEqual([[], 'succeeded']);
+  });
+
+  it('a task that joins just before the grant ends is served', async () => {
+    const [key, execution] = [newKey(), steps.newExecution()];
+    await acquire({ key, execution, ttlSeconds: 60 });
+    const parked: Task[] = [];
+    requests.faultsOf.UpdateItem = [precededBy(async () => parked.push((await park({ key })).task))];
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(parked).toMatchObject([{ state: 'succeeded' }]);
+  });
+
+  it('a task is served if another holder releases just before the grant ends', async () => {
+    const [key, execution] = [newKey(), steps.newExecution()];
+    await acquire({ key, execution, ttlSeconds: 60, limit: 2 });
+    const other = await acquire({ key, holder: 'other', ttlSeconds: 60, limit: 2 });
+    const { task } = await park({ key });
+    requests.faultsOf.UpdateItem = [precededBy(() => release(other))];
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect([task.state, await see(key)]).toMatchObject(['succeeded', { waiting: 0 }]);
   });
 
   it('the end of an execution asks once about each grant', async () => {
