@@ -124,6 +124,7 @@ export function perform(s: State, j: number): string | undefined {
   switch (o.t) {
     case 'row': {
       const k = newId(s);
+      forgetWithdrawal(s, o.n);
       s.rows = [...s.rows, { k, n: o.n, by: j, tok: get(s, j).tok, over: false, cancelled: false }];
       const isLast = without('row before mark');
       return void set(s, j, { ticket: k, op: isLast ? null : markOp(s, o.n), ...(isLast && { st: rest(j) }) });
@@ -183,12 +184,17 @@ function received(s: State, j: number, e: Entry, repeated: boolean): string | un
   return void set(s, j, { op: { t: 'leaveRow', n: e.n, i: e.i, k: e.k, e, repeated } });
 }
 
+/** The record does not remember a request that was withdrawn before it had a grant, so another call of the request may join. */
+const forgetWithdrawal = (s: State, n: string): void => {
+  s.withdrawn = s.withdrawn.filter((one) => one !== n);
+};
+
 /** A withdrawal flags the calls in line, reads the record, and ends the grant or serves those behind. */
 function flag(s: State, j: number, o: Op): string | undefined {
   const hadRow = s.rows.some(({ n, over }) => n === o.n && !over);
   s.rows = s.rows.map((row) => (row.n === o.n && specOf(row.by).wait === 'call' ? { ...row, cancelled: true } : row));
-  if (o.last) return finishWithdrawal(s, j, o, s.rec ?? BARE);
-  return void set(s, j, { op: { ...o, t: 'withdraw', had: hadRow || o.had } });
+  const flagged: Op = { ...o, t: 'withdraw', had: hadRow || o.had };
+  return o.last ? finishWithdrawal(s, j, flagged, s.rec ?? BARE) : void set(s, j, { op: flagged });
 }
 
 function withdraw(s: State, j: number, o: Op): string | undefined {
@@ -222,6 +228,7 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
   switch (o.t) {
     case 'acquire':
     case 'takeOver':
+      if (won) forgetWithdrawal(s, o.n);
       return won ? settle(s, j, o, before) : judge(s, j, o.i);
     case 'raise':
       if (o.onward && !won) s.odd = true; // too late: the schedule notifies the task
@@ -514,7 +521,9 @@ export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without 
     return goes();
   }
   const onRecord = s.rec && entryOf(s.rec, e.n);
-  const bad = hold(s, row.by, { ...e, low: onRecord?.i === e.i && onRecord.low }, false);
+  const stands = onRecord?.i === e.i;
+  const x = stands || !hasEnded(s, e.n) ? e.x : -1; // an operator has broken it, at the risk that its task begins
+  const bad = hold(s, row.by, { ...e, x, low: stands && onRecord.low }, false);
   if (how === 'no answer') {
     s.rows = [...s.rows, row].toSorted((one, other) => other.k - one.k);
     s.odd = true;

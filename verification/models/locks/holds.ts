@@ -8,6 +8,7 @@ import {
   entryOf,
   FAR,
   game,
+  hasEnded,
   holders,
   IDLE,
   isThird,
@@ -48,8 +49,10 @@ function onRecord(r: Rec | null): string | undefined {
 }
 
 /** If nothing has gone wrong, the calls serve the line by themselves. */
-function inLine({ rec, rows, ps, outside, late }: State): string | undefined {
+function inLine({ rec, rows: all, ps, outside, late, ended }: State): string | undefined {
   const r = rec ?? BARE;
+  // If another call has ended the grant of the request, its task may wait for the schedule, which sends LeaseLost.
+  const rows = all.filter(({ n }) => !hasEnded({ ended }, n));
   const waiting = rows.filter(({ n, by, k }) => ps[by]?.ticket === k && ps[by]?.st === 'parked' && !entryOf(r, n));
   const isGranted = (n: string) =>
     [...ps, outside].some(({ op }) => [op, op?.onward].some((o) => o?.heads?.some((e: { n: string }) => e.n === n)));

@@ -74,8 +74,9 @@ export const MUTANTS: Record<string, Mutant> = {
     'the crate, a call waits',
   ),
   'line: remembered': caught('a hand-off grants to a request that has had its grant', 'a row that stayed'),
-  'line: second rows': caught(
+  'line: second rows': second(
     'a second row of a request that has a grant is not notified',
+    'its task learns of the grant by its end',
     'a call and a task of one request',
   ),
   'line: in order': caught(

@@ -125,7 +125,7 @@ export function outsiders(s0: State, act: Act): void {
         spend(s, 'withdraw');
         s.leaving = [...s.leaving, n];
         set(s, OUTSIDE, {
-          op: { t: without('withdraw: flag first') ? 'withdraw' : 'flag', n, had: true },
+          op: { t: without('withdraw: flag first') ? 'withdraw' : 'flag', n, had: false },
           cont: 'outside',
         });
       });

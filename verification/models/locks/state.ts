@@ -215,4 +215,5 @@ export const spend = (s: State, what: keyof Budget): void => {
 export const endRun = (s: State, j: number): void =>
   set(s, j, { op: null, st: '', ticket: 0, tries: 0, empty: false, seen: null, end: [], cont: '', next: null });
 /** Whether the holder of a request, or an operator, has ended its grant. */
-export const hasEnded = ({ ended }: State, n: string): boolean => ended.includes(n) || ended.includes(`${n}?`);
+export const hasEnded = ({ ended }: Pick<State, 'ended'>, n: string): boolean =>
+  ended.includes(n) || ended.includes(`${n}?`);
