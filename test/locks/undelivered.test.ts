@@ -199,6 +199,28 @@ it('a request that claims late has its grant by its second place', async () => {
   expect(await ticketOn(key)).toBe(ticket);
 });
 
+it('a bound grant passes on, even if a third task of its request was gone', async () => {
+  const key = 'gone three times';
+  const execution = steps.newExecution('RUNNING');
+  const bound = { key, holder: 'h', execution, bound: true };
+  const first = await acquire({ key, holder: 'first' });
+  for (const _ of [1, 2, 3]) {
+    const { task } = await park({ ...bound, requestId: 'before the redrive' });
+    task.state = 'timedOut';
+    clock.advance(10);
+  }
+  // The process stops when the first of the three was gone.
+  requests.faultsOf.UpdateItem = ['none', 'none', 'error500', 'error500', 'error500'];
+  await release(first).catch(() => {});
+  requests.faultsOf = {};
+  const { task } = await park({ ...bound, requestId: 'after the redrive' });
+  for (const _ of [1, 2, 3]) {
+    clock.advance(11_000);
+    await repair();
+  }
+  expect(grantOf(task)).toMatchObject({ key });
+});
+
 it('a bound grant without a task passes on after a failed end', async () => {
   const key = 'gone and bound';
   const first = await acquire({ key, holder: 'first' });

@@ -307,14 +307,18 @@ export class Lock {
     return { won, record: current };
   }
 
-  /** Notifies the task of the grant that this call has just passed to it. @param message `repeated`: true if the request had the grant before */
+  /**
+   * Notifies the task of the grant that this call has just passed to it.
+   * @param message `repeated`: true if the request had the grant before; `before`: the record before it was passed
+   */
   async notify(
     record: KeyRecord,
-    { task: waiter, repeated }: { task: WaitingTask; repeated: boolean },
+    { task: waiter, repeated, before }: { task: WaitingTask; repeated: boolean; before: KeyRecord },
   ): Promise<Notified> {
     const entry = this.#entry(record);
     if (!entry) return { outcome: 'overtaken', record };
-    return notifyHolder(this.#dependencies, { waiter, record, entry, repeated, isOurs: true }, this.#call);
+    const message = { waiter, record, entry, repeated, isOurs: true, before: this.#entry(before) };
+    return notifyHolder(this.#dependencies, message, this.#call);
   }
 
   /** Ends a grant that this call has passed to a task that is gone, deletes its row, and serves the next waiter. No other call or task has had that grant. */

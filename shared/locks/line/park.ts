@@ -197,7 +197,7 @@ async function takeGrant(
   const passed = await lock.passTo(record, waiter);
   if (!passed.won) return 'again';
   if (call.timeLeftMs() < NOTIFY_MS) return 'waits'; // left to the schedule
-  const { outcome, record: current } = await lock.notify(passed.record, { task: waiter, repeated });
+  const { outcome, record: current } = await lock.notify(passed.record, { task: waiter, repeated, before: record });
   if (outcome === 'overtaken') return 'again';
   if (outcome === 'unanswered') return 'waits';
   if (outcome === 'gone' && !repeated) await lock.undelivered(current);

@@ -162,23 +162,26 @@ interface Notifying extends Repair {
   isOurs: boolean;
 }
 
+/** @returns the record as it was last seen */
 async function notify(
   dependencies: LeaseDependencies,
   { record, entry, waiter, repaired, isOurs }: Notifying,
   call: Call,
-): Promise<void> {
+): Promise<KeyRecord> {
   const grant = { waiter, record, entry, repeated: false, isOurs };
-  const { outcome, record: current } = await notifyHolder(dependencies, grant, call);
+  const { outcome, ...notified } = await notifyHolder(dependencies, grant, call);
+  let current = notified.record;
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome === 'delivered') repaired.notified++;
   const now = entryOf(current, entry.name);
   if (outcome === 'gone' && now && isBound(now) && mayBeUnnotified({ ...now, heartbeatAt: now.beatAt }))
-    await noteUnnotified(dependencies, { key: record.key, entry: now }, call);
+    current = (await noteUnnotified(dependencies, { key: record.key, entry: now }, call)).record;
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the grant.
-  if (outcome !== 'gone' || entry.execution === undefined) return;
+  if (outcome !== 'gone' || entry.execution === undefined) return current;
   const { execution } = entry;
   repaired.granted += (await endGrantsOf(dependencies, { key: record.key, execution }, call)).granted;
+  return current;
 }
 
 /** Marks a bound grant as one of which perhaps no task was notified. */
@@ -210,7 +213,7 @@ async function passOn(dependencies: LeaseDependencies, { record, repaired }: Rep
     const own = entryOf(after, grant.name);
     if (!landed || own?.ticket !== waiter.ticket) continue;
     repaired.granted++;
-    await notify(dependencies, { record: after, entry: own, waiter, repaired, isOurs: true }, call);
+    current = await notify(dependencies, { record: after, entry: own, waiter, repaired, isOurs: true }, call);
   }
   return current;
 }

@@ -11,7 +11,7 @@ import type { WaitingTask } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import { ALONE, fencePathOf } from './identity.ts';
 import { grantView, sharedTerms } from './outcomes.ts';
-import { entryOf, type HolderEntry, isBound, type KeyRecord } from './record.ts';
+import { entryOf, type HolderEntry, isBound, isUnnotified, type KeyRecord } from './record.ts';
 import { executionAt, type Part, secondsOf, ttlOf, type Update, updateKey, type Written } from './requests.ts';
 import type { GrantRequest } from './room.ts';
 
@@ -32,6 +32,8 @@ interface Message {
   repeated: boolean;
   /** Whether this call wrote the version on record. */
   isOurs: boolean;
+  /** The grant before this call noted that the task receives it, if the note is older than this message. */
+  before?: HolderEntry | undefined;
 }
 
 /**
@@ -40,11 +42,18 @@ interface Message {
  * Sends no message if the grant stays short of its ttl: the outcome is then `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
-export async function notifyHolder(
+export async function notifyHolder(dependencies: LeaseDependencies, message: Message, call: Call): Promise<Notified> {
+  const { outcome, record, entry } = await sendGrant(dependencies, message, call);
+  if (outcome !== 'gone' || !message.repeated) return { outcome, record };
+  const { before = message.entry } = message;
+  return { outcome, record: await takeBackAnswer(dependencies, { record, entry, before }, call) };
+}
+
+async function sendGrant(
   dependencies: LeaseDependencies,
   { waiter, repeated, ...message }: Message,
   call: Call,
-): Promise<Notified> {
+): Promise<Notified & { entry: HolderEntry }> {
   const { clock } = dependencies;
   await canNotify(dependencies, waiter); // making the client takes time, which must not come off the ttl
   let { record, entry, isOurs } = message;
@@ -64,14 +73,37 @@ export async function notifyHolder(
         call.measure?.('ParkedMs', times.waitedMs);
         measureHandOff(entry, clock.now(), call);
       }
-      return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, record };
+      return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, record, entry };
     }
-    if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', record };
+    if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', record, entry };
     const renewed = await extend(dependencies, { key: record.key, entry, isRepeated: repeated }, call);
-    if (!renewed.won || !renewed.entry) return { outcome: 'overtaken', record: renewed.record };
+    if (!renewed.won || !renewed.entry) return { outcome: 'overtaken', record: renewed.record, entry };
     ({ record, entry } = renewed);
     isOurs = true;
   }
+}
+
+/**
+ * A task that is gone has not received the grant that its request had, so the record forgets that it did. Otherwise the next task of the execution would
+ * wait behind a bound grant that no task has (docs/protocols/bound.md#a-grant-that-reached-no-task).
+ */
+async function takeBackAnswer(
+  dependencies: LeaseDependencies,
+  { record, entry, before }: { record: KeyRecord; entry: HolderEntry; before: HolderEntry },
+  call: Call,
+): Promise<KeyRecord> {
+  if (!isBound(entry) || entry.version === before.version) return record;
+  const { answeredAt } = before;
+  const parts = {
+    ...(answeredAt !== undefined && { r: integer(answeredAt) }),
+    ...(isUnnotified(before) && { j: text(entry.version) }),
+  };
+  const update = {
+    ...setting(parts),
+    ...(answeredAt === undefined && { remove: ['#h.r'] }),
+    condition: isStill(entry),
+  };
+  return (await updateKey(dependencies, { key: record.key, ...update }, call)).record;
 }
 
 /** A bound grant has no ttl, and so is never short. */
