@@ -13,6 +13,7 @@ export const ERRORS = {
   PreconditionFailed: { status: 412, title: 'The object is not in the expected state' },
   FenceRejected: { status: 412, title: 'The object belongs to a newer holder of the fence' },
   PayloadTooLarge: { status: 413, title: 'The body is too large' },
+  RateExceeded: { status: 429, title: 'The rate is used up for longer than the call may wait' },
   QueueFull: { status: 429, title: 'Too many tasks and callers wait' },
   Throttled: { status: 429, title: 'The store is throttling requests' },
   Unavailable: { status: 503, title: 'A dependency is unavailable' },

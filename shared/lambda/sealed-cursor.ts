@@ -11,7 +11,7 @@ const TAG_BYTES = 16;
  * Cursors that a caller cannot read, and that only callers of the same namespace can use, in the same list.
  * @param rows what the list goes through. Calls that go through the same rows share a name
  */
-export const sealedCursors = (rows: 'leases' | 'once' | 'names' | 'commits' | 'expired'): Cursors => ({
+export const sealedCursors = (rows: 'leases' | 'once' | 'rates' | 'names' | 'commits' | 'expired'): Cursors => ({
   seal: (cursor, namespace) => seal(cursor, `${rows}\0${namespace}`),
   open: (sealed, namespace) => open(sealed, `${rows}\0${namespace}`),
 });

@@ -2,7 +2,8 @@ import * as z from 'zod/mini';
 import { callersName, cursorText, json, limit, must, name, whole } from '../fields.ts';
 import { executionArn } from '../locks/calls/inputs.ts';
 import type { Names } from '../namespace.ts';
-import { isPeriod, MOST_PERIOD_SECONDS, periodSeconds } from './slots.ts';
+import { MOST_PERIOD_SECONDS, periodSeconds } from '../periods.ts';
+import { isPeriod } from './slots.ts';
 import { leastKeepSeconds } from './terms.ts';
 
 /** The longest key, so that the key of its record has at most 1,024 bytes. */

@@ -1,17 +1,7 @@
+import { UNIT_SECONDS } from '../periods.ts';
+
 /** The slot of a call without `slot` and `per`, which is done until `keepSeconds` are over. */
 export const ONLY_SLOT = '-';
-
-const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
-type Unit = keyof typeof UNIT_SECONDS;
-
-export const MOST_PERIOD_SECONDS = 366 * 86_400;
-
-/** @param per such as `1d`, `15m` @returns undefined for a text that is no period */
-export function periodSeconds(per: string): number | undefined {
-  const [, count = '', unit = ''] = /^([1-9]\d{0,7})([smhd])$/.exec(per) ?? [];
-  const seconds = Number(count) * (UNIT_SECONDS[unit as Unit] ?? 0);
-  return seconds > 0 && seconds <= MOST_PERIOD_SECONDS ? seconds : undefined;
-}
 
 /**
  * How long before its first instant a period begins at most, in milliseconds. A schedule fires at the first instant, by a clock that may be ahead of the

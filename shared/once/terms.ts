@@ -1,4 +1,5 @@
-import { ONLY_SLOT, periodSeconds, slotAt } from './slots.ts';
+import { periodSeconds } from '../periods.ts';
+import { ONLY_SLOT, slotAt } from './slots.ts';
 
 /** The fields of a call that choose the slot, and how long the result is kept. */
 interface Terms {

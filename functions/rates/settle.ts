@@ -1,0 +1,15 @@
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
+import { RATE_NAMES, settleInput } from '../../shared/rates/inputs.ts';
+import { settleRate } from '../../shared/rates/settle.ts';
+
+export const rateSettle = (dependencies = leasesFromEnvironment()) =>
+  lambdaFunction({
+    name: 'rateSettle',
+    input: settleInput(),
+    names: RATE_NAMES,
+    run: settleRate(dependencies),
+    logged: ['key', 'settled', 'cancelled'],
+  });
+
+export const handler = rateSettle();

@@ -1,0 +1,50 @@
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { aliased, conditionFields } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { reading, send } from '../aws/send.ts';
+import { DEFAULT_LIMIT } from '../fields.ts';
+import { decodeCursor, encodeCursor } from './cursor.ts';
+import { Page } from './pages.ts';
+
+/** Bounds the cost of one page: the other records of the table are read too. */
+const ROWS_READ_PER_PAGE = 1000;
+
+interface Listed<View> {
+  /** What the keys of the rows begin with. */
+  prefix: string;
+  limit?: number | undefined;
+  cursor?: string | undefined;
+  viewOf(item: Item): View;
+  /** As for a `Page`. */
+  abridged(view: View): View;
+}
+
+/** A page of the rows of one kind in the table of leases, in no particular order. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
+export async function listRows<View>(
+  { dynamodb, table }: { dynamodb: DynamoDBClient; table: string },
+  { prefix, limit = DEFAULT_LIMIT, cursor, viewOf, abridged }: Listed<View>,
+  call: Call,
+): Promise<{ keys: View[]; nextCursor: string | null }> {
+  const from = cursor === undefined ? undefined : decodeCursor(cursor);
+  const { ConditionExpression: FilterExpression, ...fields } = conditionFields(
+    aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }),
+  );
+  const command = new ScanCommand({
+    TableName: table,
+    Limit: ROWS_READ_PER_PAGE,
+    ...(from !== undefined && { ExclusiveStartKey: { key: text(from) } }),
+    FilterExpression,
+    ...fields,
+  });
+  const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+  const items = output.Items ?? [];
+  const page = new Page<View>(abridged);
+  let read = 0;
+  for (; read < items.length && page.rows.length < limit; read++) if (!page.add(viewOf(items[read] ?? {}))) break;
+  // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
+  const last = read < items.length ? items[read - 1]?.key?.S : output.LastEvaluatedKey?.key?.S;
+  return { keys: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
+}

@@ -1,0 +1,10 @@
+export const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
+
+export const MOST_PERIOD_SECONDS = 366 * 86_400;
+
+/** @param per such as `1d`, `15m` @returns undefined for a text that is no period */
+export function periodSeconds(per: string): number | undefined {
+  const [, count = '', unit = ''] = /^([1-9]\d{0,7})([smhd])$/.exec(per) ?? [];
+  const seconds = Number(count) * (UNIT_SECONDS[unit as keyof typeof UNIT_SECONDS] ?? 0);
+  return seconds > 0 && seconds <= MOST_PERIOD_SECONDS ? seconds : undefined;
+}

@@ -1,0 +1,71 @@
+import { periodSeconds } from '../periods.ts';
+
+// What a reservation pays, as time. Imports nothing that the client's in-memory service could not load.
+
+/** So many units in each period, and what one call takes of them. */
+export interface Rate {
+  name: string;
+  limit: number;
+  /** Such as `1m`. */
+  per: string;
+  units: number;
+  /** How many units may start at once after a pause. The units of the call if it is absent. */
+  burst?: number | undefined;
+}
+
+/** Microseconds. With milliseconds, 100,000 a minute would be rounded from 0.6 to 0 or 1. */
+export interface Charge {
+  /** By how much the reservation moves on the time until which the key is paid. */
+  charge: number;
+  /** How much of the paid time may lie ahead of the start: the charge, or more with a burst. */
+  ahead: number;
+  /** The name of the rate with the greatest charge. */
+  boundBy: string;
+}
+
+/** The longest period of a rate: 31 days. */
+export const MOST_RATE_SECONDS = 31 * 86_400;
+/** So many periods at most are paid by one reservation, also after it is settled. */
+export const MOST_PERIODS = 10;
+
+const MICROSECONDS = 1_000_000n;
+
+const microseconds = ({ per }: Pick<Rate, 'per'>): bigint => BigInt(periodSeconds(per) ?? 0) * MICROSECONDS;
+
+/** The time in which a rate allows so many units, rounded up once. */
+const timeOf = (rate: Pick<Rate, 'limit' | 'per'>, units: number): number =>
+  Number((BigInt(units) * microseconds(rate) + BigInt(rate.limit) - 1n) / BigInt(rate.limit));
+
+/**
+ * The charge of a call is that of its tightest rate, so one number keeps every rate of the key (docs/protocols/rates.md#the-charge). The generic cell rate
+ * algorithm, as in ITU-T I.371, Annex A.
+ */
+export function chargeOf(rates: readonly Rate[]): Charge {
+  const each = rates.map((rate) => {
+    const charge = timeOf(rate, rate.units);
+    const { burst = rate.units } = rate;
+    // The allowance for a burst is rounded down, so that no window is a unit too full.
+    const ahead = burst > rate.units ? Number((BigInt(burst) * microseconds(rate)) / BigInt(rate.limit)) : charge;
+    return { name: rate.name, charge, ahead };
+  });
+  const tightest = each.reduce((most, one) => (one.charge > most.charge ? one : most));
+  const ahead = Math.min(...each.map((one) => one.ahead));
+  return { charge: tightest.charge, ahead: Math.max(tightest.charge, ahead), boundBy: tightest.name };
+}
+
+/** What a reservation would have paid with the units that the work really took. */
+export function settledCharge(rates: readonly Rate[], units: Readonly<Record<string, number>>): number {
+  return Math.max(
+    ...rates.map((rate) =>
+      Math.min(timeOf(rate, units[rate.name] ?? rate.units), timeOf(rate, MOST_PERIODS * rate.limit)),
+    ),
+  );
+}
+
+/** When the work may start, in microseconds. @param paidUntil with the charge of the reservation */
+export const startOf = (paidUntil: number, { ahead }: Pick<Charge, 'ahead'>, now: number): number =>
+  Math.max(now, paidUntil - ahead);
+
+/** The latest `paidUntil` at which a reservation still starts in time. @param waitMs how long its caller waits at most */
+export const latestPaid = ({ charge, ahead }: Charge, { now, waitMs }: { now: number; waitMs: number }): number =>
+  now + waitMs * 1000 + ahead - charge;

@@ -1,0 +1,124 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all, type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { type Charge, latestPaid } from './charge.ts';
+import type { ReserveInput } from './inputs.ts';
+import { MOST_OPEN } from './open.ts';
+import { openPath, ratesText } from './record.ts';
+import { lastOf, type Reservation } from './reservation.ts';
+
+/** The three forms of the write that reserves (docs/protocols/rates.md#reserve). */
+export type Form = 'idle' | 'busy' | 'moved';
+
+export interface Request extends Charge {
+  input: ReserveInput;
+  row: string;
+  reservation: Reservation;
+}
+
+interface Writing {
+  request: Request;
+  form: Form;
+  /** Whether an earlier try of the request has left an open reservation. */
+  isOpen: boolean;
+  /** Epoch microseconds. */
+  now: number;
+}
+
+/** A row stays for a day after the latest start, so that its deletion never gives time back. */
+const DAY_SECONDS = 86_400;
+
+/** One conditional UpdateItem. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export function write({ dynamodb, table }: LeaseDependencies, at: Writing, call: Call) {
+  const { input, row, ahead } = at.request;
+  const { set, condition, names = {}, values } = at.form === 'moved' ? moved(at) : added(at);
+  const latestStart = at.now / 1_000_000 + input.waitSeconds + ahead / 1_000_000;
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(row) },
+    UpdateExpression: `SET ${['lease_expiry = :expiry', ...set].join(', ')}`,
+    ...conditionFields(condition, {
+      names,
+      values: { ...values, ':expiry': integer(Math.ceil(latestStart) + DAY_SECONDS) },
+    }),
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+}
+
+interface Parts {
+  set: string[];
+  condition: Condition;
+  names?: Record<string, string>;
+  values: Item;
+}
+
+/** A repeat of the last request, whose start is over: as if it were written now. */
+function moved({ request, now }: Writing): Parts {
+  const values = { ':paid': integer(now + request.charge), ':last': text(lastOf(request.reservation)) };
+  return {
+    set: ['paid_until = :paid'],
+    condition: { expression: 'last_request = :last AND paid_until < :paid', values },
+    values: {},
+  };
+}
+
+/** A reservation on a key that is idle, or paid for some time. */
+function added(at: Writing): Parts {
+  const { request, form, now, isOpen } = at;
+  const { input, charge, reservation } = request;
+  const last = text(lastOf(reservation));
+  const path = openPath(reservation.name);
+  const isIdle: Condition = {
+    expression: 'attribute_not_exists(paid_until) OR paid_until < :now',
+    values: { ':now': integer(now) },
+  };
+  const isBusy: Condition = {
+    expression: 'paid_until >= :now AND paid_until <= :latest AND NOT last_request = :last',
+    values: {
+      ':now': integer(now),
+      ':latest': integer(latestPaid(request, { now, waitMs: input.waitSeconds * 1000 })),
+      ':last': last,
+    },
+  };
+  const [paid, mayPay] =
+    form === 'idle' ? ['paid_until = :paid', isIdle] : ['paid_until = paid_until + :charge', isBusy];
+  const condition = input.settle ? all(mayPay, isOpen ? IS_OPEN : MAY_OPEN) : mayPay;
+  return {
+    set: [paid, ...SEEN, ...(input.settle ? ['#open = :open'] : []), ...(input.settle && !isOpen ? [ONE_MORE] : [])],
+    condition,
+    ...(input.settle && { names: { '#open': path } }),
+    values: {
+      ...(form === 'idle' ? { ':paid': integer(now + charge) } : { ':charge': integer(charge) }),
+      ':last': last,
+      ':rates': text(ratesText(input.rates)),
+      ':by': text(input.holder),
+      ':at': integer(Math.floor(now / 1000)),
+      ...(input.settle && { ':open': { M: { a: integer(charge), t: integer(Math.floor(now / 1000)) } } }),
+      ...(input.settle && !isOpen && { ':none': integer(0), ':one': integer(1) }),
+    },
+  };
+}
+
+/** What readers and repeats see of the last reservation. */
+const SEEN = [
+  'last_request = :last',
+  'rates_before = if_not_exists(rates, :rates)',
+  'rates = :rates',
+  'asked_by = :by',
+  'asked_at = :at',
+];
+const ONE_MORE = 'opens = if_not_exists(opens, :none) + :one';
+
+/** Every call writes the whole row, so it must stay small. */
+const MAY_OPEN: Condition = {
+  expression: 'attribute_not_exists(#open) AND (attribute_not_exists(opens) OR opens < :most)',
+  values: { ':most': integer(MOST_OPEN) },
+};
+/** An earlier try had no answer, and others have reserved since: its start is lost, and the entry counts for this one. */
+const IS_OPEN: Condition = { expression: 'attribute_exists(#open)' };

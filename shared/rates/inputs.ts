@@ -1,0 +1,126 @@
+import * as z from 'zod/mini';
+import { callersName, cursorText, flag, limit, listOf, must, name, whole } from '../fields.ts';
+import type { Names } from '../namespace.ts';
+import { periodSeconds } from '../periods.ts';
+import { MOST_PERIODS, MOST_RATE_SECONDS } from './charge.ts';
+
+/** The longest key, so that the key of its row has at most 1,024 bytes. */
+export const MOST_KEY_BYTES = 1010;
+export const MOST_RATES = 4;
+/** A week. */
+export const MOST_WAIT_SECONDS = 604_800;
+const MOST_UNITS = 1_000_000_000;
+
+const key = () => callersName(MOST_KEY_BYTES);
+const PERIOD = 'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days';
+const NAME = 'must be 1 to 32 letters, digits, _ and -';
+const rateName = () => z.string(must('a string')).check(z.regex(/^[\w-]{1,32}$/, { error: NAME, abort: true }));
+
+const rate = () =>
+  z.strictObject({
+    name: z._default(rateName(), 'requests'),
+    limit: whole(1, MOST_UNITS),
+    per: z.string(must('a string')).check(
+      z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: PERIOD, abort: true }),
+      z.refine((per) => (periodSeconds(per) ?? Infinity) <= MOST_RATE_SECONDS, PERIOD),
+    ),
+    units: z._default(whole(1, MOST_UNITS), 1),
+    burst: z.optional(whole(1, MOST_UNITS)),
+  });
+type RateInput = z.infer<ReturnType<typeof rate>>;
+
+export const reserveInput = () =>
+  z
+    .strictObject({
+      key: key(),
+      holder: name(256),
+      /** Names one reservation. A repeat gets the same start. */
+      requestId: z.optional(name(256)),
+      rates: listOf(rate(), MOST_RATES, 'rates').check(z.refine((rates) => rates.length > 0, 'must not be empty')),
+      waitSeconds: z._default(whole(0, MOST_WAIT_SECONDS), 0),
+      settle: z._default(flag(), false),
+    })
+    .check(
+      z.check(({ value, issues }) => {
+        for (const { path, message } of [...value.rates.flatMap(faultsOf), ...waitFaults(value)])
+          issues.push({ code: 'custom', path, message, input: value });
+      }),
+    );
+export type ReserveInput = z.infer<ReturnType<typeof reserveInput>>;
+
+interface Fault {
+  path: (string | number)[];
+  message: string;
+}
+
+function faultsOf({ name: own, limit: most, units, burst = units }: RateInput, nth: number, all: RateInput[]): Fault[] {
+  const faults: [field: string, isWrong: boolean, message: string][] = [
+    ['name', all.findIndex((rate) => rate.name === own) < nth, 'must differ from the other names'],
+    ['units', units > MOST_PERIODS * most, `must be at most ${MOST_PERIODS} times the limit`],
+    ['burst', burst < units, 'must be at least the units'],
+    ['burst', burst > MOST_PERIODS * most && burst > units, `must be at most ${MOST_PERIODS} times the limit`],
+  ];
+  return faults.flatMap(([field, isWrong, message]) => (isWrong ? [{ path: ['rates', nth, field], message }] : []));
+}
+
+/** An estimate may be wrong for no longer than the longest period. */
+function waitFaults({ settle, waitSeconds, rates }: ReserveInput): Fault[] {
+  const longest = Math.max(...rates.map(({ per }) => periodSeconds(per) ?? 0));
+  const message = `must be at most ${longest} with settle, which is the longest period`;
+  return settle && waitSeconds > longest ? [{ path: ['waitSeconds'], message }] : [];
+}
+
+export const settleInput = () =>
+  z
+    .strictObject({
+      key: key(),
+      reservation: name(1100),
+      /** What the work took, by the name of the rate. */
+      units: z.optional(z.record(rateName(), whole(0, MOST_UNITS), must('an object of units by the name of the rate'))),
+      /** Gives all of it back. */
+      cancel: z.optional(z.literal(true, must('true'))),
+    })
+    .check(
+      z.check(({ value, issues }) => {
+        const { units, cancel } = value;
+        const message =
+          (units === undefined) === (cancel === undefined) &&
+          (units ? 'cannot be combined with cancel' : 'is missing: send units or cancel');
+        if (message) issues.push({ code: 'custom', path: ['units'], message, input: units });
+      }),
+    );
+export type SettleInput = z.infer<ReturnType<typeof settleInput>>;
+
+export const forgetRateInput = () =>
+  z.strictObject({
+    key: key(),
+    /** As the operator has read it: ISO 8601. */
+    paidUntil: name(30).check(z.refine((text) => !Number.isNaN(Date.parse(text)), 'must be an instant in ISO 8601')),
+  });
+export type ForgetRateInput = z.infer<ReturnType<typeof forgetRateInput>>;
+
+export const readRatesInput = () =>
+  z
+    .strictObject({
+      key: z.optional(key()),
+      prefix: z.optional(name(MOST_KEY_BYTES)),
+      limit: z.optional(limit()),
+      cursor: z.optional(cursorText()),
+    })
+    .check(
+      z.check((ctx) => {
+        const { key: one, ...rest } = ctx.value;
+        if (one === undefined) return;
+        for (const field of Object.keys(rest))
+          ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with key', input: field });
+      }),
+    );
+export type ReadRatesInput = z.infer<ReturnType<typeof readRatesInput>>;
+
+export const RATE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
+
+export const RATE_LISTS: Names = {
+  stored: ['key'],
+  listed: { unless: 'key', of: 'stored' },
+  answered: ['key', 'keys.*.key'],
+};

@@ -1,0 +1,49 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { openPath, type RateRecord, rowOf } from './record.ts';
+
+/** The most reservations of a key that are not settled. */
+export const MOST_OPEN = 200;
+/** After this time a reservation that is not settled keeps what it has paid. */
+const OPEN_MS = 15 * 60_000;
+/** So that the condition fits into an expression of DynamoDB. */
+const MOST_AT_ONCE = 50;
+
+/**
+ * Removes the oldest open reservations if they are 15 minutes old.
+ * @throws HoldfastError QueueFull if none is so old, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function makeRoom(
+  { dynamodb, table, clock }: LeaseDependencies,
+  { key, record }: { key: string; record: RateRecord },
+  call: Call,
+): Promise<void> {
+  const cut = clock.now() - OPEN_MS;
+  const oldest = record.open.toSorted((one, other) => one.at - other.at);
+  const old = oldest.filter(({ at }) => at <= cut).slice(0, MOST_AT_ONCE);
+  if (old.length === 0) {
+    const retryAfterMs = Math.max(1000, (oldest[0]?.at ?? cut) - cut);
+    const detail = `${MOST_OPEN} reservations of ${JSON.stringify(key)} are not settled: settle or cancel each, or reserve without settle`;
+    throw new HoldfastError('QueueFull', detail, { key, retryAfterMs });
+  }
+  const names = old.map((_, nth) => `#o${nth}`);
+  const areThere: Condition = {
+    expression: names.map((name) => `attribute_exists(${name})`).join(' AND '),
+    names: Object.fromEntries(old.map(({ name }, nth) => [`#o${nth}`, openPath(name)])),
+  };
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(rowOf(key)) },
+    UpdateExpression: `SET opens = opens - :gone REMOVE ${names.join(', ')}`,
+    ...conditionFields(areThere, { values: { ':gone': integer(old.length) } }),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  // If the condition fails, another call has made room.
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+}

@@ -1,0 +1,60 @@
+import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { reading, send } from '../aws/send.ts';
+import { listRows } from '../listings/list-rows.ts';
+import type { LeaseDependencies } from '../locks/dependencies.ts';
+import type { ReadRatesInput } from './inputs.ts';
+import { keyOf, type NamedRate, parseRate, rowOf } from './record.ts';
+
+/** What every reader may see of the rates of a key. */
+export interface RateView {
+  key: string;
+  kind: 'rate';
+  /** ISO 8601. A reservation without a burst starts then, if that is later than now. Null if no caller has reserved, or a forgotten key. */
+  paidUntil: string | null;
+  /** The rates that the last caller named, and the caller before. */
+  rates: NamedRate[];
+  ratesBefore: NamedRate[];
+  /** The last caller, and when it reserved. */
+  by: string | null;
+  at: string | null;
+  /** How many reservations are not settled. */
+  open: number;
+}
+
+export interface RatePage {
+  keys: RateView[];
+  /** Null on the last page. An empty page may have a cursor too. */
+  nextCursor: string | null;
+}
+
+/** Reads the rates of one key, or lists the keys with rates. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
+export function readRates(dependencies: LeaseDependencies) {
+  const { dynamodb, table } = dependencies;
+  return async ({ key, prefix = '', ...page }: ReadRatesInput, call: Call): Promise<RateView | RatePage> => {
+    if (key === undefined) {
+      const viewed = (item: Item) => viewOf(keyOf(item.key?.S ?? ''), item);
+      return listRows(dependencies, { ...page, prefix: rowOf(prefix), viewOf: viewed, abridged: (view) => view }, call);
+    }
+    const command = new GetItemCommand({ TableName: table, Key: { key: text(rowOf(key)) }, ConsistentRead: true });
+    const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+    return viewOf(key, item);
+  };
+}
+
+export function viewOf(key: string, item: Item | undefined): RateView {
+  const { paidUntil, rates, ratesBefore, by = null, at, open } = parseRate(item);
+  return {
+    key,
+    kind: 'rate',
+    paidUntil: paidUntil === undefined ? null : instant(paidUntil),
+    ...{ rates, ratesBefore, by },
+    at: at === undefined ? null : new Date(at).toISOString(),
+    open: open.length,
+  };
+}
+
+/** Rounded up, so that an operator who forgets the rate as read names no earlier time. @param paidUntil epoch microseconds */
+const instant = (paidUntil: number): string => new Date(Math.ceil(paidUntil / 1000)).toISOString();

@@ -1,0 +1,71 @@
+import { json, number } from '../aws/attributes.ts';
+import type { Item } from '../aws/dynamodb.ts';
+
+/** Begins the keys of the rows of rates (docs/protocols/rates.md#record). No caller can acquire such a key. */
+const RATE_ROWS = 'holdfast:rate:';
+
+export const rowOf = (key: string): string => RATE_ROWS + key;
+export const keyOf = (row: string): string => row.slice(RATE_ROWS.length);
+
+/** What readers see of a rate. */
+export interface NamedRate {
+  name: string;
+  limit: number;
+  per: string;
+}
+
+/** A reservation whose caller will report the units. */
+export interface OpenReservation {
+  name: string;
+  charge: number;
+  /** When it was made, in epoch milliseconds. */
+  at: number;
+}
+
+export interface RateRecord {
+  /** Until when the key is paid, in epoch microseconds. Undefined for a key without reservations, and if another client has written no such time. */
+  paidUntil: number | undefined;
+  /** Whether another client has written to the row. No reservation can be made then. */
+  isMalformed: boolean;
+  /** Names the last reservation with its charge. */
+  last: string | undefined;
+  /** What the last caller named, and the caller before. */
+  rates: NamedRate[];
+  ratesBefore: NamedRate[];
+  by: string | undefined;
+  /** Epoch milliseconds. */
+  at: number | undefined;
+  open: OpenReservation[];
+  /** How many reservations count as open. */
+  opens: number;
+}
+
+/** The attribute of an open reservation. */
+export const openPath = (name: string): string => `o${name}`;
+const OPEN = /^o([\w-]{16})$/;
+
+export function parseRate(item: Item | undefined): RateRecord {
+  const paidUntil = item && number(item, 'paid_until');
+  return {
+    paidUntil: Number.isSafeInteger(paidUntil) ? paidUntil : undefined,
+    isMalformed: item?.paid_until !== undefined && !Number.isSafeInteger(paidUntil),
+    last: item?.last_request?.S,
+    rates: ratesIn(item?.rates?.S),
+    ratesBefore: ratesIn(item?.rates_before?.S),
+    by: item?.asked_by?.S,
+    at: item && number(item, 'asked_at'),
+    opens: (item && number(item, 'opens')) ?? 0,
+    open: Object.entries(item ?? {}).flatMap(([attribute, { M: map }]) => {
+      const name = OPEN.exec(attribute)?.[1];
+      return name && map ? [{ name, charge: number(map, 'a') ?? 0, at: number(map, 't') ?? 0 }] : [];
+    }),
+  };
+}
+
+export const ratesText = (rates: readonly NamedRate[]): string =>
+  JSON.stringify(rates.map(({ name, limit, per }) => ({ name, limit, per })));
+
+function ratesIn(text: string | undefined): NamedRate[] {
+  const rates = json(text);
+  return Array.isArray(rates) ? (rates as unknown as NamedRate[]) : [];
+}

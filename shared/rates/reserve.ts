@@ -1,0 +1,137 @@
+import type { Call } from '../aws/call.ts';
+import { naming } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { requestName } from '../locks/record/identity.ts';
+import { chargeOf, latestPaid, startOf } from './charge.ts';
+import { type Form, type Request, write } from './forms.ts';
+import type { ReserveInput } from './inputs.ts';
+import { MOST_OPEN, makeRoom } from './open.ts';
+import { type NamedRate, parseRate, type RateRecord, ratesText, rowOf } from './record.ts';
+import { lastOf, reservationId } from './reservation.ts';
+
+/** When the work of a caller may start. */
+export interface Reserved {
+  key: string;
+  /** Settles or cancels the reservation. */
+  reservation: string;
+  /** ISO 8601, not before which the work starts. */
+  startAt: string;
+  /** From the answer to the start, rounded up to a millisecond. */
+  waitMs: number;
+  /** The same in whole seconds, rounded up, for a `Wait` state or a durable wait. */
+  sleepSeconds: number;
+  /** The tightest rate. */
+  boundBy: string;
+  /** True if an earlier try had reserved this start, or if it was reserved again because that start was over. */
+  repeated: boolean;
+  /** Present if the caller before named other rates. */
+  rateChanged?: { from: NamedRate[]; to: NamedRate[] };
+}
+
+/** Others write between two tries. Without them the second try wins. */
+const MAX_TRIES = 5;
+
+/** The form that won last for a row. Most calls then need one write. */
+const formOf = new WeakMap<LeaseDependencies, Map<string, Form>>();
+const MOST_ROWS = 100;
+
+/**
+ * Reserves a start for work that takes so many units (docs/protocols/rates.md#reserve). One conditional UpdateItem, or two after a pause or its end. The call never waits.
+ * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`), QueueFull (too many reservations are not settled), Throttled,
+ * Unavailable, OutcomeUnknown
+ */
+export function reserveRate(dependencies: LeaseDependencies) {
+  const { ids } = dependencies;
+  return async (input: ReserveInput, call: Call): Promise<Reserved> => {
+    const { key, holder, rates, settle, requestId = ids.uuid() } = input;
+    const charge = chargeOf(rates);
+    const name = requestName({ holder, requestId, principal: call.principal });
+    const reservation = { name, charge: charge.charge, ahead: charge.ahead, ...(settle && { rates }) };
+    const request = { ...charge, input, row: rowOf(key), reservation };
+    return tryForms(dependencies, request, call).catch(naming({ requestId }));
+  };
+}
+
+async function tryForms(dependencies: LeaseDependencies, request: Request, call: Call): Promise<Reserved> {
+  const { clock } = dependencies;
+  const { input, row } = request;
+  let known: { form: Form; isOpen: boolean } = { form: formOf.get(dependencies)?.get(row) ?? 'idle', isOpen: false };
+  for (let tries = 1; tries <= MAX_TRIES; tries++) {
+    const now = clock.now() * 1000;
+    const outcome = await write(dependencies, { request, ...known, now }, call);
+    const record = parseRate(outcome.won ? outcome.item : outcome.old);
+    if (outcome.won) {
+      note(dependencies, row, known.form === 'moved' ? 'busy' : known.form);
+      return view(request, { record, now, answered: clock.now() * 1000, repeated: known.form === 'moved' });
+    }
+    const seen = judge(request, record, clock.now() * 1000);
+    if (seen === 'repeated') return view(request, { record, now, answered: clock.now() * 1000, repeated: true });
+    if (typeof seen !== 'string') throw seen;
+    const isOpen = record.open.some(({ name }) => name === request.reservation.name);
+    if (input.settle && !isOpen && record.opens >= MOST_OPEN)
+      await makeRoom(dependencies, { key: input.key, record }, call);
+    known = { form: seen, isOpen };
+  }
+  throw new HoldfastError('Throttled', 'too many callers reserve at the same moment: send the same call again', {
+    key: input.key,
+    retryAfterMs: 1000,
+  });
+}
+
+/**
+ * What a row that did not meet the condition means: the form that fits, a start that an earlier try reserved, or a refusal. The conditions of `forms.ts` have
+ * the same rules, so change both.
+ */
+function judge(
+  request: Request,
+  { paidUntil, last, isMalformed }: RateRecord,
+  now: number,
+): Form | 'repeated' | HoldfastError {
+  const { input, charge, boundBy } = request;
+  const { key } = input;
+  if (isMalformed)
+    return new HoldfastError(
+      'Unavailable',
+      `another client has changed the row ${JSON.stringify(request.row)}: delete it`,
+      { key },
+    );
+  if (paidUntil === undefined) return 'idle';
+  // The start of a late repeat may be over, and others may start at that moment.
+  if (last === lastOf(request.reservation)) return paidUntil >= now + charge ? 'repeated' : 'moved';
+  if (paidUntil < now) return 'idle';
+  const latest = latestPaid(request, { now, waitMs: input.waitSeconds * 1000 });
+  if (paidUntil <= latest) return 'busy';
+  const retryAfterMs = Math.ceil((paidUntil - latest) / 1000);
+  const detail = `the rate ${boundBy} of ${JSON.stringify(key)} is used up for longer than the call may wait: ask again in ${retryAfterMs} ms`;
+  return new HoldfastError('RateExceeded', detail, { key, retryAfterMs, boundBy });
+}
+
+/** @param now microseconds, the time of the write @param answered microseconds, the time of this answer */
+function view(
+  request: Request,
+  { record, now, answered, repeated }: { record: RateRecord; now: number; answered: number; repeated: boolean },
+): Reserved {
+  const { input, reservation, boundBy } = request;
+  const start = startOf(record.paidUntil ?? now, request, now);
+  const waitMs = Math.max(0, Math.ceil((start - answered) / 1000));
+  const isChanged = !repeated && ratesText(record.ratesBefore) !== ratesText(record.rates);
+  return {
+    key: input.key,
+    reservation: reservationId(reservation),
+    startAt: new Date(Math.ceil(start / 1000)).toISOString(),
+    waitMs,
+    sleepSeconds: Math.ceil(waitMs / 1000),
+    boundBy,
+    repeated,
+    ...(isChanged && { rateChanged: { from: record.ratesBefore, to: record.rates } }),
+  };
+}
+
+function note(dependencies: LeaseDependencies, row: string, form: Form): void {
+  const rows = formOf.get(dependencies) ?? new Map<string, Form>();
+  formOf.set(dependencies, rows);
+  rows.delete(row);
+  rows.set(row, form);
+  if (rows.size > MOST_ROWS) for (const oldest of rows.keys()) return void rows.delete(oldest);
+}
