@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { ERRORS, type ErrorCode } from '../shared/errors.ts';
 import { fence } from './answers/commits.ts';
 import { shortHolder, summary } from './answers/leases.ts';
+import { rateKey } from './answers/rates.ts';
 import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
 import { MEANING, orNull } from './meanings.ts';
 import { always, answers, count, described, instant, list, nullable, oneOf, text, texts } from './schema.ts';
@@ -33,7 +34,7 @@ const issue = z.strictObject({
 answers.add(issue, { id: 'Issue', description: 'One fault of a request.' });
 
 const actual = () =>
-  described(z.nullable(z.union([summary, pointer, status, ledgerConfig, seenRecord, retraction])), {
+  described(z.nullable(z.union([summary, pointer, status, ledgerConfig, seenRecord, retraction, rateKey])), {
     description: 'What the record is now: the key with a holder, or the value of an alias. Null if there is none.',
   });
 
@@ -169,13 +170,25 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       limitValues: z.exactOptional(count('The limit of values, if the request exceeds it.')),
     },
   },
-  QueueFull: {
+  RateExceeded: {
     retry: 'yes',
-    when: 'Too many tasks and calls are in line for the key, or in the namespace. The task of a `taskToken`, or the callback of a `callbackId`, fails with the same code: do not repeat that call, and park with a new task or callback.',
+    when: 'The rate is used up: the start would be later than `waitSeconds` allows. Nothing is reserved.',
     fields: {
       key: key(),
-      quota: oneOf(['maxWaitersPerKey', 'maxWaitersPerNamespace'], 'The parameter of the deployment that limits them.'),
-      limit: count('The value of that parameter.'),
+      boundBy: text('The name of the tightest rate.'),
+      retryAfterMs: retryAfterMs(),
+    },
+  },
+  QueueFull: {
+    retry: 'yes',
+    when: 'Too many tasks and calls are in line for the key, or in the namespace. The task of a `taskToken`, or the callback of a `callbackId`, fails with the same code: do not repeat that call, and park with a new task or callback. Also if too many reservations of a rate are not settled.',
+    fields: {
+      key: key(),
+      quota: oneOf(
+        ['maxWaitersPerKey', 'maxWaitersPerNamespace', 'openReservations'],
+        'The parameter of the deployment that limits them. `openReservations` is 200, and no parameter.',
+      ),
+      limit: count('Its value.'),
       retryAfterMs: retryAfterMs(),
     },
   },

@@ -31,6 +31,7 @@ const LEASES = ['acquire', 'heartbeat', 'release', 'withdraw'];
 const QUEUE = ['repairQueues', 'executionEnded'];
 const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter'];
 const ONCE = ['onceBegin', 'onceComplete', 'onceForget', 'readOnce'];
+const RATES = ['rateReserve', 'rateSettle', 'rateForget', 'readRates'];
 const NAMESERVICE = ['publish', 'readNames', 'repairNames'];
 const COMMITS = ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'];
 const EXPIRY = ['report', 'readExpired', 'clean'];
@@ -41,6 +42,7 @@ const FUNCTIONS: FunctionGroup[] = [
   { id: 'Lease', subject: 'A lease function', urgency: 'page', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
   { id: 'Queue', subject: 'A function of the queues', urgency: 'page', crashes: QUEUE },
   { id: 'Once', subject: 'A function of once', urgency: 'ticket', crashes: ONCE, throttles: ONCE },
+  { id: 'Rate', subject: 'A function of rates', urgency: 'ticket', crashes: RATES, throttles: RATES },
   {
     id: 'Operator',
     subject: 'A function that operators call',

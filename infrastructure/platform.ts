@@ -238,7 +238,7 @@ function statementsOf({ Policies }: Properties): Json[] {
  * The routes whose function scans up to a megabyte of a table in a call, or reads up to twenty objects for a report. The list of the
  * nameservice is not one of them: it reads an index, and every reader of a ledger uses its route to look up aliases.
  */
-const LISTS = ['/leases', '/once', '/commits/in-flight', '/expired'].flatMap((path) => [
+const LISTS = ['/leases', '/once', '/rates', '/commits/in-flight', '/expired'].flatMap((path) => [
   `GET /v1${path}`,
   `GET /v1/ns/{ns}${path}`,
 ]);

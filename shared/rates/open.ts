@@ -30,7 +30,9 @@ export async function makeRoom(
   if (old.length === 0) {
     const retryAfterMs = Math.max(1000, (oldest[0]?.at ?? cut) - cut);
     const detail = `${MOST_OPEN} reservations of ${JSON.stringify(key)} are not settled: settle or cancel each, or reserve without settle`;
-    throw new HoldfastError('QueueFull', detail, { key, retryAfterMs });
+    throw new HoldfastError('QueueFull', detail, {
+      ...{ key, retryAfterMs, quota: 'openReservations', limit: MOST_OPEN },
+    });
   }
   const names = old.map((_, nth) => `#o${nth}`);
   const areThere: Condition = {

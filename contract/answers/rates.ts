@@ -1,0 +1,90 @@
+import * as z from 'zod/mini';
+import type { ForgottenRate } from '../../shared/rates/forget-rate.ts';
+import type { RatePage, RateView } from '../../shared/rates/read.ts';
+import type { NamedRate } from '../../shared/rates/record.ts';
+import type { Reserved } from '../../shared/rates/reserve.ts';
+import type { Settled } from '../../shared/rates/settle.ts';
+import { MEANING } from '../meanings.ts';
+import { always, component, count, flag, instant, list, nullable, text } from '../schema.ts';
+
+const key = () => text('The key of the call.');
+
+const namedRate = component<NamedRate>()(
+  'NamedRate',
+  'A rate of a key, as a caller named it.',
+  z.strictObject({
+    name: text('The name of the rate.'),
+    limit: count('The units in each period.'),
+    per: text('The period, such as `1m`.'),
+  }),
+);
+
+export const reserved = component<Reserved>()(
+  'Reserved',
+  'When the work may start.',
+  z.strictObject({
+    key: key(),
+    reservation: text('The id of the reservation, for `settle`.'),
+    startAt: instant('The earliest start of the work.'),
+    waitMs: count('From the response to the start, in milliseconds.'),
+    sleepSeconds: count('The same in whole seconds, rounded up: for `SecondsPath` of a `Wait` state.'),
+    boundBy: text('The name of the tightest rate.'),
+    repeated: flag('True if an earlier try of the request had reserved: the call is a retry, or a response was lost.'),
+    rateChanged: z.exactOptional(
+      z.strictObject({
+        from: list(namedRate, 'What the caller before named.'),
+        to: list(namedRate, 'What this call names.'),
+      }),
+    ),
+  }),
+);
+
+const wasSettled = component<Extract<Settled, { settled: boolean }>>()(
+  'Settled',
+  'Whether the reservation was open.',
+  z.strictObject({
+    key: key(),
+    settled: flag('False if the reservation was settled or cancelled before, or its estimate stands after 15 minutes.'),
+  }),
+);
+const wasCancelled = component<Extract<Settled, { cancelled: boolean }>>()(
+  'ReservationCancelled',
+  'Whether the reservation was given back.',
+  z.strictObject({
+    key: key(),
+    cancelled: flag(
+      'False if it was cancelled before, or cannot be given back: without `settle`, only the last reservation of a key can.',
+    ),
+  }),
+);
+export const settled = z.union([wasSettled, wasCancelled]);
+
+export const forgottenRate = component<ForgottenRate>()(
+  'RateForgotten',
+  'No reservation of the key counts.',
+  z.strictObject({ key: key(), forgotten: always(true, 'The next caller starts at once.') }),
+);
+
+export const rateKey = component<RateView>()(
+  'RateKey',
+  'The rates of a key.',
+  z.strictObject({
+    key: text(MEANING.key),
+    kind: always('rate', 'The kind of the key.'),
+    paidUntil: nullable(instant('Until when the rate is used up. Null if no caller has reserved.')),
+    rates: list(namedRate, 'The rates that the last caller named.'),
+    ratesBefore: list(namedRate, 'The rates that the caller before named.'),
+    by: nullable(text('The holder of the last reservation. Null if there is none.')),
+    at: nullable(instant('When the last caller reserved. Null if no caller has.')),
+    open: count('How many reservations are not settled.'),
+  }),
+);
+
+export const ratePage = component<RatePage>()(
+  'RatePage',
+  'A page of keys. An empty page may have a cursor.',
+  z.strictObject({
+    keys: list(rateKey, 'The keys, in no particular order.'),
+    nextCursor: nullable(text(MEANING.nextCursor)),
+  }),
+);

@@ -1,0 +1,73 @@
+import { forgetRateInput, MOST_KEY_BYTES, readRatesInput, reserveInput, settleInput } from '../../shared/rates/inputs.ts';
+import { MEANING } from '../meanings.ts';
+import { bytes, cursor, given, limit, request } from './request.ts';
+
+const key = () => ({
+  description:
+    'The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent.',
+  ...bytes(MOST_KEY_BYTES),
+});
+
+export const reserveRequest = request(reserveInput(), {
+  id: 'ReserveRequest',
+  description: 'Reserves a start for work, at one to four rates of a key.',
+  fields: {
+    key: key(),
+    holder: { description: MEANING.holder, ...bytes(256) },
+    requestId: {
+      description:
+        'The id of one reservation. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since.',
+      ...bytes(256),
+    },
+    rates: {
+      description:
+        'The rates: `limit` units in each period `per` (a number and `s`, `m`, `h` or `d`, at most 31 days). `units` is what this call takes, 1 by default and at most ten times the limit. `burst` is how many units may start at once after a pause: by default only `units`, so that starts are spaced evenly. `name` tells the rates of a call apart, `requests` by default.',
+      minItems: 1,
+    },
+    waitSeconds: {
+      description:
+        'How late the start may be, in seconds. If it would be later, nothing is reserved. The call itself never waits. With `settle`, at most the longest period.',
+    },
+    settle: {
+      description:
+        'True if the caller will report the units that its work really took. At most 200 reservations of a key can be open; the estimate of one that is not settled within 15 minutes may stand.',
+    },
+  },
+});
+
+export const settleRequest = request(settleInput(), {
+  id: 'SettleRequest',
+  description: 'Corrects or cancels a reservation.',
+  fields: {
+    key: key(),
+    reservation: { description: 'From the response of `reserve`.', ...bytes(1100) },
+    units: {
+      description:
+        'The units that the work took, by the name of the rate. A rate that is left out keeps its estimate. More than ten times the limit counts as ten times the limit. Not with `cancel`.',
+    },
+    cancel: {
+      description: 'True to give all of the reservation back, before its start. Not with `units`.',
+    },
+  },
+  rules: { oneOf: [given('units'), given('cancel')] },
+});
+
+export const forgetRateRequest = request(forgetRateInput(), {
+  id: 'ForgetRateRequest',
+  description: 'Forgets what is reserved.',
+  fields: {
+    key: key(),
+    paidUntil: { description: 'The `paidUntil` that the operator has read.', format: 'date-time' },
+  },
+});
+
+export const readRatesRequest = request(readRatesInput(), {
+  id: 'ReadRatesRequest',
+  description: 'Reads the rates of one key, or a page of the keys that have rates.',
+  fields: {
+    key: { ...key(), description: `${key().description} Without a key, the answer is a page of keys.` },
+    prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(MOST_KEY_BYTES) },
+    limit: { ...limit(), description: `${limit().description} Not with \`key\`.` },
+    cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
+  },
+});

@@ -1,0 +1,77 @@
+import * as z from 'zod/mini';
+import type { forgetRate } from '../../shared/rates/forget-rate.ts';
+import type { readRates } from '../../shared/rates/read.ts';
+import type { reserveRate } from '../../shared/rates/reserve.ts';
+import type { settleRate } from '../../shared/rates/settle.ts';
+import { forgottenRate, rateKey, ratePage, reserved, settled } from '../answers/rates.ts';
+import { examplesOf } from '../examples.ts';
+import { forgetRateRequest, readRatesRequest, reserveRequest, settleRequest } from '../requests/rates.ts';
+import type { AnswerOf } from '../schema.ts';
+import { route } from './route.ts';
+
+export const RATE_ROUTES = [
+  route<AnswerOf<typeof reserveRate>>({
+    function: 'rateReserve',
+    method: 'POST',
+    path: '/v1/rates/reserve',
+    tag: 'Leases',
+    summary: 'Reserve a start at a rate',
+    description:
+      'Reserves a start for work, so that no more units start in a period than the rates allow. The call answers at once, and the caller sleeps until `startAt`. Starts are given in the order of the calls.',
+    request: reserveRequest,
+    success: {
+      201: { description: 'The start is reserved.', answer: reserved },
+      200: { description: 'An earlier try of the request had reserved.', answer: reserved },
+    },
+    errors: ['RateExceeded', 'QueueFull', 'OutcomeUnknown'],
+    when: {
+      RateExceeded: 'The start would be later than `waitSeconds`. Nothing is reserved.',
+      QueueFull: '200 reservations of the key are not settled, and the oldest is younger than 15 minutes.',
+    },
+    examples: examplesOf('rateReserve'),
+  }),
+  route<AnswerOf<typeof settleRate>>({
+    function: 'rateSettle',
+    method: 'POST',
+    path: '/v1/rates/settle',
+    tag: 'Leases',
+    summary: 'Settle or cancel a reservation',
+    description:
+      'Corrects what a reservation has used by the units that the work really took, or gives all of it back. A repeat changes nothing.',
+    request: settleRequest,
+    success: { 200: { description: 'Whether the reservation was changed.', answer: settled } },
+    errors: ['OutcomeUnknown'],
+    examples: examplesOf('rateSettle'),
+  }),
+  route<AnswerOf<typeof forgetRate>>({
+    function: 'rateForget',
+    method: 'POST',
+    path: '/v1/rates/forget',
+    tag: 'Leases',
+    summary: 'Forget the reservations of a key',
+    description:
+      'For an operator: the next caller starts at once. Callers that have a start keep it, so more may start than the rate allows.',
+    request: forgetRateRequest,
+    success: { 200: { description: 'No reservation counts.', answer: forgottenRate } },
+    errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
+    when: {
+      NotFound: 'No caller has reserved at a rate of the key.',
+      Conflict: 'A caller has reserved since. `actual` is the state of the key.',
+    },
+    scope: 'breakScope',
+    examples: examplesOf('rateForget'),
+  }),
+  route<AnswerOf<typeof readRates>>({
+    function: 'readRates',
+    method: 'GET',
+    path: '/v1/rates',
+    tag: 'Leases',
+    summary: 'Read the rates of a key, or list such keys',
+    description:
+      'With `key`, reads until when the rates of that key are used up. Without `key`, lists keys page by page. A page reads up to 1,000 records of the leases table.',
+    request: readRatesRequest,
+    success: { 200: { description: 'The key, or the page.', answer: z.union([rateKey, ratePage]) } },
+    errors: [],
+    examples: examplesOf('readRates'),
+  }),
+];
