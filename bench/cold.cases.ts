@@ -126,6 +126,23 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
     payload: { key: 'unknown' },
     method: 'GET',
   },
+  rateReserve: {
+    bare: updateLease,
+    payload: { key: unique, holder: 'bench', rates: [{ limit: 1, per: '1s' }] },
+  },
+  rateSettle: { bare: updateLease, payload: { key: 'unknown', reservation: 'r.nnnnnnnnnnnnnnnn.1.1', cancel: true } },
+  rateForget: {
+    bare: code([dynamodb('DeleteItemCommand')], toDynamodb('DeleteItemCommand', 'LEASES_TABLE', KEY)),
+    payload: { key: 'unknown', paidUntil: '2026-11-26T15:36:42.273Z' },
+  },
+  readRates: {
+    bare: code(
+      [dynamodb('GetItemCommand', 'ScanCommand')],
+      toDynamodb('GetItemCommand', 'LEASES_TABLE', `${KEY}, ConsistentRead: true`),
+    ),
+    payload: { key: 'unknown' },
+    method: 'GET',
+  },
   cancelWaiter: {
     bare: code(
       [dynamodb('GetItemCommand', 'DeleteItemCommand'), sfn('SendTaskFailureCommand')],

@@ -2,8 +2,8 @@ import * as z from 'zod/mini';
 import { ERRORS, type ErrorCode } from '../shared/errors.ts';
 import { fence } from './answers/commits.ts';
 import { shortHolder, summary } from './answers/leases.ts';
-import { rateKey } from './answers/rates.ts';
 import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
+import { rateKey } from './answers/rates.ts';
 import { MEANING, orNull } from './meanings.ts';
 import { always, answers, count, described, instant, list, nullable, oneOf, text, texts } from './schema.ts';
 
@@ -181,14 +181,14 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   QueueFull: {
     retry: 'yes',
-    when: 'Too many tasks and calls are in line for the key, or in the namespace. The task of a `taskToken`, or the callback of a `callbackId`, fails with the same code: do not repeat that call, and park with a new task or callback. Also if too many reservations of a rate are not settled.',
+    when: 'Too many tasks and calls are in line for the key, or in the namespace. The task of a `taskToken`, or the callback of a `callbackId`, fails with the same code: do not repeat that call, and park with a new task or callback.',
     fields: {
       key: key(),
       quota: oneOf(
         ['maxWaitersPerKey', 'maxWaitersPerNamespace', 'openReservations'],
-        'The parameter of the deployment that limits them. `openReservations` is 200, and no parameter.',
+        'The parameter of the deployment that limits them. `openReservations`: too many reservations of a rate are not settled.',
       ),
-      limit: count('Its value.'),
+      limit: count('The value of that parameter. The limit of open reservations is 200.'),
       retryAfterMs: retryAfterMs(),
     },
   },

@@ -3,9 +3,9 @@ import expired from './examples/expired.json' with { type: 'json' };
 import leases from './examples/leases.json' with { type: 'json' };
 import nameservice from './examples/nameservice.json' with { type: 'json' };
 import once from './examples/once.json' with { type: 'json' };
-import rates from './examples/rates.json' with { type: 'json' };
 import other from './examples/other.json' with { type: 'json' };
 import permits from './examples/permits.json' with { type: 'json' };
+import rates from './examples/rates.json' with { type: 'json' };
 import type { Step } from './examples/replay.ts';
 import type { Example } from './routes/route.ts';
 

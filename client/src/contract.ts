@@ -491,6 +491,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/rates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the rates of a key, or list such keys
+         * @description With `key`, reads until when the rates of that key are used up. Without `key`, lists keys page by page. A page reads up to 1,000 records of the leases table.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/rates`, or a JWT with the scope of the parameter `adminScope`.
+         */
+        get: operations["readRates"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rates/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Forget the reservations of a key
+         * @description For an operator: the next caller starts at once. Callers that have a start keep it, so more may start than the rate allows.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/rates/forget`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
+         */
+        post: operations["rateForget"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rates/reserve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reserve a start at a rate
+         * @description Reserves a start for work, so that no more units start in a period than the rates allow. The call answers at once, and the caller sleeps until `startAt`. Starts are given in the order of the calls.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/rates/reserve`, or a JWT with the scope of the parameter `adminScope`.
+         */
+        post: operations["rateReserve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rates/settle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Settle or cancel a reservation
+         * @description Corrects what a reservation has used by the units that the work really took, or gives all of it back. A repeat changes nothing.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/rates/settle`, or a JWT with the scope of the parameter `adminScope`.
+         */
+        post: operations["rateSettle"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/uploads": {
         parameters: {
             query?: never;
@@ -995,7 +1083,7 @@ export interface components {
         /** @description The record is not in the expected state. */
         Conflict: components["schemas"]["Problem"] & {
             /** @description What the record is now: the key with a holder, or the value of an alias. Null if there is none. */
-            actual: components["schemas"]["KeySummary"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
+            actual: components["schemas"]["KeySummary"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | components["schemas"]["RateKey"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
@@ -1233,6 +1321,16 @@ export interface components {
             status: 403;
             /** @enum {string} */
             type: "urn:holdfast:error:Forbidden";
+        };
+        /** @description Forgets what is reserved. */
+        ForgetRateRequest: {
+            /** @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            key: string;
+            /**
+             * Format: date-time
+             * @description The `paidUntil` that the operator has read.
+             */
+            paidUntil: string;
         };
         /** @description A holder of a key, as every reader sees it. */
         FullHolder: {
@@ -1844,6 +1942,18 @@ export interface components {
             /** @description The method and the path of the call. */
             route: string;
         };
+        /** @description A rate of a key, as a caller named it. */
+        NamedRate: {
+            /**
+             * Format: int64
+             * @description The units in each period.
+             */
+            limit: number;
+            /** @description The name of the rate. */
+            name: string;
+            /** @description The period, such as `1m`. */
+            per: string;
+        };
         /** @description The record of an alias. */
         NameserviceRecord: components["schemas"]["Ledger"] | components["schemas"]["GraphSource"];
         /** @description The task or the call was not in line. */
@@ -2210,7 +2320,7 @@ export interface components {
         /** @description The outcome of the write is unknown. */
         OutcomeUnknown: components["schemas"]["Problem"] & {
             /** @description What the record is now: the key with a holder, or the value of an alias. Null if there is none. */
-            actual?: components["schemas"]["KeySummary"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
+            actual?: components["schemas"]["KeySummary"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | components["schemas"]["RateKey"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
@@ -2351,7 +2461,7 @@ export interface components {
              * @description The code, for programs.
              * @enum {string}
              */
-            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
+            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "RateExceeded" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
             /** @description The reason, for people. */
             detail: string;
             /**
@@ -2603,14 +2713,14 @@ export interface components {
             key: string;
             /**
              * Format: int64
-             * @description The value of that parameter.
+             * @description The value of that parameter. The limit of open reservations is 200.
              */
             limit: number;
             /**
-             * @description The parameter of the deployment that limits them.
+             * @description The parameter of the deployment that limits them. `openReservations`: too many reservations of a rate are not settled.
              * @enum {string}
              */
-            quota: "maxWaitersPerKey" | "maxWaitersPerNamespace";
+            quota: "maxWaitersPerKey" | "maxWaitersPerNamespace" | "openReservations";
             /**
              * Format: int64
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
@@ -2626,6 +2736,78 @@ export interface components {
              * @enum {string}
              */
             code: "QueueFull";
+        };
+        /** @description The rate is used up for longer than the call may wait. */
+        RateExceeded: components["schemas"]["Problem"] & {
+            /** @description The name of the tightest rate. */
+            boundBy: string;
+            /** @enum {string} */
+            code: "RateExceeded";
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * Format: int64
+             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
+             */
+            retryAfterMs: number;
+            /** @enum {integer} */
+            status: 429;
+            /** @enum {string} */
+            type: "urn:holdfast:error:RateExceeded";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "RateExceeded";
+        };
+        /** @description No reservation of the key counts. */
+        RateForgotten: {
+            /**
+             * @description The next caller starts at once.
+             * @constant
+             */
+            forgotten: true;
+            /** @description The key of the call. */
+            key: string;
+        };
+        /** @description The rates of a key. */
+        RateKey: {
+            /**
+             * Format: date-time
+             * @description When the last caller reserved. Null if no caller has.
+             */
+            at: string | null;
+            /** @description The holder of the last reservation. Null if there is none. */
+            by: string | null;
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * @description The kind of the key.
+             * @constant
+             */
+            kind: "rate";
+            /**
+             * Format: int64
+             * @description How many reservations are not settled.
+             */
+            open: number;
+            /**
+             * Format: date-time
+             * @description Until when the rate is used up. Null if no caller has reserved.
+             */
+            paidUntil: string | null;
+            /** @description The rates that the last caller named. */
+            rates: components["schemas"]["NamedRate"][];
+            /** @description The rates that the caller before named. */
+            ratesBefore: components["schemas"]["NamedRate"][];
+        };
+        /** @description A page of keys. An empty page may have a cursor. */
+        RatePage: {
+            /** @description The keys, in no particular order. */
+            keys: components["schemas"]["RateKey"][];
+            /** @description The `cursor` of the next page. Null on the last page. */
+            nextCursor: string | null;
         };
         /** @description A page of records. A page may be empty and still have a cursor. */
         RecordPage: {
@@ -2754,6 +2936,84 @@ export interface components {
         };
         /** @description Reports what has expired. It takes no fields. */
         ReportRequest: Record<string, never>;
+        /** @description Whether the reservation was given back. */
+        ReservationCancelled: {
+            /** @description False if it was cancelled before, or cannot be given back: without `settle`, only the last reservation of a key can. */
+            cancelled: boolean;
+            /** @description The key of the call. */
+            key: string;
+        };
+        /** @description When the work may start. */
+        Reserved: {
+            /** @description The name of the tightest rate. */
+            boundBy: string;
+            /** @description The key of the call. */
+            key: string;
+            /** @description Present if the caller before named other rates. The faster rate is kept. */
+            rateChanged?: {
+                /** @description What the caller before named. */
+                from: components["schemas"]["NamedRate"][];
+                /** @description What this call names. */
+                to: components["schemas"]["NamedRate"][];
+            };
+            /** @description True if an earlier try of the request had reserved: the call is a retry, or a response was lost. */
+            repeated: boolean;
+            /** @description The id of the reservation, for `settle`. */
+            reservation: string;
+            /**
+             * Format: int64
+             * @description The same in whole seconds, rounded up: for `SecondsPath` of a `Wait` state.
+             */
+            sleepSeconds: number;
+            /**
+             * Format: date-time
+             * @description The earliest start of the work.
+             */
+            startAt: string;
+            /**
+             * Format: int64
+             * @description From the response to the start, in milliseconds.
+             */
+            waitMs: number;
+        };
+        /** @description Reserves a start for work, at one to four rates of a key. */
+        ReserveRequest: {
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            holder: string;
+            /** @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            key: string;
+            /** @description One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after a pause: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default. */
+            rates: {
+                /** @description How many units may start at once after a pause. The default and the least is `units`. */
+                burst?: number;
+                /** @description The units in each period. */
+                limit: number;
+                /**
+                 * @description The name of the rate.
+                 * @default requests
+                 */
+                name?: string;
+                /** @description The period: a number and `s`, `m`, `h` or `d`, at most 31 days. */
+                per: string;
+                /**
+                 * @description What this call takes, at most ten times the limit.
+                 * @default 1
+                 */
+                units?: number;
+            }[];
+            /** @description The id of one reservation. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since. */
+            requestId?: string;
+            /**
+             * @description True if the caller will report the units that its work really took. At most 200 reservations of a key can be open; the estimate of one that is not settled within 15 minutes may stand.
+             * @default false
+             */
+            settle?: boolean;
+            /**
+             * @description How late the start may be, in seconds. If it would be later, nothing is reserved. The call itself never waits. With `settle`, at most the longest period.
+             * @default 0
+             */
+            waitSeconds?: number;
+        };
         /** @description Sets the config of a ledger to the same version or a lower one. */
         ResetConfig: {
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
@@ -2965,6 +3225,33 @@ export interface components {
                 v: number;
             };
         };
+        /** @description Whether the reservation was open. */
+        Settled: {
+            /** @description The key of the call. */
+            key: string;
+            /** @description False if the reservation was settled or cancelled before, or its estimate stands after 15 minutes. */
+            settled: boolean;
+        };
+        /** @description Corrects or cancels a reservation. */
+        SettleRequest: {
+            /**
+             * @description True to give all of the reservation back, before its start. Not with `units`.
+             * @constant
+             */
+            cancel?: true;
+            /** @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            key: string;
+            /** @description From the response of `reserve`. */
+            reservation: string;
+            /** @description The units that the work took, by the name of the rate. A rate that is left out keeps its estimate. More than ten times the limit counts as ten times the limit. Not with `cancel`. */
+            units?: {
+                [key: string]: number;
+            };
+        } & ({
+            units: unknown;
+        } | {
+            cancel: unknown;
+        });
         /** @description The records that were spared. */
         Spared: {
             /** @description The number of records, by the reason for sparing them. */
@@ -4637,6 +4924,233 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Conflict"] | components["schemas"]["LeaseHeld"];
                 };
             };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    readRates: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before. Not with `key`. */
+                cursor?: string;
+                /**
+                 * @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. Without a key, the answer is a page of keys.
+                 * @example openai
+                 */
+                key?: string;
+                /** @description The number of rows to list. Without it, 100. Not with `key`. */
+                limit?: number;
+                /** @description Only keys that begin with this text. Not with `key`. */
+                prefix?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key, or the page. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateKey"] | components["schemas"]["RatePage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    rateForget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForgetRateRequest"];
+            };
+        };
+        responses: {
+            /** @description No reservation counts. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateForgotten"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            /** @description The record is not in the expected state. */
+            409: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Conflict"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    rateReserve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReserveRequest"];
+            };
+        };
+        responses: {
+            /** @description An earlier try of the request had reserved. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reserved"];
+                };
+            };
+            /** @description The start is reserved. */
+            201: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reserved"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            /** @description The store is throttling requests. The rate is used up for longer than the call may wait. Too many tasks and callers wait. The API throttles requests. */
+            429: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GatewayRefusal"];
+                    "application/problem+json": components["schemas"]["Throttled"] | components["schemas"]["RateExceeded"] | components["schemas"]["QueueFull"];
+                };
+            };
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    rateSettle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettleRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether the reservation was changed. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settled"] | components["schemas"]["ReservationCancelled"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
             431: components["responses"]["HeadersTooLarge"];

@@ -5,7 +5,7 @@ import type { NamedRate } from '../../shared/rates/record.ts';
 import type { Reserved } from '../../shared/rates/reserve.ts';
 import type { Settled } from '../../shared/rates/settle.ts';
 import { MEANING } from '../meanings.ts';
-import { always, component, count, flag, instant, list, nullable, text } from '../schema.ts';
+import { always, component, count, described, flag, instant, list, nullable, text } from '../schema.ts';
 
 const key = () => text('The key of the call.');
 
@@ -31,10 +31,13 @@ export const reserved = component<Reserved>()(
     boundBy: text('The name of the tightest rate.'),
     repeated: flag('True if an earlier try of the request had reserved: the call is a retry, or a response was lost.'),
     rateChanged: z.exactOptional(
-      z.strictObject({
-        from: list(namedRate, 'What the caller before named.'),
-        to: list(namedRate, 'What this call names.'),
-      }),
+      described(
+        z.strictObject({
+          from: list(namedRate, 'What the caller before named.'),
+          to: list(namedRate, 'What this call names.'),
+        }),
+        { description: 'Present if the caller before named other rates. The faster rate is kept.' },
+      ),
     ),
   }),
 );

@@ -18,7 +18,7 @@ interface Answered {
 }
 
 /** Fields that name something in later requests. Their values differ in every run. */
-const IDENTIFIERS = ['fence', 'leaseId', 'ticket', 'uploadId', 'reportId'];
+const IDENTIFIERS = ['fence', 'leaseId', 'ticket', 'uploadId', 'reportId', 'reservation', 'paidUntil'];
 
 /** Fields whose values differ in every run. */
 export const VARIES = [
@@ -34,6 +34,9 @@ export const VARIES = [
     'at',
     'doneAt',
     'keptUntil',
+    'startAt',
+    'waitMs',
+    'sleepSeconds',
   ],
   ...['holderUntil', 'lastHeartbeatAt', 'parkedAt', 'deadline', 'dueAt', 'writtenAt'],
   ...['version', 'url', 'token', 'highest', 'startedAt', 'finishedAt', 'location', 'scanned', 'readUnits'],

@@ -33,6 +33,11 @@ const PAGES: Record<string, Page> = {
       'The calls of a program that runs once in a period, or once for an event. `heartbeat` and `release` are those of [leases](leases.md), and `break` with `kind` `once` is that of [operators](operators.md).',
     calls: ['onceBegin', 'onceComplete', 'onceForget', 'readOnce'],
   },
+  rates: {
+    title: 'Rates',
+    about: 'The calls of a program that may start only so much in a period.',
+    calls: ['rateReserve', 'rateSettle', 'rateForget', 'readRates'],
+  },
   operators: {
     title: 'Operators of leases and permits',
     about:

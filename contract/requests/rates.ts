@@ -1,4 +1,11 @@
-import { forgetRateInput, MOST_KEY_BYTES, readRatesInput, reserveInput, settleInput } from '../../shared/rates/inputs.ts';
+import {
+  forgetRateInput,
+  MOST_KEY_BYTES,
+  MOST_UNITS,
+  readRatesInput,
+  reserveInput,
+  settleInput,
+} from '../../shared/rates/inputs.ts';
 import { MEANING } from '../meanings.ts';
 import { bytes, cursor, given, limit, request } from './request.ts';
 
@@ -7,6 +14,8 @@ const key = () => ({
     'The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent.',
   ...bytes(MOST_KEY_BYTES),
 });
+
+const whole = { type: 'integer', minimum: 1, maximum: MOST_UNITS };
 
 export const reserveRequest = request(reserveInput(), {
   id: 'ReserveRequest',
@@ -21,8 +30,34 @@ export const reserveRequest = request(reserveInput(), {
     },
     rates: {
       description:
-        'The rates: `limit` units in each period `per` (a number and `s`, `m`, `h` or `d`, at most 31 days). `units` is what this call takes, 1 by default and at most ten times the limit. `burst` is how many units may start at once after a pause: by default only `units`, so that starts are spaced evenly. `name` tells the rates of a call apart, `requests` by default.',
+        'One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after a pause: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default.',
+      type: 'array',
       minItems: 1,
+      maxItems: 4,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['limit', 'per'],
+        properties: {
+          name: {
+            description: 'The name of the rate.',
+            type: 'string',
+            default: 'requests',
+            pattern: '^[\\w-]{1,32}$',
+          },
+          limit: { description: 'The units in each period.', ...whole },
+          per: {
+            description: 'The period: a number and `s`, `m`, `h` or `d`, at most 31 days.',
+            type: 'string',
+            pattern: '^[1-9][0-9]{0,7}[smhd]$',
+          },
+          units: { description: 'What this call takes, at most ten times the limit.', ...whole, default: 1 },
+          burst: {
+            description: 'How many units may start at once after a pause. The default and the least is `units`.',
+            ...whole,
+          },
+        },
+      },
     },
     waitSeconds: {
       description:
@@ -49,7 +84,7 @@ export const settleRequest = request(settleInput(), {
       description: 'True to give all of the reservation back, before its start. Not with `units`.',
     },
   },
-  rules: { oneOf: [given('units'), given('cancel')] },
+  rules: { allOf: [{ oneOf: [given('units'), given('cancel')] }] },
 });
 
 export const forgetRateRequest = request(forgetRateInput(), {

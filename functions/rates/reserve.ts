@@ -9,6 +9,7 @@ export const rateReserve = (dependencies = leasesFromEnvironment()) =>
     input: reserveInput(),
     names: RATE_NAMES,
     run: reserveRate(dependencies),
+    created: ({ repeated }) => !repeated,
     logged: ['key', 'holder', 'waitMs', 'boundBy', 'repeated', 'rateChanged'],
   });
 

@@ -6,10 +6,10 @@ import { MOST_PERIODS, MOST_RATE_SECONDS } from './charge.ts';
 
 /** The longest key, so that the key of its row has at most 1,024 bytes. */
 export const MOST_KEY_BYTES = 1010;
-export const MOST_RATES = 4;
+const MOST_RATES = 4;
 /** A week. */
-export const MOST_WAIT_SECONDS = 604_800;
-const MOST_UNITS = 1_000_000_000;
+const MOST_WAIT_SECONDS = 604_800;
+export const MOST_UNITS = 1_000_000_000;
 
 const key = () => callersName(MOST_KEY_BYTES);
 const PERIOD = 'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days';

@@ -15,7 +15,7 @@ export interface NamedRate {
 }
 
 /** A reservation whose caller will report the units. */
-export interface OpenReservation {
+interface OpenReservation {
   name: string;
   charge: number;
   /** When it was made, in epoch milliseconds. */

@@ -103,7 +103,7 @@ function judge(
   const latest = latestPaid(request, { now, waitMs: input.waitSeconds * 1000 });
   if (paidUntil <= latest) return 'busy';
   const retryAfterMs = Math.ceil((paidUntil - latest) / 1000);
-  const detail = `the rate ${boundBy} of ${JSON.stringify(key)} is used up for longer than the call may wait: ask again in ${retryAfterMs} ms`;
+  const detail = `the rate ${boundBy} of ${JSON.stringify(key)} is used up for longer than the caller waits: ask again after \`retryAfterMs\``;
   return new HoldfastError('RateExceeded', detail, { key, retryAfterMs, boundBy });
 }
 

@@ -128,9 +128,9 @@ describe('the reference in docs/api', () => {
     expect(reference.match(/^\|.*\| {2}\|$/gm) ?? []).toEqual([]);
   });
 
-  it('the reference in docs/api has pages of at most 3,200 words, without the marks of tables', () => {
+  it('the reference in docs/api has pages of at most 3,400 words, without the marks of tables', () => {
     for (const [name, page] of Object.entries(pages))
-      expect(page.split(/\s+/).filter((word) => word !== '|').length, name).toBeLessThanOrEqual(3200);
+      expect(page.split(/\s+/).filter((word) => word !== '|').length, name).toBeLessThanOrEqual(3400);
   });
 });
 

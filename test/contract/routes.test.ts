@@ -36,7 +36,7 @@ describe('the table of routes', () => {
       Contract: ['caller', 'caller'],
     };
     for (const { path, scope, tag, function: name } of ROUTES) {
-      const files = ['leases', 'once', 'commits', 'nameservice', 'expiry', 'contract'];
+      const files = ['leases', 'once', 'rates', 'commits', 'nameservice', 'expiry', 'contract'];
       const texts = await Promise.all(files.map((file) => readFile(`infrastructure/${file}.yml`, 'utf8')));
       const [, block = ''] = texts.join('\n').split(new RegExp(`^${name}:$`, 'm'));
       const [own = ''] = block.split(/^\w+:$/m);

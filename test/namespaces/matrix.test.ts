@@ -35,6 +35,10 @@ const TRIES: Record<string, (name: string, path: string) => Try> = {
   onceComplete: (key) => ({ request: { key, leaseId: 'o.l' }, status: 200 }),
   onceForget: (key) => ({ request: { key, fence: 1 }, status: 404 }),
   readOnce: (key) => ({ request: { key }, status: 200 }),
+  rateReserve: (key) => ({ request: { key, holder: 'h', rates: [{ limit: 1, per: '1s' }] }, status: 201 }),
+  rateSettle: (key) => ({ request: { key, reservation: `r.${'n'.repeat(16)}.1.1`, cancel: true }, status: 200 }),
+  rateForget: (key) => ({ request: { key, paidUntil: '2026-11-26T15:36:42.273Z' }, status: 404 }),
+  readRates: (key) => ({ request: { key }, status: 200 }),
   commit: (_, path) => ({ request: { path, ifNoneMatch: '*', body: 'x' }, status: 201 }),
   stageUpload: () => ({ request: {}, status: 201 }),
   resetFence: (_, path) => ({
@@ -215,10 +219,10 @@ describe.each(ROUTES.map((route) => ({ route, name: route.function })))(
 it('a refused caller writes no record, and a caller that is let in writes none outside of its namespace', async () => {
   const { leasesTable, nameserviceTable } = world.places;
   const keys = (await world.expiry.itemsOf(leasesTable)).map((item) =>
-    (item.key?.S ?? '').replace(/^holdfast:once:/, ''),
+    (item.key?.S ?? '').replace(/^holdfast:(once|rate):/, ''),
   );
   const names = (await world.expiry.itemsOf(nameserviceTable)).map((item) => item.pk?.S ?? '');
   expect(new Set([...keys, ...names].map((name) => name.split('/').at(-2)))).toEqual(new Set([undefined, NAMESPACE]));
-  // The administrator, two tokens and their namespace, and three aliases: a lease and a run each.
-  expect(keys.filter((key) => key.includes('cell-'))).toHaveLength(12);
+  // The administrator, two tokens and their namespace, and three aliases: a lease, a run and a rate each.
+  expect(keys.filter((key) => key.includes('cell-'))).toHaveLength(18);
 });

@@ -10,6 +10,7 @@ import { commitWorld } from './commits.ts';
 import { expiryWorld } from './expiry.ts';
 import { nameserviceWorld } from './nameservice.ts';
 import { onceHandlers, onceWorld } from './once.ts';
+import { rateHandlers } from './rates.ts';
 
 /**
  * Every function, on the clock of this machine, over tables and a bucket of their own.
@@ -27,7 +28,9 @@ export async function allWorlds(reportClock = systemClock, overrides: Partial<Le
   const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
   const expired = await expiryWorld({ clock: reportClock, places });
   const once = onceHandlers(leases.dependencies);
-  const handlers = { ...leases.handlers, ...once, ...commits.handlers, ...names.handlers, ...expired.handlers() };
+  const rates = rateHandlers(leases.dependencies);
+  const kept = { ...commits.handlers, ...names.handlers, ...expired.handlers() };
+  const handlers = { ...leases.handlers, ...once, ...rates, ...kept };
   return { leases, commits, handlers };
 }
 

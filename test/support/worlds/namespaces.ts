@@ -12,6 +12,7 @@ import { expiryWorld, newPlaces } from './expiry.ts';
 import { queueWorld } from './line.ts';
 import { nameserviceWorld } from './nameservice.ts';
 import { onceHandlers } from './once.ts';
+import { rateHandlers } from './rates.ts';
 
 export interface Answered {
   status: number;
@@ -41,6 +42,7 @@ export async function namespaceWorld(authorizer?: Authorizer) {
     ...names.handlers,
     ...expiry.handlers(),
     ...onceHandlers(leases.dependencies),
+    ...rateHandlers(leases.dependencies),
     readContract: readContract(),
     readHealth: readHealth(),
     whoami: whoami(SCOPES),
