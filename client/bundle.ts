@@ -6,7 +6,7 @@ import { type BundledPackage, packagesOf } from '../build/licences.ts';
 import manifest from './package.json' with { type: 'json' };
 
 /** Loaded when they are needed first. */
-const LATER = ['sigv4', 'content', 'several', 'once'];
+const LATER = ['sigv4', 'content', 'several', 'once', 'rate'];
 
 /** The other entries. They import the main entry by the name of the package, so each has the build of the runtime. */
 const OTHERS = ['lambda', 'direct', 'handlers', 'durable', 'node-cron', 'testing'];

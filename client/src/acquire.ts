@@ -2,6 +2,7 @@ import { attempt, backoff, type Core, insist, isTransient, isUnknown } from './a
 import { type ErrorFields, type HoldfastError, isHoldfastError, unreachable } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';
 import { keep, type Lease, type LeaseOptions, type LinkedOptions } from './lease.ts';
+import type { RatesOptions } from './rate.ts';
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
@@ -54,7 +55,7 @@ export type PermitOptions =
       weight?: undefined;
     };
 
-export type AcquireOptions = LockOptions & PermitOptions;
+export type AcquireOptions = LockOptions & PermitOptions & RatesOptions;
 
 /** The longest wait inside one call of the service, in seconds. */
 const MAX_WAIT_SECONDS = 20;

@@ -111,6 +111,7 @@ export async function persist<T>(
 export const ID_OF: { [O in Operation]?: string } = {
   acquire: 'requestId',
   onceBegin: 'requestId',
+  rateReserve: 'requestId',
   publish: 'requestId',
   repairNames: 'requestId',
   commit: 'commitId',

@@ -27,6 +27,11 @@ import { completeOnce } from '../../shared/once/complete.ts';
 import { forgetOnce } from '../../shared/once/forget.ts';
 import { beginInput, completeInput, forgetInput, ONCE_LISTS, readOnceInput } from '../../shared/once/inputs.ts';
 import { readOnce } from '../../shared/once/read.ts';
+import { forgetRate } from '../../shared/rates/forget-rate.ts';
+import { forgetRateInput, RATE_LISTS, readRatesInput, reserveInput, settleInput } from '../../shared/rates/inputs.ts';
+import { readRates } from '../../shared/rates/read.ts';
+import { reserveRate } from '../../shared/rates/reserve.ts';
+import { settleRate } from '../../shared/rates/settle.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { systemIds } from '../../shared/surroundings/ids.ts';
 import { HoldfastError, type Operation, type Transport, unreachable } from './index.ts';
@@ -57,6 +62,7 @@ const cursors: Names['cursors'] = { open: (cursor) => cursor, seal: (cursor) => 
 const LISTED: Partial<Record<Operation, Names>> = {
   readLeases: { ...LEASE_LISTS, cursors },
   readOnce: { ...ONCE_LISTS, cursors },
+  readRates: { ...RATE_LISTS, cursors },
 };
 
 /** For a caller of the transport that names no time. Such a try has no other limit than its signal. */
@@ -126,6 +132,10 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
     onceComplete: checked(completeInput(), completeOnce(dependencies)),
     onceForget: checked(forgetInput(), forgetOnce(dependencies)),
     readOnce: checked(readOnceInput(), readOnce(dependencies)),
+    rateReserve: checked(reserveInput(), reserveRate(dependencies)),
+    rateSettle: checked(settleInput(), settleRate(dependencies)),
+    rateForget: checked(forgetRateInput(), forgetRate(dependencies)),
+    readRates: checked(readRatesInput(), readRates(dependencies)),
   };
 }
 

@@ -8,10 +8,11 @@ import { type LeadOptions, lead } from './lead.ts';
 import type { Lease } from './lease.ts';
 import type { Begun, OnceAnswer, OnceOptions, OnceRun, SlotOptions } from './once.ts';
 import { paged } from './pages.ts';
+import type { RateOptions, RateStart } from './rate.ts';
 import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
 import { ROUTES } from './routes.ts';
 import type { LeaseEntry, Leases, LeasesOptions } from './several.ts';
-import { type Surroundings, stayAlive, systemSurroundings } from './surroundings.ts';
+import { moment, type Surroundings, stayAlive, systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
 import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from './transport.ts';
 
@@ -45,8 +46,8 @@ export class Holdfast {
   }
 
   /**
-   * Acquires a lease, and extends the lease by heartbeats until the release or a loss.
-   * @throws HoldfastError LeaseHeld if other callers hold the key until the end of the wait; the errors of every call
+   * Acquires a lease, and extends the lease by heartbeats until the release or a loss. With `rates`, then waits for a start.
+   * @throws HoldfastError LeaseHeld if other callers hold the key until the end of the wait; RateExceeded if the start would be later; the errors of every call
    * @example
    * await using lease = await holdfast.acquire('nightly', { ttlSeconds: 60, waitMs: 10_000 });
    */
@@ -54,11 +55,14 @@ export class Holdfast {
     return this.#acquire(key, options);
   }
 
-  #acquire(key: string, options: AcquireOptions, linked?: AbortSignal): Promise<Lease> {
+  #acquire(key: string, { rates, settle, ...options }: AcquireOptions, linked?: AbortSignal): Promise<Lease> {
     return traced('acquire', { 'holdfast.key': key }, async (span) => {
-      const lease = await acquire(this.#core, key, this.#holder, { ...options, linked });
+      const core = this.#core;
+      const later = rates && (await import('./rate.ts')); // most callers never load it
+      const startedAt = moment(core.by);
+      const lease = await acquire(core, key, this.#holder, { ...options, linked });
       span?.setAttribute('holdfast.fence', lease.fence);
-      return lease;
+      return later ? later.underRates(core, lease, { ...options, rates, settle }, startedAt) : lease;
     });
   }
 
@@ -125,6 +129,26 @@ export class Holdfast {
       }
     });
   }
+
+  /**
+   * Reserves a start, so that no more units start in a period than the rate allows, and resolves then. An abort before gives the start back.
+   * @throws HoldfastError RateExceeded at once if the start would be later than `waitMs`; the errors of every call; the reason of the signal
+   * @example
+   * await holdfast.rate('vendor', { limit: 50, per: '1m', waitMs: 600_000 });
+   */
+  rate(key: string, options: RateOptions): Promise<RateStart> {
+    return traced('rate', { 'holdfast.key': key }, async () =>
+      (await import('./rate.ts')).start(this.#core, key, this.#holder, options),
+    );
+  }
+
+  /** A single reservation, without the wait, and a single settlement or cancellation. `rate` sends them itself. */
+  declare readonly rateReserve: Plain<'rateReserve'>;
+  declare readonly rateSettle: Plain<'rateSettle'>;
+
+  /** Reads the rates of a key, or a page of such keys. For operators: `rateForget` lets the next caller start at once. */
+  declare readonly readRates: Bare<'readRates'>;
+  declare readonly rateForget: Plain<'rateForget'>;
 
   /**
    * Runs some work once for a slot: one caller at a time works, and after the work has returned, all other callers receive the result until

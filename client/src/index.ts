@@ -19,6 +19,7 @@ export * from './internal.ts';
 export type { LeadOptions } from './lead.ts';
 export type { Lease, LeaseOptions } from './lease.ts';
 export type { OnceAnswer, OnceOptions, OnceRun, SlotOptions } from './once.ts';
+export type { Rate, RateOptions, RateStart, RatesOptions, RateTerms } from './rate.ts';
 export type { CommitRequest, HoldfastOptions } from './requests.ts';
 export type { LeaseEntry, Leases, LeasesOptions } from './several.ts';
 export type { Credentials } from './sigv4.ts';

@@ -1,5 +1,5 @@
 import { attempt, backoff, type Core } from './attempt.ts';
-import { type HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
+import { type HoldfastError, invalidRequest, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
 import { giveBack, RELEASE_MS } from './give-back.ts';
 import { interruptible, type Moment, moment, type Surroundings, since, watch } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
@@ -65,6 +65,12 @@ export interface Lease extends AsyncDisposable {
   readonly signal: AbortSignal;
   /** @throws HoldfastError LeaseLost, with the `reason` */
   assertHeld(): void;
+  /**
+   * Reports the units that the work really took, by the name of the rate. Needs the options `rates` and `settle`.
+   * @returns false if the estimates stand, as `RateStart`
+   * @throws HoldfastError InvalidRequest
+   */
+  settle(units: Readonly<Record<string, number>>): Promise<boolean>;
   /**
    * Releases the lease, after a pending heartbeat. Best effort: `release` never throws. Call `release` when the work has stopped, also
    * after a loss: the release of a broken lease hands off to the next waiter.
@@ -195,6 +201,9 @@ function leaseOf(kept: Kept): Lease {
     assertHeld() {
       const error = check(kept);
       if (error) throw error;
+    },
+    async settle() {
+      throw invalidRequest('rates', 'the lease has no rates');
     },
     release(timeoutMs = kept.options.releaseTimeoutMs ?? RELEASE_MS) {
       released ??= release(kept, timeoutMs);

@@ -1,5 +1,6 @@
 import type { components } from './contract.ts';
-import type { HoldfastError } from './index.ts';
+import { HoldfastError } from './index.ts';
+import type { Surroundings } from './surroundings.ts';
 import type { RequestOf } from './transport.ts';
 
 type Schemas = components['schemas'];
@@ -29,6 +30,16 @@ export interface Waiter {
   resolve(grant: Acquired): void;
   reject(error: HoldfastError): void;
 }
+
+export type ProblemOf = (code: string, status: number, detail: string, fields?: object) => HoldfastError;
+
+/** Problems as the service sends them. */
+export const problemsOf =
+  (key: string, by: Surroundings): ProblemOf =>
+  (code, status, detail, fields = {}) => {
+    const problem = { type: `urn:holdfast:error:${code}`, title: code, status, code, detail, traceId: by.uuid() };
+    return new HoldfastError(Object.assign({ key }, fields, problem));
+  };
 
 export const instant = (ms: number): string => new Date(ms).toISOString();
 

@@ -1,6 +1,6 @@
 import type { components } from './contract.ts';
 import type { LossReason } from './errors.ts';
-import { HoldfastError } from './index.ts';
+import type { HoldfastError } from './index.ts';
 import {
   type Acquired,
   type AcquireRequest,
@@ -8,6 +8,8 @@ import {
   instant,
   isExclusive,
   limitOf,
+  type ProblemOf,
+  problemsOf,
   type Waiter,
   waiterView,
   weightOf,
@@ -24,6 +26,7 @@ export const YEAR_SECONDS = 365 * 86_400;
 export class MemoryKey {
   readonly key: string;
   readonly #by: Surroundings;
+  readonly #problem: ProblemOf;
   readonly #idPrefix: string;
   #grants: Grant[] = [];
   #line: Waiter[] = [];
@@ -41,6 +44,7 @@ export class MemoryKey {
   constructor(key: string, by: Surroundings, idPrefix = '') {
     this.key = key;
     this.#by = by;
+    this.#problem = problemsOf(key, by);
     this.#idPrefix = idPrefix;
   }
 
@@ -124,7 +128,7 @@ export class MemoryKey {
       const { holders, used, limit, waiting, ...actual } = this.row();
       throw this.#problem('Conflict', 409, `the lease of ${key} has another fence`, { actual });
     }
-    if (!grant) throw this.#problem('NotFound', 404, `no grant of ${key} has the fence ${fence}`, {});
+    if (!grant) throw this.#problem('NotFound', 404, `no grant of ${key} has the fence ${fence}`);
     const { holder } = grant.request;
     if (wait) grant.ending = true;
     else this.#end(grant, 'broken');
@@ -296,11 +300,6 @@ export class MemoryKey {
   #lost(reason: 'released' | LossReason): HoldfastError {
     const holder = this.#grants[0]?.request.holder ?? null;
     return this.#problem('LeaseLost', 412, `the lease of ${this.key} is lost: ${reason}`, { reason, holder });
-  }
-
-  #problem(code: string, status: number, detail: string, fields: object): HoldfastError {
-    const problem = { type: `urn:holdfast:error:${code}`, title: code, status, code, detail, traceId: this.#by.uuid() };
-    return new HoldfastError(Object.assign({ key: this.key }, fields, problem));
   }
 
   #holderOf(grant: Grant): Schemas['Holder'] {

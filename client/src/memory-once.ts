@@ -1,8 +1,8 @@
 import { compareSlots, isAfterAllPeriods } from '../../shared/once/slots.ts';
 import { keepSecondsOf, slotOf } from '../../shared/once/terms.ts';
 import type { components } from './contract.ts';
-import { HoldfastError } from './index.ts';
-import type { AcquireRequest } from './memory-grants.ts';
+import type { HoldfastError } from './index.ts';
+import { type AcquireRequest, instant, type ProblemOf, problemsOf } from './memory-grants.ts';
 import { MemoryKey } from './memory-key.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
@@ -37,8 +37,6 @@ export const ONCE_IDS = 'o.';
 /** How often a call that waits looks again, in milliseconds. */
 const LOOK_MS = 100;
 
-const instant = (ms: number): string => new Date(ms).toISOString();
-
 /** The request, with the service's default ttl. */
 const termsOf = (request: BeginRequest) => ({ ttlSeconds: 60, ...request });
 
@@ -48,6 +46,7 @@ export class MemoryOnce {
   /** The grants. */
   readonly lock: MemoryKey;
   readonly #by: Surroundings;
+  readonly #problem: ProblemOf;
   /** The last run, and how to find the run of a lease id. */
   readonly #runs = new Map<string, Run>();
   #last: Run | undefined;
@@ -57,6 +56,7 @@ export class MemoryOnce {
     this.key = key;
     this.lock = new MemoryKey(key, by, ONCE_IDS);
     this.#by = by;
+    this.#problem = problemsOf(key, by);
   }
 
   /** @throws HoldfastError LeaseHeld, LeaseLost, Conflict */
@@ -160,10 +160,5 @@ export class MemoryOnce {
   #conflict(why: string, fields: object = {}): HoldfastError {
     const { holders, used, limit, waiting, ...actual } = this.lock.row();
     return this.#problem('Conflict', 409, `${this.key} ${why}`, { ...fields, actual });
-  }
-
-  #problem(code: string, status: number, detail: string, fields: object = {}): HoldfastError {
-    const problem = { type: `urn:holdfast:error:${code}`, title: code, status, code, detail, traceId: this.#by.uuid() };
-    return new HoldfastError(Object.assign({ key: this.key }, fields, problem));
   }
 }

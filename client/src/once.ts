@@ -28,7 +28,7 @@ export interface OnceOptions extends Omit<LockOptions, 'fair' | 'target' | 'grac
 }
 
 /** What the work of a slot receives: the lease without `release`, and the slot. */
-export type OnceRun = Omit<Lease, 'release' | 'limitChanged' | typeof Symbol.asyncDispose> & {
+export type OnceRun = Omit<Lease, 'release' | 'settle' | 'limitChanged' | typeof Symbol.asyncDispose> & {
   /** The slot, to name what you write. */
   readonly slot: string;
 };

@@ -2,6 +2,7 @@ import { HoldfastError, invalidRequest, type Transport } from './index.ts';
 import type { AcquireRequest } from './memory-grants.ts';
 import { MemoryKey, YEAR_SECONDS } from './memory-key.ts';
 import { MemoryOnce, ONCE_IDS } from './memory-once.ts';
+import { MemoryRates } from './memory-rates.ts';
 import { type Surroundings, systemSurroundings } from './surroundings.ts';
 import type { AnswerOf, Operation, RequestOf } from './transport.ts';
 
@@ -15,13 +16,16 @@ export interface HoldOptions extends Pick<AcquireRequest, 'limit' | 'weight' | '
   ttlSeconds?: number | undefined;
 }
 
+const refused = (call: string): HoldfastError =>
+  new HoldfastError({ code: 'Refused', detail: `${call} is not a call of the service in memory` });
+
 type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) => Promise<AnswerOf<O>> | AnswerOf<O> };
 
 /**
  * Holdfast in memory, for unit tests: the client's own code runs over its `transport`.
  *
  * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease`, `readLeases`, and the calls of
- * `once` (`readOnce` for one key). Each other call is `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions,
+ * `once` and of rates (`readOnce` and `readRates` for one key). Each other call is `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions,
  * namespaces (all keys are in one space), most checks of the input, the order of a list by `sort`, lost responses and clocks that differ. To test these,
  * use `npm start`.
  * @example
@@ -34,6 +38,7 @@ export class MemoryService {
   readonly #by: Surroundings;
   readonly #keys = new Map<string, MemoryKey>();
   readonly #slots = new Map<string, MemoryOnce>();
+  readonly #rates = new Map<string, MemoryRates>();
 
   /** @param options `surroundings` is the clock of the service, and must be the same object as for the client; the default is the clock of the system */
   constructor({ surroundings = systemSurroundings }: { surroundings?: Surroundings } = {}) {
@@ -43,8 +48,7 @@ export class MemoryService {
   /** The transport for `new Holdfast({ transport })`. */
   readonly transport: Transport = async (operation, payload, signal) => {
     const call = this.#calls[operation] as ((request: unknown, signal: AbortSignal) => unknown) | undefined;
-    if (!call || 'taskToken' in payload || 'callbackId' in payload)
-      throw new HoldfastError({ code: 'Refused', detail: `${operation} is not a call of the service in memory` });
+    if (!call || 'taskToken' in payload || 'callbackId' in payload) throw refused(operation);
     // Copies, as over the wire, so that the caller and the service cannot change each other's objects.
     const answer = await call(JSON.parse(JSON.stringify(payload)), signal);
     return JSON.parse(JSON.stringify(answer));
@@ -83,6 +87,12 @@ export class MemoryService {
     return one;
   }
 
+  #rate(key: string): MemoryRates {
+    const one = this.#rates.get(key) ?? new MemoryRates(key, this.#by);
+    this.#rates.set(key, one);
+    return one;
+  }
+
   /** The lock of a grant, which the lease id tells. */
   #lockOf(key: string, leaseId: string): MemoryKey {
     return leaseId.startsWith(ONCE_IDS) ? this.#once(key).lock : this.#key(key);
@@ -109,9 +119,15 @@ export class MemoryService {
     onceComplete: (request) => this.#once(request.key).complete(request),
     onceForget: (request) => this.#once(request.key).forget(request),
     readOnce: ({ key }) => {
-      if (key === undefined)
-        throw new HoldfastError({ code: 'Refused', detail: 'the service in memory lists no keys of once' });
+      if (key === undefined) throw refused('readOnce without a key');
       return this.#once(key).view();
+    },
+    rateReserve: (request) => this.#rate(request.key).reserve(request),
+    rateSettle: (request) => this.#rate(request.key).settle(request),
+    rateForget: (request) => this.#rate(request.key).forget(request),
+    readRates: ({ key }) => {
+      if (key === undefined) throw refused('readRates without a key');
+      return this.#rate(key).view();
     },
   };
 

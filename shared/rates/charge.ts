@@ -25,8 +25,16 @@ export interface Charge {
 
 /** The longest period of a rate: 31 days. */
 export const MOST_RATE_SECONDS = 31 * 86_400;
+/** A week. */
+export const MOST_WAIT_SECONDS = 604_800;
 /** So many periods at most are paid by one reservation, also after it is settled. */
 export const MOST_PERIODS = 10;
+
+/** How long a call may wait for its start, in seconds. With `settle`, an estimate may be wrong for no longer than the longest period. */
+export const mostWaitSeconds = (rates: readonly Pick<Rate, 'per'>[], settle = false): number =>
+  settle
+    ? Math.min(MOST_WAIT_SECONDS, Math.max(...rates.map(({ per }) => periodSeconds(per) ?? 0)))
+    : MOST_WAIT_SECONDS;
 
 const MICROSECONDS = 1_000_000n;
 
@@ -69,3 +77,24 @@ export const startOf = (paidUntil: number, { ahead }: Pick<Charge, 'ahead'>, now
 /** The latest `paidUntil` at which a reservation still starts in time. @param waitMs how long its caller waits at most */
 export const latestPaid = ({ charge, ahead }: Charge, { now, waitMs }: { now: number; waitMs: number }): number =>
   now + waitMs * 1000 + ahead - charge;
+
+/** The forms of the write that reserves (docs/protocols/rates.md#reserve). */
+export type Form = 'idle' | 'busy' | 'moved';
+
+/**
+ * What a call does at a key that is paid until some time. The conditions of `forms.ts` have the same rules, so change both.
+ * @param paid `isOwn` if the last reservation is that of the call, from an earlier try
+ * @returns the form that fits, `repeated` if the earlier try has reserved the start, or after how many milliseconds the call may ask again
+ */
+export function formFor(
+  terms: Charge,
+  { paidUntil, isOwn }: { paidUntil: number | undefined; isOwn: boolean },
+  { now, waitMs }: { now: number; waitMs: number },
+): Form | 'repeated' | number {
+  if (paidUntil === undefined) return 'idle';
+  // The start of a late repeat may be over, and others may start at that moment.
+  if (isOwn) return paidUntil >= now + terms.charge ? 'repeated' : 'moved';
+  if (paidUntil < now) return 'idle';
+  const latest = latestPaid(terms, { now, waitMs });
+  return paidUntil <= latest ? 'busy' : Math.ceil((paidUntil - latest) / 1000);
+}

@@ -5,14 +5,11 @@ import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { type Charge, latestPaid } from './charge.ts';
+import { type Charge, type Form, latestPaid } from './charge.ts';
 import type { ReserveInput } from './inputs.ts';
 import { MOST_OPEN } from './open.ts';
 import { openPath, ratesText } from './record.ts';
 import { lastOf, type Reservation } from './reservation.ts';
-
-/** The three forms of the write that reserves (docs/protocols/rates.md#reserve). */
-export type Form = 'idle' | 'busy' | 'moved';
 
 export interface Request extends Charge {
   input: ReserveInput;

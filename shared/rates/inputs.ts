@@ -2,13 +2,11 @@ import * as z from 'zod/mini';
 import { callersName, cursorText, flag, limit, listOf, must, name, whole } from '../fields.ts';
 import type { Names } from '../namespace.ts';
 import { periodSeconds } from '../periods.ts';
-import { MOST_PERIODS, MOST_RATE_SECONDS } from './charge.ts';
+import { MOST_PERIODS, MOST_RATE_SECONDS, MOST_WAIT_SECONDS, mostWaitSeconds } from './charge.ts';
 
 /** The longest key, so that the key of its row has at most 1,024 bytes. */
 export const MOST_KEY_BYTES = 1010;
 const MOST_RATES = 4;
-/** A week. */
-const MOST_WAIT_SECONDS = 604_800;
 export const MOST_UNITS = 1_000_000_000;
 
 const key = () => callersName(MOST_KEY_BYTES);
@@ -63,11 +61,10 @@ function faultsOf({ name: own, limit: most, units, burst = units }: RateInput, n
   return faults.flatMap(([field, isWrong, message]) => (isWrong ? [{ path: ['rates', nth, field], message }] : []));
 }
 
-/** An estimate may be wrong for no longer than the longest period. */
 function waitFaults({ settle, waitSeconds, rates }: ReserveInput): Fault[] {
-  const longest = Math.max(...rates.map(({ per }) => periodSeconds(per) ?? 0));
-  const message = `must be at most ${longest} with settle, which is the longest period`;
-  return settle && waitSeconds > longest ? [{ path: ['waitSeconds'], message }] : [];
+  const most = mostWaitSeconds(rates, settle);
+  const message = `must be at most ${most} with settle, which is the longest period`;
+  return settle && waitSeconds > most ? [{ path: ['waitSeconds'], message }] : [];
 }
 
 export const settleInput = () =>

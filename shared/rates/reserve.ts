@@ -3,8 +3,8 @@ import { naming } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { requestName } from '../locks/record/identity.ts';
-import { chargeOf, latestPaid, startOf } from './charge.ts';
-import { type Form, type Request, write } from './forms.ts';
+import { chargeOf, type Form, formFor, startOf } from './charge.ts';
+import { type Request, write } from './forms.ts';
 import type { ReserveInput } from './inputs.ts';
 import { MOST_OPEN, makeRoom } from './open.ts';
 import { type NamedRate, parseRate, type RateRecord, ratesText, rowOf } from './record.ts';
@@ -79,16 +79,13 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
   });
 }
 
-/**
- * What a row that did not meet the condition means: the form that fits, a start that an earlier try reserved, or a refusal. The conditions of `forms.ts` have
- * the same rules, so change both.
- */
+/** What a row that did not meet the condition means. @returns the form that fits, `repeated` for the start of an earlier try, or a refusal */
 function judge(
   request: Request,
   { paidUntil, last, isMalformed }: RateRecord,
   now: number,
 ): Form | 'repeated' | HoldfastError {
-  const { input, charge, boundBy } = request;
+  const { input, boundBy } = request;
   const { key } = input;
   if (isMalformed)
     return new HoldfastError(
@@ -96,13 +93,10 @@ function judge(
       `another client has changed the row ${JSON.stringify(request.row)}: delete it`,
       { key },
     );
-  if (paidUntil === undefined) return 'idle';
-  // The start of a late repeat may be over, and others may start at that moment.
-  if (last === lastOf(request.reservation)) return paidUntil >= now + charge ? 'repeated' : 'moved';
-  if (paidUntil < now) return 'idle';
-  const latest = latestPaid(request, { now, waitMs: input.waitSeconds * 1000 });
-  if (paidUntil <= latest) return 'busy';
-  const retryAfterMs = Math.ceil((paidUntil - latest) / 1000);
+  const isOwn = last === lastOf(request.reservation);
+  const found = formFor(request, { paidUntil, isOwn }, { now, waitMs: input.waitSeconds * 1000 });
+  if (typeof found === 'string') return found;
+  const retryAfterMs = found;
   const detail = `the rate ${boundBy} of ${JSON.stringify(key)} is used up for longer than the caller waits: ask again after \`retryAfterMs\``;
   return new HoldfastError('RateExceeded', detail, { key, retryAfterMs, boundBy });
 }

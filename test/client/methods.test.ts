@@ -43,6 +43,7 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
         'withLease',
         'withLeases',
         'once',
+        'rate',
         'beginRun',
         'lead',
         'call',

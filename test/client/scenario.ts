@@ -31,6 +31,7 @@ export async function scenario({
     await act();
     done.push(what);
   };
+  const openOf = async (name: string) => ((await other.readRates({ key: name })) as { open: number }).open;
   /** They wait more than they work, so they run at once. */
   const begun: Promise<void>[] = [];
   const begin = (what: string, act: () => Promise<void>) => void begun.push(check(what, act));
@@ -123,6 +124,33 @@ export async function scenario({
     equal(failed.message, 'boom');
     const again = await holdfast.once(name, { slot: 'a' }, ({ previous }) => previous?.ended);
     equal([again.outcome, again.result], ['ran', 'released']);
+  });
+
+  begin('starts keep a rate, are settled or given back, and an operator forgets them', async () => {
+    const name = key('rate');
+    const startedAt = performance.now();
+    const rate = { limit: 2, per: '1s', waitMs: 60_000 };
+    await Promise.all([holdfast.rate(name, rate), other.rate(name, rate), other.rate(name, rate)]);
+    equal(performance.now() - startedAt > 900, true);
+    const day = { limit: 1, per: '1d' };
+    const { settle } = await holdfast.rate(key('day'), { ...day, settle: true });
+    equal([await settle({ requests: 0 }), await settle({ requests: 0 })], [true, false]);
+    const held = key('held');
+    await holdfast.withLease(held, { rates: [day], settle: true }, async (lease) => {
+      const refused = await other.rate(held, day).catch((reason) => reason);
+      equal(isHoldfastError(refused, 'RateExceeded') && refused.boundBy, 'requests');
+      const controller = new AbortController();
+      const { signal } = controller;
+      const waiting = other.rate(held, { ...day, settle: true, waitMs: Infinity, signal }).catch((reason) => reason);
+      await until(async () => (await openOf(held)) === 2);
+      controller.abort('enough');
+      equal(await waiting, 'enough');
+      await until(async () => (await openOf(held)) === 1);
+      equal(await lease.settle({ requests: 2 }), true);
+    });
+    const { paidUntil } = (await other.readRates({ key: held })) as { paidUntil: string };
+    equal(await codeOf(other.rateForget({ key: held, paidUntil: new Date(0).toISOString() })), 'Conflict');
+    equal((await other.rateForget({ key: held, paidUntil })).forgotten, true);
   });
 
   begin('errors have their fields', async () => {
