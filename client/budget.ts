@@ -9,11 +9,11 @@ export const MAX_BYTES = { ...MAIN_BYTES, all: 11_200 };
 
 /** The most bytes after gzip that a bundler takes for the other entries, and for each wrapper of a handler, without the main entry. */
 export const MINIFIED_BYTES = {
-  handlers: 2440,
-  durable: 1300,
+  handlers: 2640,
+  durable: 1850,
   testing: 6500,
   leased: 1536,
   middyLease: 1536,
-  leasedRecords: 1600,
+  leasedRecords: 1760,
   onceHandler: 1536,
 };

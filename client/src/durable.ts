@@ -1,8 +1,10 @@
+import { mostWaitSeconds } from '../../shared/rates/charge.ts';
 import type { PermitOptions } from './acquire.ts';
 import { isTransient } from './attempt.ts';
 import { invalidRequest } from './errors.ts';
-import { type Holdfast, HoldfastError, isHoldfastError, unreachable } from './index.ts';
+import { type Holdfast, HoldfastError, isHoldfastError, type RateTerms, unreachable } from './index.ts';
 import { inOrder } from './several.ts';
+import type { RequestOf } from './transport.ts';
 
 /** The part of the context of `@aws/durable-execution-sdk-js` that the helpers use. */
 export interface DurableContext {
@@ -56,6 +58,28 @@ export interface DurableLeases {
   readonly leases: readonly DurableLease[];
   /** The fencing token of each key. */
   readonly fences: Readonly<Record<string, number>>;
+}
+
+/** How a durable function waits for a start, and what it takes of one rate or several. */
+export type DurableRateOptions = RateTerms & {
+  /** How late the start may be, in seconds; the default is 3600, and the most is a week, with `settle` the longest period. The execution is suspended. */
+  waitSeconds?: number | undefined;
+  /** True to report the units that the work really took by `settle`. */
+  settle?: boolean | undefined;
+  /** Who reserves, shown to others. The default is the holder of the client. */
+  holder?: string | undefined;
+};
+
+/** A start that was reserved, and is now. */
+export interface DurableStart {
+  /** The earliest start, by the clock of the service, the same in every replay. ISO 8601. */
+  readonly startAt: string;
+  /**
+   * Reports the units that the work really took, by the name of the rate, in a step. Needs the option `settle`.
+   * @returns false if the estimates stand
+   * @throws HoldfastError InvalidRequest
+   */
+  settle(units: Readonly<Record<string, number>>): Promise<boolean>;
 }
 
 /** In seconds: two minutes, within which the service ends a wait after `parkSeconds`, and two minutes for the retries of the request. */
@@ -133,6 +157,80 @@ export async function withLeases<T>(
   return under(inOrder(entries));
 }
 
+/**
+ * Reserves a start in a step, and suspends the execution until then, so that no more units start in a period than the rate allows. With a permit too, call
+ * `rate` in the body of `withLease`.
+ * @throws HoldfastError RateExceeded if the start would be later than `waitSeconds`; Throttled, Unavailable, OutcomeUnknown and Unreachable after four retries
+ * @example
+ * const { settle } = await rate(ctx, holdfast, 'openai', { name: 'tokens', limit: 100_000, per: '1m', units: 2000, settle: true });
+ * const { usage } = await ctx.step('ask', () => ask(prompt));
+ * await settle({ tokens: usage.total });
+ */
+export async function rate(
+  ctx: DurableContext,
+  holdfast: Holdfast,
+  key: string,
+  options: DurableRateOptions,
+): Promise<DurableStart> {
+  const { waitSeconds = 3600, settle, holder = holdfast.holder, ...terms } = options;
+  const rates = 'rates' in terms ? [...terms.rates] : [terms];
+  const most = Math.min(waitSeconds, mostWaitSeconds(rates, settle));
+  const reserve = (before: Problem | undefined) => {
+    // Later steps repeat the id, so that a retry does not pay again.
+    const { requestId = holdfast.surroundings.uuid() } = (before ?? {}) as { requestId?: string };
+    const request = { key, holder, requestId, rates, settle, waitSeconds: most } as RequestOf<'rateReserve'>;
+    return holdfast.rateReserve(request, { timeoutMs: STEP_MS }).catch((error) => {
+      throw Object.assign(error, { requestId });
+    });
+  };
+  const reserved = await inSteps(ctx, 'reserve', key, reserve);
+  if ('failure' in reserved) throw reserved.failure;
+  const { reservation, startAt, sleepSeconds } = reserved.value;
+  if (sleepSeconds > 0) await ctx.wait(nameOf('start', key), { seconds: sleepSeconds });
+  return {
+    startAt,
+    async settle(units) {
+      const request = { key, reservation, units } as RequestOf<'rateSettle'>;
+      const send = () => holdfast.rateSettle(request, { timeoutMs: STEP_MS });
+      const settled = await inSteps(ctx, 'settle', key, send);
+      if (!('failure' in settled)) return 'settled' in settled.value && settled.value.settled;
+      if (!isTransient(settled.failure)) throw settled.failure;
+      ctx.logger.warn(`the estimates of ${key} stand`, settled.failure);
+      return false;
+    },
+  };
+}
+
+/**
+ * Runs a call in a step. After a transient error, suspends the execution and runs the call again.
+ * @param act receives the problem of the try before
+ * @returns the answer, or after how many tries the call has failed for good
+ */
+async function inSteps<T>(
+  ctx: DurableContext,
+  verb: string,
+  key: string,
+  ...[act, request]: [act: (before?: Problem) => Promise<T>, request?: object]
+): Promise<{ value: T } | { failure: HoldfastError; tries: number }> {
+  let before: Problem | undefined;
+  for (let tries = 1; ; tries++) {
+    const last = before;
+    const told = await ctx.step(nameOf(verb, key), async (): Promise<{ value: T } | { problem: Problem }> => {
+      try {
+        return { value: await act(last) };
+      } catch (error) {
+        if (!isHoldfastError(error)) throw error;
+        return { problem: { ...error, detail: error.message } };
+      }
+    });
+    if ('value' in told) return told;
+    before = told.problem;
+    const failure = new HoldfastError(before);
+    if (!isTransient(failure, request) || tries > RETRIES) return { failure, tries };
+    await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** (tries - 1) });
+  }
+}
+
 /** The name of an operation, the same in every replay. AWS allows up to 256 printable ASCII characters. Two operations may have one name. */
 const nameOf = (verb: string, key: string): string =>
   `${verb} ${key}`.replace(/[^ -~]/g, (other) => `\\u${other.charCodeAt(0).toString(16)}`).slice(0, 256);
@@ -163,29 +261,15 @@ async function acquired(
     ...{ ttlSeconds, graceSeconds, ...asked },
     ...(holder !== undefined && { holder }),
   } as Parameters<Holdfast['park']>[0];
-  const park = async (): Promise<Problem | null> => {
-    try {
-      await holdfast.park(request, { timeoutMs: STEP_MS });
-      return null;
-    } catch (error) {
-      if (!isHoldfastError(error)) throw error;
-      return { ...error, detail: error.message };
-    }
+  const park = async () => {
+    await holdfast.park(request, { timeoutMs: STEP_MS });
+    return null;
   };
-  let failure: HoldfastError | undefined;
-  for (let failures = 0; ; failures++) {
-    const problem = await ctx.step(nameOf('park', key), park);
-    if (problem === null) break;
-    failure = new HoldfastError(problem);
-    const mayPass = isTransient(failure, request);
-    if (!mayPass && failures === 0) throw failure;
-    if (!mayPass || failures === RETRIES) {
-      // A try without an answer may be in line. If this call gave up, the line would grant the lease later, and no call would release it.
-      ctx.logger.warn(`the request for ${key} may be in line: waiting for its callback`, failure);
-      break;
-    }
-    await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** failures });
-  }
+  const parked = await inSteps(ctx, 'park', key, park, request);
+  const failure = 'failure' in parked ? parked.failure : undefined;
+  if ('failure' in parked && parked.tries === 1) throw parked.failure;
+  // A try without an answer may be in line. If this call gave up, the line would grant the lease later, and no call would release it.
+  if (failure) ctx.logger.warn(`the request for ${key} may be in line: waiting for its callback`, failure);
   return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error, failure)));
 }
 

@@ -6,6 +6,7 @@ import {
   inTime,
   isHoldfastError,
   type Lease,
+  type RatesOptions,
   stayAlive,
 } from './index.ts';
 
@@ -17,12 +18,16 @@ export interface LambdaContext {
 /** A string for all events, or a function of the event. */
 export type ByEvent<Event, Text extends string | undefined = string | undefined> = string | ((event: Event) => Text);
 
-/** How the wrappers acquire a lease or a permit: the options of `acquire`, without the options that the wrapper computes from the invocation. */
+/**
+ * How the wrappers acquire a lease or a permit: the options of `acquire`, without the options that the wrapper computes from the invocation. With `rates`,
+ * `waitMs` is a third of the remaining time by default.
+ */
 export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
   LockOptions,
   'signal' | 'maxHoldMs' | 'waitUntil' | 'execution'
 > &
-  PermitOptions & {
+  PermitOptions &
+  RatesOptions & {
     holdfast: Holdfast;
     /** The key. If a function returns `undefined` for an event, the handler runs without a lease. */
     key: ByEvent<Event, Key>;
@@ -33,8 +38,9 @@ export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
 /** The lease that a handler gets. Undefined is possible only if `key` may return undefined. */
 export type LeaseOf<Key> = undefined extends Key ? Lease | undefined : Lease;
 
-/** LeaseHeld from the service, or from a wrapper with too little time to acquire: then `holder` is null. */
-export type HeldError = HoldfastError & ErrorFields['LeaseHeld'];
+/** LeaseHeld from the service, or from a wrapper with too little time to acquire: then `holder` is null. RateExceeded only with `rates`. */
+export type HeldError = HoldfastError &
+  (ErrorFields['LeaseHeld'] | (ErrorFields['RateExceeded'] & { holder?: undefined }));
 
 /** The least remaining time with which a wrapper acquires, in milliseconds. */
 const LEAST_MS = 3000;
@@ -51,8 +57,13 @@ export const ANSWER_MS = 200;
 /** How long a release may take if there is time, in milliseconds. */
 const RELEASE_MS = 5000;
 
-/** True if the key was not granted, because of another holder or because too little time was left. */
-export const isHeld = (error: unknown): error is HeldError => isHoldfastError(error, 'LeaseHeld');
+/** True if the key was not granted, because of another holder or because too little time was left, or if its rates allow no start in time. */
+export const isHeld = (error: unknown): error is HeldError =>
+  isHoldfastError(error, 'LeaseHeld') || isHoldfastError(error, 'RateExceeded');
+
+/** How long to wait at most, in milliseconds. @param leftMs the remaining time of the invocation */
+export const patienceMs = ({ rates, waitMs = rates ? Infinity : 0 }: Waiting, leftMs: number): number =>
+  Math.min(waitMs, leftMs / 3);
 
 export const byEvent = (value: ByEvent<never> | undefined, event: unknown): string | undefined =>
   typeof value === 'function' ? value(event as never) : value;
@@ -72,11 +83,14 @@ interface Wanted {
   context: LambdaContext;
 }
 
+interface Waiting extends Pick<RatesOptions, 'rates'> {
+  waitMs?: number | undefined;
+}
+
 /** The options that `take` completes or replaces. */
-interface Asking {
+interface Asking extends Waiting {
   holdfast: Holdfast;
   key: unknown;
-  waitMs?: number | undefined;
   timeoutMs?: number | undefined;
   ttlSeconds?: number | undefined;
   releaseTimeoutMs?: number | undefined;
@@ -91,7 +105,7 @@ interface Releasable {
 /**
  * Acquires a lease within the time of an invocation. If the promise rejects, no grant and no waiter of the request is left, unless the service does not answer.
  * @param method `beginRun` begins the run of a slot in place of a lease
- * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; Unreachable if the service does not answer in time; all errors of `acquire`
+ * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; RateExceeded; Unreachable if the service does not answer in time; all errors of `acquire`
  */
 export async function take<Taken extends object = Lease>(
   options: Asking,
@@ -103,7 +117,6 @@ export async function take<Taken extends object = Lease>(
   if (!(leftMs >= LEAST_MS)) throw tooLate(key, leftMs);
   const {
     holdfast,
-    waitMs = 0,
     timeoutMs = 30_000,
     releaseTimeoutMs = RELEASE_MS,
     ttlSeconds = Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
@@ -118,7 +131,7 @@ export async function take<Taken extends object = Lease>(
       ...asked,
       ttlSeconds,
       execution: byEvent(execution, event),
-      waitMs: Math.min(waitMs, leftMs / 3),
+      waitMs: patienceMs(options, leftMs),
       timeoutMs: Math.min(timeoutMs, leftMs / 3),
       maxHoldMs: () => left() - CUT_MS,
       signal,

@@ -20,7 +20,7 @@ export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecor
  *
  * A second before the invocation ends, `lease.signal` aborts. If the handler then ends, the wrapper drops the result and throws LeaseLost (`maxHold`).
  * If the handler does not end, Lambda ends the process, and the lease expires.
- * @throws the errors of the handler; HoldfastError LeaseHeld unless `onHeld` handles the error; LeaseLost; the errors of `acquire`; TypeError in a
+ * @throws the errors of the handler; HoldfastError LeaseHeld or RateExceeded unless `onHeld` handles the error; LeaseLost; the errors of `acquire`; TypeError in a
  * durable function; TypeError at once if `onHeld` is not valid
  * @example
  * export const handler = leased({ holdfast, key: 'nightly-report', onHeld: 'skip' })(

@@ -29,8 +29,9 @@ type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 export class Holdfast {
   /** @internal */
   readonly surroundings: Surroundings;
+  /** The name of the caller, if a call names no other. */
+  readonly holder: string;
   readonly #core: Core;
-  readonly #holder: string;
   readonly #fetch: typeof fetch | undefined;
 
   /** @throws TypeError if the endpoint is not a URL, the namespace is not valid, or credentials come without a region */
@@ -41,7 +42,7 @@ export class Holdfast {
     assertNamespace(namespace);
     const transport = 'transport' in options ? options.transport : httpTransport(options, by.wall);
     this.#core = { transport, namespace, by, emit: emitter(options.onEvent) };
-    this.#holder = options.holder;
+    this.holder = options.holder;
     this.#fetch = options.fetch;
   }
 
@@ -57,12 +58,11 @@ export class Holdfast {
 
   #acquire(key: string, { rates, settle, ...options }: AcquireOptions, linked?: AbortSignal): Promise<Lease> {
     return traced('acquire', { 'holdfast.key': key }, async (span) => {
-      const core = this.#core;
       const later = rates && (await import('./rate.ts')); // most callers never load it
-      const startedAt = moment(core.by);
-      const lease = await acquire(core, key, this.#holder, { ...options, linked });
+      const startedAt = moment(this.surroundings);
+      const lease = await acquire(this.#core, key, this.holder, { ...options, linked });
       span?.setAttribute('holdfast.fence', lease.fence);
-      return later ? later.underRates(core, lease, { ...options, rates, settle }, startedAt) : lease;
+      return later ? later.underRates(this.#core, lease, { ...options, rates, settle }, startedAt) : lease;
     });
   }
 
@@ -138,7 +138,7 @@ export class Holdfast {
    */
   rate(key: string, options: RateOptions): Promise<RateStart> {
     return traced('rate', { 'holdfast.key': key }, async () =>
-      (await import('./rate.ts')).start(this.#core, key, this.#holder, options),
+      (await import('./rate.ts')).start(this.#core, key, this.holder, options),
     );
   }
 
@@ -182,7 +182,7 @@ export class Holdfast {
     options: OnceOptions & SlotOptions & { linked?: AbortSignal | undefined },
   ): Promise<Begun> {
     const { begin } = await import('./once.ts'); // most callers never load it
-    return begin(this.#core, key, this.#holder, options);
+    return begin(this.#core, key, this.holder, options);
   }
 
   /** For operators: forgets which slot is done, by the fence that `readOnce` returned. The next caller then works again. */
@@ -233,7 +233,7 @@ export class Holdfast {
     const own = 'callbackId' in request && { requestId: undefined };
     return this.call(
       'acquire',
-      { holder: this.#holder, ...own, ...request } as RequestOf<'acquire'>,
+      { holder: this.holder, ...own, ...request } as RequestOf<'acquire'>,
       options,
     ) as Promise<Schemas['Parked']>;
   }

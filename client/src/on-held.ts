@@ -1,7 +1,7 @@
 import { type HeldError, isHeld, type LambdaContext } from './handler-lease.ts';
 
 /**
- * The action of a wrapper if the key is held, or if too little time is left: `throw` the error (the default), `skip` the handler and resolve to
+ * The action of a wrapper if the key is held, if its `rates` allow no start in time, or if too little time is left: `throw` the error (the default), `skip` the handler and resolve to
  * `undefined`, or answer with the result of a function.
  */
 export type OnHeld<Event> = 'throw' | 'skip' | ((error: HeldError, event: Event, context: never) => unknown);
@@ -44,7 +44,7 @@ export function assertOnHeld(onHeld: unknown): void {
     throw new TypeError(`onHeld must be throw, skip or a function, not ${onHeld}`);
 }
 
-/** The result of a handler whose key was not granted. @throws the error, unless the error is LeaseHeld and `onHeld` handles LeaseHeld */
+/** The result of a handler whose key was not granted. @throws the error, unless the error is a HeldError and `onHeld` handles it */
 export async function notGranted(
   onHeld: OnHeld<never> | undefined,
   error: unknown,

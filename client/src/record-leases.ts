@@ -6,6 +6,7 @@ import {
   isHeld,
   type LambdaContext,
   type LeaseOf,
+  patienceMs,
   refuseDurable,
   take,
 } from './handler-lease.ts';
@@ -29,7 +30,7 @@ export interface RecordOptions<Message> {
   /** How many keys are handled at once. The default is 1, and a value below 1 counts as 1. */
   concurrency?: number | undefined;
   /**
-   * Called for each record whose key is held, to change its visibility. Without `defer`, SQS delivers the record again after the visibility timeout. The
+   * Called for each record whose key is held, or whose start would be too late, to change its visibility. Without `defer`, SQS delivers the record again after the visibility timeout. The
    * wrapper logs what `defer` and `onFailure` throw.
    */
   defer?: ((record: Message, retryAfterMs: number) => unknown) | undefined;
@@ -40,7 +41,7 @@ export interface RecordOptions<Message> {
 /**
  * Runs a handler for each record of an SQS batch, under the lease or permit of the record's key. The event source needs `ReportBatchItemFailures`.
  *
- * Records with the same key run in order under one lease. Keys are handled one after the other, unless `concurrency` allows more. `waitMs` is the limit
+ * Records with the same key run in order under one lease; with `rates`, each record waits for a start of its own. Keys are handled one after the other, unless `concurrency` allows more. `waitMs` is the limit
  * for all keys together. SQS delivers again the records of a held key, and each record whose handler fails; in a FIFO queue also all later records of
  * the same message group.
  * @throws the first failure if every record of the batch failed
@@ -54,6 +55,8 @@ export const leasedRecords =
     concurrency = 1,
     defer,
     onFailure = logged,
+    rates,
+    settle,
     ...options
   }: HandlerLeaseOptions<Message, Key> & RecordOptions<Message>) =>
   <Context extends LambdaContext>(handler: (record: Message, context: Context, lease: LeaseOf<Key>) => unknown) =>
@@ -61,8 +64,23 @@ export const leasedRecords =
     refuseDurable(context);
     const left = () => context.getRemainingTimeInMillis();
     /** The remaining time of the invocation when all waits have ended, in milliseconds. */
-    const waitedOutMs = left() - Math.min(options.waitMs ?? 0, left() / 3);
+    const waitedOutMs = left() - patienceMs({ rates, waitMs: options.waitMs }, left());
+    const waitLeftMs = () => Math.max(0, left() - waitedOutMs);
     const failures = failuresOf<Message>(onFailure);
+
+    /** Waits for the start of a record. @throws HoldfastError RateExceeded, after the record was deferred */
+    const start = async (record: Message, lease: Lease): Promise<void> => {
+      if (!rates) return;
+      const { key, holder, signal } = lease;
+      const timeoutMs = Math.min(options.timeoutMs ?? 30_000, left() / 3);
+      const asked = { rates, settle, holder, signal, timeoutMs, waitMs: waitLeftMs() };
+      try {
+        Object.assign(lease, { settle: (await options.holdfast.rate(key, asked)).settle });
+      } catch (error) {
+        if (isHeld(error)) await hook(defer, record, error.retryAfterMs);
+        throw error;
+      }
+    };
 
     /** Handles the records of one key. */
     const underKey = async (entries: Entry<Message>[]): Promise<void> => {
@@ -70,8 +88,7 @@ export const leasedRecords =
       const [{ key, record: event } = {}] = open;
       let held: Held | undefined;
       try {
-        if (key !== undefined)
-          held = await take({ ...options, waitMs: Math.max(0, left() - waitedOutMs) }, { key, event, context });
+        if (key !== undefined) held = await take({ ...options, waitMs: waitLeftMs() }, { key, event, context });
       } catch (error) {
         await failures.add(error, open);
         if (isHeld(error)) await Promise.all(open.map(({ record }) => hook(defer, record, error.retryAfterMs)));
@@ -79,7 +96,11 @@ export const leasedRecords =
       }
       const lease = held?.lease;
       try {
-        await inOrder(open, { failures, lease, handle: (record) => handler(record, context, lease as LeaseOf<Key>) });
+        const handle = async (record: Message) => {
+          if (lease) await start(record, lease);
+          await handler(record, context, lease as LeaseOf<Key>);
+        };
+        await inOrder(open, { failures, lease, handle });
       } finally {
         await held?.end();
       }

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { type DurableContext, type DurableLeaseOptions, withLease, withLeases } from '../../client/src/durable.ts';
+import {
+  type DurableContext,
+  type DurableLeaseOptions,
+  rate,
+  withLease,
+  withLeases,
+} from '../../client/src/durable.ts';
 import { Holdfast, HoldfastError } from '../../client/src/index.ts';
 
 const ARN = 'arn:aws:lambda:eu-west-1:123456789012:function:billing:7/durable-execution/order-9/2f0c';
@@ -10,7 +16,7 @@ type Call = [operation: string, request: Record<string, unknown>];
 interface Script {
   /** The result of the callback, or its failure. */
   answer?: string | Error;
-  /** The answer to each try of a call, or its failure; without it, success. */
+  /** The answer to each try of a call, or its failure; without either, success. */
   tries?: (operation: string) => unknown;
 }
 
@@ -25,7 +31,7 @@ function world({ answer = GRANT, tries = () => undefined }: Script = {}) {
       calls.push([operation, { ...request }]);
       const failure = tries(operation);
       if (failure instanceof Error) throw failure;
-      return { parked: true, released: true };
+      return failure || { parked: true, released: true };
     },
   });
   const ctx: DurableContext = {
@@ -198,5 +204,52 @@ describe('withLeases of a durable function', () => {
     const twice = withLeases(ctx, holdfast, [{ key: 'a' }, { key: 'a' }], {}, () => {});
     await expect(twice).rejects.toMatchObject({ code: 'InvalidRequest' });
     expect(operations).toEqual([]);
+  });
+});
+
+describe('rate of a durable function', () => {
+  const RESERVED = { key: 'k', reservation: 'r', startAt: '2026-01-01T00:00:03.412Z', waitMs: 3412, sleepSeconds: 4 };
+  const ids = (calls: Call[]) => calls.map(([, { requestId }]) => requestId);
+
+  it('rate of a durable function reserves in a step, is suspended until the start, and settles in a step', async () => {
+    const { ctx, holdfast, operations, calls } = world({
+      tries: (operation) => (operation === 'rateReserve' ? RESERVED : { key: 'k', settled: true }),
+    });
+    const terms = { limit: 100, per: '1m', units: 5 };
+    const { startAt, settle } = await rate(ctx, holdfast, 'k', { ...terms, settle: true });
+    expect([startAt, await settle({ requests: 3 })]).toEqual([RESERVED.startAt, true]);
+    expect(operations).toEqual(['reserve k', 'start k in 4 s', 'settle k']);
+    expect(calls).toEqual([
+      // With settle, the start may be as late as the longest period.
+      [
+        'rateReserve',
+        { key: 'k', holder: 'billing', requestId: expect.any(String), rates: [terms], settle: true, waitSeconds: 60 },
+      ],
+      ['rateSettle', { key: 'k', reservation: 'r', units: { requests: 3 } }],
+    ]);
+  });
+
+  it('rate of a durable function is not suspended for a start that is now', async () => {
+    const { ctx, holdfast, operations, calls } = world({ tries: () => ({ ...RESERVED, waitMs: 0, sleepSeconds: 0 }) });
+    await rate(ctx, holdfast, 'k', { rates: [{ limit: 1, per: '1d' }], holder: 'other' });
+    expect([operations, calls[0]?.[1]]).toMatchObject([['reserve k'], { holder: 'other', waitSeconds: 3600 }]);
+  });
+
+  it('rate of a durable function repeats its request after suspensions, by the same id', async () => {
+    let lost = 3;
+    const unreachable = new HoldfastError({ code: 'Unreachable', detail: 'no answer', ...{ retryAfterMs: 60_000 } });
+    const { ctx, holdfast, operations, calls } = world({ tries: () => (lost-- > 0 ? unreachable : RESERVED) });
+    await rate(ctx, holdfast, 'k', { limit: 1, per: '1s' });
+    const again = [5, 10, 20].flatMap((seconds) => [`try again for k in ${seconds} s`, 'reserve k']);
+    expect(operations).toEqual(['reserve k', ...again, 'start k in 4 s']);
+    expect([ids(calls).length, new Set(ids(calls)).size]).toEqual([4, 1]);
+  });
+
+  it('rate of a durable function throws a refusal with all of its fields', async () => {
+    const refusal = { code: 'RateExceeded', detail: 'used up', key: 'k', boundBy: 'requests', retryAfterMs: 7 };
+    const { ctx, holdfast, operations } = world({ tries: () => new HoldfastError(refusal) });
+    const { detail: message, ...fields } = refusal;
+    await expect(rate(ctx, holdfast, 'k', { limit: 1, per: '1s' })).rejects.toMatchObject({ ...fields, message });
+    expect(operations).toEqual(['reserve k']);
   });
 });

@@ -3,9 +3,12 @@ import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'a
 import middy6 from 'middy-6';
 import { describe, expect, it } from 'vitest';
 import { conflict, leased, leaseOf, middyLease, type OnHeld } from '../../client/src/handlers.ts';
-import type { Lease } from '../../client/src/index.ts';
+import type { Lease, Rate } from '../../client/src/index.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { FakeLambda, type Fault, type LambdaContext, untilAborted } from './fake-lambda.ts';
+
+/** The client loads it at the first rate, and the clock of a test does not wait for that. */
+await import('../../client/src/rate.ts');
 
 type Work = (event: Event, context: LambdaContext, lease: Lease | undefined) => unknown;
 interface Event {
@@ -18,6 +21,7 @@ interface Options {
   ttlSeconds?: number;
   timeoutMs?: number;
   limit?: number;
+  rates?: Rate[];
   execution?: (event: Event) => string | undefined;
 }
 
@@ -97,6 +101,23 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
       const outcome = await run(lambda, { waitMs }, () => 'never', timeoutMs);
       expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
       expect(lambda.clock.monotonicMs - startedAt).toBe(waited);
+    },
+  );
+
+  it.each([
+    [30_000, { value: 6000 }],
+    [15_000, { value: undefined }],
+  ])(
+    'a wrapper with rates waits for a start for a third of %d ms, and otherwise applies onHeld',
+    async (timeoutMs, outcome) => {
+      const lambda = new FakeLambda();
+      const rates = [{ limit: 10, per: '1m' }];
+      await lambda.holdfast.rate('nightly', { rates });
+      const startedAt = lambda.clock.monotonicMs;
+      const work = () => lambda.clock.monotonicMs - startedAt;
+      expect(await run(lambda, { rates, onHeld: 'skip' }, work, timeoutMs)).toEqual(outcome);
+      expect(await lambda.holds('nightly')).toBe(false);
+      expect(lambda.clock.timers).toEqual([]);
     },
   );
 

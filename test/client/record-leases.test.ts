@@ -16,6 +16,9 @@ function recordOf(messageId: string, key?: string, group?: string): SqsRecord {
 
 const keyOf = ({ body }: SqsRecord): string | undefined => JSON.parse(body).key;
 
+/** The client loads it at the first rate, and the clock of a test does not wait for that. */
+await import('../../client/src/rate.ts');
+
 type Work = (record: SqsRecord, context: LambdaContext, lease: Lease | undefined) => unknown;
 type Options = Partial<Parameters<typeof leasedRecords<SqsRecord, string | undefined>>[0]>;
 
@@ -94,6 +97,32 @@ describe('leasedRecords', () => {
       expect(await lambda.invoke(handler, { Records }, 30_000)).toEqual(failed('a', 'b', 'c'));
       expect(lambda.clock.monotonicMs - startedAt).toBe(waited);
     }
+  });
+
+  it('leasedRecords with rates gives each record a start, and defers a record that would start too late', async () => {
+    const lambda = new FakeLambda();
+    const startedAt = lambda.clock.monotonicMs;
+    const starts: unknown[] = [];
+    const deferred: unknown[] = [];
+    const options: Options = {
+      rates: [{ limit: 10, per: '1m' }],
+      settle: true,
+      defer: ({ messageId }, retryAfterMs) => deferred.push([messageId, retryAfterMs]),
+    };
+    const handler = handlerOf(lambda, options, async ({ messageId }, _context, lease) => {
+      starts.push([messageId, lambda.clock.monotonicMs - startedAt]);
+      if (messageId === '1') await lease?.settle({ requests: 0 });
+    });
+    const Records = ['1', '2', '3', '4'].map((id) => recordOf(id, 'a'));
+    expect(await lambda.invoke(handler, { Records }, 30_000)).toEqual(failed('4'));
+    expect(starts).toEqual([
+      ['1', 0],
+      ['2', 0],
+      ['3', 6000],
+    ]);
+    // Four of the ten seconds are left, and the start would be in six.
+    expect(deferred).toEqual([['4', 2000]]);
+    expect(lambda.operations.filter((operation) => operation === 'acquire').length).toBe(1);
   });
 
   it('leasedRecords logs failures to stderr unless it is given onFailure', async () => {
