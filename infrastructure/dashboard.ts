@@ -70,6 +70,7 @@ function leases(): Widget[] {
       lines: [
         ...percentiles((how) => ofFunction('WaitedMs', 'acquire', how), 'callers'),
         ...percentiles((how) => own('ParkedMs', { yAxis: 'right', ...how }), 'tasks'),
+        ...percentiles((how) => own('RateWaitMs', { yAxis: 'right', ...how }), 'rates'),
       ],
     },
     { title: 'Hand-off (ms)', stat: 'p50', lines: percentiles((how) => own('HandOffMs', how), 'release to grant') },

@@ -129,6 +129,9 @@ const OF_SOME: Json = choose(
 
 const ACQUIRE = lambdaId('acquire');
 
+/** What begins new work. */
+const STOPPED_BY_DRAIN = [ACQUIRE, lambdaId('rateReserve')];
+
 /** Functions with reserved concurrency. */
 const RESERVED: Record<string, [condition: string, parameter: ParameterName]> = {
   [ACQUIRE]: ['ReserveAcquire', 'acquireConcurrency'],
@@ -146,8 +149,12 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
       properties.MemorySize = ref('memoryMb');
       const [condition, parameter] = RESERVED[id] ?? [];
       if (condition && parameter) properties.ReservedConcurrentExecutions = choose(condition, ref(parameter), NO_VALUE);
-      if (id === ACQUIRE)
-        properties.ReservedConcurrentExecutions = choose('Drained', 0, properties.ReservedConcurrentExecutions ?? null);
+      if (STOPPED_BY_DRAIN.includes(id))
+        properties.ReservedConcurrentExecutions = choose(
+          'Drained',
+          0,
+          properties.ReservedConcurrentExecutions ?? NO_VALUE,
+        );
       return;
     }
     case 'AWS::Logs::LogGroup':

@@ -77,9 +77,12 @@ export const oneOf = <const Values extends readonly string[]>(values: Values) =>
  */
 export const listOf = <Item extends z.ZodMiniType>(item: Item, max: number, what: string) =>
   z.pipe(
-    z
-      .unknown()
-      .check(z.refine((value) => !Array.isArray(value) || value.length <= max, `must be at most ${max} ${what}`)),
+    z.unknown().check(
+      z.refine((value) => !Array.isArray(value) || value.length <= max, {
+        error: `must be at most ${max} ${what}`,
+        abort: true,
+      }),
+    ),
     z.array(item, must(`a list of ${what}`)),
   );
 

@@ -43,7 +43,7 @@ export const reserveRequest = request(reserveInput(), {
             description: 'The name of the rate.',
             type: 'string',
             default: 'requests',
-            pattern: '^[\\w-]{1,32}$',
+            pattern: '^[A-Za-z0-9][\\w-]{0,31}$',
           },
           limit: { description: 'The units in each period.', ...whole },
           per: {

@@ -43,7 +43,8 @@ export const LEASES: Group = {
   },
   drained: {
     default: 'false',
-    description: 'true: no call of acquire runs. All other calls still run, such as heartbeat and release.',
+    description:
+      'true: no call of acquire or rateReserve runs. All other calls still run, such as heartbeat and release.',
     allowed: SWITCH,
     releasedOnly: true,
   },

@@ -13,6 +13,8 @@ export const MEASURES = {
   HandOffMs: 'Milliseconds',
   /** How long a task was parked before it was granted its lease. */
   ParkedMs: 'Milliseconds',
+  /** From the answer to a reservation until its start. */
+  RateWaitMs: 'Milliseconds',
   /** How many tasks were parked. */
   Parked: 'Count',
   /** Keys with a line, and the oldest ticket of all, as the scheduled repair sees them. */

@@ -61,13 +61,13 @@ export function chargeOf(rates: readonly Rate[]): Charge {
   return { charge: tightest.charge, ahead: Math.max(tightest.charge, ahead), boundBy: tightest.name };
 }
 
-/** What a reservation would have paid with the units that the work really took. */
+/** What a reservation would have paid with the units that the work really took, by the name of the rate. */
 export function settledCharge(rates: readonly Rate[], units: Readonly<Record<string, number>>): number {
-  return Math.max(
-    ...rates.map((rate) =>
-      Math.min(timeOf(rate, units[rate.name] ?? rate.units), timeOf(rate, MOST_PERIODS * rate.limit)),
-    ),
+  const taken = new Map(Object.entries(units)); // a rate may have the name of a method
+  const charges = rates.map((rate) =>
+    timeOf(rate, Math.min(taken.get(rate.name) ?? rate.units, MOST_PERIODS * rate.limit)),
   );
+  return Math.max(...charges);
 }
 
 /** When the work may start, in microseconds. @param paidUntil with the charge of the reservation */
@@ -75,8 +75,10 @@ export const startOf = (paidUntil: number, { ahead }: Pick<Charge, 'ahead'>, now
   Math.max(now, paidUntil - ahead);
 
 /** The latest `paidUntil` at which a reservation still starts in time. @param waitMs how long its caller waits at most */
-export const latestPaid = ({ charge, ahead }: Charge, { now, waitMs }: { now: number; waitMs: number }): number =>
-  now + waitMs * 1000 + ahead - charge;
+export const latestPaid = (
+  { charge, ahead }: Pick<Charge, 'charge' | 'ahead'>,
+  { now, waitMs }: { now: number; waitMs: number },
+): number => now + waitMs * 1000 + ahead - charge;
 
 /** The forms of the write that reserves (docs/protocols/rates.md#reserve). */
 export type Form = 'idle' | 'busy' | 'moved';

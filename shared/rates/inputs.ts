@@ -11,8 +11,10 @@ export const MOST_UNITS = 1_000_000_000;
 
 const key = () => callersName(MOST_KEY_BYTES);
 const PERIOD = 'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days';
-const NAME = 'must be 1 to 32 letters, digits, _ and -';
-const rateName = () => z.string(must('a string')).check(z.regex(/^[\w-]{1,32}$/, { error: NAME, abort: true }));
+const NAME = 'must be 1 to 32 letters, digits, _ and -, of which the first is a letter or a digit';
+const INSTANT = 'must be an instant such as 2026-11-26T15:36:42.273Z';
+const rateName = () =>
+  z.string(must('a string')).check(z.regex(/^[A-Za-z0-9][\w-]{0,31}$/, { error: NAME, abort: true }));
 
 const rate = () =>
   z.strictObject({
@@ -34,7 +36,9 @@ export const reserveInput = () =>
       holder: name(256),
       /** Names one reservation. A repeat gets the same start. */
       requestId: z.optional(name(256)),
-      rates: listOf(rate(), MOST_RATES, 'rates').check(z.refine((rates) => rates.length > 0, 'must not be empty')),
+      rates: listOf(rate(), MOST_RATES, 'rates').check(
+        z.refine((rates) => rates.length > 0, { error: 'must not be empty', abort: true }),
+      ),
       waitSeconds: z._default(whole(0, MOST_WAIT_SECONDS), 0),
       settle: z._default(flag(), false),
     })
@@ -92,7 +96,10 @@ export const forgetRateInput = () =>
   z.strictObject({
     key: key(),
     /** As the operator has read it: ISO 8601. */
-    paidUntil: name(30).check(z.refine((text) => !Number.isNaN(Date.parse(text)), 'must be an instant in ISO 8601')),
+    paidUntil: name(30).check(
+      z.regex(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/, { error: INSTANT, abort: true }),
+      z.refine((text) => !Number.isNaN(Date.parse(text)), INSTANT),
+    ),
   });
 export type ForgetRateInput = z.infer<ReturnType<typeof forgetRateInput>>;
 

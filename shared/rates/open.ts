@@ -29,7 +29,7 @@ export async function makeRoom(
   const old = oldest.filter(({ at }) => at <= cut).slice(0, MOST_AT_ONCE);
   if (old.length === 0) {
     const retryAfterMs = Math.max(1000, (oldest[0]?.at ?? cut) - cut);
-    const detail = `${MOST_OPEN} reservations of ${JSON.stringify(key)} are not settled: settle or cancel each, or reserve without settle`;
+    const detail = `${MOST_OPEN} reservations of the key are not settled: settle or cancel each, or reserve without settle`;
     throw new HoldfastError('QueueFull', detail, {
       ...{ key, retryAfterMs, quota: 'openReservations', limit: MOST_OPEN },
     });

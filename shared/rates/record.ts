@@ -1,8 +1,6 @@
 import { json, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
-
-/** Begins the keys of the rows of rates (docs/protocols/rates.md#record). No caller can acquire such a key. */
-const RATE_ROWS = 'holdfast:rate:';
+import { RATE_ROWS } from '../locks/record/identity.ts';
 
 export const rowOf = (key: string): string => RATE_ROWS + key;
 export const keyOf = (row: string): string => row.slice(RATE_ROWS.length);
@@ -45,10 +43,11 @@ export const openPath = (name: string): string => `o${name}`;
 const OPEN = /^o([\w-]{16})$/;
 
 export function parseRate(item: Item | undefined): RateRecord {
-  const paidUntil = item && number(item, 'paid_until');
+  const paidUntil = Math.ceil(Number(item?.paid_until?.N));
+  const isMalformed = item?.paid_until !== undefined && !Number.isSafeInteger(paidUntil);
   return {
     paidUntil: Number.isSafeInteger(paidUntil) ? paidUntil : undefined,
-    isMalformed: item?.paid_until !== undefined && !Number.isSafeInteger(paidUntil),
+    isMalformed: isMalformed || (item?.opens !== undefined && item.opens.N === undefined),
     last: item?.last_request?.S,
     rates: ratesIn(item?.rates?.S),
     ratesBefore: ratesIn(item?.rates_before?.S),

@@ -63,7 +63,9 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
     const record = parseRate(outcome.won ? outcome.item : outcome.old);
     if (outcome.won) {
       note(dependencies, row, known.form === 'moved' ? 'busy' : known.form);
-      return view(request, { record, now, answered: clock.now() * 1000, repeated: known.form === 'moved' });
+      const reserved = view(request, { record, now, answered: clock.now() * 1000, repeated: known.form === 'moved' });
+      call.measure?.('RateWaitMs', reserved.waitMs);
+      return reserved;
     }
     const seen = judge(request, record, clock.now() * 1000);
     if (seen === 'repeated') return view(request, { record, now, answered: clock.now() * 1000, repeated: true });
@@ -87,18 +89,15 @@ function judge(
 ): Form | 'repeated' | HoldfastError {
   const { input, boundBy } = request;
   const { key } = input;
-  if (isMalformed)
-    return new HoldfastError(
-      'Unavailable',
-      `another client has changed the row ${JSON.stringify(request.row)}: delete it`,
-      { key },
-    );
+  if (isMalformed) {
+    const detail = 'a third-party client wrote a record that is not valid: an operator must delete the row of the rate';
+    return new HoldfastError('Unavailable', detail, { key });
+  }
   const isOwn = last === lastOf(request.reservation);
   const found = formFor(request, { paidUntil, isOwn }, { now, waitMs: input.waitSeconds * 1000 });
   if (typeof found === 'string') return found;
-  const retryAfterMs = found;
-  const detail = `the rate ${boundBy} of ${JSON.stringify(key)} is used up for longer than the caller waits: ask again after \`retryAfterMs\``;
-  return new HoldfastError('RateExceeded', detail, { key, retryAfterMs, boundBy });
+  const detail = `the rate ${boundBy} is used up for longer than the caller waits: ask again after \`retryAfterMs\``;
+  return new HoldfastError('RateExceeded', detail, { key, retryAfterMs: found, boundBy });
 }
 
 /** @param now microseconds, the time of the write @param answered microseconds, the time of this answer */

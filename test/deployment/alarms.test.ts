@@ -42,6 +42,7 @@ describe('alarms', () => {
     ['leases', 'OperatorErrorsAlarm', (name: string) => OPERATOR.includes(name)],
     ['leases', 'QueueErrorsAlarm', (name: string) => QUEUE.includes(name)],
     ['once', 'OnceErrorsAlarm', () => true],
+    ['rates', 'RateErrorsAlarm', () => true],
     ['commits', 'CommitErrorsAlarm', () => true],
     ['nameservice', 'NameserviceErrorsAlarm', () => true],
     ['expiry', 'ExpiryErrorsAlarm', () => true],

@@ -153,6 +153,7 @@ async function callEverything(): Promise<void> {
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
   const { HoldfastError } = await import('../../shared/errors.ts');
   const { queueWorld } = await import('../support/worlds/line.ts');
+  const { rateHandlers } = await import('../support/worlds/rates.ts');
   const { measurer } = await import('../../shared/expiry/metrics.ts');
   const refusing = lambdaFunction({
     name: 'publish',
@@ -164,7 +165,7 @@ async function callEverything(): Promise<void> {
     logged: [],
   });
   for (const code of Object.keys(ERRORS)) await expect(refusing({ code }, lambdaContext())).rejects.toThrow(code);
-  const { handlers, steps, clock } = await queueWorld();
+  const { handlers, steps, clock, dependencies } = await queueWorld();
   try {
     const key = 'k';
     const { body } = await throughTask(handlers.acquire, { key, holder: 'caller' });
@@ -174,6 +175,8 @@ async function callEverything(): Promise<void> {
     await throughTask(handlers.repairQueues, {});
     await throughTask(handlers.repairQueues, {}, lambdaContext(5000)); // which is cut short
     await throughTask(handlers.release, { key, leaseId: body.leaseId });
+    const { rateReserve } = rateHandlers(dependencies);
+    await throughTask(rateReserve, { key, holder: 'caller', rates: [{ limit: 1, per: '1s' }] });
   } finally {
     steps.stop();
   }

@@ -99,7 +99,7 @@ describe('functions', () => {
     });
     const logging = lambdas().filter(({ LoggingConfig }) => LoggingConfig.LogGroup);
     for (const { LoggingConfig } of logging) expect(LoggingConfig.LogGroup).toEqual({ Ref: 'AuditLogGroup' });
-    const audited = ['breakLease', 'cancelWaiter', 'clean', 'onceForget', 'repairNames', 'resetFence'];
+    const audited = ['breakLease', 'cancelWaiter', 'clean', 'onceForget', 'rateForget', 'repairNames', 'resetFence'];
     expect(logging.map(({ name }) => name).toSorted()).toEqual(audited);
     const writing = roles().filter(({ statements }) =>
       statements.some((one) => isDeepStrictEqual(one.Resource, AUDIT_LOG)),

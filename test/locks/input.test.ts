@@ -108,6 +108,7 @@ const BAD_QUERIES: [query: Record<string, string>, issues: Record<string, string
   [{ key: '' }, { key: 'must not be empty' }],
   [{ key: euros(1025) }, { key: 'must be at most 1,024 bytes of UTF-8' }],
   [{ key: 'holdfast:once:k' }, { key: 'must not begin with holdfast:once:, the keys of once, which readOnce reads' }],
+  [{ key: 'holdfast:rate:k' }, { key: 'must not begin with holdfast:rate:, the keys of rates, which readRates reads' }],
   [
     { key: 'k', prefix: 'k', limit: '5' },
     { prefix: 'cannot be combined with key', limit: 'cannot be combined with key' },

@@ -3,7 +3,7 @@ import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, que
 import type { Names } from '../../namespace.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
-import { hasMemory, MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS } from '../record/identity.ts';
+import { MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS, RATE_ROWS } from '../record/identity.ts';
 import { KEY_STATES } from './types.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
@@ -201,8 +201,12 @@ export const readInput = () =>
       key: z.optional(
         anyKey().check(
           z.refine(
-            (key) => !hasMemory(key),
+            (key) => !key.startsWith(ONCE_ROWS),
             `must not begin with ${ONCE_ROWS}, the keys of once, which readOnce reads`,
+          ),
+          z.refine(
+            (key) => !key.startsWith(RATE_ROWS),
+            `must not begin with ${RATE_ROWS}, the keys of rates, which readRates reads`,
           ),
         ),
       ),

@@ -9,7 +9,7 @@ import { DEFAULT_LIMIT } from '../../fields.ts';
 import { decodeCursor, encodeCursor } from '../../listings/cursor.ts';
 import { Page } from '../../listings/pages.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { ALONE, hasMemory } from '../record/identity.ts';
+import { ALONE, isOfAnotherKind } from '../record/identity.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
 import { type Chosen, type ListedKey, listedKey } from '../record/views.ts';
 import type { ReadInput } from './inputs.ts';
@@ -193,10 +193,10 @@ const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
 const isIn = (state: ListedState, row: ListedKey): boolean =>
   state === 'active' ? hasHolder(row) || row.waiting > 0 : row.state === state;
 
-/** One key as a list shows it. The records of `once` have a list of their own (once/read.ts). @param chosen which holder stands for all */
+/** One key as a list shows it. The records of `once` and of rates have lists of their own (once/read.ts, rates/read.ts). @param chosen which holder stands for all */
 function listed(item: Item, now: number, chosen: Chosen): ListedKey | undefined {
   const key = item.key?.S ?? '';
-  if (hasMemory(key)) return undefined;
+  if (isOfAnotherKind(key)) return undefined;
   const record = parseKey(key, item);
   return { ...listedKey(record, now, chosen), waiting: waitingBy(record, now) };
 }

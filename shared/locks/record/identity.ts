@@ -96,6 +96,9 @@ export const MOST_DATA_BYTES = 256;
 /** Begins the keys of the records of `once` (docs/protocols/once.md#record). No caller can acquire such a key. */
 export const ONCE_ROWS = 'holdfast:once:';
 
+/** Begins the keys of the rows of rates (docs/protocols/rates.md#record). No caller can acquire such a key either. */
+export const RATE_ROWS = 'holdfast:rate:';
+
 /** Begins the lease ids of `once`, which tells heartbeat and release on which record they are. */
 export const ONCE_IDS = 'o.';
 
@@ -104,6 +107,9 @@ export const ONCE_IDS = 'o.';
  * from a write until DynamoDB may delete the record.
  */
 export const hasMemory = (key: string): boolean => key.startsWith(ONCE_ROWS);
+
+/** True for a record of `once` or of a rate, each of which has a list of its own. */
+export const isOfAnotherKind = (key: string): boolean => hasMemory(key) || key.startsWith(RATE_ROWS);
 
 /** What readers see of the last exclusive holder besides its end. */
 export interface LastTerms {

@@ -49,7 +49,7 @@ export const bucketArn = (name: string, objects = '') => ({
   'Fn::Sub': `arn:\${AWS::Partition}:s3:::${name}${objects}`,
 });
 /** By the folders of the functions. */
-export const CAPABILITIES = ['leases', 'once', 'commits', 'nameservice', 'expiry', 'contract'] as const;
+export const CAPABILITIES = ['leases', 'once', 'rates', 'commits', 'nameservice', 'expiry', 'contract'] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 export const functionsOf = (capability: Capability) =>
   functions.filter(({ bundle }) => bundle.startsWith(`dist/${capability}/`));
@@ -78,6 +78,7 @@ export const resources = (
       { 'Fn::GetAtt': ['RepairQueue', 'Arn'] },
     ],
     once: [tableArn(tables.leases)],
+    rates: [tableArn(tables.leases)],
     commits: [
       tableArn(tables.commits),
       ...['', '/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+import { HoldfastError } from '../../shared/errors.ts';
+import { forgetRate } from '../../shared/rates/forget-rate.ts';
+import { reserveInput } from '../../shared/rates/inputs.ts';
+import { readRates } from '../../shared/rates/read.ts';
+import { reserveRate } from '../../shared/rates/reserve.ts';
+import { settleRate } from '../../shared/rates/settle.ts';
+import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
+import { call, testClient } from '../support/emulators/aws.ts';
+import { Interleaver } from '../support/faults/interleave.ts';
+import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
+import { rateWorld } from '../support/worlds/rates.ts';
+
+const ROUNDS = rounds(500, 10);
+const { clock, dependencies: ofWorld, rawRate } = await rateWorld();
+const dynamodb = testClient();
+let interleaver: Interleaver;
+// One client for all rounds: its gate asks whichever interleaver runs now.
+new Interleaver(Math.random).gate.call({ turn: () => interleaver.turn() } as Interleaver, dynamodb);
+
+const SECOND = 1_000_000;
+
+/** The calls of one round, whose requests an interleaver orders. The clock stands still. */
+function callsOf(key: string, random: () => number) {
+  const dependencies = { ...ofWorld, dynamodb, ids: seededIds(Math.floor(random() * 2 ** 31)) };
+  const reserve = (more: object = {}) =>
+    reserveRate(dependencies)(
+      reserveInput().parse({ key, holder: 'h', rates: [{ limit: 60, per: '1m' }], waitSeconds: 60, ...more }),
+      call(),
+    );
+  const settle = (reservation: string, how: { units: Record<string, number> } | { cancel: true }) =>
+    settleRate(dependencies)({ key, reservation, ...how }, call());
+  const forget = (paidUntil: string) => forgetRate(dependencies)({ key, paidUntil }, call());
+  const read = () => readRates({ ...dependencies, dynamodb: ofWorld.dynamodb })({ key }, call());
+  /** What is paid from now on, in seconds. */
+  const paid = async () => (Number((await rawRate(key))?.paid_until?.N) - clock.now() * 1000) / SECOND;
+  return { reserve, settle, forget, read, paid };
+}
+
+/** Plays rounds of actors from fresh keys. @param play one round, which says what has happened */
+async function playRounds(
+  name: string,
+  happened: Record<string, number>,
+  play: (calls: ReturnType<typeof callsOf>) => Promise<string>,
+) {
+  const base = testSeed();
+  for (let round = 0; goesOn(round, ROUNDS, happened); round++) {
+    const random = seededRandom(base + round);
+    interleaver = new Interleaver(random);
+    const what = await play(callsOf(`${name}-${base + round}`, random));
+    expect(Object.keys(happened), `seed ${base + round}`).toContain(what);
+    happened[what] = (happened[what] ?? 0) + 1;
+  }
+  expectAllHappened(happened);
+}
+
+/** What each actor received, after all have. */
+async function together<Answers extends unknown[]>(...actors: { [At in keyof Answers]: () => Promise<Answers[At]> }) {
+  const answers: unknown[] = [];
+  const noted = actors.map((actor, at) => async () => {
+    answers[at] = await actor();
+  });
+  await interleaver.run(noted);
+  return answers as Answers;
+}
+
+const alone = async <Answer>(actor: () => Promise<Answer>): Promise<Answer> => (await together<[Answer]>(actor))[0];
+
+describe('races of rates', () => {
+  it('races of callers at an idle key give each a start of its own', async () => {
+    const happened = { inOrder: 0, otherOrder: 0 };
+    await playRounds('idle', happened, async ({ reserve, paid }) => {
+      const answers = await together(reserve, reserve, reserve, reserve);
+      const waits = answers.map(({ waitMs }) => waitMs);
+      expect(waits.toSorted()).toEqual([0, 1000, 2000, 3000]);
+      expect(await paid()).toBe(4);
+      return waits.join() === '0,1000,2000,3000' ? 'inOrder' : 'otherOrder';
+    });
+  });
+
+  it('races of one request that is sent twice, and others, lose at most a start', async () => {
+    const happened = { once: 0, twice: 0 };
+    await playRounds('twice', happened, async ({ reserve, paid }) => {
+      const same = () => reserve({ requestId: 'r' });
+      const [one, other, third] = await together(same, same, reserve);
+      const total = await paid();
+      expect(third.waitMs).not.toBe(one.waitMs);
+      expect(third.waitMs).not.toBe(other.waitMs);
+      expect(total).toBe(one.waitMs === other.waitMs ? 2 : 3);
+      return total === 2 ? 'once' : 'twice';
+    });
+  });
+
+  it('races of settlements and reservations count each exactly once', async () => {
+    const happened = { first: 0, second: 0 };
+    await playRounds('settle', happened, async ({ reserve, settle, paid }) => {
+      const { reservation } = await alone(() => reserve({ settle: true }));
+      const report = (requests: number) => () => settle(reservation, { units: { requests } });
+      const [one, other] = await together(report(5), report(3), () => reserve({ settle: true }), reserve);
+      const settled = [one, other].map((answer) => 'settled' in answer && answer.settled);
+      expect(settled.toSorted()).toEqual([false, true]);
+      expect(await paid()).toBe(2 + (settled[0] ? 5 : 3));
+      return settled[0] ? 'first' : 'second';
+    });
+  });
+
+  it.each([true, false])('races of cancellations and reservations give back once: settle %s', async (settle) => {
+    const happened = settle ? { back: 0 } : { back: 0, kept: 0 };
+    await playRounds(`cancel-${settle}`, happened, async (calls) => {
+      await alone(calls.reserve);
+      const { reservation } = await alone(() => calls.reserve({ settle }));
+      const cancel = () => calls.settle(reservation, { cancel: true });
+      const [one, other, next] = await together(cancel, cancel, calls.reserve);
+      const back = [one, other].filter((answer) => 'cancelled' in answer && answer.cancelled).length;
+      expect(await calls.paid()).toBe(3 - back);
+      if (!settle) expect(next.waitMs).toBe(back ? 1000 : 2000);
+      return ['kept', 'back'][back] ?? 'backTwice';
+    });
+  });
+
+  it('races of forget and a reservation never forget what the operator has not seen', async () => {
+    const happened = { forgotten: 0, tooLate: 0 };
+    await playRounds('forget', happened, async ({ reserve, forget, read, paid }) => {
+      await alone(() => reserve({ rates: [{ limit: 1, per: '1m' }] }));
+      const { paidUntil } = (await read()) as { paidUntil: string };
+      const [forgotten, { waitMs }] = await together(
+        () => forget(paidUntil).catch((error: HoldfastError) => error),
+        () => reserve({ waitSeconds: 3600 }),
+      );
+      const isLate = forgotten instanceof HoldfastError;
+      if (isLate) expect(forgotten.code).toBe('Conflict');
+      expect([waitMs, await paid()]).toEqual(isLate ? [60_000, 61] : [0, 1]);
+      return isLate ? 'tooLate' : 'forgotten';
+    });
+  });
+});
