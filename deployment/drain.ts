@@ -62,7 +62,9 @@ export async function drain(
   const stack = await changeableStack(aws, stage);
   await useOf(aws, stack); // a drain that cannot look must not stop acquire
   if (!(await setDrained(aws, { stack, drained: 'true', question: 'Stop acquire?' }, observer))) return false;
-  observer.say(`Acquire of ${stack.StackName} is stopped. All other calls still run, such as heartbeats and releases`);
+  observer.say(
+    `Acquire and reserve of ${stack.StackName} are stopped. All other calls still run, such as heartbeats and releases`,
+  );
   const endsAt = clock.now() + timeoutMs;
   observer.say(`Waiting for the calls of acquire that run: ${LONGEST_CALL_MS / 1000} seconds`);
   await clock.sleep(LONGEST_CALL_MS);

@@ -79,6 +79,7 @@ const expected = (isIn: (cell: Cell) => boolean) => CELLS.filter(isIn).map(({ me
 
 const OF_WORKERS = [
   ...['readLeases', 'acquire', 'heartbeat', 'release', 'withdraw', 'readOnce', 'onceBegin', 'onceComplete'],
+  ...['readRates', 'rateReserve', 'rateSettle'],
   ...['commit', 'readCommit', 'stageUpload', 'readNames', 'publish', 'whoami'],
 ];
 
