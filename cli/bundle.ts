@@ -65,7 +65,7 @@ export const OWN_OF_VERBS =
   'findings foreground forwardTo graceMs group handedOver hasTerminal held isAlive isJson isLocal isLost ' +
   'least leftMs line linked look lost maxHoldMs mayGoOn monotonic most note notes noTimeout number onEvent onLost onRetry ' +
   'output parent progress readable readLease releaseTimeoutMs remove say settings show staged summary ' +
-  'takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole withinMs word words written';
+  'takesCommand terminate transport usage uuid waitingFor wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
   'act announce cell changes columns compare did empty everyMs filters fingerprint hasData head idOf instant label lease ' +
   'leaseKey more nextAt noun onAct onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal ' +

@@ -4,7 +4,7 @@ import { shown } from './escape.ts';
 import type { Service } from './service.ts';
 import { readSettings } from './settings.ts';
 import type { Verb } from './verb.ts';
-import { onceHelp } from './verbs/once.ts';
+import { KINDS } from './verbs/kinds.ts';
 import { nameOf, stateText } from './verbs/words.ts';
 
 type Verbs = Record<string, Verb>;
@@ -38,10 +38,15 @@ const LOOK_MS = 1500;
 
 /** Candidates for the first argument of a verb: keys that begin with a prefix. */
 async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
-  const words = (service: Service, filter: { prefix?: string }) =>
-    verb.takesKey === 'once'
-      ? service.rows('readOnce', filter, ({ keys }) => keys.map((row): Candidate => [row.key, onceHelp(row)]))
-      : service.rows('readLeases', filter, ({ leases }) => leases.map((row): Candidate => [row.key, helpOf(row)]));
+  const name = typed.includes('--rate') && verb.takesKey === 'once' ? 'rate' : verb.takesKey;
+  const words = (service: Service, filter: { prefix?: string }) => {
+    if (name === true || !name)
+      return service.rows('readLeases', filter, ({ leases }) => leases.map((row): Candidate => [row.key, helpOf(row)]));
+    const kind = KINDS[name];
+    return service.rows(kind.operation, filter, ({ keys }) =>
+      (keys as { key: string }[]).map((row): Candidate => [row.key, kind.help(row)]),
+    );
+  };
   return found(verb, { typed, prefix, most: 0 }, words);
 }
 

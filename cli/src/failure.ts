@@ -36,6 +36,7 @@ const EXIT_CODES: Partial<Record<ErrorCode, number>> = {
   Forbidden: EXIT.forbidden,
   LeaseHeld: EXIT.held,
   CommitInProgress: EXIT.held,
+  RateExceeded: EXIT.held,
   LeaseLost: EXIT.lost,
 };
 

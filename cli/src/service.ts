@@ -6,8 +6,9 @@ import { type Emit, emitter } from '../../client/src/events.ts';
 import type { Lease } from '../../client/src/lease.ts';
 import { type Begun, begin, type OnceOptions, type SlotOptions } from '../../client/src/once.ts';
 import { paged } from '../../client/src/pages.ts';
+import { type RateOptions, type RateStart, start, underRates } from '../../client/src/rate.ts';
 import { acquireAll, type LeaseEntry, type Leases, type LeasesOptions } from '../../client/src/several.ts';
-import { systemSurroundings } from '../../client/src/surroundings.ts';
+import { type Moment, systemSurroundings } from '../../client/src/surroundings.ts';
 import type { AnswerOf, Operation, RequestOf, Transport } from '../../client/src/transport.ts';
 
 interface ServiceOptions {
@@ -58,6 +59,16 @@ export class Service {
     return { ...begun, complete: (result) => begun.complete(result, this.#limits.timeoutMs) };
   }
 
+  /** Reserves a start, and resolves then. @throws HoldfastError RateExceeded, and as every call; the reason of the signal */
+  rate(key: string, options: RateOptions): Promise<RateStart> {
+    return start(this.#core, key, this.#holder, { ...this.#limits, ...options });
+  }
+
+  /** Waits for a start under a lease. If there is no start, releases the lease. @throws as `rate`; HoldfastError LeaseLost */
+  underRates(lease: Lease, options: Parameters<typeof underRates>[2], startedAt: Moment): Promise<Lease> {
+    return underRates(this.#core, lease, { ...this.#limits, ...options }, startedAt);
+  }
+
   /** @throws HoldfastError */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
     return insist(this.#core, operation, request, { ...this.#limits, ...options });
@@ -74,7 +85,7 @@ export class Service {
   }
 
   /** The rows of a list, in pages of a thousand, or of the limit of the filter. */
-  rows<O extends 'readLeases' | 'readNames' | 'readExpired' | 'readOnce', Row>(
+  rows<O extends 'readLeases' | 'readNames' | 'readExpired' | 'readOnce' | 'readRates', Row>(
     operation: O,
     filter: Omit<RequestOf<O>, 'cursor'>,
     rowsOf: (page: Pages<O>) => Row[],

@@ -20,7 +20,7 @@ export interface Syntax {
   /** How many words it takes at least, and at most. */
   words: readonly [least: number, most: number];
   /** Whether the first word is a key, or the beginning of keys, and of which kind. The completion then asks the service. */
-  takesKey?: true | 'once';
+  takesKey?: true | 'once' | 'rate';
   /** Whether a command follows `--`. */
   takesCommand?: true;
   /** Whether it never calls the service, and therefore has none of the options of a call. */

@@ -11,6 +11,7 @@ import { acquire, heartbeat, release } from './verbs/lease.ts';
 import { names, publish } from './verbs/names.ts';
 import { forget } from './verbs/once.ts';
 import { cancel, queue } from './verbs/queue.ts';
+import { rate } from './verbs/rates.ts';
 import { run } from './verbs/run.ts';
 import { status } from './verbs/status.ts';
 import { version } from './verbs/version.ts';
@@ -42,6 +43,7 @@ const completion: Verb = {
 /** Every verb, in the order of the help. */
 export const VERBS: Record<string, Verb> = {
   run,
+  rate,
   acquire,
   heartbeat,
   release,

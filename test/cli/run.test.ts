@@ -298,7 +298,7 @@ it('a command gives back its leases even if one of them has expired', async () =
   const lease = (remainingMs: number) => ({ remainingMs, expiresAt: new Date() });
   const leases = { leases: [lease(0), lease(9000)], release: async () => released.push('all') };
   const service = { acquireAll: async () => leases };
-  const asked = { options: { key: 'a', limit: 2 }, also: [{ key: 'b', limit: 5 }], slot: undefined };
+  const asked = { options: { key: 'a', limit: 2 }, also: [{ key: 'b', limit: 5 }], slot: undefined, rates: [] };
   const held = (await claim(service as never, asked, {} as never)) as Claim;
   expect(await held.end(76)).toBe(76);
   expect(released).toEqual(['all']);

@@ -22,6 +22,7 @@ import { commitWorld } from '../support/worlds/commits.ts';
 import { expiryWorld } from '../support/worlds/expiry.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';
+import { rateHandlers } from '../support/worlds/rates.ts';
 
 let api: Awaited<ReturnType<typeof startApi>>;
 let cli: Awaited<ReturnType<typeof builtCli>>;
@@ -38,7 +39,11 @@ beforeAll(async () => {
   const expired = await expiryWorld({ clock: { ...clock, now: () => clock.now() + 7_200_000 }, places });
   const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };
   [api, cli] = await Promise.all([
-    startApi({ ...handlers, readContract, readHealth: readHealth(), whoami: whoami() }),
+    startApi({
+      ...handlers,
+      ...rateHandlers(leases.dependencies),
+      ...{ readContract, readHealth: readHealth(), whoami: whoami() },
+    }),
     builtCli(),
   ]);
   holdfast = new Holdfast({ endpoint: api.url, holder: 'the other' });

@@ -1,7 +1,9 @@
 import type { AcquireOptions } from '../../../client/src/acquire.ts';
 import { isHoldfastError } from '../../../client/src/errors.ts';
 import type { Begun, BegunRun, SlotOptions } from '../../../client/src/once.ts';
+import type { Rate } from '../../../client/src/rate.ts';
 import type { LeaseEntry } from '../../../client/src/several.ts';
+import { moment, systemSurroundings } from '../../../client/src/surroundings.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { misuse } from '../failure.ts';
@@ -53,14 +55,27 @@ interface Asked {
   options: AcquireOptions & { key: string };
   also: LeaseEntry[];
   slot: Slot | undefined;
+  /** The rates of the key, if the command waits for a start. */
+  rates: Rate[];
 }
 
 /**
- * Acquires the lease of a command, or begins its slot.
+ * Acquires the lease of a command, or begins its slot. Then it waits for the start that the rates allow, while heartbeats extend the lease.
  * @returns the answer, if the slot is done
- * @throws HoldfastError as `acquire` and `onceBegin`
+ * @throws HoldfastError as `acquire`, `onceBegin` and `rateReserve`; LeaseLost if the lease is lost before the start
  */
-export async function claim(
+export async function claim(service: Service, asked: Asked, output: Output): Promise<Claim | Exclude<Begun, BegunRun>> {
+  const startedAt = moment(systemSurroundings);
+  const claimed = await claimLease(service, asked, output);
+  const { rates, options } = asked;
+  if ('outcome' in claimed || rates.length === 0) return claimed;
+  output.progress.show(`waiting for a start of ${options.key}`);
+  const { waitMs, signal } = options;
+  await service.underRates(claimed.lease, { rates, waitMs, signal }, startedAt);
+  return claimed;
+}
+
+async function claimLease(
   service: Service,
   { options, also, slot }: Asked,
   output: Output,

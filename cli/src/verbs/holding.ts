@@ -45,7 +45,8 @@ function permitOptions(args: Arguments): PermitOptions {
   return exclusive ? { mode: 'exclusive' } : { limit, weight, mode: shared ? 'shared' : undefined };
 }
 
-function waitSeconds(args: Arguments): number {
+/** @throws Failure if it is no duration */
+export function waitSeconds(args: Arguments): number {
   return args.text('wait') === 'forever'
     ? Number.POSITIVE_INFINITY
     : (args.seconds('wait', { least: 0, or: 'forever' }) ?? 0);
@@ -55,18 +56,23 @@ export const heldExitCode = (args: Arguments): number | undefined =>
   args.number('held-exit-code', { least: 0, most: 255, whole: true });
 
 /**
- * The line that a refused acquire prints, and its exit code.
+ * The line that a refused acquire or reservation prints, and its exit code.
  * @param how `held` is the exit code; `isOnce` for a key of `once`
- * @throws `error` if it is not LeaseHeld
+ * @throws `error` if it is neither LeaseHeld nor RateExceeded
  */
 export async function refusal(
   service: Service,
   error: unknown,
   { held, isOnce = false }: { held: number; isOnce?: boolean },
 ): Promise<{ line: string; code: number }> {
+  if (isHoldfastError(error, 'RateExceeded')) return { line: usedUpLine(error), code: held };
   if (!isHoldfastError(error, 'LeaseHeld')) throw error;
   return { line: await holdingLine(service, error, isOnce), code: held };
 }
+
+/** The time is rounded up, because an earlier try would be refused again. */
+const usedUpLine = ({ key, boundBy, retryAfterMs }: ErrorFields['RateExceeded']): string =>
+  `the rate ${boundBy} of ${key} is used up: try again ${untilText(Math.ceil(retryAfterMs / 1000) * 1000)}`;
 
 /** Warns if the previous grant named another limit. */
 export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'key' | 'limitChanged'>): void {

@@ -1,20 +1,17 @@
 import type { components } from '../../../client/src/contract.ts';
 import { EXIT } from '../exit-codes.ts';
-import { Failure, misuse } from '../failure.ts';
-import type { Call, Verb } from '../verb.ts';
+import { Failure } from '../failure.ts';
+import type { Cell } from '../output.ts';
+import type { Verb } from '../verb.ts';
+import { forgetRate } from './rates.ts';
 import { agoText, endText, nameOf, stateText } from './words.ts';
 
 type Row = components['schemas']['OnceKey'];
 
-/** The options of `status` that a list of the keys of `once` does not have. */
-const NOT_LISTED = ['all', 'state', 'holder', 'sort', 'watch', 'interval'];
-
-const HEAD = ['KEY', 'STATE', 'HOLDER', 'FENCE', 'ENDS', 'DONE', 'BY', 'AGO'];
-
 const isAtWork = ({ state }: Row): boolean => state === 'held' || state === 'expired';
 
 /** The worker, if there is one, and the last slot that was done. The list has no results. */
-const cells = (row: Row) => [
+export const onceCells = (row: Row): Cell[] => [
   row.key,
   stateText(row),
   isAtWork(row) && row.holder !== null ? nameOf(row.holder) : null,
@@ -25,37 +22,21 @@ const cells = (row: Row) => [
   row.done && agoText(row.done.at),
 ];
 
-/** `holdfast status --kind once`. @throws Failure for an option that the list does not have */
-export async function listOnce({ arguments: args, output, connect }: Call): Promise<void> {
-  for (const option of NOT_LISTED)
-    if (args.is(option) || args.text(option) !== undefined)
-      throw misuse(`--kind once and --${option} exclude each other`);
-  const most = args.number('limit', { least: 1, most: 1000, whole: true }) ?? Number.POSITIVE_INFINITY;
-  const [prefix] = args.words;
-  const rows: Row[] = [];
-  for await (const row of connect().rows('readOnce', prefix ? { prefix } : {}, ({ keys }) => keys)) {
-    if (rows.length === most) {
-      output.note(`more keys match than the first ${most}`);
-      break;
-    }
-    rows.push(row);
-    if (output.isJson) output.json(row);
-  }
-  if (output.isJson) return;
-  rows.sort((left, right) => (left.key < right.key ? -1 : 1));
-  output.table(HEAD, rows.map(cells));
-}
-
 export const forget: Verb = {
-  summary: 'forget that a slot of once is done, so that the next caller works again',
+  summary: 'forget that a slot of once is done, or what is reserved at a rate',
   usage: 'KEY',
   words: [1, 1],
   takesKey: 'once',
-  options: { fence: { value: 'N', help: 'only if the key still has this fence, as status --kind once shows it' } },
-  notes:
-    'The stored result is lost. A command that runs for the key must end first: holdfast break KEY --once --fence N.',
+  options: {
+    fence: { value: 'N', help: 'only if the key still has this fence, as status --kind once shows it' },
+    rate: { help: 'forget the reserved starts of the key, as status --kind rate shows them' },
+  },
+  notes: `The stored result of a slot is lost. A command that runs for the key must end first: holdfast break KEY --once --fence N.
+With --rate the next caller starts at once. Callers that have a start keep it, so more may start than the rate allows.`,
   example: 'holdfast forget backup',
-  async run({ arguments: args, output, connect }) {
+  async run(call) {
+    const { arguments: args, output, connect } = call;
+    if (args.is('rate')) return forgetRate(call);
     const key = args.word(0);
     const service = connect();
     const fence = args.number('fence', { least: 0, whole: true }) ?? (await service.readOnce(key)).fence;

@@ -10,6 +10,7 @@ import { Signals } from '../run/signals.ts';
 import { supervise } from '../run/supervise.ts';
 import type { Call, Verb } from '../verb.ts';
 import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, noteLimit, refusal } from './holding.ts';
+import { ratesOf } from './rates.ts';
 
 /** The default of `--grace`, in seconds. A short ttl allows less. */
 const GRACE_SECONDS = 5;
@@ -31,6 +32,11 @@ export const run: Verb = {
       help: 'hold a permit of this key too, such as the total of all tenants; may be repeated',
       multiple: true,
       takesLimit: true,
+    },
+    rate: {
+      value: 'N/PERIOD',
+      help: 'wait for a start at this rate, such as 100/1m, under the lease; may be repeated',
+      multiple: true,
     },
     ...SLOT_OPTIONS,
     'fence-env': { value: 'NAME', help: 'an additional environment variable for the fence' },
@@ -55,6 +61,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   const graceMs = graceSeconds(args, options.ttlSeconds) * 1000;
   const also = alsoEntries(args);
   const slot = slotOf(args);
+  const rates = ratesOf(args.all('rate'));
   const heldExit = heldExitCode(args) ?? EXIT.held;
   const fenceName = args.text('fence-env');
   if (fenceName !== undefined && !/^[A-Za-z_]\w*$/.test(fenceName))
@@ -71,7 +78,11 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   // The guard starts while the lease is acquired. At a terminal, a guard would take the terminal away from the supervisor.
   const guard = terminalShell() ? undefined : startGuard();
   try {
-    const got = await claim(service, { options: { key, ...options, signal: signals.waiting }, also, slot }, output);
+    const got = await claim(
+      service,
+      { options: { key, ...options, signal: signals.waiting }, also, slot, rates },
+      output,
+    );
     if ('outcome' in got) {
       if (guard) discard(guard);
       waiting.end();

@@ -7,7 +7,7 @@ import { exitCodeOf, messageOf, misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Call, Verb } from '../verb.ts';
-import { listOnce } from './once.ts';
+import { KINDS, listKind } from './kinds.ts';
 import { agoText, endText, nameOf, stateText, usedText } from './words.ts';
 
 type Row = components['schemas']['ListedKey'];
@@ -27,7 +27,11 @@ export const status: Verb = {
   options: {
     all: { help: 'all keys, released keys too' },
     state: { value: 'STATE', help: 'only keys in this state (active)', choices: STATES },
-    kind: { value: 'KIND', help: 'the keys of once, with the last slot, and who did it', choices: ['once'] },
+    kind: {
+      value: 'KIND',
+      help: 'keys of another kind: slots and who did them, or rates',
+      choices: Object.keys(KINDS),
+    },
     holder: { value: 'NAME', help: 'only keys of this holder' },
     sort: { value: 'BY', help: 'the order: by key, first to end, longest held, or longest line', choices: SORTS },
     limit: { value: 'N', help: 'only the first N keys' },
@@ -40,8 +44,9 @@ holdfast queue KEY shows all holders.`,
   example: 'holdfast status jobs/ --sort held --limit 20',
   async run(call) {
     const { arguments: args, output, connect } = call;
-    if (args.text('kind') === 'once') {
-      await listOnce(call);
+    const kind = args.text('kind') as keyof typeof KINDS | undefined;
+    if (kind) {
+      await listKind(call, kind);
       return 0;
     }
     const listing = listingOf(args);

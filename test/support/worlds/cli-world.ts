@@ -6,12 +6,13 @@ import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { builtCli } from '../programs/cli.ts';
 import { startApi } from '../stack/api.ts';
 import { onceWorld } from './once.ts';
+import { rateHandlers } from './rates.ts';
 
-/** The world of one test file: the built command, leases and slots on the clock of this machine, and another caller of them. */
+/** The world of one test file: the built command, leases, slots and rates on the clock of this machine, and another caller of them. */
 export async function cliWorld() {
   /** The keys of the calls that waited as long as a call may, and were refused. */
   const waitedInVain: string[] = [];
-  const { handlers } = await onceWorld({
+  const { handlers, dependencies } = await onceWorld({
     clock: systemClock,
     executions: { ...ANY_EXECUTION, durableFunctions: '*' },
   });
@@ -21,7 +22,7 @@ export async function cliWorld() {
     if (waitSeconds > 0 && JSON.parse((answer as { body: string }).body).code === 'LeaseHeld') waitedInVain.push(key);
     return answer;
   };
-  const [api, cli] = await Promise.all([startApi({ ...handlers, acquire }), builtCli()]);
+  const [api, cli] = await Promise.all([startApi({ ...handlers, ...rateHandlers(dependencies), acquire }), builtCli()]);
   afterAll(() => Promise.all([api.stop(), cli.remove()]));
   return { api, cli, holdfast: new Holdfast({ endpoint: api.url, holder: 'the other' }), waitedInVain };
 }

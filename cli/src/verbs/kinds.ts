@@ -1,0 +1,61 @@
+import type { components } from '../../../client/src/contract.ts';
+import { misuse } from '../failure.ts';
+import type { Cell } from '../output.ts';
+import type { Call } from '../verb.ts';
+import { onceCells, onceHelp } from './once.ts';
+import { rateCells, ratesText } from './rates.ts';
+
+type Schemas = components['schemas'];
+
+/** How the keys of a kind are listed, besides leases and permits. */
+interface Kind<Row> {
+  operation: 'readOnce' | 'readRates';
+  head: string[];
+  cells(row: Row): Cell[];
+  /** What the completion says of a key. */
+  help(row: Row): string;
+}
+
+/** A row of any kind. */
+type Key = { key: string };
+
+const once: Kind<Schemas['OnceKey']> = {
+  operation: 'readOnce',
+  head: ['KEY', 'STATE', 'HOLDER', 'FENCE', 'ENDS', 'DONE', 'BY', 'AGO'],
+  cells: onceCells,
+  help: onceHelp,
+};
+const rate: Kind<Schemas['RateKey']> = {
+  operation: 'readRates',
+  head: ['KEY', 'RATES', 'PAID UNTIL', 'OPEN'],
+  cells: rateCells,
+  help: ({ rates }) => ratesText(rates),
+};
+
+/** For `--kind` of `status`, and `takesKey` of a verb. */
+export const KINDS = { once, rate } as Record<'once' | 'rate', Kind<Key>>;
+
+/** The options of `status` that these lists do not have. */
+const NOT_LISTED = ['all', 'state', 'holder', 'sort', 'watch', 'interval'];
+
+/** `holdfast status --kind once`, or `rate`. @throws Failure for an option that the list does not have */
+export async function listKind({ arguments: args, output, connect }: Call, name: keyof typeof KINDS): Promise<void> {
+  for (const option of NOT_LISTED)
+    if (args.is(option) || args.text(option) !== undefined)
+      throw misuse(`--kind ${name} and --${option} exclude each other`);
+  const most = args.number('limit', { least: 1, most: 1000, whole: true }) ?? Number.POSITIVE_INFINITY;
+  const [prefix] = args.words;
+  const kind = KINDS[name];
+  const rows: Key[] = [];
+  for await (const row of connect().rows(kind.operation, prefix ? { prefix } : {}, ({ keys }): Key[] => keys)) {
+    if (rows.length === most) {
+      output.note(`more keys match than the first ${most}`);
+      break;
+    }
+    rows.push(row);
+    if (output.isJson) output.json(row);
+  }
+  if (output.isJson) return;
+  rows.sort((left, right) => (left.key < right.key ? -1 : 1));
+  output.table(kind.head, rows.map(kind.cells));
+}
