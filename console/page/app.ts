@@ -10,12 +10,14 @@ import { useKeys } from './keys.ts';
 import { LeasesView } from './leases.ts';
 import { NamesView } from './names.ts';
 import { usePolled } from './polling.ts';
+import { RatesView } from './rates.ts';
 import { linkTo, useRoute, VIEWS, type View } from './route.ts';
 import { call, readSettings, type Settings, type Whoami } from './service.ts';
 import { changeZone, zoneName } from './words.ts';
 
 const TITLES: Record<View, string> = {
   leases: 'Keys',
+  rates: 'Rates',
   commits: 'Commits',
   names: 'Names',
   expired: 'Expired',
@@ -24,6 +26,7 @@ const TITLES: Record<View, string> = {
 
 const VIEW_OF = {
   leases: LeasesView,
+  rates: RatesView,
   commits: CommitsView,
   names: NamesView,
   expired: ExpiredView,

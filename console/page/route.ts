@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** The views, in the order of the tabs. */
-export const VIEWS = ['leases', 'commits', 'names', 'expired', 'history'] as const;
+export const VIEWS = ['leases', 'rates', 'commits', 'names', 'expired', 'history'] as const;
 export type View = (typeof VIEWS)[number];
 
 /** Where in the page the reader is. It is in the fragment of the address, so that it can be linked to. */

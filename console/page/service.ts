@@ -7,6 +7,7 @@ export type ListedKey = Schemas['ListedKey'];
 export type Key = Schemas['Key'];
 export type Waiter = Schemas['Waiter'];
 export type InFlight = Schemas['PathInFlight'];
+export type RateKey = Schemas['RateKey'];
 export type NameRecord = Schemas['NameserviceRecord'];
 export type ReportPage = Schemas['ReportPage'];
 export type CleanUp = Schemas['CleanUp'];

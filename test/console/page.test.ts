@@ -122,6 +122,25 @@ describe.runIf(executablePath)('the page', () => {
     expect(standing).toMatchObject({ state: 'held', holder: 'second', ending: false });
   });
 
+  it('the page shows which rates callers named, who did last, and until when a key is paid', async () => {
+    const reserve = (key: string, more: object = {}) =>
+      site.world.post('rates/reserve', { key, holder: 'worker-1', rates: [{ limit: 50, per: '1h' }], ...more });
+    await reserve('rates/agreed', { settle: true });
+    await reserve('rates/changed');
+    await reserve('rates/changed', {
+      holder: 'worker-2',
+      waitSeconds: 90,
+      rates: [{ limit: 9, per: '1d', name: 'tokens' }],
+    });
+    await reserve('rates/idle', { rates: [{ limit: 1000, per: '1s' }] });
+    const page = await site.open();
+    await page.getByRole('link', { name: 'Rates' }).click();
+    await page.getByRole('row', { name: /rates\/agreed 50\/1h .*, in (1 min|\d+ s).* 1 worker-1 .* ago/ }).waitFor();
+    await page.getByRole('row', { name: /rates\/changed tokens:9\/1d before: 50\/1h .* worker-2/ }).waitFor();
+    await page.getByRole('row', { name: /rates\/idle 1000\/1s idle/ }).waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
   it.runIf(isFull)(
     'the page says that a list is longer than what it shows, and does not take a key behind its end for deleted',
     async () => {
@@ -382,6 +401,9 @@ describe.runIf(executablePath)('the page', () => {
         await page.getByRole('radio', { name: 'Now' }).check();
         await page.getByRole('button', { name: 'Break it now' }).click();
         await shared.getByText('free', { exact: true }).waitFor();
+        await site.world.post('rates/reserve', { key: 'built/rate', holder: 'w', rates: [{ limit: 1, per: '1h' }] });
+        await page.getByRole('link', { name: 'Rates' }).click();
+        await page.getByRole('row', { name: /built\/rate 1\/1h .*, in .* w .* ago/ }).waitFor();
         await page.getByRole('link', { name: 'Commits' }).click();
         await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();
         await page.getByRole('link', { name: 'Names' }).click();

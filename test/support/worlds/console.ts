@@ -10,6 +10,7 @@ import { commitWorld } from './commits.ts';
 import { expiryWorld, lease, N, S } from './expiry.ts';
 import { queueWorld } from './line.ts';
 import { nameserviceWorld } from './nameservice.ts';
+import { rateHandlers } from './rates.ts';
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
@@ -39,6 +40,7 @@ export async function consoleWorld() {
   const expired = await expiryWorld({ clock, places });
   const handlers = {
     ...queue.handlers,
+    ...rateHandlers(queue.dependencies),
     ...commits.handlers,
     ...names.handlers,
     ...expired.handlers(),
