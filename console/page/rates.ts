@@ -46,7 +46,7 @@ const COLUMNS: Table<RateKey>['columns'] = [
 /** What the last caller named, and what the caller before did if that differs: they should agree. */
 function Rates({ of: { rates, ratesBefore } }: { of: RateKey }) {
   const [now, before] = [ratesText(rates), ratesText(ratesBefore)];
-  return html`${now || None('not known')}${before !== now && html` <span class="state ending">before: ${before}</span>`}`;
+  return html`<span>${now || None('not known')}${before !== now && html` <span class="state ending">before: ${before}</span>`}</span>`;
 }
 
 /** The time goes on while the page shows it, so a key becomes idle without a call. */

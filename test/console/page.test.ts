@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { builtCli } from '../support/programs/cli.ts';
-import { executablePath, pageTests, picture, violations } from '../support/programs/console-page.ts';
+import { beyond, executablePath, pageTests, picture, violations } from '../support/programs/console-page.ts';
 import { isFull } from '../support/time/rounds.ts';
 
 const site = pageTests({ shareTab: true });
@@ -139,6 +139,10 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('row', { name: /rates\/changed tokens:9\/1d before: 50\/1h .* worker-2/ }).waitFor();
     await page.getByRole('row', { name: /rates\/idle 1000\/1s idle/ }).waitFor();
     expect(await violations(page)).toEqual([]);
+    const wide = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await beyond(page)).toEqual([]);
+    if (wide) await page.setViewportSize(wide);
   });
 
   it.runIf(isFull)(
