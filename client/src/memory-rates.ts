@@ -7,7 +7,22 @@ import type { AnswerOf, RequestOf } from './transport.ts';
 
 type View = components['schemas']['RateKey'];
 
+/** What is known of a key, until an operator forgets it. */
+interface Row extends Pick<View, 'rates' | 'ratesBefore' | 'by' | 'at'> {
+  /** Microseconds, as in the service. */
+  paidUntil?: number;
+  /** Names the last request with its charge. */
+  last?: string | undefined;
+  /** The charge of each request with an open reservation. */
+  open: Map<string, number>;
+}
+
+const newRow = (): Row => ({ rates: [], ratesBefore: [], by: null, at: null, open: new Map() });
+
 interface Made extends Charge {
+  /** The name of the request, and the same with its charge. */
+  name: string;
+  last: string;
   rates: Rate[];
   settle: boolean;
 }
@@ -17,13 +32,8 @@ export class MemoryRates {
   readonly key: string;
   readonly #by: Surroundings;
   readonly #problem: ProblemOf;
-  /** Microseconds, as in the service. */
-  #paidUntil: number | undefined;
-  /** The id of the last reservation. It has the request and the charge, as in the service. */
-  #last: string | undefined;
   readonly #made = new Map<string, Made>();
-  readonly #open = new Set<string>();
-  #seen: Pick<View, 'rates' | 'ratesBefore' | 'by' | 'at'> = { rates: [], ratesBefore: [], by: null, at: null };
+  #row = newRow();
 
   constructor(key: string, by: Surroundings) {
     this.key = key;
@@ -38,88 +48,87 @@ export class MemoryRates {
     const rates = request.rates.map((rate) => ({ name: 'requests', units: 1, ...rate }));
     const charge = chargeOf(rates);
     const { boundBy } = charge;
-    const reservation = ['r', holder, requestId, charge.charge, charge.ahead].join('.');
-    const now = this.#now;
-    const paid = { paidUntil: this.#paidUntil, isOwn: this.#last === reservation };
+    const name = JSON.stringify([holder, requestId]);
+    const last = `${name}.${charge.charge}.${charge.ahead}`;
+    const terms = rates.map(({ burst: _burst, ...rate }) => rate);
+    const reservation = `r.${last}.${settle ? JSON.stringify(terms) : ''}`;
+    const now = this.#by.wall() * 1000;
+    const { paidUntil = now } = this.#row;
+    const paid = { paidUntil: this.#row.paidUntil, isOwn: this.#row.last === last };
     const form = formFor(charge, paid, { now, waitMs: waitSeconds * 1000 });
-    if (typeof form === 'number')
-      throw this.#problem('RateExceeded', 429, `the rate ${boundBy} of ${key} is used up`, {
-        retryAfterMs: form,
-        boundBy,
-      });
-    const paidUntil = form === 'repeated' ? (this.#paidUntil ?? now) : this.#pay(form === 'busy', charge, now);
+    if (typeof form === 'number') {
+      const fields = { retryAfterMs: form, boundBy };
+      throw this.#problem('RateExceeded', 429, `the rate ${boundBy} of ${key} is used up`, fields);
+    }
+    if (form !== 'repeated') this.#row.paidUntil = (form === 'busy' ? paidUntil : now) + charge.charge;
     const repeated = form === 'repeated' || form === 'moved';
-    const before = this.#seen.rates;
-    if (!repeated) this.#note({ ...request, rates });
-    const { rates: to } = this.#seen;
-    const isChanged = !repeated && before.length > 0 && JSON.stringify(before) !== JSON.stringify(to);
-    this.#last = reservation;
-    this.#made.set(reservation, { ...charge, rates, settle });
-    if (settle && !repeated) this.#open.add(reservation);
-    const waitMs = Math.ceil((startOf(paidUntil, charge, now) - now) / 1000);
+    if (!repeated) {
+      this.#note(holder, rates);
+      this.#row.last = last;
+      if (settle) this.#row.open.set(name, charge.charge);
+    }
+    this.#made.set(reservation, { ...charge, name, last, rates, settle });
+    const { rates: to, ratesBefore: from } = this.#row;
+    const waitMs = Math.ceil((startOf(this.#row.paidUntil ?? now, charge, now) - now) / 1000);
     return {
       ...{ key, reservation, startAt: instant(this.#by.wall() + waitMs), waitMs, boundBy, repeated },
       sleepSeconds: Math.ceil(waitMs / 1000),
-      ...(isChanged && { rateChanged: { from: before, to } }),
+      ...(!repeated && JSON.stringify(from) !== JSON.stringify(to) && { rateChanged: { from, to } }),
     };
   }
 
   /** @throws HoldfastError InvalidRequest */
-  settle({ reservation, units, cancel }: RequestOf<'rateSettle'>): AnswerOf<'rateSettle'> {
+  settle({ reservation, units = {}, cancel }: RequestOf<'rateSettle'>): AnswerOf<'rateSettle'> {
     const { key } = this;
     const made = this.#made.get(reservation);
     if (!made) throw invalidRequest('reservation', 'must be the reservation of an answer');
     const { charge, rates, settle } = made;
     if (cancel) {
-      const isLast = this.#last === reservation;
-      if (settle ? !this.#open.delete(reservation) : !isLast) return { key, cancelled: false };
-      if (isLast) this.#last = undefined;
-      this.#change(-charge);
-      return { key, cancelled: true };
+      const isLast = this.#row.last === made.last;
+      const cancelled = settle ? this.#close(made, -charge) : isLast;
+      if (cancelled && !settle) this.#change(-charge);
+      if (cancelled && isLast) this.#row.last = undefined;
+      return { key, cancelled };
     }
     if (!settle) throw invalidRequest('reservation', 'was made without settle, so it can only be cancelled');
-    const unknown = Object.keys(units ?? {}).find((name) => !rates.some((rate) => rate.name === name));
+    const unknown = Object.keys(units).find((name) => !rates.some((rate) => rate.name === name));
     if (unknown !== undefined)
       throw invalidRequest(`units.${unknown}`, 'must be the name of a rate of the reservation');
-    const settled = this.#open.delete(reservation);
-    if (settled) this.#change(settledCharge(rates, units ?? {}) - charge);
-    return { key, settled };
+    return { key, settled: this.#close(made, settledCharge(rates, units) - charge) };
   }
 
   /** @throws HoldfastError NotFound, Conflict */
   forget({ paidUntil }: RequestOf<'rateForget'>): AnswerOf<'rateForget'> {
     const { key } = this;
-    if (this.#paidUntil === undefined) throw this.#problem('NotFound', 404, `no caller has reserved a rate of ${key}`);
-    if (this.#paidUntil > Date.parse(paidUntil) * 1000)
+    const { paidUntil: actual } = this.#row;
+    if (actual === undefined) throw this.#problem('NotFound', 404, `no caller has reserved a rate of ${key}`);
+    if (actual > Date.parse(paidUntil) * 1000)
       throw this.#problem('Conflict', 409, `a caller of ${key} has reserved since`, { actual: this.view() });
-    this.#paidUntil = undefined;
-    this.#last = undefined;
-    this.#open.clear();
-    this.#seen = { rates: [], ratesBefore: [], by: null, at: null };
+    this.#row = newRow();
     return { key, forgotten: true };
   }
 
   view(): View {
-    const paidUntil = this.#paidUntil === undefined ? null : instant(Math.ceil(this.#paidUntil / 1000));
-    return { key: this.key, kind: 'rate', paidUntil, ...this.#seen, open: this.#open.size };
+    const { paidUntil, rates, ratesBefore, by, at, open } = this.#row;
+    const until = paidUntil === undefined ? null : instant(Math.ceil(paidUntil / 1000));
+    return { key: this.key, kind: 'rate', paidUntil: until, rates, ratesBefore, by, at, open: open.size };
   }
 
-  get #now(): number {
-    return this.#by.wall() * 1000;
-  }
-
-  #pay(isBusy: boolean, { charge }: Charge, now: number): number {
-    this.#paidUntil = (isBusy ? (this.#paidUntil ?? now) : now) + charge;
-    return this.#paidUntil;
+  /** @returns whether the reservation was open */
+  #close({ name, charge }: Made, more: number): boolean {
+    if (this.#row.open.get(name) !== charge) return false;
+    this.#row.open.delete(name);
+    this.#change(more);
+    return true;
   }
 
   #change(more: number): void {
-    this.#paidUntil = (this.#paidUntil ?? 0) + more;
+    this.#row.paidUntil = (this.#row.paidUntil ?? 0) + more;
   }
 
-  #note({ rates, holder }: { rates: Rate[]; holder: string }): void {
+  #note(holder: string, rates: Rate[]): void {
     const named = rates.map(({ name, limit, per }) => ({ name, limit, per }));
-    const ratesBefore = this.#seen.at === null ? named : this.#seen.rates;
-    this.#seen = { rates: named, ratesBefore, by: holder, at: instant(this.#by.wall()) };
+    const ratesBefore = this.#row.at === null ? named : this.#row.rates;
+    Object.assign(this.#row, { rates: named, ratesBefore, by: holder, at: instant(this.#by.wall()) });
   }
 }

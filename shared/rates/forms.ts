@@ -72,8 +72,8 @@ function added(at: Writing): Parts {
   const last = text(lastOf(reservation));
   const path = openPath(reservation.name);
   const isIdle: Condition = {
-    expression: 'attribute_not_exists(paid_until) OR paid_until < :now',
-    values: { ':now': integer(now) },
+    expression: 'attribute_not_exists(paid_until) OR (paid_until < :now AND NOT last_request = :last)',
+    values: { ':now': integer(now), ':last': last },
   };
   const isBusy: Condition = {
     expression: 'paid_until >= :now AND paid_until <= :latest AND NOT last_request = :last',

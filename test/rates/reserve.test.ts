@@ -169,7 +169,7 @@ describe('a request that is sent again', () => {
   it('a request that is sent again when the key is idle starts now', async () => {
     await reserve({ key: 'long after', ...request });
     clock.advance(60_000);
-    expect(await reserve({ key: 'long after', ...request })).toMatchObject({ waitMs: 0 });
+    expect(await reserve({ key: 'long after', ...request })).toMatchObject({ waitMs: 0, repeated: true });
     expect(await reserve({ key: 'long after', rates, waitSeconds: 60 })).toMatchObject({ waitMs: 1000 });
   });
 
