@@ -8,6 +8,7 @@ const MODELS: Record<string, (args: string[]) => Promise<boolean>> = {
   locks: async (args) => (await import('./locks/model.ts')).playLocks(args),
   places: async (args) => (await import('./places/model.ts')).playPlaces(args),
   once: async (args) => (await import('./once/model.ts')).playOnce(args),
+  rates: async (args) => (await import('./rates/model.ts')).playRates(args),
 };
 
 const [name = '', ...args] = process.argv.slice(2);

@@ -41,13 +41,15 @@ interface Model<Mix, Rule extends string> {
 
 interface Explored {
   states: number;
+  /** What `states` counts instead, if a model does not go through all states. */
+  unit?: string;
   complete: boolean;
   broken?: string;
   /** The moves that lead there. */
   path: string[];
 }
 
-export const HELP = `npm run verify -- models [bound|locks|once|places]: explores every state of the models of docs/protocols.
+export const HELP = `npm run verify -- models [bound|locks|once|places|rates]: explores every state of the models of docs/protocols. That of rates plays random runs.
 Without a name it checks all, each in a process of its own.
 
   --seconds N   for each mix (600)
@@ -119,7 +121,7 @@ export function playStates<Mix, Rule extends string>(model: Model<Mix, Rule>, ar
     if (!Object.hasOwn(mixes, mix)) throw new Error(`no mix is called ${mix}`);
     return model.play(mixes[mix] as Mix, left(), off as readonly Rule[]);
   };
-  const sizeOf = ({ states, complete }: Explored) => `${states} states, ${complete ? 'complete' : 'cut by time'}`;
+  const sizeOf = ({ states, unit = 'states', complete }: Explored) => `${states} ${unit}, ${complete ? 'complete' : 'cut by time'}`;
   const holds = (mix: string) => {
     if (left() <= 0) return true;
     const explored = play(mix);
