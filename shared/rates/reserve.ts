@@ -61,14 +61,15 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
     const now = clock.now() * 1000;
     const outcome = await write(dependencies, { request, ...known, now }, call);
     const record = parseRate(outcome.won ? outcome.item : outcome.old);
+    const answered = clock.now() * 1000;
     if (outcome.won) {
       note(dependencies, row, known.form === 'moved' ? 'busy' : known.form);
-      const reserved = view(request, { record, now, answered: clock.now() * 1000, repeated: known.form === 'moved' });
+      const reserved = view(request, { record, now, answered, repeated: known.form === 'moved' });
       call.measure?.('RateWaitMs', reserved.waitMs);
       return reserved;
     }
-    const seen = judge(request, record, clock.now() * 1000);
-    if (seen === 'repeated') return view(request, { record, now, answered: clock.now() * 1000, repeated: true });
+    const seen = judge(request, record, answered);
+    if (seen === 'repeated') return view(request, { record, now: answered, answered, repeated: true });
     if (typeof seen !== 'string') throw seen;
     const isOpen = record.open.some(({ name }) => name === request.reservation.name);
     if (input.settle && !isOpen && record.opens >= MOST_OPEN)
@@ -100,7 +101,7 @@ function judge(
   return new HoldfastError('RateExceeded', detail, { key, retryAfterMs: found, boundBy });
 }
 
-/** @param now microseconds, the time of the write @param answered microseconds, the time of this answer */
+/** @param now microseconds, the time by which the start was found @param answered microseconds, the time of this answer */
 function view(
   request: Request,
   { record, now, answered, repeated }: { record: RateRecord; now: number; answered: number; repeated: boolean },

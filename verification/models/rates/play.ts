@@ -1,6 +1,6 @@
-import { chargeOf, type Rate, startOf } from '../../../shared/rates/charge.ts';
+import { chargeOf, type Form, formFor, type Rate, startOf } from '../../../shared/rates/charge.ts';
 import { seededRandom } from '../../../test/support/chance/seed.ts';
-import { type Form, lastOf, latestOf, type Mutant, type Request, Row } from './protocol.ts';
+import { lastOf, type Mutant, type Request, Row } from './protocol.ts';
 import { brokenWhenSettled, brokenWindow, type Start } from './windows.ts';
 
 /** `plain`: callers name the same one to three rates. `textbook`: one rate, compared with its algorithm. */
@@ -118,27 +118,25 @@ export class Run {
     if (won) return this.#begins(request, now, true);
     const seen = this.#judge(request, now);
     if (seen === 'repeated') return this.#begins(request, now, false);
-    if (seen === 'refused') return this.#refused(request, now);
+    if (typeof seen === 'number') return this.#refused(request, now, seen);
     request.form = seen;
     return row.copy().reserve(request, now) ? undefined : 'no form fits';
   }
 
-  #judge(request: Request, now: number): Form | 'repeated' | 'refused' {
-    const { paidUntil: paid, last } = this.#row;
-    if (paid === undefined) return 'idle';
-    if (last === lastOf(request))
-      return paid >= now + request.charge || this.#mutant === 'startIsOver' ? 'repeated' : 'moved';
-    if (paid < now) return 'idle';
-    return paid <= latestOf(request, now) ? 'busy' : 'refused';
+  /** @returns as `formFor`: a number of milliseconds is a refusal */
+  #judge(request: Request, now: number): ReturnType<typeof formFor> {
+    const { paidUntil, last } = this.#row;
+    const isOwn = last === lastOf(request);
+    if (isOwn && this.#mutant === 'startIsOver') return 'repeated';
+    return formFor(request, { paidUntil, isOwn }, { now, waitMs: request.waitUs / 1000 });
   }
 
-  #refused(request: Request, now: number): string | undefined {
+  #refused(request: Request, now: number, retryMs: number): string | undefined {
     const { paidUntil: paid = 0 } = this.#row;
-    const retryUs = paid - latestOf(request, now);
-    const startAfter = (us: number) => startOf(paid + request.charge, request, now + us) - now - us;
+    const waitsAt = (at: number) => startOf(paid + request.charge, request, at) - at;
     this.#forget(request);
-    if (startAfter(0) <= request.waitUs) return 'refused, and the start was in time';
-    return startAfter(retryUs) > request.waitUs ? 'refused when the answer said to ask again' : undefined;
+    if (waitsAt(now) <= request.waitUs) return 'refused, and the start was in time';
+    return waitsAt(now + retryMs * 1000) > request.waitUs ? 'refused when the answer said to ask again' : undefined;
   }
 
   #begins(request: Request, now: number, isNew: boolean): string | undefined {
@@ -175,7 +173,7 @@ export class Run {
   #another(request: Request): void {
     const now = this.#now + request.offset;
     const seen = this.#judge(request, now);
-    if (seen === 'repeated' || seen === 'refused') return;
+    if (seen === 'repeated' || typeof seen === 'number') return;
     request.form = seen;
     if (this.#row.reserve(request, now)) this.#start(request, startOf(this.#row.paidUntil ?? now, request, now));
   }

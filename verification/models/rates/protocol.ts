@@ -1,4 +1,4 @@
-import { type Charge, latestPaid } from '../../../shared/rates/charge.ts';
+import { type Charge, type Form, latestPaid } from '../../../shared/rates/charge.ts';
 
 /** The row of docs/protocols/rates.md and its conditional writes. All times are microseconds. */
 
@@ -19,8 +19,6 @@ export const MUTANTS = {
   strictWindow: 'what is given back, or still owed, is said not to count',
 } as const;
 export type Mutant = keyof typeof MUTANTS;
-
-export type Form = 'idle' | 'busy' | 'moved';
 
 export interface Request extends Charge {
   name: string;
