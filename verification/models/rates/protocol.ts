@@ -33,8 +33,6 @@ export interface Request extends Charge {
 }
 
 export const lastOf = ({ name, charge, ahead }: Request): string => `${name}.${charge}.${ahead}`;
-export const latestOf = (request: Request, now: number): number =>
-  latestPaid(request, { now, waitMs: request.waitUs / 1000 });
 
 export class Row {
   paidUntil: number | undefined;
@@ -77,7 +75,9 @@ export class Row {
   }
 
   #latest = (request: Request, now: number): number =>
-    this.#mutant === 'patienceWithoutBurst' ? now + request.waitUs : latestOf(request, now);
+    this.#mutant === 'patienceWithoutBurst'
+      ? now + request.waitUs
+      : latestPaid(request, { now, waitMs: request.waitUs / 1000 });
 
   /** @param seen the paid time that the caller was answered with */
   cancel(request: Request, seen: number): boolean {
