@@ -16,7 +16,7 @@ const SLOTS = 8;
 
 /** The functions that tasks call. For other functions and more namespaces, an operator makes aliases: docs/authorization.md. */
 const TASK_FUNCTIONS = [
-  ...['acquire', 'heartbeat', 'release', 'readLeases'],
+  ...['acquire', 'heartbeat', 'release', 'readLeases', 'rateReserve'],
   ...['commit', 'stageUpload', 'readCommit', 'publish', 'readNames'],
 ];
 
@@ -67,7 +67,7 @@ function addNamespace(template: CloudFormationTemplate, slot: number): void {
   const aliasId = (functionName: string) => `${lambdaId(functionName)}${condition}`;
   for (const one of TASK_FUNCTIONS) add(aliasId(one), alias(lambdaId(one), name));
   const role = `${condition}ExclusiveRole`;
-  const invoked = ['acquire', 'release'].map((one) => ref(aliasId(one)));
+  const invoked = ['acquire', 'release', 'rateReserve'].map((one) => ref(aliasId(one)));
   add(role, exclusiveRole(template, { name, invoked }));
   add(`${condition}Exclusive`, exclusive(template, { name, role, invoked }));
   template.Outputs[`${condition}ExclusiveStateMachineArn`] = {
@@ -78,7 +78,7 @@ function addNamespace(template: CloudFormationTemplate, slot: number): void {
 
 interface OfNamespace {
   name: Json;
-  /** The aliases of acquire and release. */
+  /** The aliases of acquire, release and rateReserve. */
   invoked: Json[];
 }
 
@@ -87,7 +87,7 @@ function exclusive(
   { name, role, invoked }: OfNamespace & { role: string },
 ): TemplateResource {
   const { Type, Properties } = whole(template, 'ExclusiveStateMachine');
-  const [acquire = null, release = null] = invoked;
+  const [acquire = null, release = null, reserve = null] = invoked;
   const given = Properties.DefinitionSubstitutions as Properties;
   return {
     Type,
@@ -95,7 +95,10 @@ function exclusive(
       ...Properties,
       StateMachineName: { 'Fn::Sub': [`holdfast-\${stage}-\${namespace}-exclusive`, { namespace: name }] },
       RoleArn: { 'Fn::GetAtt': [role, 'Arn'] },
-      DefinitionSubstitutions: { ...given, AcquireFunctionArn: acquire, ReleaseFunctionArn: release },
+      DefinitionSubstitutions: {
+        ...given,
+        ...{ AcquireFunctionArn: acquire, ReleaseFunctionArn: release, RateReserveFunctionArn: reserve },
+      },
     },
   };
 }

@@ -143,7 +143,7 @@ function enter(execution: Execution, name: string, state: State): State {
   const entered = { ...execution, name, visit, attempts };
   if (isJsonata(state)) return jsonataAsTask(entered, state);
   const bound = inSeconds(rebind(state, visit), run.secondMs);
-  if (state.Type === 'Wait' && (bound.Timestamp ?? bound.TimestampPath) !== undefined)
+  if (state.Type === 'Wait' && (bound.Timestamp ?? bound.TimestampPath ?? bound.SecondsPath) !== undefined)
     return waitAsTask(entered, bound);
   if (state.Type === 'Parallel')
     bound.Branches = (state.Branches as State[]).map((branch) => watched(execution, branch));
@@ -189,12 +189,12 @@ function jsonataAsTask(entered: Entered, state: State): State {
 }
 
 function waitAsTask(entered: Entered, bound: State): State {
-  const { Timestamp, TimestampPath, InputPath, OutputPath, Next, End } = bound;
+  const { Timestamp, TimestampPath, SecondsPath, InputPath, OutputPath, Next, End } = bound;
   entered.handlers[entered.visit] = async (wrapped) => {
     await wait(wrapped as State, entered.waits);
     return (wrapped as State).input ?? null;
   };
-  const until = definedOf({ Timestamp, 'Timestamp.$': TimestampPath });
+  const until = definedOf({ Timestamp, 'Timestamp.$': TimestampPath, 'Seconds.$': SecondsPath });
   return asTask(entered, until, { InputPath, OutputPath, Next, End });
 }
 

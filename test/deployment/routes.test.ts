@@ -85,7 +85,8 @@ describe('the aliases', () => {
   it('the aliases of namespaces exist for what tasks call, if the parameter names them, and exclusive has a role of its own', () => {
     expect(named().filter(({ Name }) => Name !== 'HTTP')).toEqual([]);
     const aliases = named(configured).filter(({ Name }) => Name !== 'HTTP');
-    const tasks = 'Acquire Heartbeat Release ReadLeases Commit StageUpload ReadCommit Publish ReadNames'.split(' ');
+    const tasks =
+      'Acquire Heartbeat Release ReadLeases RateReserve Commit StageUpload ReadCommit Publish ReadNames'.split(' ');
     expect(aliases.map(({ Name, FunctionName }) => `${Name} ${FunctionName.Ref}`).toSorted()).toEqual(
       ['team-a', 'team-c'].flatMap((name) => tasks.map((task) => `${name} ${task}LambdaFunction`)).toSorted(),
     );
@@ -95,6 +96,7 @@ describe('the aliases', () => {
     expect(PolicyDocument.Statement[0].Resource).toEqual([
       { Ref: 'AcquireLambdaFunctionNamespace3' },
       { Ref: 'ReleaseLambdaFunctionNamespace3' },
+      { Ref: 'RateReserveLambdaFunctionNamespace3' },
     ]);
     expect(stated).toContain('stateMachine:team-c-*');
     expect(stated).toContain('execution:team-c-*:*');
@@ -103,6 +105,7 @@ describe('the aliases', () => {
       configured.Resources.Namespace3Exclusive?.Properties ?? {};
     expect(JSON.stringify(StateMachineName)).toContain('team-c-exclusive');
     expect(DefinitionSubstitutions.AcquireFunctionArn).toEqual({ Ref: 'AcquireLambdaFunctionNamespace3' });
+    expect(DefinitionSubstitutions.RateReserveFunctionArn).toEqual({ Ref: 'RateReserveLambdaFunctionNamespace3' });
     expect(RoleArn).toEqual({ 'Fn::GetAtt': ['Namespace3ExclusiveRole', 'Arn'] });
     expect(configured.Resources).not.toHaveProperty('Namespace2Exclusive');
     expect(configured.Outputs).toHaveProperty('Namespace3ExclusiveStateMachineArn');

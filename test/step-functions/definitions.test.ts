@@ -33,6 +33,7 @@ describe('the definitions', () => {
       [
         'AcquireFunctionArn',
         'ReleaseFunctionArn',
+        'RateReserveFunctionArn',
         'OnceBeginFunctionArn',
         'OnceCompleteFunctionArn',
         'WorkFunctionArn',

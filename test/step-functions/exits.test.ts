@@ -9,6 +9,7 @@ const arn = (name: string) => `arn:aws:lambda:us-east-1:000000000000:function:${
 const VALUES = {
   AcquireFunctionArn: arn('acquire'),
   ReleaseFunctionArn: arn('release'),
+  RateReserveFunctionArn: arn('rateReserve'),
   WorkFunctionArn: arn('work'),
   Partition: 'aws',
 };
@@ -57,7 +58,7 @@ async function play(machine: Machine, { failing = {}, input = {}, startAt, redri
       timeouts[state] = timeoutMs;
       const [error, cause = 'why'] = [failing[state] ?? []].flat();
       if (error) throw new StatesError(error, cause);
-      return machine === 'retry' ? { Payload: GRANT } : { ...GRANT, Output: {}, Payload: {} };
+      return machine === 'retry' ? { Payload: GRANT } : { ...GRANT, Output: {}, Payload: { sleepSeconds: 0 } };
     },
     entered: (state) => visited.push(state),
     ...{ secondMs: 0.1, limitSecondMs: 1 },
@@ -138,6 +139,8 @@ describe('the wrapper exclusive', () => {
     [{ stateMachineArn: 'nightly' }, 'stateMachineArn: must be the ARN of a state machine'],
     [{ parkSeconds: 'x' }, 'parkSeconds: must be a number'],
     [{ passFence: 'yes' }, 'passFence: must be true or false'],
+    [{ rates: { limit: 2 } }, 'rates: must be a list'],
+    [{ rates: [], rateWaitSeconds: '1m' }, 'rateWaitSeconds: must be a number'],
     [{ holdfast: 'x' }, 'holdfast: must be an object'],
     [{ passFence: true, input: [1] }, 'input: must be an object with passFence'],
     [{ passFence: true, input: null, ttlSeconds: undefined }, 'input: must be an object with passFence'],
@@ -152,7 +155,15 @@ describe('the wrapper exclusive', () => {
     const [, table = ''] = /^\| field \| default \| meaning \|\n([\s\S]*?)\n\n/m.exec(page) ?? [];
     const fields = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.match(/\w+/g) ?? []);
     expect(fields.length).toBeGreaterThan(9);
-    const given = { ttlSeconds: 600, parkSeconds: 60, passFence: false, graceSeconds: 0, input: {} };
+    const given = {
+      ttlSeconds: 600,
+      parkSeconds: 60,
+      passFence: false,
+      graceSeconds: 0,
+      input: {},
+      rates: [],
+      rateWaitSeconds: 0,
+    };
     const all: Record<string, unknown> = Object.fromEntries(
       [...fields, 'AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID'].map((field) => [field, 'x']),
     );
@@ -272,6 +283,11 @@ it.each([
   ['parked', 'Acquire', { request: { id: 'r' } }],
   ['exclusive', 'Acquire', { request: { key: 'k', holder: 'h', ttlSeconds: 9, parkSeconds: 9 } }],
   ['exclusive', 'Acquire with the fields', { asked: { key: 'k' }, json: JSON_PARTS }],
+  [
+    'exclusive',
+    'Reserve',
+    { request: { key: 'k', holder: 'h', rates: [], rateWaitSeconds: 1 }, grant: { leaseId: 'l' } },
+  ],
 ] as const)(
   'a redrive of %s that begins at %s asks with another request id, because the end released the former grant',
   async (machine, startAt, input) => {

@@ -8,7 +8,7 @@ import { example } from '../support/stack/exclusion.ts';
 const ENTERED_AT = Date.parse('2026-01-01T00:00:00.900Z');
 /** Its milliseconds are what a Wait by timestamp would lose. */
 const EXPIRES_AT = '2026-01-01T00:05:00.800Z';
-const GRANT = { outcome: 'run', leaseId: 'l', fence: 1, expiresAt: EXPIRES_AT, remainingMs: 299_900 };
+const GRANT = { outcome: 'run', leaseId: 'l', fence: 1, expiresAt: EXPIRES_AT, remainingMs: 299_900, sleepSeconds: 4 };
 
 // The waits are minutes long.
 beforeEach(() => {
@@ -67,6 +67,7 @@ const values = Object.fromEntries(
   [
     'AcquireFunctionArn',
     'ReleaseFunctionArn',
+    'RateReserveFunctionArn',
     'WorkFunctionArn',
     'OnceBeginFunctionArn',
     'OnceCompleteFunctionArn',
@@ -99,6 +100,13 @@ describe.each([
     await vi.advanceTimersByTimeAsync(0);
     expect(await failure).toBe('Lambda.ServiceException');
   });
+});
+
+it('the example rate waits for the whole seconds of its reservation, and then works', async () => {
+  const { stateAt, failure } = play(await example('rate', values));
+  expect(await stateAt(ENTERED_AT + 3999)).toBe('Wait for the start');
+  expect(await stateAt(ENTERED_AT + 4000)).toBe('Work');
+  expect(await failure).toBe('Lambda.ServiceException');
 });
 
 describe('Wait states of the local stack', () => {

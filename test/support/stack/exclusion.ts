@@ -4,9 +4,10 @@ import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
 import { type Clock, systemClock } from '../../../shared/surroundings/clock.ts';
 import { definition, oneTask, type StatesWorld } from '../emulators/states.ts';
 import { onceWorld } from '../worlds/once.ts';
+import { rateHandlers } from '../worlds/rates.ts';
 import { lambdaContext } from './adapters.ts';
 
-export const EXAMPLES = ['retry', 'parked', 'call-exclusive', 'once'] as const;
+export const EXAMPLES = ['retry', 'parked', 'call-exclusive', 'once', 'rate'] as const;
 
 export const example = (name: (typeof EXAMPLES)[number], values: Record<string, string>) =>
   definition(`examples/step-functions/${name}.asl.json`, values);
@@ -34,6 +35,7 @@ export async function exclusionWorld(
   const leases = await onceWorld({ clock, stepFunctions });
   const { acquire: acquireLease, release, executionEnded, repairQueues, readLeases } = leases.handlers;
   const { onceBegin, onceComplete } = leases.handlers;
+  const { rateReserve, readRates } = rateHandlers(leases.dependencies);
   /** The target that each execution named. */
   const targets = new Map<string, string>();
   /** All calls of acquire, and the request ids of them. */
@@ -70,13 +72,14 @@ export async function exclusionWorld(
       running.push({ input: input as Work['input'], finish, fail });
     }).finally(() => atWork--);
   };
-  const states = await startStates({ acquire, release, executionEnded, onceBegin, onceComplete, work });
+  const states = await startStates({ acquire, release, executionEnded, onceBegin, onceComplete, rateReserve, work });
   const machine = (name: string) => `arn:aws:states:us-east-1:${account}:stateMachine:${name}`;
   const lambda = (name: string) => `arn:aws:lambda:us-east-1:${account}:function:${name}`;
   const exclusive = machine('holdfast-test-exclusive');
   const values = {
     AcquireFunctionArn: lambda('acquire'),
     ReleaseFunctionArn: lambda('release'),
+    RateReserveFunctionArn: lambda('rateReserve'),
     OnceBeginFunctionArn: lambda('onceBegin'),
     OnceCompleteFunctionArn: lambda('onceComplete'),
     WorkFunctionArn: lambda('work'),
@@ -116,6 +119,7 @@ export async function exclusionWorld(
     readLeases({ key }, lambdaContext()) as Promise<{ used: number; waiting: number; holders: object[] }>;
   const callers = {
     acquire: (input: object) => acquireLease(input, lambdaContext()),
+    reserve: (input: object) => rateReserve(input, lambdaContext()),
     release: (input: object) => release(input, lambdaContext()),
     /** As the schedule does once a minute. */
     repair: () => repairQueues({}, lambdaContext()),
@@ -147,6 +151,7 @@ export async function exclusionWorld(
     state,
     readOnce: leases.readOnce,
     breakRun: leases.breakRun,
+    readRate: (key: string) => readRates({ key }, lambdaContext()),
     /** A key, with its holders and its line. */
     readKey,
   };
