@@ -54,7 +54,7 @@ export interface Step {
   mostly?: RequestFault | undefined;
 }
 
-const READS = new Set(['readLeases', 'readCommit', 'readNames', 'readExpired', 'readOnce']);
+const READS = new Set(['readLeases', 'readCommit', 'readNames', 'readExpired', 'readOnce', 'readRates']);
 
 /** Called by the schedule and by the bus, and not through HTTP. */
 const EVENTS = new Set(['repairQueues', 'executionEnded']);

@@ -2,6 +2,7 @@ import type { Item } from '../../shared/aws/dynamodb.ts';
 import { EXECUTION_ROW, placeOf } from '../../shared/locks/line/waiters.ts';
 import { leaseIdOf, requestName } from '../../shared/locks/record/identity.ts';
 import { type HolderEntry, type KeyRecord, parseKey } from '../../shared/locks/record/record.ts';
+import { rowOf } from '../../shared/rates/record.ts';
 
 /** What a request did in the tables of leases and waiters, and the moments in which it was sent and arrived there. */
 export type Landed = { sent: number; moment: number; ms: number; key: string } & What;
@@ -43,6 +44,10 @@ type What =
     }
   /** The end of an exclusive grant. */
   | { what: 'end' }
+  /** What calls of rates do to the row of a key: until when it is paid, by what a settled or cancelled reservation changes that, and that it is forgotten. */
+  | { what: 'reserved'; paidUntil: number; last: string }
+  | { what: 'settled'; more: number }
+  | { what: 'forgotten' }
   /** The record as it is now. A release that finds nobody in line is answered without the record. */
   | { what: 'lock'; state: LockState | 'released' };
 
@@ -75,6 +80,7 @@ export function effectsOf(
   const key = item?.key?.S ?? name?.key?.S ?? values[':key']?.S;
   if (key === undefined) return [];
   const onTable = () => {
+    if (key.startsWith(RATE_ROW)) return onRates(command, input, answer);
     if (table.includes('-leases-')) return onRecords(key, { command, input }, answer);
     const what = table.includes('-waiters-') ? onWaiters(command, input, values) : undefined;
     return what ? [what] : [];
@@ -108,6 +114,20 @@ function onWaiters(command: string, input: Input, values: Item): What | undefine
     default:
       return undefined;
   }
+}
+
+const RATE_ROW = rowOf('');
+
+function onRates(
+  command: string,
+  { ExpressionAttributeValues: values = {} }: Input,
+  answer: () => { Attributes?: Item },
+): What[] {
+  if (command === 'DeleteItem') return [{ what: 'forgotten' }];
+  if (command !== 'UpdateItem') return [];
+  if (values[':more']) return [{ what: 'settled', more: Number(values[':more'].N) }];
+  const { paid_until: paid, last_request: last } = answer().Attributes ?? {};
+  return paid ? [{ what: 'reserved', paidUntil: Number(paid.N), last: last?.S ?? '' }] : [];
 }
 
 const PLACE = placeOf('');

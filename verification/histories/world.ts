@@ -9,6 +9,7 @@ import { once } from './capabilities/once.ts';
 import { patience } from './capabilities/patience.ts';
 import { permits } from './capabilities/permits.ts';
 import { queue } from './capabilities/queue.ts';
+import { rates } from './capabilities/rates.ts';
 import { redrives } from './capabilities/redrives.ts';
 import { AFTERWARDS, type Capability } from './capability.ts';
 import { MachineClock } from './clocks.ts';
@@ -28,6 +29,7 @@ const CAPABILITIES: readonly Capability[] = [
   patience,
   once,
   redrives,
+  rates,
 ];
 
 export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);

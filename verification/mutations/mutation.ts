@@ -8,7 +8,17 @@ export interface Mutation {
   /** In the words of the checker. */
   promise: string;
   /** The capability whose histories show it. */
-  only: 'leases' | 'permits' | 'commits' | 'nameservice' | 'queue' | 'expiry' | 'patience' | 'once' | 'redrives';
+  only:
+    | 'leases'
+    | 'permits'
+    | 'commits'
+    | 'nameservice'
+    | 'queue'
+    | 'expiry'
+    | 'patience'
+    | 'once'
+    | 'redrives'
+    | 'rates';
 }
 
 export interface Change {

@@ -495,4 +495,43 @@ export const MUTATIONS: Mutation[] = [
     ],
     only: 'queue',
   },
+  {
+    name: 'a repeat of the last reservation pays again',
+    promise: 'a reservation pays for its units, and a repeat that is still the last pays once',
+    changes: [
+      change('paid_until <= :latest AND NOT last_request = :last', 'paid_until <= :latest AND NOT last_request = :now'),
+    ],
+    only: 'rates',
+  },
+  {
+    name: 'a repeat gets its start even if that start is over',
+    promise: 'no more units start in a time than the rate allows',
+    changes: [change('paidUntil >= now + terms.charge ?', 'paidUntil >= terms.charge ?')],
+    only: 'rates',
+  },
+  {
+    name: 'a cancellation gives back a reservation that is not the last',
+    promise: 'an open reservation is settled once, by its real units, and only the last is given back otherwise',
+    changes: [
+      change(
+        `const isLast = (reservation: Reservation): Condition => ({
+  expression: 'last_request = :last',`,
+        `const isLast = (reservation: Reservation): Condition => ({
+  expression: 'last_request = :last OR attribute_exists(last_request)',`,
+      ),
+    ],
+    only: 'rates',
+  },
+  {
+    name: 'whole seconds to a start are rounded down',
+    promise: 'no caller is told to start before the start of its reservation',
+    changes: [
+      change(
+        'sleepSeconds: Math.ceil(waitMs / 1000)',
+        'sleepSeconds: Math.floor(waitMs / 1000)',
+        'shared/rates/reserve.ts',
+      ),
+    ],
+    only: 'rates',
+  },
 ];
