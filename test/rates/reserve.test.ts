@@ -166,6 +166,22 @@ describe('a request that is sent again', () => {
     expect(await reserve({ key: 'late', rates, waitSeconds: 60 })).toMatchObject({ waitMs: 1000 });
   });
 
+  it('a request that is sent again late loses no settlement that comes between', async () => {
+    const { reservation } = await reserve({ key: 'between', rates, settle: true });
+    await reserve({ key: 'between', ...request });
+    clock.advance(1400);
+    const report = () => settle({ key: 'between', reservation, units: { requests: 31 } });
+    requests.faultsOf.UpdateItem = [
+      'none',
+      async (send) => {
+        await report();
+        return send();
+      },
+    ];
+    expect(await reserve({ key: 'between', ...request })).toMatchObject({ waitMs: 29_600, repeated: true });
+    expect(await reserve({ key: 'between', rates, waitSeconds: 60 })).toMatchObject({ waitMs: 30_600 });
+  });
+
   it('a request that is sent again when the key is idle starts now', async () => {
     await reserve({ key: 'long after', ...request });
     clock.advance(60_000);

@@ -76,6 +76,16 @@ describe('a reservation that is settled', () => {
     expect(await wait('lost')).toBe(10);
   });
 
+  it('a reservation that another one of its request has replaced is not settled', async () => {
+    const asked = { key: 'replaced', requestId: 'r', waitSeconds: 60, settle: true };
+    const first = await reserve({ ...asked, rates: tokens(1000) });
+    const second = await reserve({ ...asked, rates: tokens(500) });
+    const settleIt = ({ reservation }: typeof first) => settle({ key: 'replaced', reservation, units: { tokens: 0 } });
+    expect(await settleIt(first)).toMatchObject({ settled: false });
+    expect(await settleIt(second)).toMatchObject({ settled: true });
+    expect(await wait('replaced')).toBe(10_010);
+  });
+
   it('a reservation without settle is not settled', async () => {
     const { reservation } = await reserve({ key: 'plain', rates });
     const { code, context } = await failure(settle({ key: 'plain', reservation, units: {} }));
