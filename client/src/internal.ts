@@ -4,4 +4,4 @@ export { attempt, insist, inTime, isTransient, persist } from './attempt.ts';
 export { invalidRequest, leaseLost } from './errors.ts';
 export { giveBack, RELEASE_MS } from './give-back.ts';
 export { escaped } from './query.ts';
-export { interruptible, moment, since, stayAlive, systemSurroundings, watch } from './surroundings.ts';
+export { interruptible, moment, since, sleep, stayAlive, systemSurroundings, watch } from './surroundings.ts';
