@@ -11,7 +11,7 @@ import { Interleaver } from '../support/faults/interleave.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 import { rateWorld } from '../support/worlds/rates.ts';
 
-const ROUNDS = rounds(500, 10);
+const ROUNDS = rounds(500, 5);
 const { clock, dependencies: ofWorld, rawRate } = await rateWorld();
 const dynamodb = testClient();
 let interleaver: Interleaver;

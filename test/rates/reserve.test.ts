@@ -125,7 +125,7 @@ describe('a call that reserves', () => {
     const random = seededRandom(testSeed());
     const below = (most: number) => Math.floor(random() * most);
     let paid = 0;
-    for (let round = 0; round < rounds(3000, 120); round++) {
+    for (let round = 0; round < rounds(3000, 60); round++) {
       clock.advance([0, 1, below(1000), below(20_000)][below(4)] ?? 0);
       const [units, waitSeconds, now] = [1 + below(3), below(30), clock.now() * 1000];
       const asked = { key: 'random', rates: [{ limit: 50, per: '1m', units, burst: 3 }], waitSeconds };
