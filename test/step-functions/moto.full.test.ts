@@ -116,6 +116,23 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(await state('short')).not.toBe('held');
   });
 
+  it('the wrapper on Moto starts its target no earlier than its start at the rate', async () => {
+    const { states, state } = world;
+    const asked = { key: 'rated', rates: [{ limit: 1, per: '2s' }] };
+    const first = await run(asked);
+    (await nextWork()).finish({});
+    expect((await states.ended(first)).status).toBe('SUCCEEDED');
+    const { paidUntil } = (await world.readRate('rated')) as { paidUntil: string };
+    const second = await run(asked);
+    const two = await nextWork();
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(paidUntil));
+    two.finish({});
+    expect((await states.ended(second)).status).toBe('SUCCEEDED');
+    const refused = await run({ ...asked, rates: [{ limit: 1, per: '1h' }], rateWaitSeconds: 0 });
+    expect(await states.ended(refused)).toMatchObject({ status: 'FAILED', error: 'RateExceeded' });
+    expect(await state('rated')).toBe('released');
+  });
+
   // The last one, because it lets two work at once.
   it('the wrapper with a limit runs two targets at once, by weight, and refuses what does not go together', async () => {
     const { states, readKey } = world;
