@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { naming } from '../aws/send.ts';
+import { naming, outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { requestName } from '../locks/record/identity.ts';
@@ -57,6 +57,7 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
   const { clock } = dependencies;
   const { input, row } = request;
   let known: { form: Form; isOpen: boolean } = { form: formOf.get(dependencies)?.get(row) ?? 'idle', isOpen: false };
+  let mayHaveLanded = false;
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const now = clock.now() * 1000;
     const outcome = await write(dependencies, { request, ...known, now }, call);
@@ -68,6 +69,7 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
       call.measure?.('RateWaitMs', reserved.waitMs);
       return reserved;
     }
+    mayHaveLanded ||= outcome.unanswered;
     const seen = judge(request, record, answered);
     if (seen === 'repeated') return view(request, { record, now: answered, answered, repeated: true });
     if (typeof seen !== 'string') throw seen;
@@ -76,8 +78,8 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
       await makeRoom(dependencies, { key: input.key, record }, call);
     known = { form: seen, isOpen };
   }
+  if (mayHaveLanded) throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: input.key });
   throw new HoldfastError('Throttled', 'too many callers reserve at the same moment: send the same call again', {
-    key: input.key,
     retryAfterMs: 1000,
   });
 }

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Measure } from '../../shared/aws/call.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
-import { call } from '../support/emulators/aws.ts';
+import { call, type Fault } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/cuttable.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { rateWorld } from '../support/worlds/rates.ts';
@@ -226,6 +227,19 @@ describe('a request that is sent again', () => {
     expect(code).toBe('OutcomeUnknown');
     const again = { key: 'unanswered', rates, waitSeconds: 60, ...(context.retryWith as object) };
     expect(await reserve(again)).toMatchObject({ waitMs: 0, repeated: true });
+  });
+
+  it('a request whose answers are all late and lost is unknown, because it may have paid', async () => {
+    const late: Fault = async (send) => {
+      await send();
+      clock.advance(2000);
+      throw networkError('ECONNRESET', 'read');
+    };
+    requests.faultsOf.UpdateItem = Array.from({ length: 5 }, (): Fault[] => [late, 'none']).flat();
+    const { code, context } = await failure(reserve({ key: 'always late', rates }));
+    expect(code).toBe('OutcomeUnknown');
+    const again = { key: 'always late', rates, ...(context.retryWith as object) };
+    expect(await reserve(again)).toMatchObject({ waitMs: 0 });
   });
 
   it('a request that settles keeps one open reservation, however often it is sent', async () => {
