@@ -1,6 +1,6 @@
 import type { DurableContext } from '@aws/durable-execution-sdk-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withLease, withLeases } from '../../client/src/durable.ts';
+import { rate, withLease, withLeases } from '../../client/src/durable.ts';
 import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
 import {
   hasRunner,
@@ -65,6 +65,26 @@ function durableLeases(startBackend: StartBackend): void {
     expect(ran).toEqual([`one ${fence}`, `two ${fence}`]);
     expect(replays).toBeGreaterThan(1);
     expect(await stateOf(key)).toBe('released');
+  });
+
+  it('An execution is suspended until the start of a rate, which its replays do not pay again', async () => {
+    const key = newKey();
+    const terms = { limit: 1, per: '2s', units: 1, settle: true };
+    await holdfast.rate(key, terms);
+    const starts: string[] = [];
+    let replays = 0;
+    const arn = await functions.start(async (_event, ctx) => {
+      replays++;
+      const { startAt, settle } = await rate(ctx, holdfast, key, terms);
+      await ctx.step('work', async () => void starts.push(startAt));
+      await pause(ctx);
+      return settle({ requests: 1 });
+    });
+    expect(await resultOf(arn)).toBe(true);
+    expect(replays).toBeGreaterThan(2);
+    // A second of a wait may take less. The start is one period after that of the first caller, and the reservation is settled.
+    const { paidUntil, open } = (await holdfast.readRates({ key })) as { paidUntil: string; open: number };
+    expect([starts.map(Date.parse), open]).toEqual([[Date.parse(paidUntil) - 2000], 1]);
   });
 
   it('A submitter that runs twice gets one grant, and leaves no waiter behind', async () => {

@@ -8,6 +8,7 @@ import { durableFunctionsOver, type StartBackend } from '../emulators/durable-fu
 import { lambdaContext } from '../stack/adapters.ts';
 import { startApi } from '../stack/api.ts';
 import { leaseWorld } from './leases.ts';
+import { rateHandlers } from './rates.ts';
 
 const CREDENTIALS = { accessKeyId: 'local', secretAccessKey: 'local' };
 
@@ -24,7 +25,7 @@ export async function durableWorld(startBackend: StartBackend, quotas?: Quotas) 
     clockSkewMs: 0,
     ...(quotas && { quotas }),
   });
-  const api = await startApi(world.handlers);
+  const api = await startApi({ ...world.handlers, ...rateHandlers(world.dependencies) });
   const holdfast = new Holdfast({ endpoint: api.url, holder: 'durable' });
   return {
     ...{ functions, world, api, holdfast },
