@@ -4,11 +4,10 @@ import { MUTANTS, type Mutant } from './protocol.ts';
 
 const MIXES: Record<string, Mix> = {
   'callers name the same rates': 'plain',
-  'one rate, as the textbook': 'textbook',
   'callers name different rates': 'differ',
   'callers settle': 'settle',
 };
-const [PLAIN = '', , DIFFER = '', SETTLE = ''] = Object.keys(MIXES);
+const [PLAIN = '', DIFFER = '', SETTLE = ''] = Object.keys(MIXES);
 const SHOWN_BY: Partial<Record<Mutant, string>> = { slowerRate: DIFFER, noEntry: SETTLE, strictWindow: SETTLE };
 
 const RUNS = 2000;

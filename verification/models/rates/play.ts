@@ -3,8 +3,8 @@ import { seededRandom } from '../../../test/support/chance/seed.ts';
 import { lastOf, type Mutant, type Request, Row } from './protocol.ts';
 import { brokenWhenSettled, brokenWindow, type Start } from './windows.ts';
 
-/** `plain`: callers name the same one to three rates. `textbook`: one rate, compared with its algorithm. */
-export type Mix = 'plain' | 'textbook' | 'differ' | 'settle';
+/** `plain`: callers name the same one to three rates. */
+export type Mix = 'plain' | 'differ' | 'settle';
 
 const SECOND = 1_000_000;
 const MINUTE = 60 * SECOND;
@@ -33,13 +33,11 @@ export class Run {
   #starts: (Start & { more: number })[] = [];
   #now = 1_700_000_000 * SECOND;
   #requests = 0;
-  /** By the algorithm of the textbook. */
-  #textbook = 0;
 
   constructor(seed: number, mix: Mix, mutant?: Mutant) {
     this.#random = seededRandom(seed);
     [this.#mix, this.#mutant, this.#row] = [mix, mutant, new Row(mutant)];
-    this.#spread = mix === 'textbook' ? 0 : this.#pick([0, 0, 1000, 500_000]);
+    this.#spread = this.#pick([0, 0, 1000, 500_000]);
     const count = mix === 'plain' ? this.#pick([1, 1, 2, 3]) : 1;
     this.#rates = Array.from({ length: count }, (_, nth) => ({
       name: `rate ${nth}`,
@@ -86,7 +84,7 @@ export class Run {
       waitUs: settle ? this.#pick([0, period]) : this.#pick([0, charge.charge, 10 * charge.charge, EVER]),
       form: this.#pick<Form>(['busy', 'idle']),
       offset: this.#whole(-half, half),
-      isLost: this.#mix !== 'textbook' && this.#happens(0.15),
+      isLost: this.#happens(0.15),
     };
   }
 
@@ -144,7 +142,6 @@ export class Run {
     const start = this.#mutant === 'startsAtOnce' ? now : startOf(paid, request, now);
     this.#forget(request);
     if (isNew && start - now > request.waitUs) return 'starts later than its caller waits';
-    if (this.#mix === 'textbook' && this.#passesAt(request, now) !== start) return 'not as the textbook';
     this.#start(request, start);
     if (this.#mix === 'plain' && start > now && this.#happens(0.15)) this.#cancels(request, paid);
     if (this.#mix === 'settle')
@@ -176,13 +173,6 @@ export class Run {
     if (seen === 'repeated' || typeof seen === 'number') return;
     request.form = seen;
     if (this.#row.reserve(request, now)) this.#start(request, startOf(this.#row.paidUntil ?? now, request, now));
-  }
-
-  /** The generic cell rate algorithm: the first moment at which the cell passes. */
-  #passesAt({ charge, ahead }: Request, now: number): number {
-    const passes = Math.max(now, this.#textbook + charge - ahead);
-    this.#textbook = Math.max(this.#textbook, passes) + charge;
-    return passes;
   }
 
   #forget = (request: Request): void => void this.#waits.splice(this.#waits.indexOf(request), 1);
