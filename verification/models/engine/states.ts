@@ -121,7 +121,8 @@ export function playStates<Mix, Rule extends string>(model: Model<Mix, Rule>, ar
     if (!Object.hasOwn(mixes, mix)) throw new Error(`no mix is called ${mix}`);
     return model.play(mixes[mix] as Mix, left(), off as readonly Rule[]);
   };
-  const sizeOf = ({ states, unit = 'states', complete }: Explored) => `${states} ${unit}, ${complete ? 'complete' : 'cut by time'}`;
+  const sizeOf = ({ states, unit = 'states', complete }: Explored) =>
+    `${states} ${unit}, ${complete ? 'complete' : 'cut by time'}`;
   const holds = (mix: string) => {
     if (left() <= 0) return true;
     const explored = play(mix);
