@@ -38,6 +38,8 @@ export interface Call {
   readonly home?: string | undefined;
   /** Adds a value to the metrics of the invocation's log line. Absent if there are no metrics. */
   readonly measure?: ((measure: Measure, value: number) => void) | undefined;
+  /** Writes a log line beside that of the invocation. Absent in a process that has no log of its own, such as that of directTransport. */
+  readonly log?: ((line: { message: string } & Record<string, unknown>) => void) | undefined;
   /** Aborts when the invocation has just enough time left to answer. Every AWS call carries it. */
   readonly signal: AbortSignal;
   /** Milliseconds until `signal` aborts. */

@@ -19,6 +19,7 @@ export interface Invocation {
   authorization: Authorization | undefined;
   namespace: string | undefined;
   measure?: Call['measure'];
+  log?: Call['log'];
 }
 
 interface AdapterOptions {

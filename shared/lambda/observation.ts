@@ -31,7 +31,11 @@ export function observation(name: string, { logged, audited, inWords }: Observed
   };
   return {
     before: (request) => {
-      (request.event as Invocation).measure = measuring(request.internal);
+      const { internal, context } = request;
+      const invocation = request.event as Invocation;
+      invocation.measure = measuring(internal);
+      invocation.log = ({ message, ...line }) =>
+        logLine('INFO', { message, function: name, ...line, traceId: context.awsRequestId });
     },
     after: (request) => {
       const { internal, response } = request;

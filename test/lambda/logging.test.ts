@@ -193,3 +193,59 @@ it('a log level that is none keeps the function from starting, with the names of
     "LOG_LEVEL must be one of DEBUG, INFO, WARN, ERROR, SILENT, not 'LOUD'",
   );
 });
+
+it('a hand-off logs the grants of a caller and of a task, with their tickets and without a proof', async () => {
+  const { queueWorld } = await import('../support/worlds/line.ts');
+  const { handlers, joinLine, park, grantOf, steps } = await queueWorld();
+  const first = (await post(handlers.acquire, { key: 'k', holder: 'first' })).body;
+  await joinLine('k', 'second');
+  const { task, ticket } = await park({ key: 'k', holder: 'third' });
+  await post(handlers.release, { key: 'k', leaseId: first.leaseId });
+  const second = (await post(handlers.acquire, { key: 'k', holder: 'caller', requestId: 'second' })).body;
+  await post(handlers.release, { key: 'k', leaseId: second.leaseId });
+  const third = grantOf(task);
+  await steps.stop();
+  vi.restoreAllMocks();
+
+  const granted = lines.filter((line) => line.includes('"granted"')).map((line) => JSON.parse(line));
+  expect(granted).toMatchObject([
+    { function: 'release', key: 'k', holder: 'caller', fence: second.fence, previous: { holder: 'first' } },
+    { function: 'release', key: 'k', holder: 'third', fence: third.fence, ticket, previous: { fence: second.fence } },
+  ]);
+  for (const line of granted)
+    expect(Object.keys(line).toSorted()).toEqual([
+      ...['fence', 'function', 'holder', 'key', 'level', 'message', 'previous'],
+      ...['service', 'ticket', 'timestamp', 'traceId'],
+    ]);
+  for (const proof of [second.leaseId, second.version, third.leaseId, task.token])
+    expect(lines.join()).not.toContain(proof);
+});
+
+it('a grant that the schedule finishes is logged by the schedule', async () => {
+  const { queueWorld } = await import('../support/worlds/line.ts');
+  const { handlers, park, grantOf, steps, clock } = await queueWorld();
+  const { leaseId } = (await post(handlers.acquire, { key: 'k', holder: 'first' })).body;
+  const { task } = await park({ key: 'k', holder: 'second', ttlSeconds: 600 });
+  steps.faults.SendTaskSuccess = ['refused'];
+  await post(handlers.release, { key: 'k', leaseId });
+  clock.advance(11_000);
+  await throughTask(handlers.repairQueues, {});
+  const { fence } = grantOf(task);
+  await steps.stop();
+  vi.restoreAllMocks();
+
+  const granted = lines.filter((line) => line.includes('"granted",')).map((line) => JSON.parse(line));
+  expect(granted.at(-1)).toMatchObject({ function: 'repairQueues', key: 'k', holder: 'second', fence });
+});
+
+it('a call in line that serves itself has one line, as a plain call', async () => {
+  const { queueWorld } = await import('../support/worlds/line.ts');
+  const { handlers, steps } = await queueWorld();
+  await post(handlers.acquire, { key: 'k', holder: 'first', ttlSeconds: 5 });
+  const { fence } = (await post(handlers.acquire, { key: 'k', holder: 'second', waitSeconds: 15 })).body;
+  await steps.stop();
+  vi.restoreAllMocks();
+
+  const written = lines.map((line) => JSON.parse(line));
+  expect(written).toMatchObject([{ holder: 'first' }, { message: 'answered', holder: 'second', fence }]);
+});

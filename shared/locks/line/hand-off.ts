@@ -18,6 +18,7 @@ import type { Written } from '../record/requests.ts';
 import { type Going, isRemembered, previousAlone, previousOf, takeoverAt } from '../record/room.ts';
 import { LineReading } from './line-reading.ts';
 import { findNext, type Head, MAX_GONE, MAX_OVER, type NextInLine } from './next.ts';
+import { logGrants } from './notify.ts';
 import { leftToSchedule, notifyAll, type Versions } from './notify-heads.ts';
 import { hintsAfter, isHandedOffWithBefore } from './pace.ts';
 import { deleteWaiter, stayingOf, type Waiter } from './waiters.ts';
@@ -210,6 +211,8 @@ async function afterWrite(
 ): Promise<HandedOff | undefined> {
   const { record, reading, granted, own, unnotified, done } = progress;
   if (ended.some(({ how }) => isRemembered(how))) done.ended = true;
+  // The line of this call says what it received itself.
+  logGrants(record, { heads: line.heads.filter(({ waiter }) => waiter.ticket !== own) }, call);
   reading.wrote(ended.map(({ entry }) => entry));
   granted.push(...ticketsOf(line));
   const full = line.heads.find(({ waiter }) => waiter.ticket === own);

@@ -4,9 +4,9 @@ import type { Call } from '../../aws/call.ts';
 import { type Attempt, attempt, type SdkError } from '../../aws/send.ts';
 import { HoldfastError, type Problem } from '../../errors.ts';
 import { nameWithin } from '../../namespace.ts';
-import type { Ended } from '../calls/types.ts';
+import { type Ended, previousView } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { KeyRecord } from '../record/record.ts';
+import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { deleteWaiter, getWaiter, isTask, parkedAtOf, type Waiter, type WaitingTask } from './waiters.ts';
 
 /** A call with less time left than this does not notify a task. */
@@ -30,6 +30,23 @@ export function measureHandOff(
 ): void {
   if (!previous || previous.ended === 'expired' || ticket === undefined || previous.at < parkedAtOf(ticket)) return;
   call.measure?.('HandOffMs', Math.max(0, now - previous.at)); // the two instants may be of two clocks
+}
+
+/** Logs a grant from the line. A task sends no call that would log its grant, and a caller may be gone before it claims its own. */
+export function logGrant(key: string, { holder, fence, ticket, previous }: HolderEntry, call: Call): void {
+  call.log?.({ message: 'granted', key, holder, fence, ticket, previous: previousView(previous) });
+}
+
+/** Logs the grants of a hand-off to calls. Those to tasks are logged with the messages, which may come later. */
+export function logGrants(
+  record: KeyRecord,
+  { heads }: { heads: readonly { waiter: Waiter; grant: { name: string } }[] },
+  call: Call,
+): void {
+  for (const { waiter, grant } of heads) {
+    const entry = isTask(waiter) ? undefined : entryOf(record, grant.name);
+    if (entry?.ticket === waiter.ticket) logGrant(record.key, entry, call);
+  }
 }
 
 /** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */

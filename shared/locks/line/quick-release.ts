@@ -10,7 +10,7 @@ import { leftAsleep, namesOf } from '../record/mark.ts';
 import { entryOf, entryOfNew, isAloneIn } from '../record/record.ts';
 import { endAlone, ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
 import { FIRST_PAGE, MOST_NAMED, type NextInLine, newGrantOf } from './next.ts';
-import { canNotify } from './notify.ts';
+import { canNotify, logGrants } from './notify.ts';
 import { isInLine, isOverdue, isPlace, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
 
 /**
@@ -31,6 +31,7 @@ export async function releaseInLine(
   const [head] = line?.heads ?? [];
   if (!line || !head || (isTask(head.waiter) && !(await canNotify(dependencies, head.waiter)))) return undefined;
   const { won, record, unanswered, isOurs, versions } = await pass(dependencies, { key, proof, line, head }, call);
+  if (won || isOurs) logGrants(record, line, call);
   if (!won) return isOurs ? 'handedOff' : unanswered ? 'unanswered' : undefined;
   if (isTask(head.waiter) || line.taskWaits) {
     const { handOff } = await import('./hand-off.ts');

@@ -6,7 +6,7 @@ import { type HoldfastError, invalidRequest } from '../../errors.ts';
 import { nameWithin } from '../../namespace.ts';
 import { durations, previousView } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { canNotify, measureHandOff, NOTIFY_MS, type Notified, sendMessage } from '../line/notify.ts';
+import { canNotify, logGrant, measureHandOff, NOTIFY_MS, type Notified, sendMessage } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import { ALONE, fencePathOf } from './identity.ts';
@@ -63,6 +63,7 @@ async function sendGrant(
     if (isOurs && !isShort(entry, now)) {
       const times = durations({ since: waiter.parkedAt, expiresAt: entry.expiresAt, now });
       const output = JSON.stringify({ ...answerFor(waiter, { record, entry, now }), ...times, repeated });
+      logGrant(record.key, entry, call); // before the message, because this call may end at any moment after that
       const outcome = await sendMessage(dependencies, { waiter, message: { output } }, call);
       const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
       if (pauseMs !== undefined && call.timeLeftMs() > pauseMs + NOTIFY_MS) {
