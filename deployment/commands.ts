@@ -1,4 +1,5 @@
 /** What `deploy.mjs` of a release has for the command `holdfast`. */
 export { deployCommand } from './command.ts';
+export { historyCommand } from './history-command.ts';
 export { liftFencesCommand } from './lift-fences-command.ts';
 export { drainCommand, parametersCommand, resumeCommand } from './stage-commands.ts';

@@ -145,10 +145,10 @@ interface Use {
 
 async function useOf(aws: Aws, stack: Stack): Promise<Use> {
   const { clockSkewMs = '0' } = stacks.valuesOf(stack);
-  const leases = tableOf(stack, 'Leases');
+  const leases = outputOf(stack, 'LeasesTableName');
   const now = (await timeOfAws(aws, leases)) - Number(clockSkewMs);
   const { held, keys, bound } = await heldIn(aws.dynamodb, leases, now);
-  const waiting = await waitersIn(aws, tableOf(stack, 'Waiters'), now);
+  const waiting = await waitersIn(aws, outputOf(stack, 'WaitersTableName'), now);
   const ofBound = new Set(bound.map(({ key }) => key));
   const behind = waiting.filter((key) => ofBound.has(key)).length;
   const others = waiting.length - behind;
@@ -192,8 +192,9 @@ async function waitersIn({ dynamodb }: Aws, table: string, now: number): Promise
   return keys;
 }
 
-function tableOf({ StackName, Outputs = [] }: Stack, kind: string): string {
-  const name = Outputs.find(({ OutputKey }) => OutputKey === `${kind}TableName`)?.OutputValue;
-  if (!name) throw new Refusal(`the stack ${StackName} has no output ${kind}TableName`);
-  return name;
+/** @throws Refusal if the stack has no such output */
+export function outputOf({ StackName, Outputs = [] }: Stack, output: string): string {
+  const value = Outputs.find(({ OutputKey }) => OutputKey === output)?.OutputValue;
+  if (!value) throw new Refusal(`the stack ${StackName} has no output ${output}`);
+  return value;
 }

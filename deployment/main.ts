@@ -1,6 +1,13 @@
 import { join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { deployCommand, drainCommand, liftFencesCommand, parametersCommand, resumeCommand } from './commands.ts';
+import {
+  deployCommand,
+  drainCommand,
+  historyCommand,
+  liftFencesCommand,
+  parametersCommand,
+  resumeCommand,
+} from './commands.ts';
 
 /** `npm run deploy`, which deploys what `npm run release` wrote, and the scripts for a stage that is deployed. */
 const COMMANDS: Record<string, (args: string[]) => Promise<number>> = {
@@ -8,6 +15,7 @@ const COMMANDS: Record<string, (args: string[]) => Promise<number>> = {
   drain: drainCommand,
   resume: resumeCommand,
   parameters: parametersCommand,
+  history: historyCommand,
   'lift-fences': liftFencesCommand,
 };
 

@@ -38,5 +38,13 @@ export const DRAIN_OPTIONS = {
 /** What `resume` takes. */
 export const RESUME_OPTIONS = { ...PLACE, yes: DEPLOY_OPTIONS.yes } as const;
 
+/** What `history` takes. */
+export const HISTORY_OPTIONS = {
+  ...PLACE,
+  since: { value: 'DURATION', help: 'how far back (7d)', multiple: true },
+  limit: { value: 'N', help: 'only the last N events', multiple: true },
+  json: { help: 'print JSON, one object a line' },
+} as const;
+
 /** What `parameters` takes. */
 export const PARAMETERS_OPTIONS = { ...PLACE, all: { help: 'also parameters that have their defaults' } } as const;

@@ -6,7 +6,7 @@ import { drain, existingStack, resume } from './drain.ts';
 import { DECLINED, exitCodeOf, only, Refusal } from './failure.ts';
 import { deployedTemplate, valuesOf } from './stack.ts';
 
-const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as const;
+export const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as const;
 const SWITCH = { type: 'boolean', default: false } as const;
 const PLACE = { stage: TEXTS, region: TEXTS, account: TEXTS };
 
@@ -63,7 +63,7 @@ export const parametersCommand = (args: string[]): Promise<number> =>
   });
 
 /** @throws Refusal if the stage is missing, or an option is given twice */
-function placeOf(command: string, options: { stage: string[]; region: string[]; account: string[] }) {
+export function placeOf(command: string, options: { stage: string[]; region: string[]; account: string[] }) {
   const stage = only('stage', options.stage);
   if (stage === undefined) throw new Refusal(`usage: ${command} --stage NAME`);
   return { stage, place: { region: only('region', options.region), account: only('account', options.account) } };

@@ -4,7 +4,7 @@ import type { Verb } from './verb.ts';
 import { breakVerb } from './verbs/break.ts';
 import { commit } from './verbs/commit.ts';
 import { consoleVerb } from './verbs/console.ts';
-import { deploy, drain, liftFences, parameters, resume } from './verbs/deploy.ts';
+import { deploy, drain, history, liftFences, parameters, resume } from './verbs/deploy.ts';
 import { doctor } from './verbs/doctor.ts';
 import { clean, expired, report } from './verbs/expired.ts';
 import { acquire, heartbeat, release } from './verbs/lease.ts';
@@ -50,6 +50,7 @@ export const VERBS: Record<string, Verb> = {
   status,
   queue,
   watch,
+  history,
   break: breakVerb,
   forget,
   cancel,

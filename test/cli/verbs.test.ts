@@ -88,7 +88,10 @@ describe('every verb', () => {
         [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
       );
       // There is no such lease to break any more, no such task to cancel, no slot to forget, and no release beside the command.
-      const ofReleases = ['deploy', 'parameters', 'drain', 'resume', 'lift-fences'].map((name) => [name, '64']);
+      const ofReleases = ['deploy', 'parameters', 'drain', 'resume', 'history', 'lift-fences'].map((name) => [
+        name,
+        '64',
+      ]);
       const refused: Record<string, string> = {
         break: '1',
         cancel: '1',

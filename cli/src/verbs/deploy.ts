@@ -4,6 +4,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import {
   DEPLOY_OPTIONS,
   DRAIN_OPTIONS,
+  HISTORY_OPTIONS,
   LIFT_OPTIONS,
   PARAMETERS_OPTIONS,
   RESUME_OPTIONS,
@@ -15,77 +16,76 @@ import type { Verb } from '../verb.ts';
 
 const FROM: Options = { from: { value: 'FOLDER', help: 'the folder of the release (that of this command)' } };
 
-export const deploy: Verb = {
-  summary: 'deploy a release of Holdfast, or change the parameters of a deployment',
+interface OfRelease extends Pick<Verb, 'summary' | 'example' | 'options'>, Partial<Pick<Verb, 'usage' | 'words'>> {
+  /** The page that the help names. */
+  page: string;
+  command(commands: Commands, args: string[], folder: string): Promise<number>;
+}
+
+/** A verb whose code is in the file `deploy.mjs` of a release, with the SDK of AWS. */
+const ofRelease = ({ page, options, command, ...verb }: OfRelease): Verb => ({
   usage: '',
   words: [0, 0],
   isLocal: true,
-  notes: 'It needs the folder of a release. See docs/deploy.md',
-  options: { ...DEPLOY_OPTIONS, ...FROM },
-  example: 'holdfast deploy --stage prod --param maxWaitSeconds=10 --plan',
+  notes: `It needs the folder of a release. See docs/${page}.md`,
+  ...verb,
+  options: { ...options, ...FROM },
   async run({ arguments: args }) {
     const { folder, commands } = await release(args);
-    return commands.deployCommand(folder, given(args, DEPLOY_OPTIONS));
+    return command(commands, [...given(args, options), '--', ...args.words], folder);
   },
-};
+});
 
-export const liftFences: Verb = {
+export const deploy = ofRelease({
+  summary: 'deploy a release of Holdfast, or change the parameters of a deployment',
+  page: 'deploy',
+  options: DEPLOY_OPTIONS,
+  example: 'holdfast deploy --stage prod --param maxWaitSeconds=10 --plan',
+  command: ({ deployCommand }, args, folder) => deployCommand(folder, args),
+});
+
+export const liftFences = ofRelease({
   summary: 'lift the fences of a table that was restored above every later one',
-  usage: '',
-  words: [0, 0],
-  isLocal: true,
-  notes: 'It needs the folder of a release. See docs/operations.md',
-  options: { ...LIFT_OPTIONS, ...FROM },
+  page: 'operations',
+  options: LIFT_OPTIONS,
   example: 'holdfast lift-fences --table holdfast-prod-leases-2',
-  async run({ arguments: args }) {
-    const { commands } = await release(args);
-    return commands.liftFencesCommand(given(args, LIFT_OPTIONS));
-  },
-};
+  command: ({ liftFencesCommand }, args) => liftFencesCommand(args),
+});
 
-export const drain: Verb = {
+export const drain = ofRelease({
   summary: 'stop acquire on a deployment, and wait until no lease is held',
-  usage: '',
-  words: [0, 0],
-  isLocal: true,
-  notes: 'It needs the folder of a release. See docs/operations.md',
-  options: { ...DRAIN_OPTIONS, ...FROM },
+  page: 'operations',
+  options: DRAIN_OPTIONS,
   example: 'holdfast drain --stage prod',
-  async run({ arguments: args }) {
-    const { commands } = await release(args);
-    return commands.drainCommand(given(args, DRAIN_OPTIONS));
-  },
-};
+  command: ({ drainCommand }, args) => drainCommand(args),
+});
 
-export const resume: Verb = {
+export const resume = ofRelease({
   summary: 'start acquire again after a drain',
-  usage: '',
-  words: [0, 0],
-  isLocal: true,
-  notes: 'It needs the folder of a release. See docs/operations.md',
-  options: { ...RESUME_OPTIONS, ...FROM },
+  page: 'operations',
+  options: RESUME_OPTIONS,
   example: 'holdfast resume --stage prod',
-  async run({ arguments: args }) {
-    const { commands } = await release(args);
-    return commands.resumeCommand(given(args, RESUME_OPTIONS));
-  },
-};
+  command: ({ resumeCommand }, args) => resumeCommand(args),
+});
 
-export const parameters: Verb = {
+export const parameters = ofRelease({
   summary: 'list the parameters of a deployment that differ from their defaults',
-  usage: '',
-  words: [0, 0],
-  isLocal: true,
-  notes: 'It needs the folder of a release. See docs/configuration.md',
-  options: { ...PARAMETERS_OPTIONS, ...FROM },
+  page: 'configuration',
+  options: PARAMETERS_OPTIONS,
   example: 'holdfast parameters --stage prod',
-  async run({ arguments: args }) {
-    const { commands } = await release(args);
-    return commands.parametersCommand(given(args, PARAMETERS_OPTIONS));
-  },
-};
+  command: ({ parametersCommand }, args) => parametersCommand(args),
+});
 
-/** The SDK of AWS, which no other verb needs, is in a file of the release. */
+export const history = ofRelease({
+  summary: 'show who had a key, from the logs of a deployment',
+  usage: 'KEY',
+  words: [1, 1],
+  page: 'cli',
+  options: HISTORY_OPTIONS,
+  example: 'holdfast history nightly-report --since 7d --stage prod',
+  command: ({ historyCommand }, args) => historyCommand(args),
+});
+
 async function release(args: Arguments): Promise<{ folder: string; commands: Commands }> {
   const folder = resolve(args.text('from') ?? dirname(fileURLToPath(import.meta.url)));
   const file = join(folder, 'deploy.mjs');

@@ -1,0 +1,128 @@
+import { duration, nameOf } from '../cli/src/verbs/words.ts';
+import { parkedAtOf } from '../shared/locks/line/waiters.ts';
+
+/** What a key's history shows of one event. Fields that no log line names are null. */
+export interface KeyEvent {
+  /** ISO 8601. */
+  at: string;
+  event: 'granted' | 'released' | 'ending' | 'broken' | 'expired' | 'executionEnded' | 'withdrawn' | 'cancelled';
+  holder: string | null;
+  fence: number | null;
+  by: string | null;
+}
+
+/** A line of the log, as the functions wrote it. */
+interface Line {
+  message: string;
+  timestamp: string;
+  key: string;
+  function?: string;
+  holder?: string | null;
+  fence?: number;
+  ticket?: string;
+  /** Of acquire with `WaitedMs`: from the arrival of the call. */
+  WaitedMs?: number;
+  previous?: {
+    holder: string;
+    fence: number;
+    ended: 'released' | 'broken' | 'expired' | 'executionEnded';
+    at: string;
+    by?: string;
+  } | null;
+  released?: boolean;
+  cancelled?: boolean;
+  ended?: boolean;
+  caller?: string;
+}
+
+/** The functions that log grants and their ends, by the outputs of the stack that name them. Those that operators call log to a group of their own. */
+export const LOGGING = ['Acquire', 'Release', 'Withdraw', 'RepairQueues', 'ExecutionEnded'].map(
+  (name) => `${name}FunctionName`,
+);
+
+/** The query of CloudWatch Logs Insights for the lines of a key. */
+export const queryOf = (key: string, most: number): string =>
+  [
+    'fields @timestamp, @message',
+    `filter key = ${JSON.stringify(key)} and message in ["granted", "answered"]`,
+    'sort @timestamp desc',
+    `limit ${most}`,
+  ].join(' | ');
+
+/** What happened to a key, in the order of the fences. @param messages lines of the log, in any order */
+export function historyOf(key: string, messages: readonly string[]): KeyEvent[] {
+  const lines = messages
+    .flatMap((text) => lineIn(text, key))
+    .toSorted((one, other) => compare(one.timestamp, other.timestamp));
+  const events = new Map<string, KeyEvent>();
+  for (const event of lines.flatMap((line) => [...ofFence(line)])) {
+    const name = `${event.fence} ${event.event}`;
+    const known = events.get(name);
+    // Of a grant there may be two lines: that of the hand-off, and that of the caller.
+    events.set(name, { ...event, ...known, by: known?.by ?? event.by });
+  }
+  const all = [...events.values()];
+  const ends = new Set(all.filter(({ event }) => /^(released|broken)$/.test(event)).map(({ at }) => secondOf(at)));
+  const others = lines.flatMap(withoutFence).filter(({ event, at }) => event !== 'released' || !isNear(ends, at));
+  return [...all, ...others].toSorted(inOrder);
+}
+
+function lineIn(text: string, key: string): Line[] {
+  try {
+    const line = JSON.parse(text) as Line;
+    return line.key === key && typeof line.timestamp === 'string' ? [line] : [];
+  } catch {
+    return []; // a line that Lambda has cut
+  }
+}
+
+/** A grant, with the end of the grant before it, or the break of a grant. */
+function* ofFence({
+  message,
+  timestamp: at,
+  function: name,
+  holder = null,
+  fence,
+  previous,
+  ...line
+}: Line): Generator<KeyEvent> {
+  if (fence === undefined) return;
+  if (message !== 'granted' && name === 'breakLease')
+    yield { at, event: line.ended ? 'broken' : 'ending', holder, fence, by: line.caller ?? null };
+  if (message !== 'granted' && name !== 'acquire') return;
+  yield { at, event: 'granted', holder, fence, by: waitText({ at, ...line }) };
+  if (!previous) return;
+  const by = previous.ended === 'expired' ? `seen by ${nameOf(holder ?? '')}` : (previous.by ?? null);
+  yield { at: previous.at, event: previous.ended, holder: previous.holder, fence: previous.fence, by };
+}
+
+/** How long a holder was in line: from its ticket, if the line names that, because a caller that sleeps sends several calls. */
+function waitText({ at, ticket, WaitedMs = 0 }: Pick<Line, 'ticket' | 'WaitedMs'> & { at: string }): string | null {
+  const waitedMs = ticket === undefined ? WaitedMs : Date.parse(at) - parkedAtOf(ticket);
+  return waitedMs >= 1000 ? `waited ${duration(waitedMs)}` : null;
+}
+
+/** What has no fence in the log. A holder that releases names only its lease id, which is a secret, and a waiter has no fence yet. */
+function withoutFence({ timestamp: at, function: name = '', holder, caller, ...line }: Line): KeyEvent[] {
+  const event = ENDS[name];
+  if (!event || !(line.released || line.cancelled)) return [];
+  return [{ at, event, holder: holder ?? null, fence: null, by: caller ?? null }];
+}
+
+const ENDS: Record<string, KeyEvent['event']> = {
+  release: 'released',
+  withdraw: 'withdrawn',
+  cancelWaiter: 'cancelled',
+};
+
+const secondOf = (at: string): number => Math.floor(Date.parse(at) / 1000);
+
+/** Whether the next grant has told of a release. Its instant is that of the write, and that of the line a moment later. */
+const isNear = (known: ReadonlySet<number>, at: string): boolean =>
+  [-1, 0, 1].some((seconds) => known.has(secondOf(at) + seconds));
+
+/** Fences follow the clock, so an event without a fence stands among them by its instant. */
+const rank = ({ fence, at }: KeyEvent): number => fence ?? Date.parse(at);
+const inOrder = (one: KeyEvent, other: KeyEvent): number => rank(one) - rank(other) || compare(one.at, other.at);
+
+const compare = (one: string, other: string): number => (one < other ? -1 : Number(one > other));
