@@ -29,3 +29,12 @@ export const NO_VALUE: Json = { Ref: 'AWS::NoValue' };
 
 export const equals = (name: string, value: string): Json => ({ 'Fn::Equals': [ref(name), value] });
 export const isGiven = (name: string): Json => ({ 'Fn::Not': [equals(name, '')] });
+
+/** Puts a condition around some statements of a role, because the framework takes none there. @param pattern of an action that each of them has */
+export function allowOnlyIf(condition: string, { Properties }: TemplateResource, pattern: RegExp): void {
+  const isMeant = (one: Json) => [Object(one).Action].flat().some((action) => pattern.test(String(action)));
+  for (const { PolicyDocument } of (Properties?.Policies ?? []) as { PolicyDocument: { Statement: Json[] } }[])
+    PolicyDocument.Statement = PolicyDocument.Statement.map((one) =>
+      isMeant(one) ? choose(condition, one, NO_VALUE) : one,
+    );
+}

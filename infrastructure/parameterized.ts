@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
+  allowOnlyIf,
   type CloudFormationTemplate,
   choose,
   equals,
@@ -88,6 +89,7 @@ const CONDITIONS: Record<string, Json> = {
   ReserveAcquire: isGiven('acquireConcurrency'),
   ReserveHeartbeat: isGiven('heartbeatConcurrency'),
   ReserveRelease: isGiven('releaseConcurrency'),
+  PutsEvents: equals('events', 'ENABLED'),
 };
 
 /** The expressions that stand in resources for parameters. */
@@ -157,6 +159,10 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
         );
       return;
     }
+    case 'AWS::IAM::Role':
+      // The report puts its events always.
+      if (id.startsWith('RepairQueues')) allowOnlyIf('PutsEvents', resource, /^events:/);
+      return;
     case 'AWS::Logs::LogGroup':
       properties.RetentionInDays = ref('logRetentionDays');
       return;

@@ -12,6 +12,9 @@ interface Entry {
   Resources?: string[];
 }
 
+/** As on AWS, one request has no more. */
+const MOST_ENTRIES = 10;
+
 /**
  * The part of EventBridge's API that the service uses: PutEvents to the default bus. As on AWS, the sender does not wait
  * for the functions that an event starts.
@@ -27,6 +30,8 @@ export async function startEventBus(dispatch: (event: BusEvent) => void, port = 
     const { Entries: entries } = Object(sent) as { Entries?: Entry[] };
     if (!Array.isArray(entries) || !entries.every((entry) => Object(entry) === entry))
       return answer(400, { __type: 'SerializationException', message: 'Entries must be a list of events' });
+    if (entries.length > MOST_ENTRIES)
+      return answer(400, { __type: 'ValidationException', message: `more than ${MOST_ENTRIES} entries` });
     const events = entries.map(busEvent);
     const results = events.map((event) => ('ErrorCode' in event ? event : { EventId: randomUUID() }));
     answer(200, { FailedEntryCount: events.filter((event) => 'ErrorCode' in event).length, Entries: results });

@@ -124,6 +124,8 @@ export interface HoldfastParameters {
   readonly ticketTopicArn?: string;
   /** An alarm fires if a task or a call is in line for longer. @default 14400 */
   readonly waiterOverdueSeconds?: number;
+  /** ENABLED: an event Lease Waited on the default event bus if a task or a call is in line for longer than waiterOverdueSeconds, and again after each further period. @default DISABLED */
+  readonly events?: 'ENABLED' | 'DISABLED';
   /** The URL of a copy of docs/operations.md. Each alarm links its section there. Empty: alarms only name the section. */
   readonly runbookUrl?: string;
   /** A managed policy that bounds every role of the stack. */

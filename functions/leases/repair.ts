@@ -3,10 +3,16 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
 import { repairInput } from '../../shared/locks/calls/inputs.ts';
 import { repairLines } from '../../shared/locks/calls/repair.ts';
-import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
+import {
+  type LeaseDependencies,
+  leasesFromEnvironment,
+  waitEventsFromEnvironment,
+} from '../../shared/locks/dependencies.ts';
 
 /** Called by the schedule, and by the queue whose delayed messages each name one key. */
-export const repairQueues = (dependencies = leasesFromEnvironment()) =>
+export const repairQueues = (
+  dependencies: LeaseDependencies = { ...leasesFromEnvironment(), waitEvents: waitEventsFromEnvironment() },
+) =>
   batches(
     lambdaFunction({
       name: 'repairQueues',

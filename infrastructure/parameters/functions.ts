@@ -30,6 +30,12 @@ export const FUNCTIONS: Group = {
     least: 60,
     most: 31536000,
   },
+  events: {
+    default: 'DISABLED',
+    description:
+      'ENABLED: an event Lease Waited on the default event bus if a task or a call is in line for longer than waiterOverdueSeconds, and again after each further period.',
+    allowed: ['ENABLED', 'DISABLED'],
+  },
   runbookUrl: {
     default: '',
     description:

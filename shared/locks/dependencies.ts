@@ -3,6 +3,7 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import type { Call } from '../aws/call.ts';
 import type { DurableFunctions } from '../aws/durable-functions.ts';
 import { dynamodbClient } from '../aws/dynamodb.ts';
+import type { PutEvents } from '../aws/event-bus.ts';
 import { requiredString, wholeNumber } from '../aws/variables.ts';
 import { type Clock, systemClock } from '../surroundings/clock.ts';
 import { type Ids, systemIds } from '../surroundings/ids.ts';
@@ -35,6 +36,15 @@ export interface LeaseDependencies {
    * minute.
    */
   repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;
+  /** Absent if the deployment puts no events, and in every function but the repair. */
+  waitEvents?: WaitEvents | undefined;
+}
+
+/** Events about waiters that have waited for long (docs/events.md). */
+export interface WaitEvents {
+  /** A wait is long from then on, and an event tells of it after each further period of this length, in milliseconds. */
+  overdueMs: number;
+  put: PutEvents;
 }
 
 export interface RepairMessage {
@@ -139,6 +149,17 @@ export function leasesFromEnvironment(
     repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),
     stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
     durableFunctions: once(async () => (await import('../aws/durable-functions.ts')).durableFunctions()),
+  };
+}
+
+/** @throws Error naming the variable that is missing or wrong */
+export function waitEventsFromEnvironment(env: NodeJS.ProcessEnv = process.env): WaitEvents | undefined {
+  if (env.EVENTS !== 'ENABLED') return undefined;
+  const service = requiredString('SERVICE_NAME', env);
+  const bus = once(async () => (await import('../aws/event-bus.ts')).eventBus(service));
+  return {
+    overdueMs: wholeNumber('WAITER_OVERDUE_SECONDS', 14_400, env) * 1000,
+    put: async (...events) => (await bus())(...events),
   };
 }
 

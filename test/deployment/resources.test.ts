@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { GUARD } from '../../infrastructure/logical-ids.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
-import { EVENT_SOURCE, EVENT_TYPE } from '../../shared/expiry/announcement.ts';
+import { EVENT_SOURCE } from '../../shared/aws/event-bus.ts';
+import { EVENT_TYPE } from '../../shared/expiry/announcement.ts';
 import type { Template } from '../support/stack/packaging.ts';
 import {
   BUCKET,
@@ -154,6 +155,18 @@ describe('what EventBridge starts', () => {
     });
     const variables = lambdas().find(({ name }) => name === 'report')?.Environment.Variables;
     expect(variables.SERVICE_NAME).toBe(`holdfast-${STAGE}`);
+  });
+
+  it('only the report puts events, and the repair if events is ENABLED', () => {
+    const putting = (of: Template) =>
+      roles(of)
+        .filter(({ statements }) => statements.some(({ Action }) => Action.includes('events:PutEvents')))
+        .map(({ name }) => name);
+    expect(putting(template)).toEqual(['report']);
+    const enabled = withParameters({ events: 'ENABLED', waiterOverdueSeconds: '600' });
+    expect(putting(enabled)).toEqual(['repairQueues', 'report']);
+    const variables = lambdas(enabled).find(({ name }) => name === 'repairQueues')?.Environment.Variables;
+    expect(variables).toMatchObject({ EVENTS: 'ENABLED', WAITER_OVERDUE_SECONDS: '600' });
   });
 
   it('Lambda retries only the report and the clean-up, and keeps what fails twice', () => {

@@ -35,11 +35,13 @@ const KEYS_AT_ONCE = 8;
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairLines(dependencies: LeaseDependencies) {
+  const told = new Map<string, string>();
   return async ({ key: only }: RepairInput, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, notified: 0, unanswered: 0, complete: true };
     const [failures, watched]: [unknown[], string[]] = [[], []];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
     const fullness = new Fullness(dependencies);
+    const longWaits = only === undefined ? await longWaitsOf(dependencies, told) : undefined;
     // A message looks at one key, and others wait behind it for their turn.
     const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
     // A key has many messages, and one run of the schedule a minute.
@@ -59,16 +61,23 @@ export function repairLines(dependencies: LeaseDependencies) {
         (again) => again && only === undefined && watched.push(key),
         (error) => failures.push(error),
       );
+      await longWaits?.look(key, call).catch((error) => failures.push(error));
       for (const count of ['granted', 'notified', 'unanswered'] as const) repaired[count] += own[count];
       return true;
     });
     repaired.granted += await askAboutHolders(dependencies, { questions, failures }, call);
     if (only === undefined && questions.isCutShort) repaired.complete = false;
     if (only === undefined) measureRun(call, repaired, dependencies.clock.now() - oldest);
+    await longWaits?.put(call);
     await watch(dependencies, { keys: watched, endsAt, repaired, failures }, call);
     if (failures.length > 0) throw failures[0];
     return repaired;
   };
+}
+
+async function longWaitsOf(dependencies: LeaseDependencies, told: Map<string, string>) {
+  const { waitEvents } = dependencies;
+  return waitEvents && new (await import('../line/long-waits.ts')).LongWaits(dependencies, waitEvents, told);
 }
 
 /**
