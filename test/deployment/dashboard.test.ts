@@ -45,7 +45,7 @@ function emitted(): string[] {
     .flatMap((text) => text.trim().split('\n'))
     .map((line) => JSON.parse(line))
     .flatMap((line) =>
-      line._aws.CloudWatchMetrics.flatMap(({ Namespace, Dimensions, Metrics }: Directive) =>
+      (line._aws?.CloudWatchMetrics ?? []).flatMap(({ Namespace, Dimensions, Metrics }: Directive) =>
         Metrics.flatMap(({ Name }) =>
           Dimensions.map((names) => asText([Namespace, Name, ...names.flatMap((name) => [name, String(line[name])])])),
         ),

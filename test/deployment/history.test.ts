@@ -5,6 +5,7 @@ import { builtCli } from '../support/programs/cli.ts';
 import { httpEvent, post, throughHttp } from '../support/stack/adapters.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { type LogsDouble, startLogs } from '../support/stack/logs.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const STACK = 'holdfast-prod';
 const OPERATOR = 'arn:aws:iam::123456789012:user/ann';
@@ -117,40 +118,43 @@ describe('holdfast history', () => {
     expect((query?.endTime ?? 0) - (query?.startTime ?? 0)).toBeCloseTo(8 * 86_400, -1);
   });
 
-  it('history shows a break that waits, requests that were withdrawn or cancelled, and each grant once', async () => {
-    await recorded(async ({ take, giveBack, breakAs, cancelAs, park, joinLine, handlers, clock }) => {
-      const first = await take({ key: 'k', holder: 'first', data: 'x' });
-      await joinLine('k', 'withdrawn');
-      await joinLine('k', 'second');
-      const { ticket } = await park({ key: 'k', holder: 'third' });
-      await post(handlers.withdraw, { key: 'k', holder: 'caller', requestId: 'withdrawn' });
-      await cancelAs({ key: 'k', ticket });
-      await breakAs({ key: 'k', fence: first.fence, wait: true });
-      clock.advance(1000);
-      await giveBack('k', first);
-      const second = await take({ key: 'k', holder: 'caller', requestId: 'second' });
-      await take({ key: 'k', holder: 'caller', requestId: 'second' });
-      clock.advance(1000);
-      await giveBack('k', second);
-      await take({ key: 'k', holder: 'fourth' });
-    });
-    const { rows } = await history('k', '--stage', 'prod', '--json');
-    const events = rows.map((line) => JSON.parse(line));
-    expect(events.map(({ event, holder, by }) => [event, holder, by])).toEqual([
-      ['granted', 'first', null],
-      ['ending', 'first', OPERATOR],
-      ['broken', 'first', OPERATOR],
-      ['withdrawn', 'caller', null],
-      ['cancelled', null, OPERATOR],
-      ['granted', 'caller', 'waited 1s'],
-      ['released', 'caller', null],
-      ['granted', 'fourth', null],
-    ]);
-    const { rows: last } = await history('k', '--stage', 'prod', '--json', '--limit', '1');
-    expect(last.map((line) => JSON.parse(line))).toEqual(events.slice(-1));
-  });
+  it.runIf(isFull)(
+    'history shows a break that waits, requests that were withdrawn or cancelled, and each grant once',
+    async () => {
+      await recorded(async ({ take, giveBack, breakAs, cancelAs, park, joinLine, handlers, clock }) => {
+        const first = await take({ key: 'k', holder: 'first', data: 'x' });
+        await joinLine('k', 'withdrawn');
+        await joinLine('k', 'second');
+        const { ticket } = await park({ key: 'k', holder: 'third' });
+        await post(handlers.withdraw, { key: 'k', holder: 'caller', requestId: 'withdrawn' });
+        await cancelAs({ key: 'k', ticket });
+        await breakAs({ key: 'k', fence: first.fence, wait: true });
+        clock.advance(1000);
+        await giveBack('k', first);
+        const second = await take({ key: 'k', holder: 'caller', requestId: 'second' });
+        await take({ key: 'k', holder: 'caller', requestId: 'second' });
+        clock.advance(1000);
+        await giveBack('k', second);
+        await take({ key: 'k', holder: 'fourth' });
+      });
+      const { rows } = await history('k', '--stage', 'prod', '--json');
+      const events = rows.map((line) => JSON.parse(line));
+      expect(events.map(({ event, holder, by }) => [event, holder, by])).toEqual([
+        ['granted', 'first', null],
+        ['ending', 'first', OPERATOR],
+        ['broken', 'first', OPERATOR],
+        ['withdrawn', 'caller', null],
+        ['cancelled', null, OPERATOR],
+        ['granted', 'caller', 'waited 1s'],
+        ['released', 'caller', null],
+        ['granted', 'fourth', null],
+      ]);
+      const { rows: last } = await history('k', '--stage', 'prod', '--json', '--limit', '1');
+      expect(last.map((line) => JSON.parse(line))).toEqual(events.slice(-1));
+    },
+  );
 
-  it('history finds a key with any characters, and says so if no line names a key', async () => {
+  it.runIf(isFull)('history finds a key with any characters, and says so if no line names a key', async () => {
     const key = 'team-a/a "key" \\ of é';
     await recorded(({ take }) => take({ key, holder: 'h' }));
     expect((await history(key, '--stage', 'prod')).rows).toHaveLength(2);
@@ -158,7 +162,7 @@ describe('holdfast history', () => {
     expect(none).toMatchObject({ code: 0, stderr: expect.stringContaining('no line of the log names nothing since ') });
   });
 
-  it('history exits with 1 if the query fails, and is refused with 64 before any query', async () => {
+  it.runIf(isFull)('history exits with 1 if the query fails, and is refused with 64 before any query', async () => {
     logs.outcome.status = 'Timeout';
     const failed = await history('k', '--stage', 'prod');
     expect(failed).toMatchObject({ code: 1, stderr: 'the query of the logs ended as Timeout\n' });
