@@ -44,7 +44,8 @@ async function waits(holder: string): Promise<void> {
   await delay(Math.random() * task.joinMs);
   const asked = { key: task.key, holder, requestId: randomUUID(), ttlSeconds: 60, waitSeconds: 20 };
   for (let again: object = {}; Date.now() < task.until; ) {
-    const { code = 'granted', comeBackMs, retryAfterMs = 1000, retryWith } = await post({ ...asked, ...again });
+    const answer = await post({ ...asked, ...again }).catch(({ message }: Error): Answer => ({ code: message }));
+    const { code = 'granted', comeBackMs, retryAfterMs = 1000, retryWith } = answer;
     answers[code] = (answers[code] ?? 0) + 1;
     again = retryWith ?? again;
     await delay(comeBackMs ?? retryAfterMs);
@@ -52,9 +53,6 @@ async function waits(holder: string): Promise<void> {
 }
 
 // Those that wait at the end are left waiting: the process is stopped.
-for (let nth = 0; nth < task.callers; nth++)
-  void waits(`plain ${nth}`).catch(({ message }: Error) => {
-    answers[message] = (answers[message] ?? 0) + 1;
-  });
+for (let nth = 0; nth < task.callers; nth++) void waits(`plain ${nth}`);
 await delay(task.until - Date.now());
 sendResult(answers);

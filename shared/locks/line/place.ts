@@ -21,9 +21,9 @@ const KEEP_MS = 60_000;
 
 /**
  * A place far from the front is written only this often, because each write costs. Callers that died asleep count for as long, so a key whose whole line
- * was killed may stand free for three minutes.
+ * was killed may stand free for three and a half minutes.
  */
-export const FAR_MS = 180_000;
+export const FAR_MS = 210_000;
 
 export type Place = WaitingCall & { awakeAt: number };
 
