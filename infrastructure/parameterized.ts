@@ -132,7 +132,7 @@ const OF_SOME: Json = choose(
 const ACQUIRE = lambdaId('acquire');
 
 /** What begins new work. */
-const STOPPED_BY_DRAIN = [ACQUIRE, lambdaId('rateReserve')];
+const STOPPED_BY_DRAIN = [ACQUIRE, lambdaId('onceBegin'), lambdaId('rateReserve')];
 
 /** Functions with reserved concurrency. */
 const RESERVED: Record<string, [condition: string, parameter: ParameterName]> = {

@@ -66,7 +66,7 @@ export interface HoldfastParameters {
   readonly fenceRetentionSeconds?: number;
   /** Reserved concurrency of acquire. 0: no call of acquire runs. */
   readonly acquireConcurrency?: number;
-  /** true: no call of acquire or rateReserve runs. All other calls still run, such as heartbeat and release. @default false */
+  /** true: no call of acquire, onceBegin or rateReserve runs. All other calls still run, such as heartbeat and release. @default false */
   readonly drained?: boolean;
   /** Reserved concurrency of heartbeat. */
   readonly heartbeatConcurrency?: number;

@@ -44,7 +44,7 @@ export const LEASES: Group = {
   drained: {
     default: 'false',
     description:
-      'true: no call of acquire or rateReserve runs. All other calls still run, such as heartbeat and release.',
+      'true: no call of acquire, onceBegin or rateReserve runs. All other calls still run, such as heartbeat and release.',
     allowed: SWITCH,
     releasedOnly: true,
   },
