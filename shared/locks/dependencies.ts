@@ -42,7 +42,7 @@ export interface LeaseDependencies {
 
 /** Events about waiters that have waited for long (docs/events.md). */
 export interface WaitEvents {
-  /** A wait is long from then on, and an event tells of it after each further period of this length, in milliseconds. */
+  /** After how many milliseconds a wait is long. The schedule puts an event then, and again after each further period of this length. */
   overdueMs: number;
   put: PutEvents;
 }

@@ -7,6 +7,7 @@ import { eventBus } from '../../shared/aws/event-bus.ts';
 import { acquire as acquireOrPark } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput } from '../../shared/locks/calls/inputs.ts';
 import { repairLines } from '../../shared/locks/calls/repair.ts';
+import { type LastPut, LongWaits } from '../../shared/locks/line/long-waits.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { call } from '../support/emulators/aws.ts';
 import { throughTask } from '../support/stack/adapters.ts';
@@ -53,7 +54,7 @@ async function waitWorld(more: object = {}) {
   };
 }
 
-it('an event tells when the oldest waiter of a key has waited for a period, and after each further one', async () => {
+it('an event follows each period that the oldest waiter of a key has waited', async () => {
   const { acquire, park, clock, run } = await waitWorld();
   const held = await acquire({ key: 'migrate', holder: 'deploy/311', ttlSeconds: 86_400 });
   const { ticket } = await park({ key: 'migrate', holder: 'deploy/312' });
@@ -74,7 +75,7 @@ it('an event tells when the oldest waiter of a key has waited for a period, and 
   expect(await run()).toEqual([{ ...first, times: 2, oldest: { ...first.oldest, waitedSeconds: 7200 } }]);
 });
 
-it('a run that was skipped loses no event, and runs in two processes repeat the event', async () => {
+it('a skipped run loses no event, and another process repeats the event', async () => {
   const { acquire, park, clock, run, runElsewhere } = await waitWorld();
   await acquire({ key: 'k', ttlSeconds: 86_400 });
   const { ticket } = await park({ key: 'k' });
@@ -108,7 +109,7 @@ it('an event names the key and the namespace as the waiter does', async () => {
   expect(await run()).toMatchObject([{ key: 'migrate', namespace: 'team-a' }]);
 });
 
-it('an event names the oldest of several holders, and the first waiter without a grant', async () => {
+it('an event names the oldest holder, and the first waiter without a grant', async () => {
   const { acquire, release, park, clock, run, steps } = await waitWorld();
   const { fence } = await acquire({ key: 'permits', holder: 'old', limit: 2, ttlSeconds: 86_400 });
   await acquire({ key: 'permits', holder: 'ends first', limit: 2, ttlSeconds: 7200 });
@@ -134,7 +135,7 @@ it('a key that comes free in the run has no event', async () => {
   expect(grantOf(task).key).toBe('k');
 });
 
-it('the events of many keys are all put, and the look at one key after a message puts none', async () => {
+it('a run puts the events of all keys, and a message puts none', async () => {
   const { acquire, park, clock, run, repairKey } = await waitWorld();
   const keys = Array.from({ length: 11 }, (_, at) => `key-${at}`);
   for (const key of keys) {
@@ -147,7 +148,7 @@ it('the events of many keys are all put, and the look at one key after a message
   expect((await run()).map(({ key }) => key).toSorted()).toEqual(keys.toSorted());
 });
 
-it('a run goes on if the bus is down, and the next run puts the event', async () => {
+it('a run survives a bus that is down, and the next puts the event', async () => {
   const put = vi.fn(async (...[type, details, signal]: Parameters<typeof waitEvents.put>) => {
     if (put.mock.calls.length === 1) throw new Error('the bus is down');
     await waitEvents.put(type, details, signal);
@@ -162,7 +163,25 @@ it('a run goes on if the bus is down, and the next run puts the event', async ()
   expect(await run()).toMatchObject([{ key: 'k', times: 1 }]);
 });
 
-it('the deployed function puts events only if its parameter says so, after the period of the alarm', async () => {
+it('a process remembers an event only while a run may put it again', async () => {
+  const { acquire, park, clock, dependencies } = await waitWorld();
+  await acquire({ key: 'k', ttlSeconds: 86_400 });
+  await park({ key: 'k' });
+  const lastPut: LastPut = new Map();
+  const sizeAfter = async (ms: number) => {
+    clock.advance(ms);
+    const longWaits = new LongWaits(dependencies, waitEvents, lastPut);
+    await longWaits.check('k', call());
+    await longWaits.put(call());
+    return lastPut.size;
+  };
+  expect(await sizeAfter(HOUR)).toBe(1);
+  expect(await sizeAfter(MINUTE)).toBe(1);
+  expect(await sizeAfter(MINUTE)).toBe(0);
+  expect(events).toHaveLength(1);
+});
+
+it('the deployed function puts events only with events=ENABLED, after waiterOverdueSeconds', async () => {
   const { table, dependencies, acquire, putTicket, callerRow } = await waitWorld({ clock: systemClock });
   const { fence } = await acquire({ key: 'team-a/k', ttlSeconds: 3600 });
   const now = systemClock.now();

@@ -6,6 +6,7 @@ import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { lookAtKey } from '../executions/look.ts';
 import { askWithin, newQuestions, type Questions, questionsOfMessage } from '../executions/questions.ts';
 import { Fullness } from '../line/limits.ts';
+import type { LastPut } from '../line/long-waits.ts';
 import { LAST_KEY_MS } from '../line/overdue.ts';
 import { type Counts, repairAgain, repairKey } from '../line/repair-key.ts';
 import { AFTER_ALL_ROWS, EXECUTION_ROW, parkedAtOf } from '../line/waiters.ts';
@@ -35,13 +36,13 @@ const KEYS_AT_ONCE = 8;
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairLines(dependencies: LeaseDependencies) {
-  const told = new Map<string, string>();
+  const lastPut: LastPut = new Map();
   return async ({ key: only }: RepairInput, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, notified: 0, unanswered: 0, complete: true };
     const [failures, watched]: [unknown[], string[]] = [[], []];
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
     const fullness = new Fullness(dependencies);
-    const longWaits = only === undefined ? await longWaitsOf(dependencies, told) : undefined;
+    const longWaits = only === undefined ? await longWaitsOf(dependencies, lastPut) : undefined;
     // A message looks at one key, and others wait behind it for their turn.
     const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
     // A key has many messages, and one run of the schedule a minute.
@@ -61,7 +62,7 @@ export function repairLines(dependencies: LeaseDependencies) {
         (again) => again && only === undefined && watched.push(key),
         (error) => failures.push(error),
       );
-      await longWaits?.look(key, call).catch((error) => failures.push(error));
+      await longWaits?.check(key, call).catch((error) => failures.push(error));
       for (const count of ['granted', 'notified', 'unanswered'] as const) repaired[count] += own[count];
       return true;
     });
@@ -75,9 +76,9 @@ export function repairLines(dependencies: LeaseDependencies) {
   };
 }
 
-async function longWaitsOf(dependencies: LeaseDependencies, told: Map<string, string>) {
+async function longWaitsOf(dependencies: LeaseDependencies, lastPut: LastPut) {
   const { waitEvents } = dependencies;
-  return waitEvents && new (await import('../line/long-waits.ts')).LongWaits(dependencies, waitEvents, told);
+  return waitEvents && new (await import('../line/long-waits.ts')).LongWaits(dependencies, waitEvents, lastPut);
 }
 
 /**

@@ -24,30 +24,33 @@ interface LeaseWaited {
   held: { holder: string | null; fence: number | null; since: string | null } | null;
 }
 
-/** The run after one that was cut short or skipped still puts the event. So each event may be put twice. */
+/** For how long after a period its event may still be put, so that the run after one that failed puts the event. Two processes may both put it. */
 const JUST_PASSED_MS = 120_000;
 
-/** The oldest waiters of each kind that a look reads. Some may have grants already. */
+/** By key, the event that this process has put last, and when. It spares consumers most repeats. */
+export type LastPut = Map<string, { event: string; at: number }>;
+
+/** How many waiters are found of each kind, awake or asleep. Some of them may already have grants. */
 const MOST_FOUND = 10;
 
-/** Rows that are left behind come first, and the repair deletes them. A key with more of these has no event in this run. */
+/** The most rows that are read of each kind. Rows that callers left behind come first, and the repair deletes them. A key with more has no event yet. */
 const MAX_READ = 50;
 
-/** One run of the schedule, which looks at the oldest waiter of each key, whether that is awake or asleep. */
+/** One run of the schedule. It reads the oldest waiter of each key, awake or asleep, and then puts the events of all keys. */
 export class LongWaits {
   readonly #dependencies: LeaseDependencies;
-  readonly #to: WaitEvents;
-  readonly #told: Map<string, string>;
+  readonly #waitEvents: WaitEvents;
+  readonly #lastPut: LastPut;
   readonly #events = new Map<string, LeaseWaited>();
 
-  /** @param told by key, what earlier runs in this process have put. It spares consumers most repeats */
-  constructor(dependencies: LeaseDependencies, to: WaitEvents, told: Map<string, string>) {
-    [this.#dependencies, this.#to, this.#told] = [dependencies, to, told];
+  /** @param lastPut of earlier runs, which this run updates */
+  constructor(dependencies: LeaseDependencies, waitEvents: WaitEvents, lastPut: LastPut) {
+    [this.#dependencies, this.#waitEvents, this.#lastPut] = [dependencies, waitEvents, lastPut];
   }
 
-  /** @throws HoldfastError Throttled, Unavailable */
-  async look(key: string, call: Call): Promise<void> {
-    const [{ clock }, { overdueMs }] = [this.#dependencies, this.#to];
+  /** Notes the event of a key, if its oldest waiter has just waited for a whole number of periods. @throws HoldfastError Throttled, Unavailable */
+  async check(key: string, call: Call): Promise<void> {
+    const [{ clock }, { overdueMs }] = [this.#dependencies, this.#waitEvents];
     const rows = await oldestRows(this.#dependencies, key, call);
     if (!rows.some((row) => timesOf(row, { overdueMs, now: clock.now() }))) return;
     const record = await readKey(this.#dependencies, key, call);
@@ -55,7 +58,7 @@ export class LongWaits {
     const oldest = rows.find(({ ticket }) => !granted.has(ticket));
     const now = clock.now();
     const times = oldest && timesOf(oldest, { overdueMs, now });
-    if (!times || this.#told.get(key) === toldOf({ ticket: oldest.ticket, times })) return;
+    if (!times || this.#lastPut.get(key)?.event === eventName({ ticket: oldest.ticket, times })) return;
     const { waiting } = await readWaiting(this.#dependencies, { key, granted, limit: 0 }, call);
     const { ticket, holder, namespace } = oldest;
     const summary = keySummary(record, now, { by: 'age' });
@@ -67,13 +70,16 @@ export class LongWaits {
     });
   }
 
-  /** If the bus takes no events, the next run puts them again. The waiters are served all the same. */
+  /** Puts the events. If the bus refuses them, this only logs the error, because the waiters must be served, and the next run tries again. */
   async put({ signal }: Call): Promise<void> {
+    const { clock } = this.#dependencies;
+    // No run puts an event after its two minutes, so older entries are of no use, and the map would grow with each key.
+    for (const [key, { at }] of this.#lastPut) if (at + JUST_PASSED_MS <= clock.now()) this.#lastPut.delete(key);
     if (this.#events.size === 0) return;
     try {
-      await this.#to.put(LEASE_WAITED, [...this.#events.values()], signal);
+      await this.#waitEvents.put(LEASE_WAITED, [...this.#events.values()], signal);
       for (const [key, { oldest, times }] of this.#events)
-        this.#told.set(key, toldOf({ ticket: oldest.ticket, times }));
+        this.#lastPut.set(key, { event: eventName({ ticket: oldest.ticket, times }), at: clock.now() });
     } catch (error) {
       const { name, message } = error as Error;
       logLine('ERROR', { message: 'the events of long waits were not put on the bus', cause: { name, message } });
@@ -81,15 +87,15 @@ export class LongWaits {
   }
 }
 
-const toldOf = ({ ticket, times }: { ticket: string; times: number }): string => `${times} ${ticket}`;
+const eventName = ({ ticket, times }: { ticket: string; times: number }): string => `${times} ${ticket}`;
 
-/** How many periods a waiter has waited, if the last one has just passed; otherwise undefined. */
+/** How many periods a waiter has waited. Undefined if the last period did not end within the last two minutes. */
 function timesOf({ ticket }: Waiter, { overdueMs, now }: { overdueMs: number; now: number }): number | undefined {
   const waitedMs = now - parkedAtOf(ticket);
   return waitedMs >= overdueMs && waitedMs % overdueMs < JUST_PASSED_MS ? Math.floor(waitedMs / overdueMs) : undefined;
 }
 
-/** The oldest waiters first. Places sort after all rows in line, even if they are older. */
+/** Both kinds of waiters, the oldest first. The rows of those asleep sort after the rows of those awake, so two queries read them. */
 async function oldestRows(dependencies: LeaseDependencies, key: string, call: Call): Promise<Waiter[]> {
   const now = dependencies.clock.now();
   const places = {
