@@ -46,7 +46,7 @@ describe.concurrent('holdfast rate', () => {
     expect(await paidUntil(key)).toBe(before);
   });
 
-  it('holdfast rate gives the start back after a signal', async () => {
+  it('holdfast rate cancels its reservation after a signal', async () => {
     const key = freshKey();
     await take(key, '1h');
     const before = await paidUntil(key);
@@ -116,7 +116,7 @@ describe.concurrent('holdfast run --rate', () => {
     expect((await run('--held-exit-code', '9')).code).toBe(9);
   });
 
-  it('holdfast run gives start and lease back after a signal', async () => {
+  it('holdfast run cancels its reservation and releases its lease after a signal', async () => {
     const key = freshKey();
     await take(key, '1h');
     const before = await paidUntil(key);

@@ -75,7 +75,7 @@ describe('holdfast.rate', () => {
     expect(starts).toEqual([0, 0, 30_000, 60_000]);
   });
 
-  it('holdfast.rate is refused at once if the start is later than waitMs, and reserves nothing', async () => {
+  it('holdfast.rate is refused at once if the start is later than waitMs', async () => {
     const { holdfast, paidMs } = setting();
     await holdfast.rate('vendor', RATE);
     const refusal = { code: 'RateExceeded', key: 'vendor', boundBy: 'requests', retryAfterMs: 1000 };
@@ -112,7 +112,7 @@ describe('holdfast.rate', () => {
   it.each([
     ['while it waits', 0],
     ['before the response', 2000],
-  ])('an abort %s rejects at once, and gives the start back', async (_, answerMs) => {
+  ])('an abort %s rejects at once, and cancels the reservation', async (_, answerMs) => {
     const world = setting();
     const { clock, holdfast, faults, paidMs } = world;
     await holdfast.rate('vendor', RATE);
@@ -136,7 +136,7 @@ describe('holdfast.rate', () => {
     expect(operations(world)).toEqual([]);
   });
 
-  it('settle corrects what a start has paid once, and refuses a name that it does not know', async () => {
+  it('settle corrects a charge once, and refuses the name of an unknown rate', async () => {
     const { holdfast, paidMs } = setting();
     const { settle } = await holdfast.rate('vendor', { ...RATE, units: 5, settle: true });
     expect(await paidMs()).toBe(30_000);
@@ -204,7 +204,7 @@ describe('withLease with rates', () => {
   it.each([
     ['an abort', 'enough'],
     ['a loss', expect.objectContaining({ code: 'LeaseLost', reason: 'broken' })],
-  ])('%s before the start releases the lease, and gives the start back', async (how, error) => {
+  ])('%s before the start releases the lease, and cancels the reservation', async (how, error) => {
     const { holdfast, service, clock, paidMs } = setting();
     const controller = new AbortController();
     await holdfast.rate('vendor', { limit: 1, per: '1m' });
@@ -220,7 +220,7 @@ describe('withLease with rates', () => {
     expect(clock.timers).toEqual([]);
   });
 
-  it('lease.settle corrects the start of the lease, and a lease without rates refuses to settle', async () => {
+  it('lease.settle corrects a charge, and is refused for a lease without rates', async () => {
     const { holdfast, paidMs } = setting();
     const rates = [{ ...RATE, units: 5 }];
     await holdfast.withLease('vendor', { rates, settle: true }, (lease) => lease.settle({ requests: 1 }));

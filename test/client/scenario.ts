@@ -126,7 +126,7 @@ export async function scenario({
     equal([again.outcome, again.result], ['ran', 'released']);
   });
 
-  begin('starts keep a rate, are settled or given back, and an operator forgets them', async () => {
+  begin('starts keep a rate, are settled or cancelled, and an operator forgets them', async () => {
     const name = key('rate');
     const startedAt = performance.now();
     const rate = { limit: 2, per: '1s', waitMs: 60_000 };

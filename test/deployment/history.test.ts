@@ -82,7 +82,7 @@ async function recordedWorld() {
 }
 
 describe('holdfast history', () => {
-  it('history shows who had a key, for how long each waited, and how each grant ended', async () => {
+  it('history shows the holders of a key, their waits, and how each grant ended', async () => {
     let fences: number[] = [];
     await recorded(async ({ take, giveBack, breakAs, park, grantOf, clock }) => {
       const first = await take({ key: 'migrate', holder: 'deploy/311' });
@@ -118,43 +118,40 @@ describe('holdfast history', () => {
     expect((query?.endTime ?? 0) - (query?.startTime ?? 0)).toBeCloseTo(8 * 86_400, -1);
   });
 
-  it.runIf(isFull)(
-    'history shows a break that waits, requests that were withdrawn or cancelled, and each grant once',
-    async () => {
-      await recorded(async ({ take, giveBack, breakAs, cancelAs, park, joinLine, handlers, clock }) => {
-        const first = await take({ key: 'k', holder: 'first', data: 'x' });
-        await joinLine('k', 'withdrawn');
-        await joinLine('k', 'second');
-        const { ticket } = await park({ key: 'k', holder: 'third' });
-        await post(handlers.withdraw, { key: 'k', holder: 'caller', requestId: 'withdrawn' });
-        await cancelAs({ key: 'k', ticket });
-        await breakAs({ key: 'k', fence: first.fence, wait: true });
-        clock.advance(1000);
-        await giveBack('k', first);
-        const second = await take({ key: 'k', holder: 'caller', requestId: 'second' });
-        await take({ key: 'k', holder: 'caller', requestId: 'second' });
-        clock.advance(1000);
-        await giveBack('k', second);
-        await take({ key: 'k', holder: 'fourth' });
-      });
-      const { rows } = await history('k', '--stage', 'prod', '--json');
-      const events = rows.map((line) => JSON.parse(line));
-      expect(events.map(({ event, holder, by }) => [event, holder, by])).toEqual([
-        ['granted', 'first', null],
-        ['ending', 'first', OPERATOR],
-        ['broken', 'first', OPERATOR],
-        ['withdrawn', 'caller', null],
-        ['cancelled', null, OPERATOR],
-        ['granted', 'caller', 'waited 1s'],
-        ['released', 'caller', null],
-        ['granted', 'fourth', null],
-      ]);
-      const { rows: last } = await history('k', '--stage', 'prod', '--json', '--limit', '1');
-      expect(last.map((line) => JSON.parse(line))).toEqual(events.slice(-1));
-    },
-  );
+  it.runIf(isFull)('history shows pending breaks, withdrawn and cancelled requests, and each grant once', async () => {
+    await recorded(async ({ take, giveBack, breakAs, cancelAs, park, joinLine, handlers, clock }) => {
+      const first = await take({ key: 'k', holder: 'first', data: 'x' });
+      await joinLine('k', 'withdrawn');
+      await joinLine('k', 'second');
+      const { ticket } = await park({ key: 'k', holder: 'third' });
+      await post(handlers.withdraw, { key: 'k', holder: 'caller', requestId: 'withdrawn' });
+      await cancelAs({ key: 'k', ticket });
+      await breakAs({ key: 'k', fence: first.fence, wait: true });
+      clock.advance(1000);
+      await giveBack('k', first);
+      const second = await take({ key: 'k', holder: 'caller', requestId: 'second' });
+      await take({ key: 'k', holder: 'caller', requestId: 'second' });
+      clock.advance(1000);
+      await giveBack('k', second);
+      await take({ key: 'k', holder: 'fourth' });
+    });
+    const { rows } = await history('k', '--stage', 'prod', '--json');
+    const events = rows.map((line) => JSON.parse(line));
+    expect(events.map(({ event, holder, by }) => [event, holder, by])).toEqual([
+      ['granted', 'first', null],
+      ['ending', 'first', OPERATOR],
+      ['broken', 'first', OPERATOR],
+      ['withdrawn', 'caller', null],
+      ['cancelled', null, OPERATOR],
+      ['granted', 'caller', 'waited 1s'],
+      ['released', 'caller', null],
+      ['granted', 'fourth', null],
+    ]);
+    const { rows: last } = await history('k', '--stage', 'prod', '--json', '--limit', '1');
+    expect(last.map((line) => JSON.parse(line))).toEqual(events.slice(-1));
+  });
 
-  it.runIf(isFull)('history finds a key with any characters, and says so if no line names a key', async () => {
+  it.runIf(isFull)('history finds a key with any characters, and says if there is none', async () => {
     const key = 'team-a/a "key" \\ of é';
     await recorded(({ take }) => take({ key, holder: 'h' }));
     expect((await history(key, '--stage', 'prod')).rows).toHaveLength(2);
@@ -162,7 +159,7 @@ describe('holdfast history', () => {
     expect(none).toMatchObject({ code: 0, stderr: expect.stringContaining('no line of the log names nothing since ') });
   });
 
-  it.runIf(isFull)('history exits with 1 if the query fails, and is refused with 64 before any query', async () => {
+  it.runIf(isFull)('history exits with 1 if the query fails, and with 64 for misuse', async () => {
     logs.outcome.status = 'Timeout';
     const failed = await history('k', '--stage', 'prod');
     expect(failed).toMatchObject({ code: 1, stderr: 'the query of the logs ended as Timeout\n' });

@@ -87,7 +87,7 @@ it('a slot of a call that died does not count for others', async () => {
   expect(await most('soon', 1)).toBe(1);
 });
 
-it('a slot that came free in time is not freed again by the call that was late', async () => {
+it('a late call does not free a slot that another call has taken', async () => {
   const { dependencies, timeline, most } = await stage(1);
   const holds = (afterMs: number, waitMs: number) => async () => {
     await timeline.sleep(afterMs);
@@ -179,7 +179,7 @@ it('a caller that names the ticket of another takes neither row nor place', asyn
   expect(after).toEqual(expect.arrayContaining(before));
 });
 
-it('a caller that does not sleep keeps the number of its arrival when its call is held later', async () => {
+it('a caller that does not sleep keeps its arrival number when held later', async () => {
   const { acquire, timeline, rows, dependencies } = await stage(8);
   const holdsNone = { ...dependencies, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } };
   const notHeld = (input: object) => failure(acquireGrant(holdsNone)(acquireInput().parse(input), call()));

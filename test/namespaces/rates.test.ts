@@ -9,7 +9,7 @@ const reserve = (from: typeof a, key: string, more: object = {}) =>
   from.post('rates/reserve', { ...asked, key, ...more });
 
 describe('rates in a namespace', () => {
-  it('rates in a namespace are those of its own key, and its callers name it', async () => {
+  it('rates in a namespace are separate from those of other namespaces', async () => {
     const first = [await reserve(a, 'vendor'), await reserve(b, 'vendor'), await reserve(all, 'vendor')];
     expect(first.map(({ body }) => [body.key, body.waitMs])).toEqual(Array(3).fill(['vendor', 0]));
     const { reservation } = first[0]?.body ?? {};

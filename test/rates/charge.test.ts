@@ -140,7 +140,7 @@ describe('a charge', () => {
     });
   });
 
-  it('a burst is the least of the rates, rounded down, and at least the charge', () => {
+  it('a burst is the least of all rates, rounded down, or the charge', () => {
     expect(chargeOf([rate(7, '1m', 1, { burst: 2 })])).toMatchObject({ charge: 8_571_429, ahead: 17_142_857 });
     const tokens = rate(10_000, '1m', 500, { name: 'tokens', burst: 1000 });
     expect(chargeOf([rate(60, '1m', 1, { burst: 20 }), tokens])).toMatchObject({ ahead: 6_000_000 });

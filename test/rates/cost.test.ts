@@ -56,7 +56,7 @@ describe('the cost of rates', () => {
     expect(units).toBeLessThanOrEqual(9);
   });
 
-  it('the cost of a reader is a read unit, and of an operator a write', async () => {
+  it('the cost of a read is one read unit, and of forget a write', async () => {
     await reserve({ ...asked, key: 'read' });
     let paidUntil: string | null = null;
     const read = await unitsOf(async () => {

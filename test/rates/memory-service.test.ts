@@ -72,7 +72,7 @@ function stepOf(random: () => number, paidUntil: string): Step {
   return { operation, of, input: { holder, ...requestId, rates, waitSeconds, settle: holder === 'two' } };
 }
 
-it('the service in memory answers as the service does to the same random calls of rates', async () => {
+it('the service in memory answers random calls of rates as the service does', async () => {
   const seed = testSeed();
   const refused = { RateExceeded: 0, InvalidRequest: 0, Conflict: 0, NotFound: 0 };
   const seen = { ...refused, repeated: 0, rateChanged: 0, settled: 0, cancelled: 0, forgotten: 0 };

@@ -78,7 +78,7 @@ describe('races of rates', () => {
     });
   });
 
-  it('races of one request that is sent twice, and others, lose at most a start', async () => {
+  it('races of a repeated request with other requests lose at most a start', async () => {
     const happened = { once: 0, twice: 0 };
     await playRounds('twice', happened, async ({ reserve, paid }) => {
       const same = () => reserve({ requestId: 'r' });
@@ -104,7 +104,7 @@ describe('races of rates', () => {
     });
   });
 
-  it.each([true, false])('races of cancellations and reservations give back once: settle %s', async (settle) => {
+  it.each([true, false])('races of cancellations and reservations cancel each once: settle %s', async (settle) => {
     const happened = settle ? { back: 0 } : { back: 0, kept: 0 };
     await playRounds(`cancel-${settle}`, happened, async (calls) => {
       await alone(calls.reserve);

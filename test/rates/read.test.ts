@@ -19,7 +19,7 @@ describe('the rates of a key', () => {
     });
   });
 
-  it('the rates of a key say until when it is paid, by whom, and what is open', async () => {
+  it('the rates of a key show paid until, the caller and open reservations', async () => {
     await reserve({ key: 'read', rates: [{ limit: 100_000, per: '1m' }], holder: 'first' });
     const at = new Date(clock.now()).toISOString();
     await reserve({ key: 'read', rates, holder: 'second', waitSeconds: 9, settle: true });
@@ -42,7 +42,7 @@ describe('the rates of a key', () => {
     expect(keys.toSorted()).toEqual(['list/a', 'list/b', 'list/c']);
   });
 
-  it('the rates of a key stand in no list of keys, and in no report', async () => {
+  it('the rates of a key are in no list of leases and no report', async () => {
     await reserve({ key: 'team-a/apart', rates, settle: true });
     clock.advance(90 * 86_400_000);
     for (const query of [{}, { prefix: 'holdfast:' }, { sort: 'key' as const }, { state: 'free' as const }]) {

@@ -45,7 +45,7 @@ describe('a call that reserves', () => {
     expect(await reserve({ key: 'pause', rates, waitSeconds: 9 })).toMatchObject({ waitMs: 1000 });
   });
 
-  it('a call that reserves is refused if it would start too late, and writes nothing', async () => {
+  it('a call that reserves is refused without a write for a late start', async () => {
     await reserve({ key: 'refused', rates });
     await reserve({ key: 'refused', rates, waitSeconds: 1 });
     const before = await rawRate('refused');
@@ -58,7 +58,7 @@ describe('a call that reserves', () => {
     expect(await reserve({ key: 'refused', rates, waitSeconds: 1 })).toMatchObject({ waitMs: 1000 });
   });
 
-  it('a call that reserves with a burst starts at once until the burst is used', async () => {
+  it('a call that reserves with a burst starts at once within the burst', async () => {
     const burst = [{ limit: 60, per: '1m', burst: 3 }];
     const waits: number[] = [];
     for (let at = 0; at < 5; at++) waits.push((await reserve({ key: 'burst', rates: burst, waitSeconds: 9 })).waitMs);
@@ -229,7 +229,7 @@ describe('a request that is sent again', () => {
     expect(await reserve(again)).toMatchObject({ waitMs: 0, repeated: true });
   });
 
-  it('a request whose answers are all late and lost is unknown, because it may have paid', async () => {
+  it('a request whose answers are all lost is unknown, because it may have paid', async () => {
     const late: Fault = async (send) => {
       await send();
       clock.advance(2000);

@@ -110,7 +110,7 @@ describe('a reservation that is settled', () => {
 describe('a reservation that is cancelled', () => {
   const plain = (key: string, more: object = {}) => reserve({ key, rates, waitSeconds: 60, ...more });
 
-  it.each([true, false])('a reservation that is cancelled as the last gives all back: settle %s', async (settles) => {
+  it.each([true, false])('a reservation that is cancelled as the last pays nothing: settle %s', async (settles) => {
     const key = `last ${settles}`;
     await plain(key);
     const { reservation } = await plain(key, { settle: settles });
@@ -127,7 +127,7 @@ describe('a reservation that is cancelled', () => {
     expect(await plain('before')).toMatchObject({ waitMs: 2000 });
   });
 
-  it('a reservation that is cancelled before others, with settle, is given back', async () => {
+  it('a reservation that is cancelled before others, with settle, pays nothing', async () => {
     const { reservation } = await plain('open', { settle: true });
     await plain('open');
     expect(await settle({ key: 'open', reservation, cancel: true })).toMatchObject({ cancelled: true });

@@ -49,7 +49,7 @@ describe('the wrapper with rates', () => {
     expect(await state('k')).toBe('released');
   });
 
-  it('the wrapper with rates waits for a third of its ttl at most, unless its input says otherwise', async () => {
+  it('the wrapper with rates waits at most a third of its ttl by default', async () => {
     const { run, reserve, rates, atWorkNo } = await world();
     for (const holder of ['a', 'b']) await reserve({ key: 'k', holder, rates, waitSeconds: 600 });
     expect(await states.ended(await run({ ttlSeconds: 150 }))).toMatchObject({ error: 'RateExceeded' });
@@ -59,7 +59,7 @@ describe('the wrapper with rates', () => {
   });
 });
 
-it('the example rate starts its work at its start, and fails if the start is too late', async () => {
+it('the example rate starts on time, and fails if that is too late', async () => {
   const { values, atWorkNo, reserve } = await world();
   const machine = await states.create('rate', await example('rate', values));
   const first = await states.start(machine, { input: { n: 1 } });

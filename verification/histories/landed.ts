@@ -44,7 +44,7 @@ type What =
     }
   /** The end of an exclusive grant. */
   | { what: 'end' }
-  /** What calls of rates do to the row of a key: until when it is paid, by what a settled or cancelled reservation changes that, and that it is forgotten. */
+  /** What a call of rates does to the row of a key: it reserves, changes what is paid by settling or cancelling, or forgets the row. */
   | { what: 'reserved'; paidUntil: number; last: string }
   | { what: 'settled'; more: number }
   | { what: 'forgotten' }

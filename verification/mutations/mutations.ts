@@ -510,8 +510,8 @@ export const MUTATIONS: Mutation[] = [
     only: 'rates',
   },
   {
-    name: 'a cancellation gives back a reservation that is not the last',
-    promise: 'an open reservation is settled once, by its real units, and only the last is given back otherwise',
+    name: 'a reservation that is not the last is cancelled',
+    promise: 'an open reservation is settled once, by its real units, and only the last is cancelled otherwise',
     changes: [
       change(
         `const isLast = (reservation: Reservation): Condition => ({
@@ -524,7 +524,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'whole seconds to a start are rounded down',
-    promise: 'no caller is told to start before the start of its reservation',
+    promise: 'no caller starts before the start of its reservation',
     changes: [
       change(
         'sleepSeconds: Math.ceil(waitMs / 1000)',

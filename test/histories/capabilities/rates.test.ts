@@ -51,7 +51,7 @@ const check = (...entries: Entry[]) => promises(rates.check(entries, facts));
 describe('the checker of rates', () => {
   const first = [reserved('a', [0, 10], 1000), started('a', 20, 0)];
 
-  it('the checker of rates accepts starts one after the other, and a start that is given back', () => {
+  it('the checker of rates accepts starts in turn, and a cancelled reservation', () => {
     const others = [reserved('b', [30, 40], 2000), settled('b', [50, 60], -SECOND), reserved('c', [70, 80], 2000)];
     expect(check(...first, ...others, started('c', 1000, 1000))).toEqual([]);
   });
@@ -64,12 +64,12 @@ describe('the checker of rates', () => {
     expect(check(...first, beside, started('b', 45, 5))).toEqual([RATE_KEPT]);
   });
 
-  it('the checker of rates finds a repeat that pays again, and a reservation that pays too little', () => {
+  it('the checker of rates finds a repeat that pays again, and too small payment', () => {
     expect(check(...first, reserved('a', [30, 40], 3000))).toEqual([PAYS_ITS_UNITS]);
     expect(check(...first, reserved('b', [30, 40], 1500))).toContain(PAYS_ITS_UNITS);
   });
 
-  it('the checker of rates finds a reservation that is given back behind another, or twice', () => {
+  it('the checker of rates finds a reservation cancelled after another, or twice', () => {
     const others = [...first, reserved('b', [30, 40], 2000)];
     expect(check(...others, settled('a', [50, 60], -SECOND))).toEqual([SETTLED_ONCE]);
     expect(check(...others, settled('b', [50, 60], -SECOND), settled('b', [70, 80], -SECOND))).toEqual([SETTLED_ONCE]);
@@ -83,7 +83,7 @@ describe('the checker of rates', () => {
     expect(check(open, ...twice)).toEqual([SETTLED_ONCE]);
   });
 
-  it('the checker of rates finds a start that is too early, or later than its caller waits', () => {
+  it('the checker of rates finds starts that are too early or too late', () => {
     expect(check(...first, reserved('b', [30, 40], 2000), started('b', 700, 1000))).toEqual([NOT_EARLY]);
     expect(check(...first, reserved('b', [30, 40], 2000, { waitSeconds: 0 }))).toEqual([PATIENCE_KEPT]);
   });

@@ -8,8 +8,8 @@ export const RATE_CALLS = new Set(['rateReserve', 'rateSettle', 'rateForget', 'r
 export const RATE_KEPT = 'no more units start in a time than the rate allows';
 export const PAYS_ITS_UNITS = 'a reservation pays for its units, and a repeat that is still the last pays once';
 export const SETTLED_ONCE =
-  'an open reservation is settled once, by its real units, and only the last is given back otherwise';
-export const NOT_EARLY = 'no caller is told to start before the start of its reservation';
+  'an open reservation is settled once, by its real units, and only the last is cancelled otherwise';
+export const NOT_EARLY = 'no caller starts before the start of its reservation';
 export const PATIENCE_KEPT = 'no start is later than its caller waits';
 export const REFUSED_TRULY = 'a reservation is refused only if its start would be later than its caller waits';
 
@@ -127,16 +127,16 @@ function wrongSettling(
 
 function wrongAnswer(entry: Entry, writes: readonly Write[], { spreadMs }: WorldFacts): Violation[] {
   const { call, input, outcome, body = {}, calledAt, answeredAt } = entry;
-  const told = (promise: string, detail: string) => [{ promise, detail, entries: [entry] }];
+  const violation = (promise: string, detail: string) => [{ promise, detail, entries: [entry] }];
   if (call === 'rateStart') {
     const earlyMs = Date.parse(String(input.startAt)) - BEGIN - spreadMs / 2 - calledAt.ms;
-    return earlyMs > 1 ? told(NOT_EARLY, `${entry.actor} starts ${earlyMs} ms early`) : [];
+    return earlyMs > 1 ? violation(NOT_EARLY, `${entry.actor} starts ${earlyMs} ms early`) : [];
   }
   if (call !== 'rateReserve' || !answeredAt) return [];
   const waitMs = Number(input.waitSeconds) * 1000;
   if (outcome === 'ok' && !body.repeated) {
     const lateMs = Date.parse(String(body.startAt)) - BEGIN - answeredAt.ms - spreadMs / 2 - waitMs;
-    return lateMs > 1 ? told(PATIENCE_KEPT, `${entry.actor} is to start ${lateMs} ms after its patience`) : [];
+    return lateMs > 1 ? violation(PATIENCE_KEPT, `${entry.actor} is to start ${lateMs} ms after its patience`) : [];
   }
   if (outcome !== 'RateExceeded') return [];
   const before = writes.findLast(({ moment }) => moment < calledAt.moment);
@@ -144,7 +144,7 @@ function wrongAnswer(entry: Entry, writes: readonly Write[], { spreadMs }: World
   const paid = Math.max(...[before, ...during].map((write) => write?.paid ?? 0));
   const { charge, ahead } = chargeOf(ratesOf(entry));
   const least = (BEGIN + calledAt.ms - spreadMs / 2 - 1 + waitMs) * 1000 + ahead - charge;
-  return paid <= least ? told(REFUSED_TRULY, `${entry.actor} is refused, and ${paid} was paid`) : [];
+  return paid <= least ? violation(REFUSED_TRULY, `${entry.actor} is refused, and ${paid} was paid`) : [];
 }
 
 interface Start {
@@ -157,7 +157,7 @@ interface Start {
   entry: Entry;
 }
 
-/** By the starts of the answers and not by clocks: these hold however clocks differ. Work that begins later than its start may meet the work after it. */
+/** Compares the starts in the answers and not the moments of the work, so it holds however clocks differ. Work that begins late may meet the next work. */
 function tooMany(entries: readonly Entry[], writes: readonly Write[]): Violation[] {
   const starts = entries.flatMap((entry): Start[] => {
     if (entry.call !== 'rateStart') return [];

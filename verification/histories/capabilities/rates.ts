@@ -18,9 +18,9 @@ const LONGEST_WORK_MS = 3000;
 type Request = Readonly<Record<string, unknown>> & { key: string; rates: NamedRate[] };
 
 interface Memory {
-  /** A reservation that it does not know the outcome of. */
+  /** A reservation whose outcome the caller does not know. */
   pending: Request | undefined;
-  /** Every reservation that this caller was ever given, latest last. */
+  /** Every reservation that this caller has received, the latest last. */
   reservations: { request: Request; reservation: string }[];
 }
 
@@ -120,7 +120,7 @@ async function reserve(caller: Caller, request: Request): Promise<void> {
   await start(caller, reserved, answer);
 }
 
-/** By the milliseconds, or by the whole seconds of a `Wait` state. */
+/** Sleeps by milliseconds, or by whole seconds as a `Wait` state does, starts the work, and often settles. */
 async function start(
   caller: Caller,
   reserved: Memory['reservations'][number],

@@ -17,7 +17,7 @@ const LIMITS = [
   { limit: 100_000, per: '1m' },
 ];
 const STEPS = 240;
-/** Longer than any row of starts. */
+/** A wait that no start exceeds. */
 const EVER = 10 ** 12;
 
 /** One run of random calls, and what is wrong in it. */

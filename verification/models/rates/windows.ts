@@ -8,10 +8,10 @@ export interface Start {
   request: Request;
 }
 
-/** Longer rows of starts show nothing that these do not. */
+/** Compares at most so many starts in a row, which keeps a run short. */
 const MOST_STARTS = 80;
 
-/** The units of each rate that start in any time. @param spread how far clocks are apart */
+/** Whether more units of a rate start in some time than it allows. @param spread by how much clocks differ */
 export function brokenWindow(
   starts: readonly Start[],
   rates: readonly Omit<Rate, 'units'>[],
@@ -34,8 +34,8 @@ export function brokenWindow(
 }
 
 /**
- * What the work that starts in any time uses: at most that time and the burst, what reservations from before give back in it, and what reservations in it
- * still owe at its end.
+ * Whether the work that starts in some time uses more than that time and the burst, plus what earlier reservations give back in it, plus what its own
+ * reservations still owe at its end.
  */
 export function brokenWhenSettled(
   starts: readonly (Start & { more: number })[],
