@@ -8,13 +8,13 @@ export interface PlainTask {
   url: string;
   key: string;
   callers: number;
-  /** Over how long the callers come. */
+  /** The callers begin at random moments within this time. */
   joinMs: number;
   /** The end, in epoch milliseconds. */
   until: number;
 }
 
-/** The answers, by their code. */
+/** How many answers had each code. */
 export type PlainResult = Record<string, number>;
 
 interface Answer {
@@ -52,7 +52,7 @@ async function waits(holder: string): Promise<void> {
   }
 }
 
-// Those that wait at the end are left waiting: the process is stopped.
+// Callers that still wait at the end stop with the process.
 for (let nth = 0; nth < task.callers; nth++) void waits(`plain ${nth}`);
 await delay(task.until - Date.now());
 sendResult(answers);

@@ -18,7 +18,7 @@ export interface TimelineTask {
 export interface TimelineResult {
   grants: number;
   calls: number;
-  /** Calls that wait, every 20 milliseconds. */
+  /** How many calls are held, counted every 20 milliseconds. */
   held: number[];
 }
 
@@ -48,7 +48,7 @@ fromEnvironment.dynamodb.middlewareStack.add(
   },
   { step: 'initialize', priority: 'high', name: 'takes time' },
 );
-/** What a function notes for its next call is not known to the others. */
+/** Each has its own dependencies, because a function notes things for its next call that other functions do not know. */
 const functions = Array.from({ length: FUNCTIONS }, () => {
   const dependencies = { ...fromEnvironment, clock };
   return {

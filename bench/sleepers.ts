@@ -15,7 +15,7 @@ const BARS = { held: 10, calls: 30, writeUnits: 20, passingPercent: 5, passed: 1
 const MAX_HELD_CALLS = Number(PARAMETERS.maxHeldCalls?.default);
 /** Processes that the callers share. */
 const PROCESSES = 4;
-/** A caller that asked so much earlier than another one is before it in line, however long their calls took. */
+/** If a caller asked so much earlier than another, it is before the other in line, however long their calls took. */
 const EARLIER_MS = 250;
 
 interface Crowd extends Pick<CrowdTask, 'turnMs' | 'joinMs' | 'callers'> {
@@ -26,7 +26,7 @@ interface Crowd extends Pick<CrowdTask, 'turnMs' | 'joinMs' | 'callers'> {
 const waiting: Measurement = {
   name: 'waiting',
   title: 'Callers that sleep: a long line for one key, many keys with short turns, and many callers that cannot sleep',
-  method: `the long line: clients in ${PROCESSES} processes over the local stack and the emulator; turns of random length (exponential) with this mean; clients that had the key ask again at once; counted from when the line has settled. Held calls are the slots that are taken, looked at ten times a second. A grant passes a caller that asked ${EARLIER_MS} ms before and still waits. Many keys: domain functions over the emulator in simulated time, in which a request to DynamoDB takes 1.5 ms, and a call 8 to 23 ms each way. Callers that cannot sleep: connections of one process to the local stack, with \`waitSeconds: 20\`, for a key that is held throughout; they ask again when they are told to, and the holder sends a heartbeat and acquires another key ten times a second`,
+  method: `the long line: clients in ${PROCESSES} processes over the local stack and the emulator; turns of random length (exponential) with this mean; clients that had the key ask again at once; counted from when the line has settled. Held calls are the slots that are taken, looked at ten times a second. A grant passes a caller that asked ${EARLIER_MS} ms before and still waits. Many keys: domain functions over the emulator in simulated time, in which a request to DynamoDB takes 1.5 ms, and a call 8 to 23 ms each way. Callers that cannot sleep: connections of one process to the local stack, with \`waitSeconds: 20\`, for a key that is held throughout; they ask again when the response says so, and the holder sends a heartbeat and acquires another key ten times a second`,
   run: async (options) => {
     const { quick } = options;
     const times = (joinMs: number, settleMs: number, ms: number) =>
@@ -41,7 +41,7 @@ const waiting: Measurement = {
       ...(await shortTurnFigures(short, options)),
       ...(await plainFigures(plain, options)),
     ];
-    // A second is the beginning of a line, which no bar is about.
+    // A quick run sees only the beginning of a line, and the bars are about a settled one.
     return quick ? figures.map(({ bar: _, ...figure }) => figure) : figures;
   },
 };
@@ -156,7 +156,7 @@ interface Seen {
   grants: number;
   counted: Counted;
   held: number[];
-  /** From when on it counts, in epoch milliseconds. */
+  /** From when the measurement counts, in epoch milliseconds. */
   from: number;
 }
 
@@ -192,7 +192,7 @@ async function watch({ callers, settleMs, ms, ...crowd }: Crowd, options: Option
   }
 }
 
-/** How many slots were taken, of each look. */
+/** How many slots are taken, ten times a second. */
 async function looks(
   endpoint: string,
   { from, until, begin }: { from: number; until: number; begin(): void },

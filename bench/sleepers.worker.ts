@@ -7,9 +7,9 @@ export interface CrowdTask {
   url: string;
   key: string;
   callers: number;
-  /** The mean of turns. */
+  /** The mean length of a turn. */
   turnMs: number;
-  /** Over how long the callers come. */
+  /** The callers begin at random moments within this time. */
   joinMs: number;
   /** From when on calls count, and the end, in epoch milliseconds. */
   countedFrom: number;
@@ -54,7 +54,7 @@ const come = async (nth: number) => {
   await turns(`caller ${process.pid} ${nth}`);
 };
 
-// Those that wait at the end are left waiting: the process is stopped.
+// Callers that still wait at the end stop with the process.
 for (let nth = 0; nth < task.callers; nth++) void come(nth);
 await delay(task.until - Date.now());
 sendResult(found);

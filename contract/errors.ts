@@ -186,7 +186,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       key: key(),
       quota: oneOf(
         ['maxWaitersPerKey', 'maxWaitersPerNamespace', 'openReservations'],
-        'The parameter of the deployment that limits them. `openReservations`: too many reservations of a rate are not settled.',
+        'The parameter of the deployment that limits them. `openReservations`: too many reservations of a key are open.',
       ),
       limit: count('The value of that parameter. The limit of open reservations is 200.'),
       retryAfterMs: retryAfterMs(),

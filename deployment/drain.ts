@@ -63,7 +63,7 @@ export async function drain(
   await useOf(aws, stack); // a drain that cannot look must not stop acquire
   if (!(await setDrained(aws, { stack, drained: 'true', question: 'Stop acquire?' }, observer))) return false;
   observer.say(
-    `Acquire and reserve of ${stack.StackName} are stopped. All other calls still run, such as heartbeats and releases`,
+    `New work at ${stack.StackName} is stopped: acquire, once and rates. All other calls still run, such as heartbeats`,
   );
   const endsAt = clock.now() + timeoutMs;
   observer.say(`Waiting for the calls of acquire that run: ${LONGEST_CALL_MS / 1000} seconds`);

@@ -58,7 +58,7 @@ export function historyOf(key: string, messages: readonly string[]): KeyEvent[] 
   for (const event of lines.flatMap((line) => [...ofFence(line)])) {
     const name = `${event.fence} ${event.event}`;
     const known = events.get(name);
-    // Of a grant there may be two lines: that of the hand-off, and that of the caller.
+    // A grant may have two lines: one of the hand-off, and one of the caller.
     events.set(name, { ...event, ...known, by: known?.by ?? event.by });
   }
   const all = [...events.values()];
@@ -96,13 +96,13 @@ function* ofFence({
   yield { at: previous.at, event: previous.ended, holder: previous.holder, fence: previous.fence, by };
 }
 
-/** How long a holder was in line: from its ticket, if the line names that, because a caller that sleeps sends several calls. */
+/** How long a holder was in line. Counts from the ticket if the log has it, because a caller that sleeps sends several calls. */
 function waitText({ at, ticket, WaitedMs = 0 }: Pick<Line, 'ticket' | 'WaitedMs'> & { at: string }): string | null {
   const waitedMs = ticket === undefined ? WaitedMs : Date.parse(at) - parkedAtOf(ticket);
   return waitedMs >= 1000 ? `waited ${duration(waitedMs)}` : null;
 }
 
-/** What has no fence in the log. A holder that releases names only its lease id, which is a secret, and a waiter has no fence yet. */
+/** The events whose lines have no fence. A holder that releases names only its lease id, which is a secret, and a waiter has no fence yet. */
 function withoutFence({ timestamp: at, function: name = '', holder, caller, ...line }: Line): KeyEvent[] {
   const event = ENDS[name];
   if (!event || !(line.released || line.cancelled)) return [];
@@ -117,7 +117,7 @@ const ENDS: Record<string, KeyEvent['event']> = {
 
 const secondOf = (at: string): number => Math.floor(Date.parse(at) / 1000);
 
-/** Whether the next grant has told of a release. Its instant is that of the write, and that of the line a moment later. */
+/** Whether an event from the next grant already shows this release. That event has the instant of the write, and the line comes a moment later. */
 const isNear = (known: ReadonlySet<number>, at: string): boolean =>
   [-1, 0, 1].some((seconds) => known.has(secondOf(at) + seconds));
 

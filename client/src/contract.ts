@@ -568,7 +568,7 @@ export interface paths {
         put?: never;
         /**
          * Settle or cancel a reservation
-         * @description Corrects what a reservation has used by the units that the work really took, or gives all of it back. A repeat changes nothing.
+         * @description Corrects the charge of a reservation by the units that the work really took, or cancels the reservation. A repeat changes nothing.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/rates/settle`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -1322,7 +1322,7 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:Forbidden";
         };
-        /** @description Forgets what is reserved. */
+        /** @description Forgets all reservations of a key. */
         ForgetRateRequest: {
             /** @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
             key: string;
@@ -2717,7 +2717,7 @@ export interface components {
              */
             limit: number;
             /**
-             * @description The parameter of the deployment that limits them. `openReservations`: too many reservations of a rate are not settled.
+             * @description The parameter of the deployment that limits them. `openReservations`: too many reservations of a key are open.
              * @enum {string}
              */
             quota: "maxWaitersPerKey" | "maxWaitersPerNamespace" | "openReservations";
@@ -2789,7 +2789,7 @@ export interface components {
             kind: "rate";
             /**
              * Format: int64
-             * @description How many reservations are not settled.
+             * @description How many reservations are open, which means not settled yet.
              */
             open: number;
             /**
@@ -2936,9 +2936,9 @@ export interface components {
         };
         /** @description Reports what has expired. It takes no fields. */
         ReportRequest: Record<string, never>;
-        /** @description Whether the reservation was given back. */
+        /** @description Whether the reservation was cancelled. */
         ReservationCancelled: {
-            /** @description False if it was cancelled before, or cannot be given back: without `settle`, only the last reservation of a key can. */
+            /** @description False if it was cancelled before, or cannot be cancelled: without `settle`, only the last reservation of a key can. */
             cancelled: boolean;
             /** @description The key of the call. */
             key: string;
@@ -2956,7 +2956,7 @@ export interface components {
                 /** @description What this call names. */
                 to: components["schemas"]["NamedRate"][];
             };
-            /** @description True if an earlier try of the request had reserved: the call is a retry, or a response was lost. */
+            /** @description True if an earlier try of the request had already reserved a start. */
             repeated: boolean;
             /** @description The id of the reservation, for `settle`. */
             reservation: string;
@@ -3004,7 +3004,7 @@ export interface components {
             /** @description The id of one reservation. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since. */
             requestId?: string;
             /**
-             * @description True if the caller will report the units that its work really took. At most 200 reservations of a key can be open; the estimate of one that is not settled within 15 minutes may stand.
+             * @description True if the caller will report the units that its work really took. At most 200 reservations of a key can be open, which means not settled yet. After 15 minutes, the estimate of an open reservation may stand.
              * @default false
              */
             settle?: boolean;
@@ -3235,7 +3235,7 @@ export interface components {
         /** @description Corrects or cancels a reservation. */
         SettleRequest: {
             /**
-             * @description True to give all of the reservation back, before its start. Not with `units`.
+             * @description True to cancel the reservation before its start. Not with `units`.
              * @constant
              */
             cancel?: true;

@@ -70,7 +70,7 @@ export type DurableRateOptions = RateTerms & {
   holder?: string | undefined;
 };
 
-/** A start that was reserved, and is now. */
+/** A reserved start whose moment has come. */
 export interface DurableStart {
   /** The earliest start, by the clock of the service, the same in every replay. ISO 8601. */
   readonly startAt: string;
@@ -215,7 +215,7 @@ async function inSteps<T>(
   let before: Problem | undefined;
   for (let tries = 1; ; tries++) {
     const last = before;
-    const told = await ctx.step(nameOf(verb, key), async (): Promise<{ value: T } | { problem: Problem }> => {
+    const outcome = await ctx.step(nameOf(verb, key), async (): Promise<{ value: T } | { problem: Problem }> => {
       try {
         return { value: await act(last) };
       } catch (error) {
@@ -223,8 +223,8 @@ async function inSteps<T>(
         return { problem: { ...error, detail: error.message } };
       }
     });
-    if ('value' in told) return told;
-    before = told.problem;
+    if ('value' in outcome) return outcome;
+    before = outcome.problem;
     const failure = new HoldfastError(before);
     if (!isTransient(failure, request) || tries > RETRIES) return { failure, tries };
     await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** (tries - 1) });

@@ -131,7 +131,7 @@ export class Holdfast {
   }
 
   /**
-   * Reserves a start, so that no more units start in a period than the rate allows, and resolves then. An abort before gives the start back.
+   * Reserves a start, so that no more units start in a period than the rate allows, and resolves then. An abort before the start cancels the reservation.
    * @throws HoldfastError RateExceeded at once if the start would be later than `waitMs`; the errors of every call; the reason of the signal
    * @example
    * await holdfast.rate('vendor', { limit: 50, per: '1m', waitMs: 600_000 });

@@ -101,7 +101,7 @@ export class MemoryRates {
   forget({ paidUntil }: RequestOf<'rateForget'>): AnswerOf<'rateForget'> {
     const { key } = this;
     const { paidUntil: actual } = this.#row;
-    if (actual === undefined) throw this.#problem('NotFound', 404, `no caller has reserved a rate of ${key}`);
+    if (actual === undefined) throw this.#problem('NotFound', 404, `no caller has reserved at a rate of ${key}`);
     if (actual > Date.parse(paidUntil) * 1000)
       throw this.#problem('Conflict', 409, `a caller of ${key} has reserved since`, { actual: this.view() });
     this.#row = newRow();

@@ -40,17 +40,17 @@ export type RateOptions = RateTerms & {
   waitMs?: number | undefined;
   /** How long to retry after transient failures, beyond `waitMs`, in milliseconds. The default is 30,000. */
   timeoutMs?: number | undefined;
-  /** Ends the wait, and gives the start back. */
+  /** Ends the wait, and cancels the reservation. */
   signal?: AbortSignal | undefined;
   /** True to report the units that the work really took by `settle`. */
   settle?: boolean | undefined;
   /** The name of the caller, which other callers see. */
   holder?: string | undefined;
-  /** Called with the promise of the work that continues after an abort: giving the start back. The promise never rejects. */
+  /** Called with the promise of the work that continues after an abort: cancelling the reservation. The promise never rejects. */
   waitUntil?: ((rest: Promise<unknown>) => void) | undefined;
 };
 
-/** A start that was reserved, and is now. */
+/** A reserved start whose moment has come. */
 export interface RateStart {
   /** The earliest start, by the clock of the service. ISO 8601. */
   readonly startAt: string;
@@ -66,7 +66,7 @@ export interface RateStart {
   settle(units: Readonly<Record<string, number>>): Promise<boolean>;
 }
 
-/** Reserves a start, and resolves then. @param holder if the options name none @throws as `Holdfast.rate` */
+/** Reserves a start, and resolves at that moment. @param holder if the options name none @throws as `Holdfast.rate` */
 export const start = (core: Core, key: string, holder: string, options: RateOptions): Promise<RateStart> =>
   // A pending request continues after an abort, so that its reservation can be cancelled.
   interruptible(options.signal, (resolve, reject) => {
@@ -90,7 +90,7 @@ async function reserved(core: Core, asking: Asking): Promise<RateStart> {
   const settle = (how: { units: Readonly<Record<string, number>> } | { cancel: true }) =>
     insist(core, 'rateSettle', { key, reservation, ...how } as RequestOf<'rateSettle'>, { timeoutMs: RELEASE_MS });
   try {
-    // Not by the wall clock, which may be set forward. Timers may fire early.
+    // By the monotonic clock, because the wall clock may be set forward. In a loop, because timers may fire early.
     for (let leftMs = waitMs; leftMs > 0; leftMs = answeredAt + waitMs - by.monotonic())
       await sleep(by, leftMs, options.signal);
     options.signal?.throwIfAborted();
@@ -117,7 +117,7 @@ async function ask(core: Core, { key, holder, options }: Asking, startedAt: Mome
   const { by } = core;
   const { waitMs = 0, timeoutMs, signal, settle, holder: _holder, waitUntil, ...terms } = options;
   const rates = ratesOf(terms);
-  // One for all tries, so that a retry after a lost answer does not pay again.
+  // One id for all tries, so that a retry after a lost answer does not pay again.
   const request = { key, holder, requestId: by.uuid(), rates, settle } as RequestOf<'rateReserve'>;
   for (;;) {
     const leftMs = Math.max(0, waitMs - since(by, startedAt));

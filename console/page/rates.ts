@@ -30,7 +30,7 @@ const COLUMNS: Table<RateKey>['columns'] = [
       descends: true,
     },
   },
-  { head: 'Not settled', class: 'number', cell: ({ open }) => open || null },
+  { head: 'Open', class: 'number', cell: ({ open }) => open || null },
   { head: 'Last caller', class: 'mono', cell: ({ by }) => by && html`<${Who} holder=${by} />` },
   {
     head: 'Reserved',

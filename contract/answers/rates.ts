@@ -29,7 +29,7 @@ export const reserved = component<Reserved>()(
     waitMs: count('From the response to the start, in milliseconds.'),
     sleepSeconds: count('The same in whole seconds, rounded up: for `SecondsPath` of a `Wait` state.'),
     boundBy: text('The name of the tightest rate.'),
-    repeated: flag('True if an earlier try of the request had reserved: the call is a retry, or a response was lost.'),
+    repeated: flag('True if an earlier try of the request had already reserved a start.'),
     rateChanged: z.exactOptional(
       described(
         z.strictObject({
@@ -52,11 +52,11 @@ const wasSettled = component<Extract<Settled, { settled: boolean }>>()(
 );
 const wasCancelled = component<Extract<Settled, { cancelled: boolean }>>()(
   'ReservationCancelled',
-  'Whether the reservation was given back.',
+  'Whether the reservation was cancelled.',
   z.strictObject({
     key: key(),
     cancelled: flag(
-      'False if it was cancelled before, or cannot be given back: without `settle`, only the last reservation of a key can.',
+      'False if it was cancelled before, or cannot be cancelled: without `settle`, only the last reservation of a key can.',
     ),
   }),
 );
@@ -79,7 +79,7 @@ export const rateKey = component<RateView>()(
     ratesBefore: list(namedRate, 'The rates that the caller before named.'),
     by: nullable(text('The holder of the last reservation. Null if there is none.')),
     at: nullable(instant('When the last caller reserved. Null if no caller has.')),
-    open: count('How many reservations are not settled.'),
+    open: count('How many reservations are open, which means not settled yet.'),
   }),
 );
 

@@ -65,7 +65,7 @@ export const reserveRequest = request(reserveInput(), {
     },
     settle: {
       description:
-        'True if the caller will report the units that its work really took. At most 200 reservations of a key can be open; the estimate of one that is not settled within 15 minutes may stand.',
+        'True if the caller will report the units that its work really took. At most 200 reservations of a key can be open, which means not settled yet. After 15 minutes, the estimate of an open reservation may stand.',
     },
   },
 });
@@ -81,7 +81,7 @@ export const settleRequest = request(settleInput(), {
         'The units that the work took, by the name of the rate. A rate that is left out keeps its estimate. More than ten times the limit counts as ten times the limit. Not with `cancel`.',
     },
     cancel: {
-      description: 'True to give all of the reservation back, before its start. Not with `units`.',
+      description: 'True to cancel the reservation before its start. Not with `units`.',
     },
   },
   rules: { allOf: [{ oneOf: [given('units'), given('cancel')] }] },
@@ -89,7 +89,7 @@ export const settleRequest = request(settleInput(), {
 
 export const forgetRateRequest = request(forgetRateInput(), {
   id: 'ForgetRateRequest',
-  description: 'Forgets what is reserved.',
+  description: 'Forgets all reservations of a key.',
   fields: {
     key: key(),
     paidUntil: { description: 'The `paidUntil` that the operator has read.', format: 'date-time' },

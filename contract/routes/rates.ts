@@ -26,7 +26,7 @@ export const RATE_ROUTES = [
     errors: ['RateExceeded', 'QueueFull', 'OutcomeUnknown'],
     when: {
       RateExceeded: 'The start would be later than `waitSeconds`. Nothing is reserved.',
-      QueueFull: '200 reservations of the key are not settled, and the oldest is younger than 15 minutes.',
+      QueueFull: '200 reservations of the key are open, and the oldest is younger than 15 minutes.',
     },
     examples: examplesOf('rateReserve'),
   }),
@@ -37,7 +37,7 @@ export const RATE_ROUTES = [
     tag: 'Leases',
     summary: 'Settle or cancel a reservation',
     description:
-      'Corrects what a reservation has used by the units that the work really took, or gives all of it back. A repeat changes nothing.',
+      'Corrects the charge of a reservation by the units that the work really took, or cancels the reservation. A repeat changes nothing.',
     request: settleRequest,
     success: { 200: { description: 'Whether the reservation was changed.', answer: settled } },
     errors: ['OutcomeUnknown'],

@@ -13,7 +13,7 @@ export interface Rate {
   burst?: number | undefined;
 }
 
-/** Microseconds. With milliseconds, 100,000 a minute would be rounded from 0.6 to 0 or 1. */
+/** In microseconds. In milliseconds, one of 100,000 units a minute would be rounded from 0.6 to 0 or 1. */
 export interface Charge {
   /** By how much the reservation moves on the time until which the key is paid. */
   charge: number;
@@ -27,10 +27,10 @@ export interface Charge {
 export const MOST_RATE_SECONDS = 31 * 86_400;
 /** A week. */
 export const MOST_WAIT_SECONDS = 604_800;
-/** So many periods at most are paid by one reservation, also after it is settled. */
+/** The most periods that one reservation pays, even after it is settled. */
 export const MOST_PERIODS = 10;
 
-/** How long a call may wait for its start, in seconds. With `settle`, an estimate may be wrong for no longer than the longest period. */
+/** How long a call may wait for its start, in seconds. With `settle` at most the longest period, because the estimate may be wrong for that long. */
 export const mostWaitSeconds = (rates: readonly Pick<Rate, 'per'>[], settle = false): number =>
   settle
     ? Math.min(MOST_WAIT_SECONDS, Math.max(...rates.map(({ per }) => periodSeconds(per) ?? 0)))

@@ -16,7 +16,7 @@ export interface ForgottenRate {
 }
 
 /**
- * Forgets what is paid, for an operator that saw the key paid until this time. The next caller starts at once. Reservations that callers have stay as they are.
+ * Forgets all reservations, for an operator that saw the key paid until this time. The next caller starts at once. Callers that have a start keep it.
  * @throws HoldfastError NotFound, Conflict (a caller has reserved since), Throttled, Unavailable, OutcomeUnknown
  */
 export function forgetRate({ dynamodb, table }: LeaseDependencies) {
@@ -34,7 +34,7 @@ export function forgetRate({ dynamodb, table }: LeaseDependencies) {
     const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
     if (outcome.won) return { key, forgotten: true };
     if (outcome.unanswered) throw outcomeUnknown(operation, undefined, { key });
-    if (!outcome.old) throw new HoldfastError('NotFound', 'no caller has reserved a rate of the key', { key });
+    if (!outcome.old) throw new HoldfastError('NotFound', 'no caller has reserved at a rate of the key', { key });
     const detail = 'a caller has reserved since: read the key, and forget its rate as it is now';
     throw new HoldfastError('Conflict', detail, { key, actual: viewOf(key, outcome.old) });
   };

@@ -26,7 +26,7 @@ interface Writing {
   now: number;
 }
 
-/** A row stays for a day after the latest start, so that its deletion never gives time back. */
+/** A row stays for a day after the latest start, so that TTL never deletes time that is paid. */
 const DAY_SECONDS = 86_400;
 
 /** One conditional UpdateItem. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
@@ -117,5 +117,5 @@ const MAY_OPEN: Condition = {
   expression: 'attribute_not_exists(#open) AND (attribute_not_exists(opens) OR opens < :most)',
   values: { ':most': integer(MOST_OPEN) },
 };
-/** An earlier try had no answer, and others have reserved since: its start is lost, and the entry counts for this one. */
+/** An earlier try had no answer, and others have reserved since: its start is lost, and its entry now counts for this try. */
 const IS_OPEN: Condition = { expression: 'attribute_exists(#open)' };

@@ -78,7 +78,7 @@ export const settleInput = () =>
       reservation: name(1100),
       /** What the work took, by the name of the rate. */
       units: z.optional(z.record(rateName(), whole(0, MOST_UNITS), must('an object of units by the name of the rate'))),
-      /** Gives all of it back. */
+      /** Cancels the reservation. */
       cancel: z.optional(z.literal(true, must('true'))),
     })
     .check(

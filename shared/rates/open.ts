@@ -8,9 +8,9 @@ import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { openPath, type RateRecord, rowOf } from './record.ts';
 
-/** The most reservations of a key that are not settled. */
+/** The most open reservations of a key. */
 export const MOST_OPEN = 200;
-/** After this time a reservation that is not settled keeps what it has paid. */
+/** After this time an open reservation may be removed, and then its estimate stands. */
 const OPEN_MS = 15 * 60_000;
 /** So that the condition fits into an expression of DynamoDB. */
 const MOST_AT_ONCE = 50;
@@ -29,7 +29,7 @@ export async function makeRoom(
   const old = oldest.filter(({ at }) => at <= cut).slice(0, MOST_AT_ONCE);
   if (old.length === 0) {
     const retryAfterMs = Math.max(1000, (oldest[0]?.at ?? cut) - cut);
-    const detail = `${MOST_OPEN} reservations of the key are not settled: settle or cancel each, or reserve without settle`;
+    const detail = `${MOST_OPEN} reservations of the key are open: settle or cancel each, or reserve without settle`;
     throw new HoldfastError('QueueFull', detail, {
       ...{ key, retryAfterMs, quota: 'openReservations', limit: MOST_OPEN },
     });

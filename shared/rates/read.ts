@@ -12,7 +12,7 @@ import { keyOf, type NamedRate, parseRate, rowOf } from './record.ts';
 export interface RateView {
   key: string;
   kind: 'rate';
-  /** ISO 8601. A reservation without a burst starts then, if that is later than now. Null if no caller has reserved, or a forgotten key. */
+  /** ISO 8601. A reservation without a burst starts then, if that is later than now. Null if no caller has reserved, or an operator has forgotten the reservations. */
   paidUntil: string | null;
   /** The rates that the last caller named, and the caller before. */
   rates: NamedRate[];
@@ -20,7 +20,7 @@ export interface RateView {
   /** The last caller, and when it reserved. */
   by: string | null;
   at: string | null;
-  /** How many reservations are not settled. */
+  /** How many reservations are open: not settled yet. */
   open: number;
 }
 

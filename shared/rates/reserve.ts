@@ -29,7 +29,7 @@ export interface Reserved {
   rateChanged?: { from: NamedRate[]; to: NamedRate[] };
 }
 
-/** Others write between two tries. Without them the second try wins. */
+/** The second try wins, unless another call writes between the two. */
 const MAX_TRIES = 5;
 
 /** The form that won last for a row. Most calls then need one write. */
@@ -38,7 +38,7 @@ const MOST_ROWS = 100;
 
 /**
  * Reserves a start for work that takes so many units (docs/protocols/rates.md#reserve). One conditional UpdateItem, or two after a pause or its end. The call never waits.
- * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`), QueueFull (too many reservations are not settled), Throttled,
+ * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`), QueueFull (too many reservations are open), Throttled,
  * Unavailable, OutcomeUnknown
  */
 export function reserveRate(dependencies: LeaseDependencies) {

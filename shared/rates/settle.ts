@@ -14,12 +14,12 @@ import { lastOf, parseReservation, type Reservation } from './reservation.ts';
 export type Settled =
   /** False if the reservation is not open: it was settled before, or its 15 minutes are over. */
   | { key: string; settled: boolean }
-  /** False if what the reservation paid stays paid. */
+  /** False if the charge of the reservation stays. */
   | { key: string; cancelled: boolean };
 
 /**
- * Corrects what a reservation has paid by the units that the work really took, or gives all of it back (docs/protocols/rates.md#settle). One conditional
- * UpdateItem. A repeat changes nothing.
+ * Corrects the charge of a reservation by the units that the work really took, or cancels the reservation (docs/protocols/rates.md#settle). One
+ * conditional UpdateItem. A repeat changes nothing.
  * @throws HoldfastError InvalidRequest (reservation, units), Throttled, Unavailable, OutcomeUnknown
  */
 export function settleRate(dependencies: LeaseDependencies) {
@@ -27,7 +27,7 @@ export function settleRate(dependencies: LeaseDependencies) {
     const reservation = parseReservation(id);
     if (!reservation) throw invalidRequest([{ path: 'reservation', message: 'must be the reservation of an answer' }]);
     const at = { key, reservation };
-    if (cancel) return { key, cancelled: await giveBack(dependencies, at, call) };
+    if (cancel) return { key, cancelled: await cancelReservation(dependencies, at, call) };
     const { rates } = reservation;
     if (!rates)
       throw invalidRequest([{ path: 'reservation', message: 'was made without settle, so it can only be cancelled' }]);
@@ -74,8 +74,8 @@ const isNotLast = (reservation: Reservation): Condition => ({
   values: { ':last': text(lastOf(reservation)) },
 });
 
-/** Without an entry only the newest reservation can be given back exactly: the starts of others have been counted from the others before them. */
-async function giveBack(dependencies: LeaseDependencies, at: Place, call: Call): Promise<boolean> {
+/** Without an entry only the last reservation can be cancelled: the starts of later reservations were counted from it. */
+async function cancelReservation(dependencies: LeaseDependencies, at: Place, call: Call): Promise<boolean> {
   const { reservation } = at;
   const more = -reservation.charge;
   if (!reservation.rates) return change(dependencies, { ...at, more, only: isLast(reservation), ...FORGET }, call);
