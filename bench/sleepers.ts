@@ -128,7 +128,7 @@ async function plainFigures(
       await timed(beats, holdfast.heartbeat({ key: 'held', leaseId }));
       await (await timed(acquires, holdfast.acquire('other'))).release();
     }
-    const answers = Object.entries(await running).map(([code, count]) => `${code} ${count}`);
+    const answered = sum(Object.values(await running));
     const what = `${callers.toLocaleString('en')} callers that cannot sleep`;
     const beside = (name: string, times: number[]): Figure => {
       const figure = milliseconds(`${name} beside ${what}`, [times]);
@@ -143,7 +143,7 @@ async function plainFigures(
       beside('a heartbeat', beats),
       beside('a plain acquire', acquires),
       ...heldFigures(await held, what, MAX_HELD_CALLS),
-      { what: `${what}, their answers`, value: answers.join(', ') },
+      number(`${what}, responses a second`, (1000 * answered) / (settleMs + ms), { n: answered, unit: '/s' }),
     ];
   } finally {
     await stack.stop();
