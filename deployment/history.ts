@@ -62,8 +62,8 @@ export function historyOf(key: string, messages: readonly string[]): KeyEvent[] 
     events.set(name, { ...event, ...known, by: known?.by ?? event.by });
   }
   const all = [...events.values()];
-  const ends = new Set(all.filter(({ event }) => /^(released|broken)$/.test(event)).map(({ at }) => secondOf(at)));
-  const others = lines.flatMap(withoutFence).filter(({ event, at }) => event !== 'released' || !isNear(ends, at));
+  const ends = all.filter(({ event }) => /^(released|broken)$/.test(event)).map(({ at }) => Date.parse(at));
+  const others = lines.flatMap(withoutFence).filter(({ event, at }) => event !== 'released' || !takeNear(ends, at));
   return [...all, ...others].toSorted(inOrder);
 }
 
@@ -115,11 +115,15 @@ const ENDS: Record<string, KeyEvent['event']> = {
   cancelWaiter: 'cancelled',
 };
 
-const secondOf = (at: string): number => Math.floor(Date.parse(at) / 1000);
+/** The line of a release is written a moment after the release itself, whose instant the next grant names. */
+const NEAR_MS = 1000;
 
-/** Whether an event from the next grant already shows this release. That event has the instant of the write, and the line comes a moment later. */
-const isNear = (known: ReadonlySet<number>, at: string): boolean =>
-  [-1, 0, 1].some((seconds) => known.has(secondOf(at) + seconds));
+/** Whether the next grant has named the end that the line is about. Each end is of one line, so it is taken out of `ends`. */
+function takeNear(ends: number[], at: string): boolean {
+  const found = ends.findIndex((end) => Math.abs(Date.parse(at) - end) < NEAR_MS);
+  if (found >= 0) ends.splice(found, 1);
+  return found >= 0;
+}
 
 /** Fences follow the clock, so an event without a fence stands among them by its instant. */
 const rank = ({ fence, at }: KeyEvent): number => fence ?? Date.parse(at);

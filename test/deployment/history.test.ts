@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { bundleProgram } from '../../build/bundle.ts';
+import { historyOf } from '../../deployment/history.ts';
 import { builtCli } from '../support/programs/cli.ts';
 import { httpEvent, post, throughHttp } from '../support/stack/adapters.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
@@ -82,6 +83,26 @@ async function recordedWorld() {
 }
 
 describe('holdfast history', () => {
+  it('history names the release of each holder, even of two within a second', () => {
+    const line = (timestamp: string, more: object) => JSON.stringify({ key: 'k', timestamp, ...more });
+    const at = (seconds: string) => `2026-11-29T10:00:${seconds}Z`;
+    const ended = { holder: 'one', fence: 1, ended: 'released', at: at('03.000') };
+    const granted = { message: 'answered', function: 'acquire' };
+    const released = { message: 'answered', function: 'release', released: true };
+    const events = historyOf('k', [
+      line(at('02.000'), { ...granted, holder: 'one', fence: 1 }),
+      line(at('03.000'), released),
+      line(at('03.005'), { ...granted, holder: 'two', fence: 2, previous: ended }),
+      line(at('03.500'), released),
+    ]);
+    expect(events.map(({ event, holder }) => [event, holder])).toEqual([
+      ['granted', 'one'],
+      ['released', 'one'],
+      ['granted', 'two'],
+      ['released', null],
+    ]);
+  });
+
   it('history shows the holders of a key, their waits, and how each grant ended', async () => {
     let fences: number[] = [];
     await recorded(async ({ take, giveBack, breakAs, park, grantOf, clock }) => {
