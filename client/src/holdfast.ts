@@ -58,11 +58,11 @@ export class Holdfast {
 
   #acquire(key: string, { rates, settle, ...options }: AcquireOptions, linked?: AbortSignal): Promise<Lease> {
     return traced('acquire', { 'holdfast.key': key }, async (span) => {
-      const later = rates && (await import('./rate.ts')); // most callers never load it
+      const later = rates && (await import('./rate.ts')).afterGrant(rates); // most callers never load it
       const startedAt = moment(this.surroundings);
       const lease = await acquire(this.#core, key, this.holder, { ...options, linked });
       span?.setAttribute('holdfast.fence', lease.fence);
-      return later ? later.underRates(this.#core, lease, { ...options, rates, settle }, startedAt) : lease;
+      return later ? later(this.#core, lease, { ...options, rates, settle }, startedAt) : lease;
     });
   }
 

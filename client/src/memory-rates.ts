@@ -1,4 +1,12 @@
-import { type Charge, chargeOf, formFor, type Rate, settledCharge, startOf } from '../../shared/rates/charge.ts';
+import {
+  type Charge,
+  chargeOf,
+  faultOfRates,
+  formFor,
+  type Rate,
+  settledCharge,
+  startOf,
+} from '../../shared/rates/charge.ts';
 import type { components } from './contract.ts';
 import { invalidRequest } from './index.ts';
 import { instant, type ProblemOf, problemsOf } from './memory-grants.ts';
@@ -46,10 +54,12 @@ export class MemoryRates {
     const { key } = this;
     const { holder, requestId = this.#by.uuid(), waitSeconds = 0, settle = false } = request;
     const rates = request.rates.map((rate) => ({ name: 'requests', units: 1, ...rate }));
+    const fault = faultOfRates(rates);
+    if (fault) throw invalidRequest(fault.path, fault.message);
     const charge = chargeOf(rates);
     const { boundBy } = charge;
     const name = JSON.stringify([holder, requestId]);
-    const last = `${name}.${charge.charge}.${charge.ahead}`;
+    const last = `${name}.${charge.charge}.${charge.ahead}.${settle ? 's' : ''}`;
     const terms = rates.map(({ burst: _burst, ...rate }) => rate);
     const reservation = `r.${last}.${settle ? JSON.stringify(terms) : ''}`;
     const now = this.#by.wall() * 1000;

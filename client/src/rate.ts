@@ -1,6 +1,6 @@
-import { mostWaitSeconds } from '../../shared/rates/charge.ts';
+import { faultOfRates, mostWaitSeconds } from '../../shared/rates/charge.ts';
 import { attempt, type Core, insist, isTransient, persist } from './attempt.ts';
-import { isHoldfastError } from './errors.ts';
+import { invalidRequest, isHoldfastError } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
@@ -60,7 +60,7 @@ export interface RateStart {
   readonly rateChanged: AnswerOf<'rateReserve'>['rateChanged'];
   /**
    * Reports the units that the work really took, by the name of the rate. Needs the option `settle`. The estimate of a rate without units stands.
-   * @returns false if all estimates stand: the service did not answer, or the reservation was settled before, or its 15 minutes were over
+   * @returns false if the service did not confirm it: the service did not answer, or the reservation was settled before, or its 15 minutes were over
    * @throws HoldfastError InvalidRequest
    */
   settle(units: Readonly<Record<string, number>>): Promise<boolean>;
@@ -130,6 +130,16 @@ async function ask(core: Core, { key, holder, options }: Asking, startedAt: Mome
       await sleep(by, error.retryAfterMs, signal);
     }
   }
+}
+
+/**
+ * `underRates`, for after the grant.
+ * @throws HoldfastError InvalidRequest. The service would say the same only after the wait for the lease
+ */
+export function afterGrant(rates: readonly Rate[]): typeof underRates {
+  const fault = faultOfRates(rates);
+  if (fault) throw invalidRequest(fault.path, fault.message);
+  return underRates;
 }
 
 /** What `underRates` needs beside the lease. */

@@ -36,6 +36,38 @@ export const mostWaitSeconds = (rates: readonly Pick<Rate, 'per'>[], settle = fa
     ? Math.min(MOST_WAIT_SECONDS, Math.max(...rates.map(({ per }) => periodSeconds(per) ?? 0)))
     : MOST_WAIT_SECONDS;
 
+export const MOST_RATES = 4;
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
+
+type AskedRate = { [Field in 'limit' | 'per' | 'units' | 'burst']?: Rate[Field] | undefined };
+
+/** What is wrong with rates, for a caller that must know before it waits for a lease. The schema in `inputs.ts` has the same rules, so change both. */
+export function faultOfRates(rates: readonly AskedRate[]): { path: string; message: string } | undefined {
+  if (rates.length === 0 || rates.length > MOST_RATES)
+    return { path: 'rates', message: `must have 1 to ${MOST_RATES} rates` };
+  for (const [nth, { limit, per = '', units = 1, burst = units }] of rates.entries()) {
+    const most = MOST_PERIODS * Number(limit);
+    const faults = [
+      ['limit', !isCount(limit), 'must be a whole number from 1'],
+      [
+        'per',
+        !(Number(periodSeconds(per)) <= MOST_RATE_SECONDS),
+        'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days',
+      ],
+      ['units', !isCount(units) || units > most, `must be a whole number from 1 to ${MOST_PERIODS} times the limit`],
+      [
+        'burst',
+        !isCount(burst) || burst < units || burst > most,
+        `must be from the units to ${MOST_PERIODS} times the limit`,
+      ],
+    ] as const;
+    const found = faults.find(([, isWrong]) => isWrong);
+    if (found) return { path: `rates.${nth}.${found[0]}`, message: found[2] };
+  }
+  return undefined;
+}
+
 const MICROSECONDS = 1_000_000n;
 
 const microseconds = ({ per }: Pick<Rate, 'per'>): bigint => BigInt(periodSeconds(per) ?? 0) * MICROSECONDS;
@@ -86,17 +118,18 @@ export type Form = 'idle' | 'busy' | 'moved';
 /**
  * What a call does at a key that is paid until some time. The conditions of `forms.ts` have the same rules, so change both.
  * @param paid `isOwn` if the last reservation is that of the call, from an earlier try
+ * @param at `since`: when the call came. A call adds to what was paid at that moment
  * @returns the form that fits, `repeated` if the earlier try has reserved the start, or after how many milliseconds the call may ask again
  */
 export function formFor(
   terms: Charge,
   { paidUntil, isOwn }: { paidUntil: number | undefined; isOwn: boolean },
-  { now, waitMs }: { now: number; waitMs: number },
+  { now, waitMs, since = now }: { now: number; waitMs: number; since?: number },
 ): Form | 'repeated' | number {
   if (paidUntil === undefined) return 'idle';
   // The start of a late repeat may be over, and others may start at that moment.
   if (isOwn) return paidUntil >= now + terms.charge ? 'repeated' : 'moved';
-  if (paidUntil < now) return 'idle';
+  if (paidUntil < since) return 'idle';
   const latest = latestPaid(terms, { now, waitMs });
   return paidUntil <= latest ? 'busy' : Math.ceil((paidUntil - latest) / 1000);
 }

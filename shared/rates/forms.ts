@@ -24,6 +24,8 @@ interface Writing {
   isOpen: boolean;
   /** Epoch microseconds. */
   now: number;
+  /** When the call came, or a second ago if that is later. */
+  since: number;
 }
 
 /** A row stays for a day after the latest start, so that TTL never deletes time that is paid. */
@@ -67,7 +69,7 @@ function moved({ request, now }: Writing): Parts {
 
 /** A reservation on a key that is idle, or paid for some time. */
 function added(at: Writing): Parts {
-  const { request, form, now, isOpen } = at;
+  const { request, form, now, since, isOpen } = at;
   const { input, charge, reservation } = request;
   const last = text(lastOf(reservation));
   const path = openPath(reservation.name);
@@ -76,9 +78,9 @@ function added(at: Writing): Parts {
     values: { ':now': integer(now), ':last': last },
   };
   const isBusy: Condition = {
-    expression: 'paid_until >= :now AND paid_until <= :latest AND NOT last_request = :last',
+    expression: 'paid_until >= :since AND paid_until <= :latest AND NOT last_request = :last',
     values: {
-      ':now': integer(now),
+      ':since': integer(since),
       ':latest': integer(latestPaid(request, { now, waitMs: input.waitSeconds * 1000 })),
       ':last': last,
     },

@@ -2,11 +2,10 @@ import * as z from 'zod/mini';
 import { callersName, cursorText, flag, limit, listOf, must, name, whole } from '../fields.ts';
 import type { Names } from '../namespace.ts';
 import { periodSeconds } from '../periods.ts';
-import { MOST_PERIODS, MOST_RATE_SECONDS, MOST_WAIT_SECONDS, mostWaitSeconds } from './charge.ts';
+import { MOST_PERIODS, MOST_RATE_SECONDS, MOST_RATES, MOST_WAIT_SECONDS, mostWaitSeconds } from './charge.ts';
 
 /** The longest key, so that the key of its row has at most 1,024 bytes. */
 export const MOST_KEY_BYTES = 1010;
-const MOST_RATES = 4;
 export const MOST_UNITS = 1_000_000_000;
 
 const key = () => callersName(MOST_KEY_BYTES);

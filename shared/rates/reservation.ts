@@ -1,5 +1,4 @@
-import { periodSeconds } from '../periods.ts';
-import type { Charge, Rate } from './charge.ts';
+import { type Charge, chargeOf, faultOfRates, type Rate } from './charge.ts';
 
 /** What the id of a reservation says: whose it is, what it paid, and if its caller settles, by which rates. */
 export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
@@ -9,14 +8,19 @@ export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
   rates?: readonly Rate[] | undefined;
 }
 
-/** Names a reservation with its charge in the row, so that a repeat with other rates is another reservation. */
-export const lastOf = ({ name, charge, ahead }: Reservation): string => `${name}.${charge}.${ahead}`;
+/**
+ * Names a reservation with its charge in the row, so that a repeat with other rates is another reservation. The name of one that is settled ends with `.s`:
+ * an id that lacks its terms must not cancel what was settled.
+ */
+export const lastOf = ({ name, charge, ahead, rates }: Reservation): string =>
+  `${name}.${charge}.${ahead}${rates ? '.s' : ''}`;
 
 /** Settle and cancel read nothing first: the id has the charge and the terms. */
 export function reservationId(reservation: Reservation): string {
   const terms = reservation.rates?.map(({ name, limit, per, units }) => [name, limit, per, units]);
   const text = terms ? `.${Buffer.from(JSON.stringify(terms)).toString('base64url')}` : '';
-  return `r.${lastOf(reservation)}${text}`;
+  const { name, charge, ahead } = reservation;
+  return `r.${name}.${charge}.${ahead}${text}`;
 }
 
 const ID = /^r\.([\w-]{16})\.(\d{1,16})\.(\d{1,16})(?:\.([\w-]{8,1000}))?$/;
@@ -28,12 +32,13 @@ export function parseReservation(id: string): Reservation | undefined {
   const reservation = { name, charge: Number(charge), ahead: Number(ahead) };
   if (terms === undefined) return reservation;
   const rates = ratesOf(terms);
-  return rates && { ...reservation, rates };
+  // Terms of another charge are forged, and could settle to any amount.
+  return rates && chargeOf(rates).charge === reservation.charge ? { ...reservation, rates } : undefined;
 }
 
 function ratesOf(terms: string): Rate[] | undefined {
   const rates = parsed(Buffer.from(terms, 'base64url').toString());
-  return rates.length > 0 && rates.every(isRate) ? rates : undefined;
+  return rates.every(isRate) && !faultOfRates(rates) ? rates : undefined;
 }
 
 function parsed(text: string): Partial<Rate>[] {
@@ -49,11 +54,4 @@ function parsed(text: string): Partial<Rate>[] {
   }
 }
 
-const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) > 0;
-
-const isRate = (rate: Partial<Rate>): rate is Rate =>
-  typeof rate.name === 'string' &&
-  typeof rate.per === 'string' &&
-  periodSeconds(rate.per) !== undefined &&
-  isCount(rate.limit) &&
-  isCount(rate.units);
+const isRate = (rate: Partial<Rate>): rate is Rate => typeof rate.name === 'string' && typeof rate.per === 'string';

@@ -31,6 +31,11 @@ export interface Reserved {
 
 /** The second try wins, unless another call writes between the two. */
 const MAX_TRIES = 5;
+/**
+ * In a crowd at a fast rate, what one call pays is over before the next one writes, and only one of those that find the key idle wins. So a call adds to what
+ * was paid when it came, for as long as this.
+ */
+const MOST_LATE_US = 1_000_000;
 
 /** The form that won last for a row. Most calls then need one write. */
 const formOf = new WeakMap<LeaseDependencies, Map<string, Form>>();
@@ -58,9 +63,11 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
   const { input, row } = request;
   let known: { form: Form; isOpen: boolean } = { form: formOf.get(dependencies)?.get(row) ?? 'idle', isOpen: false };
   let mayHaveLanded = false;
+  const begun = clock.now() * 1000;
+  const at = (now: number) => ({ now, since: Math.max(Math.min(begun, now), now - MOST_LATE_US) });
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const now = clock.now() * 1000;
-    const outcome = await write(dependencies, { request, ...known, now }, call);
+    const outcome = await write(dependencies, { request, ...known, ...at(now) }, call);
     const record = parseRate(outcome.won ? outcome.item : outcome.old);
     const answered = clock.now() * 1000;
     if (outcome.won) {
@@ -70,7 +77,7 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
       return reserved;
     }
     mayHaveLanded ||= outcome.unanswered;
-    const seen = judge(request, record, answered);
+    const seen = judge(request, record, at(answered));
     if (seen === 'repeated') return view(request, { record, now: answered, answered, repeated: true });
     if (typeof seen !== 'string') throw seen;
     const isOpen = record.open.some(({ name }) => name === request.reservation.name);
@@ -88,7 +95,7 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
 function judge(
   request: Request,
   { paidUntil, last, isMalformed }: RateRecord,
-  now: number,
+  at: { now: number; since: number },
 ): Form | 'repeated' | HoldfastError {
   const { input, boundBy } = request;
   const { key } = input;
@@ -97,7 +104,7 @@ function judge(
     return new HoldfastError('Unavailable', detail, { key });
   }
   const isOwn = last === lastOf(request.reservation);
-  const found = formFor(request, { paidUntil, isOwn }, { now, waitMs: input.waitSeconds * 1000 });
+  const found = formFor(request, { paidUntil, isOwn }, { ...at, waitMs: input.waitSeconds * 1000 });
   if (typeof found === 'string') return found;
   const detail = `the rate ${boundBy} is used up for longer than the caller waits: ask again after \`retryAfterMs\``;
   return new HoldfastError('RateExceeded', detail, { key, retryAfterMs: found, boundBy });

@@ -5,6 +5,7 @@ import { reserveInput } from '../../shared/rates/inputs.ts';
 import { readRates } from '../../shared/rates/read.ts';
 import { reserveRate } from '../../shared/rates/reserve.ts';
 import { settleRate } from '../../shared/rates/settle.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
@@ -134,3 +135,19 @@ describe('races of rates', () => {
     });
   });
 });
+
+it.each([1, 20])(
+  'a crowd at a fast rate is granted, though the key is idle between its writes: burst %s',
+  async (burst) => {
+    const crowd = await rateWorld({ clock: systemClock });
+    const rates = [{ limit: 10_000, per: '1m', burst }];
+    const asked = { key: `crowd ${burst}`, rates, waitSeconds: 60 };
+    const from = Date.now();
+    const starts = await Promise.all(Array.from({ length: 60 }, () => crowd.reserve(asked)));
+    const lastedMs = Date.now() - from;
+    const inOrder = starts.map(({ startAt }) => Date.parse(startAt)).toSorted((one, other) => one - other);
+    const tookMs = Number(inOrder.at(-1)) - Number(inOrder[0]);
+    // A unit takes 6 ms, and a call adds to what was paid when it came.
+    expect(tookMs).toBeGreaterThanOrEqual((60 - burst) * 6 - lastedMs - 1);
+  },
+);

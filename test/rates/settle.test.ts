@@ -120,6 +120,29 @@ describe('a reservation that is cancelled', () => {
     expect((await rawRate(key))?.opens).toEqual(settles ? { N: '0' } : undefined);
   });
 
+  it.each([false, true])(
+    'a reservation to settle is not cancelled by an id without its terms: settled %s',
+    async (isSettled) => {
+      const key = `cut ${isSettled}`;
+      await plain(key);
+      const { reservation } = await plain(key, { settle: true });
+      if (isSettled) await settle({ key, reservation, units: { requests: 1 } });
+      const cut = reservation.split('.').slice(0, 4).join('.');
+      expect(await settle({ key, reservation: cut, cancel: true })).toEqual({ key, cancelled: false });
+      expect(await settle({ key, reservation, cancel: true })).toEqual({ key, cancelled: !isSettled });
+    },
+  );
+
+  it('a reservation is refused if its terms are those of another charge', async () => {
+    const { reservation } = await plain('forged', { settle: true });
+    const terms = Buffer.from(JSON.stringify([['requests', 1, '366d', 1]])).toString('base64url');
+    const forged = [...reservation.split('.').slice(0, 4), terms].join('.');
+    await expect(settle({ key: 'forged', reservation: forged, units: {} })).rejects.toMatchObject({
+      code: 'InvalidRequest',
+      context: { issues: [{ path: 'reservation' }] },
+    });
+  });
+
   it('a reservation that is cancelled before others, without settle, stays paid', async () => {
     const { reservation } = await plain('before');
     await plain('before');

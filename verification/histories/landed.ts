@@ -127,7 +127,7 @@ function onRates(
   if (command !== 'UpdateItem') return [];
   if (values[':more']) return [{ what: 'settled', more: Number(values[':more'].N) }];
   const { paid_until: paid, last_request: last } = answer().Attributes ?? {};
-  return paid ? [{ what: 'reserved', paidUntil: Number(paid.N), last: last?.S ?? '' }] : [];
+  return paid ? [{ what: 'reserved', paidUntil: Number(paid.N), last: last?.S?.replace(/\.s$/, '') ?? '' }] : [];
 }
 
 const PLACE = placeOf('');

@@ -1,5 +1,6 @@
 import type { components } from '../../../client/src/contract.ts';
 import type { Rate, RateStart } from '../../../client/src/rate.ts';
+import { faultOfRates } from '../../../shared/rates/charge.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, misuse } from '../failure.ts';
@@ -12,13 +13,20 @@ import { untilText } from './words.ts';
 type Row = components['schemas']['RateKey'];
 
 /** The rates of a command line: `50/1m`, or with a name and units `tokens:100000/1m=2000`. @throws Failure that names the wrong one */
-export const ratesOf = (texts: readonly string[]): Rate[] =>
-  texts.map((text) => {
+export function ratesOf(texts: readonly string[]): Rate[] {
+  const rates = texts.map((text) => {
     const [, name, limit, per, units] = /^(?:([\w-]+):)?(\d+)\/(\d+[smhd])(?:=(\d+))?$/.exec(text) ?? [];
     if (!limit || !per)
       throw misuse(`a rate is N/PERIOD or NAME:N/PERIOD=UNITS, such as 50/1m or tokens:100000/1m=2000, not '${text}'`);
     return { limit: Number(limit), per, ...(name && { name }), ...(units && { units: Number(units) }) };
   });
+  const fault = rates.length > 0 ? faultOfRates(rates) : undefined;
+  if (fault)
+    throw misuse(
+      `${texts[Number(fault.path.split('.')[1])] ?? 'a rate'}: ${fault.path.split('.').at(-1)} ${fault.message}`,
+    );
+  return rates;
+}
 
 /** As a command line has them, without the units. */
 export const ratesText = (rates: Row['rates']): string =>

@@ -154,6 +154,8 @@ interface Start {
   from: number;
   until: number;
   rates: readonly NamedRate[];
+  /** How long the call that reserved it has lasted, a second at most. Such a call adds to what was paid when it came. */
+  lasted: number;
   entry: Entry;
 }
 
@@ -170,7 +172,9 @@ function tooMany(entries: readonly Entry[], writes: readonly Write[]): Violation
     );
     const from = writes.findIndex(({ what, last }) => what === 'reserved' && last === lastOf(entry));
     const until = writes.findLastIndex(({ moment }) => moment < (answer?.answeredAt?.moment ?? 0));
-    return [{ startAt: Date.parse(String(entry.input.startAt)) * 1000, from, until, rates: ratesOf(entry), entry }];
+    const lasted = answer ? Math.min(SECOND, ((answer.answeredAt?.ms ?? 0) - answer.calledAt.ms) * 1000) : 0;
+    const startAt = Date.parse(String(entry.input.startAt)) * 1000;
+    return [{ startAt, from, until, lasted, rates: ratesOf(entry), entry }];
   });
   const inOrder = starts.toSorted((one, other) => one.startAt - other.startAt);
   for (const from of inOrder.keys())
@@ -190,8 +194,9 @@ function overfull(starts: readonly Start[], writes: readonly Write[]): string | 
   );
   if (between.some(({ what }) => what === 'forgotten')) return undefined;
   const back = between.reduce((sum, { more }) => sum + Math.max(0, -more), 0);
+  const late = Math.max(...starts.map(({ lasted }) => lasted));
   // Answers round up to a millisecond.
-  const time = (starts.at(-1)?.startAt ?? 0) - (starts[0]?.startAt ?? 0) + back + 1000;
+  const time = (starts.at(-1)?.startAt ?? 0) - (starts[0]?.startAt ?? 0) + back + 1000 + late;
   for (const { name, per } of starts[0]?.rates ?? []) {
     const named = starts.flatMap(({ rates }) => rates.filter((rate) => rate.name === name));
     const units = named.reduce((sum, rate) => sum + rate.units, 0);
