@@ -221,6 +221,7 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
     'readLeases',
     'cancelWaiter',
     'withdraw',
+    'release', // the grant of the next in line
     'release',
     'repairQueues',
     'executionEnded',

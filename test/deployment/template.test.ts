@@ -110,6 +110,7 @@ describe('two stages', () => {
         '--param=alarms=all',
         '--param=namespaceExecutions=any',
         '--param=durableFunctions=orders-*',
+        '--param=events=ENABLED',
       ]);
       const ours = withParameters({
         stage: 'prod',
@@ -126,6 +127,7 @@ describe('two stages', () => {
         alarms: 'all',
         namespaceExecutions: 'any',
         durableFunctions: 'orders-*',
+        events: 'ENABLED',
       });
       for (const [id, resource] of Object.entries(comparable(literal))) {
         // What the release alone adds: code, and what platform teams demand.

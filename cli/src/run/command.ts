@@ -20,7 +20,7 @@ interface CommandOptions {
 }
 
 /** How long a message of the guard may be behind its end, in milliseconds. */
-const LATE_MESSAGE_MS = 100;
+const LATE_MESSAGE_MS = 1000;
 
 /** A command in a process group of its own, with a guard in it that ends the group when this process ends, or the time is over. */
 export class Command {
