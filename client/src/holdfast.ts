@@ -58,7 +58,7 @@ export class Holdfast {
 
   #acquire(key: string, { rates, settle, ...options }: AcquireOptions, linked?: AbortSignal): Promise<Lease> {
     return traced('acquire', { 'holdfast.key': key }, async (span) => {
-      const later = rates && (await import('./rate.ts')).afterGrant(rates); // most callers never load it
+      const later = rates && (await import('./rate.ts')).underRates; // most callers never load it
       const startedAt = moment(this.surroundings);
       const lease = await acquire(this.#core, key, this.holder, { ...options, linked });
       span?.setAttribute('holdfast.fence', lease.fence);

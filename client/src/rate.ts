@@ -1,6 +1,6 @@
-import { faultOfRates, mostWaitSeconds } from '../../shared/rates/charge.ts';
+import { mostWaitSeconds } from '../../shared/rates/charge.ts';
 import { attempt, type Core, insist, isTransient, persist } from './attempt.ts';
-import { invalidRequest, isHoldfastError } from './errors.ts';
+import { isHoldfastError } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
@@ -130,16 +130,6 @@ async function ask(core: Core, { key, holder, options }: Asking, startedAt: Mome
       await sleep(by, error.retryAfterMs, signal);
     }
   }
-}
-
-/**
- * `underRates`, for after the grant.
- * @throws HoldfastError InvalidRequest. The service would say the same only after the wait for the lease
- */
-export function afterGrant(rates: readonly Rate[]): typeof underRates {
-  const fault = faultOfRates(rates);
-  if (fault) throw invalidRequest(fault.path, fault.message);
-  return underRates;
 }
 
 /** What `underRates` needs beside the lease. */

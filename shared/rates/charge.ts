@@ -42,31 +42,30 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 
 type AskedRate = { [Field in 'limit' | 'per' | 'units' | 'burst']?: Rate[Field] | undefined };
 
-/** What is wrong with rates, for a caller that must know before it waits for a lease. The schema in `inputs.ts` has the same rules, so change both. */
+/** What is wrong with rates, for the command, which must know before it waits for a lease. The schema in `inputs.ts` has the same rules, so change both. */
 export function faultOfRates(rates: readonly AskedRate[]): { path: string; message: string } | undefined {
-  if (rates.length === 0 || rates.length > MOST_RATES)
-    return { path: 'rates', message: `must have 1 to ${MOST_RATES} rates` };
+  if (!(rates.length > 0 && rates.length <= MOST_RATES))
+    return { path: 'rates', message: `must be 1 to ${MOST_RATES}` };
   for (const [nth, { limit, per = '', units = 1, burst = units }] of rates.entries()) {
-    const most = MOST_PERIODS * Number(limit);
-    const faults = [
-      ['limit', !isCount(limit), 'must be a whole number from 1'],
-      [
-        'per',
-        !(Number(periodSeconds(per)) <= MOST_RATE_SECONDS),
-        'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days',
-      ],
-      ['units', !isCount(units) || units > most, `must be a whole number from 1 to ${MOST_PERIODS} times the limit`],
-      [
-        'burst',
-        !isCount(burst) || burst < units || burst > most,
-        `must be from the units to ${MOST_PERIODS} times the limit`,
-      ],
-    ] as const;
-    const found = faults.find(([, isWrong]) => isWrong);
-    if (found) return { path: `rates.${nth}.${found[0]}`, message: found[2] };
+    const isUpTo = (count: number) => isCount(count) && count <= MOST_PERIODS * Number(limit);
+    const isRight = {
+      limit: isCount(limit),
+      per: Number(periodSeconds(per)) <= MOST_RATE_SECONDS,
+      units: isUpTo(units),
+      burst: isUpTo(burst) && burst >= units,
+    };
+    for (const [field, message] of FIELDS)
+      if (!isRight[field]) return { path: `rates.${nth}.${field}`, message: `must be ${message}` };
   }
   return undefined;
 }
+
+const FIELDS = [
+  ['limit', 'a whole number'],
+  ['per', 'a period such as 1m, of at most 31 days'],
+  ['units', 'at most ten times the limit'],
+  ['burst', 'from the units to ten times the limit'],
+] as const;
 
 const MICROSECONDS = 1_000_000n;
 
