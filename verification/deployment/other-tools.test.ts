@@ -128,7 +128,19 @@ describe('the construct for CDK', () => {
     const granted = JSON.stringify(policy).match(/\$default[^"]*/g) ?? [];
     const routes = ROUTES.map((one) => `$default/${one.method}${pathInNamespace(one).replace('{ns}', 'team-a')}`);
     expect(granted.map((route) => route.split('/').at(-1))).toEqual([
-      ...['leases', 'once', 'acquire', 'heartbeat', 'release', 'withdraw', 'begin', 'complete'],
+      ...[
+        'leases',
+        'once',
+        'rates',
+        'acquire',
+        'heartbeat',
+        'release',
+        'withdraw',
+        'begin',
+        'complete',
+        'reserve',
+        'settle',
+      ],
     ]);
     for (const route of granted) expect(routes).toContain(route);
     const source = await readFile('deployment/cdk/index.ts', 'utf8');
