@@ -218,7 +218,8 @@ function finishWithdrawal(s: State, j: number, o: Op, read: Rec): string | undef
   }
   const stands = s.rec && !o.ended && entryOf(s.rec, o.n);
   if (stands && !stands.c) return `withdrawn: the grant of ${o.n} stands after its withdrawal`;
-  if (o.had || o.ended) s.withdrawn = [...new Set([...s.withdrawn, o.n])];
+  const hasJoinedSince = s.rows.some(({ n, over, cancelled }) => n === o.n && !over && !cancelled);
+  if (o.ended || (o.had && !hasJoinedSince)) s.withdrawn = [...new Set([...s.withdrawn, o.n])];
   return r.mark === null ? finish(s, j, 'served') : void handOff(s, j, 'outside', r);
 }
 

@@ -86,7 +86,6 @@ export const MIXES: Record<string, Mix> = {
   'one request twice in line': { ps: [X(), X(call), X({ ...call, as: 1 })], bud: { leave: 1 } },
   'a call and a task of one request': { ps: [X(), X({ ...call, quick: true }), X({ ...task, as: 1 })] },
   withdrawals: { ps: [X(), X(call)], bud: { withdraw: 1, lost: 1 } },
-  'withdrawals of one request twice': { ps: [X(), X(call), X({ ...call, as: 1 })], bud: { withdraw: 1 } },
   'withdrawals, together': { ps: [X(), S(2, call), S(2, call)], bud: { withdraw: 1 } },
   cancellations: { ps: [X(), X(task), X(task)], bud: { cancel: 1 } },
   'executions end': { ps: [X({ execution: 'ttl' }), X(task)], bud: { end: 1, redrive: 1 } },
