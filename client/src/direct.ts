@@ -4,6 +4,7 @@ import type * as z from 'zod/mini';
 import type { Call } from '../../shared/aws/call.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
 import { namesIn, namesOut } from '../../shared/lambda/stored-names.ts';
+import { KEY_OR_PAGE_NAMES } from '../../shared/listings/key-or-page.ts';
 import { acquire } from '../../shared/locks/calls/acquire.ts';
 import { breakGrant } from '../../shared/locks/calls/break.ts';
 import { heartbeat } from '../../shared/locks/calls/heartbeat.ts';
@@ -25,10 +26,10 @@ import type { Names } from '../../shared/namespace.ts';
 import { beginOnce } from '../../shared/once/begin.ts';
 import { completeOnce } from '../../shared/once/complete.ts';
 import { forgetOnce } from '../../shared/once/forget.ts';
-import { beginInput, completeInput, forgetInput, ONCE_LISTS, readOnceInput } from '../../shared/once/inputs.ts';
+import { beginInput, completeInput, forgetInput, readOnceInput } from '../../shared/once/inputs.ts';
 import { readOnce } from '../../shared/once/read.ts';
 import { forgetRate } from '../../shared/rates/forget-rate.ts';
-import { forgetRateInput, RATE_LISTS, readRatesInput, reserveInput, settleInput } from '../../shared/rates/inputs.ts';
+import { forgetRateInput, readRatesInput, reserveInput, settleInput } from '../../shared/rates/inputs.ts';
 import { readRates } from '../../shared/rates/read.ts';
 import { reserveRate } from '../../shared/rates/reserve.ts';
 import { settleRate } from '../../shared/rates/settle.ts';
@@ -61,8 +62,8 @@ export interface DirectOptions {
 const cursors: Names['cursors'] = { open: (cursor) => cursor, seal: (cursor) => cursor };
 const LISTED: Partial<Record<Operation, Names>> = {
   readLeases: { ...LEASE_LISTS, cursors },
-  readOnce: { ...ONCE_LISTS, cursors },
-  readRates: { ...RATE_LISTS, cursors },
+  readOnce: { ...KEY_OR_PAGE_NAMES, cursors },
+  readRates: { ...KEY_OR_PAGE_NAMES, cursors },
 };
 
 /** For a caller of the transport that names no time. Such a try has no other limit than its signal. */

@@ -6,7 +6,7 @@ import type { Lease } from './lease.ts';
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
-/** One rate of a key: so many units in each period, and what the call takes. */
+/** A rate of a key: how many units may start in each period, and how many the work takes. */
 export interface Rate {
   /** Tells the rates of a call apart. The default is `requests`. */
   name?: string | undefined;

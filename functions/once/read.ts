@@ -1,14 +1,15 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
+import { KEY_OR_PAGE_NAMES } from '../../shared/listings/key-or-page.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
-import { ONCE_LISTS, readOnceInput } from '../../shared/once/inputs.ts';
+import { readOnceInput } from '../../shared/once/inputs.ts';
 import { readOnce as run } from '../../shared/once/read.ts';
 
 export const readOnce = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'readOnce',
     input: readOnceInput(),
-    names: { ...ONCE_LISTS, cursors: sealedCursors('once') },
+    names: { ...KEY_OR_PAGE_NAMES, cursors: sealedCursors('once') },
     run: run(dependencies),
     logged: ['key', 'holder', 'fence', 'slot'],
   });

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { callersName, cursorText, json, limit, must, name, whole } from '../fields.ts';
+import { callersName, json, must, name, whole } from '../fields.ts';
+import { keyOrPage } from '../listings/key-or-page.ts';
 import { executionArn } from '../locks/calls/inputs.ts';
 import type { Names } from '../namespace.ts';
 import { MOST_PERIOD_SECONDS, periodSeconds } from '../periods.ts';
@@ -65,28 +66,7 @@ export type CompleteInput = z.infer<ReturnType<typeof completeInput>>;
 export const forgetInput = () => z.strictObject({ key: key(), fence: whole(0, Number.MAX_SAFE_INTEGER) });
 export type ForgetInput = z.infer<ReturnType<typeof forgetInput>>;
 
-export const readOnceInput = () =>
-  z
-    .strictObject({
-      key: z.optional(key()),
-      prefix: z.optional(name(MOST_KEY_BYTES)),
-      limit: z.optional(limit()),
-      cursor: z.optional(cursorText()),
-    })
-    .check(
-      z.check((ctx) => {
-        const { key, ...rest } = ctx.value;
-        if (key === undefined) return;
-        for (const field of Object.keys(rest))
-          ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with key', input: field });
-      }),
-    );
+export const readOnceInput = () => keyOrPage(MOST_KEY_BYTES);
 export type ReadOnceInput = z.infer<ReturnType<typeof readOnceInput>>;
 
 export const ONCE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
-
-export const ONCE_LISTS: Names = {
-  stored: ['key'],
-  listed: { unless: 'key', of: 'stored' },
-  answered: ['key', 'keys.*.key'],
-};

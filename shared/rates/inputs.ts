@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { callersName, cursorText, flag, limit, listOf, must, name, whole } from '../fields.ts';
+import { callersName, flag, listOf, must, name, whole } from '../fields.ts';
+import { keyOrPage } from '../listings/key-or-page.ts';
 import type { Names } from '../namespace.ts';
 import { periodSeconds } from '../periods.ts';
 import { MOST_PERIODS, MOST_RATE_SECONDS, MOST_RATES, MOST_WAIT_SECONDS, mostWaitSeconds } from './charge.ts';
@@ -102,28 +103,7 @@ export const forgetRateInput = () =>
   });
 export type ForgetRateInput = z.infer<ReturnType<typeof forgetRateInput>>;
 
-export const readRatesInput = () =>
-  z
-    .strictObject({
-      key: z.optional(key()),
-      prefix: z.optional(name(MOST_KEY_BYTES)),
-      limit: z.optional(limit()),
-      cursor: z.optional(cursorText()),
-    })
-    .check(
-      z.check((ctx) => {
-        const { key: one, ...rest } = ctx.value;
-        if (one === undefined) return;
-        for (const field of Object.keys(rest))
-          ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with key', input: field });
-      }),
-    );
+export const readRatesInput = () => keyOrPage(MOST_KEY_BYTES);
 export type ReadRatesInput = z.infer<ReturnType<typeof readRatesInput>>;
 
 export const RATE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
-
-export const RATE_LISTS: Names = {
-  stored: ['key'],
-  listed: { unless: 'key', of: 'stored' },
-  answered: ['key', 'keys.*.key'],
-};

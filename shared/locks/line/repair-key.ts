@@ -292,7 +292,7 @@ interface Times {
 }
 
 /**
- * Whether perhaps no task was notified of a bound grant whose own task is gone. If the grant has had a heartbeat, or a later task of the request has
+ * Whether a bound grant whose own task is gone may have reached no task. If the grant has had a heartbeat, or a later task of the request has
  * received it, its holder knows of it. Messages do not move the times of a bound grant.
  */
 const mayBeUnnotified = ({ acquiredAt, heartbeatAt, answeredAt }: Times): boolean =>

@@ -1,0 +1,28 @@
+import * as z from 'zod/mini';
+import { callersName, cursorText, limit, name } from '../fields.ts';
+import type { Names } from '../namespace.ts';
+
+/** The input of a call that reads one key, or lists keys of the same kind. */
+export const keyOrPage = (mostKeyBytes: number) =>
+  z
+    .strictObject({
+      key: z.optional(callersName(mostKeyBytes)),
+      prefix: z.optional(name(mostKeyBytes)),
+      limit: z.optional(limit()),
+      cursor: z.optional(cursorText()),
+    })
+    .check(
+      z.check((ctx) => {
+        const { key, ...rest } = ctx.value;
+        if (key === undefined) return;
+        for (const field of Object.keys(rest))
+          ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with key', input: field });
+      }),
+    );
+
+/** Where such a call and its answer have keys. */
+export const KEY_OR_PAGE_NAMES: Names = {
+  stored: ['key'],
+  listed: { unless: 'key', of: 'stored' },
+  answered: ['key', 'keys.*.key'],
+};
