@@ -57,7 +57,7 @@ export const rate: Verb = {
   },
   notes: `A rate is such as 50/1m, and up to four hold together: tokens:100000/1m=2000 takes 2000 units of a rate with a name.
 The exit code is 0 at the start, or 75 if the start would be later than --wait: then nothing is reserved.
-A signal cancels the reservation. The key is not held meanwhile: to hold it, use holdfast run KEY --rate N/PERIOD.`,
+A signal cancels the reservation. The verb does not hold the key. To hold the key too, use holdfast run KEY --rate N/PERIOD.`,
   example: 'holdfast rate vendor 50/1m --wait 10m',
   async run({ arguments: args, output, connect }) {
     const [key = '', ...texts] = args.words;
