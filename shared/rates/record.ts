@@ -36,7 +36,34 @@ export interface RateRecord {
   open: OpenReservation[];
   /** How many reservations count as open. */
   opens: number;
+  /** The cap of an operator, also after its end. */
+  cap: RateCap | undefined;
+  /** The number of the last command, also after a lift. */
+  capAt: number | undefined;
 }
+
+/** What an operator allows at most, whatever callers name. Instants are epoch milliseconds. */
+export interface RateCap {
+  /** Whether the key is paused: no caller can reserve. */
+  paused: boolean;
+  /** Rates that count as if each call had named them. Empty without such rates. */
+  rates: NamedRate[];
+  reason: string | undefined;
+  by: string | undefined;
+  /** When the last command came that changed the cap. */
+  since: number;
+  until: number | undefined;
+}
+
+/** A cap ends when every clock of the service says so. */
+export const capInEffect = (
+  { cap }: Pick<RateRecord, 'cap'>,
+  { now, clockSkewMs }: { now: number; clockSkewMs: number },
+): RateCap | undefined => (cap && (cap.until === undefined || cap.until >= now - clockSkewMs) ? cap : undefined);
+
+/** The attribute `cap`: one value, so that a pause does not lose the capped rates. */
+export const capText = ({ paused, rates }: Pick<RateCap, 'paused' | 'rates'>): string =>
+  JSON.stringify({ ...(paused && { paused }), ...(rates.length > 0 && { rates: named(rates) }) });
 
 /** The attribute of an open reservation. */
 export const openPath = (name: string): string => `o${name}`;
@@ -54,6 +81,8 @@ export function parseRate(item: Item | undefined): RateRecord {
     by: item?.asked_by?.S,
     at: item && number(item, 'asked_at'),
     opens: (item && number(item, 'opens')) ?? 0,
+    cap: item && capIn(item),
+    capAt: item && number(item, 'cap_at'),
     open: Object.entries(item ?? {}).flatMap(([attribute, { M: map }]) => {
       const name = OPEN.exec(attribute)?.[1];
       return name && map ? [{ name, charge: number(map, 'a') ?? 0, at: number(map, 't') ?? 0 }] : [];
@@ -61,8 +90,25 @@ export function parseRate(item: Item | undefined): RateRecord {
   };
 }
 
-export const ratesText = (rates: readonly NamedRate[]): string =>
-  JSON.stringify(rates.map(({ name, limit, per }) => ({ name, limit, per })));
+function capIn(item: Item): RateCap | undefined {
+  const text = item.cap?.S;
+  if (text === undefined) return undefined;
+  const found = json(text);
+  const { paused, rates } = typeof found === 'object' && found !== null && !Array.isArray(found) ? found : {};
+  const capped = Array.isArray(rates) ? (rates as unknown as NamedRate[]) : [];
+  return {
+    // A cap that this release cannot read must not let callers through.
+    paused: paused === true || capped.length === 0,
+    rates: capped,
+    ...{ reason: item.cap_reason?.S, by: item.cap_by?.S },
+    since: number(item, 'cap_at') ?? 0,
+    until: number(item, 'cap_until'),
+  };
+}
+
+const named = (rates: readonly NamedRate[]): NamedRate[] => rates.map(({ name, limit, per }) => ({ name, limit, per }));
+
+export const ratesText = (rates: readonly NamedRate[]): string => JSON.stringify(named(rates));
 
 function ratesIn(text: string | undefined): NamedRate[] {
   const rates = json(text);

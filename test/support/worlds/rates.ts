@@ -4,6 +4,7 @@ import { readRates } from '../../../functions/rates/read.ts';
 import { rateReserve } from '../../../functions/rates/reserve.ts';
 import { rateSettle } from '../../../functions/rates/settle.ts';
 import type { LeaseDependencies } from '../../../shared/locks/dependencies.ts';
+import { type CapCommand, writeRateCap } from '../../../shared/rates/cap.ts';
 import { forgetRate } from '../../../shared/rates/forget-rate.ts';
 import { forgetRateInput, readRatesInput, reserveInput, settleInput } from '../../../shared/rates/inputs.ts';
 import { readRates as reads } from '../../../shared/rates/read.ts';
@@ -36,6 +37,9 @@ export async function rateWorld(overrides: Partial<LeaseDependencies> = {}) {
       if ('keys' in view) throw new Error('a key, not a page');
       return view;
     },
+    /** The command of an operator, as the cap of a key sends it. */
+    capRate: (command: Omit<CapCommand, 'now'> & { now?: number }, as = call()) =>
+      writeRateCap(dependencies, { now: world.clock.now(), ...command }, as),
     /** The record of a key, as it is stored. */
     rawRate: async (key: string) =>
       (

@@ -1,0 +1,114 @@
+import { GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { outcomeUnknown, reading, send, writing } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { capInEffect, capText, type NamedRate, parseRate, type RateCap, type RateRecord, rowOf } from './record.ts';
+
+/** A command of an operator. Instants are epoch milliseconds. */
+export interface CapCommand {
+  key: string;
+  /** What is absent stays. `paused: false` and `rates: null` lift. */
+  change: { paused?: boolean | undefined; rates?: readonly NamedRate[] | null | undefined };
+  /** Needed unless the command only lifts. */
+  reason?: string | undefined;
+  by?: string | undefined;
+  now: number;
+  until?: number | undefined;
+}
+
+export interface Capped {
+  /** Undefined if nothing is capped. */
+  cap: RateCap | undefined;
+  before: RateCap | undefined;
+}
+
+const MAX_TRIES = 5;
+const DAY_SECONDS = 86_400;
+/** TTL deletes no row with a cap before this is over, and each reservation begins it again. */
+const CAPPED_SECONDS = 400 * DAY_SECONDS;
+
+/**
+ * Caps the rates of a key, pauses the key, or lifts what was capped (docs/protocols/rates.md#cap): one read, and one conditional UpdateItem. A lift leaves the
+ * number of the command, so that a late duplicate of an earlier command changes nothing.
+ * @throws HoldfastError Conflict (others cap the key at the same moment), Throttled, Unavailable, OutcomeUnknown
+ */
+export async function writeRateCap(dependencies: LeaseDependencies, command: CapCommand, call: Call): Promise<Capped> {
+  const { dynamodb, table } = dependencies;
+  const { key, now } = command;
+  const operation = writing(`table ${table}`);
+  let item = await readRow(dependencies, key, call);
+  let mayHaveLanded = false;
+  for (let tries = 1; tries <= MAX_TRIES; tries++) {
+    const seen = parseRate(item);
+    const before = capInEffect(seen, { now, clockSkewMs: dependencies.clockSkewMs });
+    const at = Math.max(now, (seen.capAt ?? 0) + 1);
+    const cap = capAfter(before, command, at);
+    const written = attributesOf(cap, at);
+    const update = new UpdateItemCommand({
+      TableName: table,
+      Key: { key: text(rowOf(key)) },
+      ...updateTo(written, seen, command),
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    const outcome = await conditionalWrite(dynamodb, { command: update, operation }, call);
+    if (outcome.won || isIn(outcome.old, written)) return { cap, before };
+    mayHaveLanded ||= outcome.unanswered;
+    item = outcome.old;
+  }
+  if (mayHaveLanded) throw outcomeUnknown(operation, undefined, { key });
+  throw new HoldfastError('Conflict', 'others cap the key at the same moment: read the key, and send the call again', {
+    key,
+  });
+}
+
+async function readRow({ dynamodb, table }: LeaseDependencies, key: string, call: Call): Promise<Item | undefined> {
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(rowOf(key)) }, ConsistentRead: true });
+  return (await send(dynamodb, { command, operation: reading(`table ${table}`) }, call)).Item;
+}
+
+/** A cap has one reason and one end: those of the last command that has capped a part. */
+function capAfter(before: RateCap | undefined, { change, ...command }: CapCommand, at: number): RateCap | undefined {
+  const paused = change.paused ?? before?.paused ?? false;
+  const rates = change.rates === undefined ? (before?.rates ?? []) : [...(change.rates ?? [])];
+  const onlyLifts = change.paused !== true && !change.rates;
+  const { reason, by, until } = (onlyLifts && before) || command;
+  return paused || rates.length > 0 ? { paused, rates, reason, by, since: at, until } : undefined;
+}
+
+/** The attributes of a cap. A lift leaves `cap_at` alone. */
+const ATTRIBUTES = ['cap_at', 'cap', 'cap_reason', 'cap_by', 'cap_until'];
+
+const attributesOf = (cap: RateCap | undefined, at: number): Item => ({
+  cap_at: integer(at),
+  ...(cap && { cap: text(capText(cap)) }),
+  ...(cap?.reason !== undefined && { cap_reason: text(cap.reason) }),
+  ...(cap?.by !== undefined && { cap_by: text(cap.by) }),
+  ...(cap?.until !== undefined && { cap_until: integer(cap.until) }),
+});
+
+function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
+  const removed = ATTRIBUTES.filter((name) => !(name in written));
+  const latest = Math.ceil(Math.max(now, (seen.paidUntil ?? 0) / 1000) / 1000);
+  const [expiry, seconds] = written.cap
+    ? [':expiry', CAPPED_SECONDS]
+    : ['if_not_exists(lease_expiry, :expiry)', DAY_SECONDS];
+  const set = [...Object.keys(written).map((name) => `${name} = :${name}`), `lease_expiry = ${expiry}`].join(', ');
+  const values = Object.fromEntries(Object.entries(written).map(([name, value]) => [`:${name}`, value]));
+  return {
+    UpdateExpression: removed.length > 0 ? `SET ${set} REMOVE ${removed.join(', ')}` : `SET ${set}`,
+    ...conditionFields(
+      seen.capAt === undefined
+        ? { expression: 'attribute_not_exists(cap_at)' }
+        : { expression: 'cap_at = :seen', values: { ':seen': integer(seen.capAt) } },
+      { values: { ...values, ':expiry': integer(latest + seconds) } },
+    ),
+  };
+}
+
+/** An earlier try of the call has landed, and its response was lost. */
+const isIn = (item: Item | undefined, written: Item): boolean =>
+  ATTRIBUTES.every((name) => item?.[name]?.S === written[name]?.S && item?.[name]?.N === written[name]?.N);
