@@ -1,96 +1,20 @@
-import { spawn } from 'node:child_process';
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { stripTypeScriptTypes } from 'node:module';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { leasedRecords, onceHandler } from '../../client/src/handlers.ts';
-import { listen } from '../../local/listen.ts';
 import { statesWorld } from '../support/emulators/states.ts';
+import { type Bench, bench, blocks, guideWorld } from '../support/programs/guides.ts';
 import { exclusionWorld } from '../support/stack/exclusion.ts';
 import { until } from '../support/time/until.ts';
-import { cliWorld } from '../support/worlds/cli-world.ts';
 
-const { api, cli, holdfast } = await cliWorld();
+const { cli, holdfast, shell, shownBy, program, typescript, read, waiting } = await guideWorld();
 const PERMITS = await readFile('docs/permits.md', 'utf8');
 const ONCE = await readFile('docs/once.md', 'utf8');
-
-/** The code of a section of a guide in a language, block by block; without a heading, of the first lines. */
-function blocks(guide: string, heading: string | undefined, language: string): string[] {
-  const section = heading === undefined ? guide : (guide.split(`\n## ${heading}\n`)[1] ?? '');
-  const [own = ''] = section.split('\n## ');
-  return [...own.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(([, code = '']) => code);
-}
-
-const BIN = join(cli.folder, 'bin');
-await mkdir(BIN);
-await symlink(cli.file, join(BIN, 'holdfast'));
 await writeFile(join(cli.folder, 'backup.sh'), '#!/bin/sh\necho "backs up $HOLDFAST_SLOT"\n', { mode: 0o755 });
-
-/** Runs a block as it is written, with our service in place of the local one. */
-async function shell(script: string): Promise<string> {
-  const env = {
-    ...process.env,
-    PATH: `${BIN}:${process.env.PATH}`,
-    HOLDFAST_ENDPOINT: api.url,
-    HOME: cli.folder,
-    USER: 'ann',
-  };
-  const here = script.replaceAll('http://127.0.0.1:3000', api.url);
-  const child = spawn('bash', ['-euc', here], { cwd: cli.folder, env, stdio: ['ignore', 'pipe', 'ignore'] });
-  const [code, stdout] = await Promise.all([
-    new Promise((resolve) => child.once('exit', resolve)),
-    text(child.stdout as NodeJS.ReadableStream),
-  ]);
-  expect(code).toBe(0);
-  return stdout;
-}
-
-/** Work that the test ends. */
-function bench() {
-  const atWork: { name: string; finish: () => void }[] = [];
-  const begun: string[] = [];
-  const job = (name: string) => () =>
-    new Promise<void>((resolve) => {
-      begun.push(name);
-      const own = { name, finish: () => resolve(void atWork.splice(atWork.indexOf(own), 1)) };
-      atWork.push(own);
-    });
-  const finishAll = () => {
-    for (const { finish } of [...atWork]) finish();
-  };
-  return { atWork, begun, job, finishAll };
-}
-
-/** A program for the shell that works until the test lets it end. */
-async function program(file: string, { job }: ReturnType<typeof bench>): Promise<void> {
-  const path = join(cli.folder, file);
-  const control = await startControl(job(file));
-  await writeFile(path, `#!/bin/sh\nexec curl -s ${control.url}\n`, { mode: 0o755 });
-}
-
-const controls: { stop(): Promise<void> }[] = [];
-afterAll(() => Promise.all(controls.map(({ stop }) => stop())));
-
-async function startControl(job: () => Promise<void>) {
-  const server = await listen((_, response) => job().then(() => response.end()));
-  controls.push(server);
-  return server;
-}
-
-/** Runs a block of the client. What it calls is the test's. */
-function client(code: string, functions: Record<string, () => Promise<void>>): Promise<void> {
-  const names = Object.keys(functions);
-  const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
-  return AsyncFunction('holdfast', ...names, code)(holdfast, ...names.map((name) => functions[name]));
-}
-
-const read = (key: string) => holdfast.readLease(key);
-const waiting = (key: string, count: number) => until(async () => (await read(key)).waiting).toBe(count);
 
 describe('docs/permits.md: five at once', () => {
   /** Five of six work at once, and the sixth when one of them is done. */
-  async function playSix(work: ReturnType<typeof bench>, run: () => Promise<unknown>): Promise<void> {
+  async function playSix(work: Bench, run: () => Promise<unknown>): Promise<void> {
     const runs = Array.from({ length: 6 }, run);
     await until(() => work.atWork.length).toBe(5);
     await waiting('render', 1);
@@ -122,7 +46,7 @@ describe('docs/permits.md: five at once', () => {
   it('the example five at once of docs/permits.md runs by the client', async () => {
     const [code = ''] = blocks(PERMITS, 'Five at once', 'ts');
     const work = bench();
-    await playSix(work, () => client(code, { render: work.job('render') }));
+    await playSix(work, () => typescript(code, { render: work.job('render') }));
   });
 
   it('the example five at once of docs/permits.md runs by the wrapper', async () => {
@@ -151,7 +75,7 @@ describe('docs/permits.md: weights', () => {
     const [code = ''] = blocks(PERMITS, 'Weights', language);
     const work = bench();
     await program('train.sh', work);
-    const run = () => (language === 'sh' ? shell(code) : client(code, { train: work.job('train') }));
+    const run = () => (language === 'sh' ? shell(code) : typescript(code, { train: work.job('train') }));
     const runs = [run(), run(), run()];
     await until(() => work.atWork.length).toBe(2);
     await waiting('gpus', 1);
@@ -172,7 +96,7 @@ describe('docs/permits.md: a nightly job against readers', () => {
       const work = bench();
       await Promise.all([program('query.sh', work), program('nightly-load.sh', work)]);
       const functions = { query: work.job('query.sh'), load: work.job('nightly-load.sh') };
-      const run = (code: string) => (language === 'sh' ? shell(code) : client(code, functions));
+      const run = (code: string) => (language === 'sh' ? shell(code) : typescript(code, functions));
       const runs = [run(query), run(query)];
       await until(() => work.atWork.length).toBe(2);
       runs.push(run(load));
@@ -220,18 +144,6 @@ describe('docs/permits.md: how large', () => {
     expect(await readFile('examples/client/sharded.mjs', 'utf8')).toContain(own);
   });
 });
-
-/** The lines of both streams that commands print. */
-const shownBy = async (script: string) => (await shell(`exec 2>&1\n${script}`)).trim().split('\n');
-
-/** Runs a block of TypeScript. @param more what the block uses @param last what is returned, if it is not the exported handler */
-async function typescript(block: string, more: Record<string, unknown>, last = ''): Promise<unknown> {
-  const own = block.replace(/^import .*$/gm, '').replace('export const handler =', 'return ');
-  const code = stripTypeScriptTypes(`(async () => {${own}${last}})`);
-  const names = { holdfast, ...more };
-  const run = new Function(...Object.keys(names), `return ${code}()`);
-  return run(...Object.values(names));
-}
 
 const today = () => new Date().toISOString().slice(0, 10);
 const context = { getRemainingTimeInMillis: () => 30_000 };
