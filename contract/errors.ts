@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { ERRORS, type ErrorCode } from '../shared/errors.ts';
+import { cap } from './answers/cap.ts';
 import { fence } from './answers/commits.ts';
 import { shortHolder, summary } from './answers/leases.ts';
 import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
@@ -63,7 +64,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseHeld: {
     retry: 'yes',
-    when: 'Another caller holds the key or works for the slot, the holders leave no room, or other waiters are in line.',
+    when: 'Another caller holds the key or works for the slot, the holders leave no room, other waiters are in line, or an operator has paused or capped the key.',
     fields: {
       key: key(),
       holder: nullable(text(orNull(MEANING.holder))),
@@ -101,6 +102,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
         shortHolder,
         'Up to ten holders: first those whose grants end next, then those that have expired. `holder`, `fence` and `expiresAt` are of the first holder.',
       ),
+      cap: z.exactOptional(cap),
     },
   },
   CommitInProgress: {
@@ -172,11 +174,12 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   RateExceeded: {
     retry: 'yes',
-    when: 'The rate is used up: the start would be later than `waitSeconds` allows. Nothing is reserved.',
+    when: 'The rate is used up, or an operator has paused the key: the start would be later than `waitSeconds` allows. Nothing is reserved.',
     fields: {
       key: key(),
       boundBy: text('The name of the tightest rate.'),
       retryAfterMs: retryAfterMs(),
+      cap: z.exactOptional(cap),
     },
   },
   QueueFull: {

@@ -850,6 +850,30 @@ export interface components {
             /** @description The id of a waiter in the line. Tickets sort by arrival. As `acquire`, or a read of the key with `waiters`, shows it. */
             ticket: string;
         };
+        /** @description What an operator allows of a key, whatever limit or rates its callers name. */
+        Cap: {
+            /** @description The operator: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
+            by: string | null;
+            /**
+             * Format: int64
+             * @description The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier is granted alone.
+             */
+            limit: number | null;
+            /** @description The rates that count for every reservation. Null if the cap has none. */
+            rates: components["schemas"]["NamedRate"][] | null;
+            /** @description Why, as the operator wrote it. */
+            reason: string;
+            /**
+             * Format: date-time
+             * @description When the operator set the cap.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description When the cap ends by itself. Null if it lasts until an operator lifts it.
+             */
+            until: string | null;
+        };
         /** @description A reported record that was deleted or spared. */
         CleanedRecord: {
             /**
@@ -1594,6 +1618,7 @@ export interface components {
             brokenAt: string | null;
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
+            cap?: components["schemas"]["Cap"];
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
             /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
@@ -1720,6 +1745,7 @@ export interface components {
         };
         /** @description Another caller holds the lease. */
         LeaseHeld: components["schemas"]["Problem"] & {
+            cap?: components["schemas"]["Cap"];
             /** @enum {string} */
             code: "LeaseHeld";
             /**
@@ -1873,6 +1899,7 @@ export interface components {
             brokenAt: string | null;
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
+            cap?: components["schemas"]["Cap"];
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
             /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
@@ -1942,7 +1969,7 @@ export interface components {
             /** @description The method and the path of the call. */
             route: string;
         };
-        /** @description A rate of a key, as a caller named it. */
+        /** @description A rate of a key, as a caller or an operator named it. */
         NamedRate: {
             /**
              * Format: int64
@@ -2741,6 +2768,7 @@ export interface components {
         RateExceeded: components["schemas"]["Problem"] & {
             /** @description The name of the tightest rate. */
             boundBy: string;
+            cap?: components["schemas"]["Cap"];
             /** @enum {string} */
             code: "RateExceeded";
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */

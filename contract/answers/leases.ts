@@ -30,6 +30,7 @@ import {
   oneOf,
   text,
 } from '../schema.ts';
+import { cap } from './cap.ts';
 import { waiter } from './waiters.ts';
 
 const key = () => text(MEANING.key);
@@ -268,6 +269,7 @@ const listedKey = component<ListedKey>()(
     ...summaryFields(),
     used: used(),
     limit: limit(),
+    cap: z.exactOptional(cap),
     holders: count('The number of holders.'),
     waiting: count(
       'An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.',
@@ -283,6 +285,7 @@ export const oneKey = component<KeyView>()(
     holders: list(fullHolder, 'The holders, in the order of their grants. Empty if no caller holds the key.'),
     used: used(),
     limit: limit(),
+    cap: z.exactOptional(cap),
     limitBy: nullable(text(orNull('The holder whose grant named that limit.'))),
     previous: nullable(previous),
     hasRecord: flag('False if the key has no record: no caller has used the key, or the retention is over.'),

@@ -1,23 +1,13 @@
 import * as z from 'zod/mini';
 import type { ForgottenRate } from '../../shared/rates/forget-rate.ts';
 import type { RatePage, RateView } from '../../shared/rates/read.ts';
-import type { NamedRate } from '../../shared/rates/record.ts';
 import type { Reserved } from '../../shared/rates/reserve.ts';
 import type { Settled } from '../../shared/rates/settle.ts';
 import { MEANING } from '../meanings.ts';
 import { always, component, count, described, flag, instant, list, nullable, text } from '../schema.ts';
+import { namedRate } from './cap.ts';
 
 const key = () => text('The key of the call.');
-
-const namedRate = component<NamedRate>()(
-  'NamedRate',
-  'A rate of a key, as a caller named it.',
-  z.strictObject({
-    name: text('The name of the rate.'),
-    limit: count('The units in each period.'),
-    per: text('The period, such as `1m`.'),
-  }),
-);
 
 export const reserved = component<Reserved>()(
   'Reserved',

@@ -6,7 +6,7 @@ import { durations, type LeaseGrant, type Previous, previousView } from '../lock
 import { deadlineOf, type LeaseDependencies } from '../locks/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../locks/executions/allowed.ts';
 import { pollItem } from '../locks/line/wait.ts';
-import { requestName } from '../locks/record/identity.ts';
+import { EXCLUSIVE_WEIGHT, requestName } from '../locks/record/identity.ts';
 import { grantView, leaseHeld } from '../locks/record/outcomes.ts';
 import { entryOf, type HolderEntry, unusable } from '../locks/record/record.ts';
 import { previousAlone } from '../locks/record/room.ts';
@@ -145,7 +145,7 @@ function held(
   { request: { name }, record }: { request: OnceRequest; record: OnceRecord },
   chosen: object | false,
 ) {
-  const asked = { name, room: 0, limit: null };
+  const asked = { name, weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
   const { code, message, context } = leaseHeld(record, { asked, now: clock.now(), clockSkewMs });
   return new HoldfastError(code, message, { ...context, ...(chosen && { retryWith: chosen }) });
 }

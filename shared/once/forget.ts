@@ -6,6 +6,7 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { EXCLUSIVE_WEIGHT } from '../locks/record/identity.ts';
 import { leaseHeld } from '../locks/record/outcomes.ts';
 import { keySummary } from '../locks/record/views.ts';
 import { mayForget } from './conditions.ts';
@@ -48,7 +49,7 @@ export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDepende
     if (!outcome.old) throw new HoldfastError('NotFound', 'no caller has begun a slot of the key', { key });
     const record = { ...parseOnce(rowOf(key), outcome.old), key };
     const run = runOf(record);
-    const [now, asked] = [clock.now(), { name: '', room: 0, limit: null }];
+    const [now, asked] = [clock.now(), { name: '', weight: EXCLUSIVE_WEIGHT, room: 0, limit: null }];
     if (run && record.fence === fence) throw leaseHeld(record, { asked, now, clockSkewMs });
     const detail = 'the key has another fence: read the key, and forget its slot by its present fence';
     throw new HoldfastError('Conflict', detail, { key, actual: keySummary(record, now) });

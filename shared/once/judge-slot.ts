@@ -1,5 +1,6 @@
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { EXCLUSIVE_WEIGHT } from '../locks/record/identity.ts';
 import { leaseLost } from '../locks/record/outcomes.ts';
 import { ending, entryOf } from '../locks/record/record.ts';
 import { toEnd } from '../locks/record/room.ts';
@@ -46,7 +47,9 @@ export function judge(dependencies: LeaseDependencies, request: OnceRequest, rec
   }
   const how = ending(record, request.name);
   if (how) throw leaseLost(key, how);
-  return { meaning: toEnd(record, { ...request, room: 0 }, { now, clockSkewMs }) ? 'free' : 'held' };
+  return {
+    meaning: toEnd(record, { ...request, weight: EXCLUSIVE_WEIGHT, room: 0 }, { now, clockSkewMs }) ? 'free' : 'held',
+  };
 }
 
 /** A caller that names its input wants a result of that input. A result without a hash may be of another input. */

@@ -77,14 +77,27 @@ describe('records of keys', () => {
   });
 
   it('records of keys by any other writer can be read, refused and reported', () => {
-    const names = ['key', 'lease_version', 'lease_expiry', 'used', 'fence', 'mark', 'freed_at', 'last_limit', 'h'];
+    const names = [
+      'key',
+      'lease_version',
+      'lease_expiry',
+      'used',
+      'fence',
+      'mark',
+      'freed_at',
+      'last_limit',
+      'cap',
+      'cap_at',
+      'cap_until',
+      'h',
+    ];
     const numbers = ['0', '-1', '1.5', '9e12', '8640000000000001', '9.9E+125', '-9.9E+125'].map((N) => ({ N }));
     const value = fc.oneof(attribute, fc.constantFrom(...numbers));
     const parts = fc.constantFrom(...'ivhebtawsmpodxgzjkcq'.split(''));
     const full = (entryOf('x', NOW, { m: { S: 'name' } }) as { M: object }).M;
     const entry = fc.dictionary(parts, value).map((more) => ({ M: { ...full, ...more } }));
     const margins = { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 };
-    const asked = { name: 'x', room: 1, limit: 2 };
+    const asked = { name: 'x', weight: 1, room: 1, limit: 2 };
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), fc.oneof(value, entry)), (item) => {
         const record = parseKey('k', item);

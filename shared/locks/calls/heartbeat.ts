@@ -7,7 +7,7 @@ import { beatBefore, expiresBefore, hasNoEndMark, isOf } from '../record/conditi
 import { ALONE, hasMemory, ONCE_IDS, proofOf } from '../record/identity.ts';
 import { grantView, leaseLost, lostReason } from '../record/outcomes.ts';
 import { entryOf } from '../record/record.ts';
-import { secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
+import { orCapTtl, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
 import type { HeartbeatInput } from './inputs.ts';
 import type { LeaseGrant } from './types.ts';
 
@@ -70,7 +70,7 @@ interface Extension {
 function keepTtl(path: string, now: number): Extension {
   const extension = { condition: beatBefore(path, now), set: ['#h.e = :now + #h.t'] };
   if (path !== ALONE) return extension;
-  const set = [...extension.set, 'lease_expiry = :seconds + #h.u'];
+  const set = [...extension.set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`];
   return { ...extension, set, values: { ':seconds': secondsOf(now) } };
 }
 
@@ -81,10 +81,11 @@ function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSe
   const extension = { condition: expiresBefore(path, expiresAt), set, values };
   if (path !== ALONE) return extension;
   const seconds = { ...values, ':seconds': secondsOf(expiresAt) };
-  if (hasMemory(key)) return { ...extension, set: [...set, 'lease_expiry = :seconds + #h.u'], values: seconds };
+  if (hasMemory(key))
+    return { ...extension, set: [...set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`], values: seconds };
   return {
     ...extension,
-    set: [...set, '#h.u = :ttlSeconds', 'lease_expiry = :seconds'],
+    set: [...set, '#h.u = :ttlSeconds', `lease_expiry = ${orCapTtl(':seconds')}`],
     values: { ...seconds, ':ttlSeconds': integer(ttlSeconds) },
   };
 }

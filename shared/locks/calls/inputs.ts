@@ -153,6 +153,31 @@ export const breakInput = () =>
   });
 export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 
+/** The longest time for which an operator caps a key. */
+const MOST_CAP_SECONDS = 31 * 86_400;
+
+export const capInput = () =>
+  z
+    .strictObject({
+      key: key(),
+      /** 0 pauses the key. Null lifts the cap. */
+      limit: z.nullable(whole(0, MOST_PERMITS)),
+      reason: z.optional(name(256)),
+      forSeconds: z.optional(whole(1, MOST_CAP_SECONDS)),
+      /** Pauses the key's `once`, instead of its leases and permits. */
+      kind: z.optional(oneOf(['once'])),
+    })
+    .check(
+      z.check(({ value: { limit, reason, forSeconds, kind }, issues }) => {
+        const fault = (field: string, message: string) =>
+          issues.push({ code: 'custom', path: [field], message, input: field });
+        if (limit !== null && reason === undefined) fault('reason', 'is required, because others will read it');
+        if (limit === null && forSeconds !== undefined) fault('forSeconds', 'cannot be combined with limit null');
+        if (kind === 'once' && limit !== null && limit > 0) fault('limit', 'must be 0 or null with kind once');
+      }),
+    );
+export type CapInput = z.infer<ReturnType<typeof capInput>>;
+
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
 export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 

@@ -173,12 +173,15 @@ const hasLine = (now: number): Condition => ({
   values: { ':now': integer(now) },
 });
 
+/** Perhaps over, which `matches` knows. */
+const hasCap: Condition = { expression: 'attribute_exists(cap)' };
+
 /** Leaves out most rows that do not match. `matches` leaves out the others, because a filter cannot search the entries of shared holders. */
 function filter({ prefix, holder, state }: ListInput, now: number) {
   const conditions: Condition[] = [];
   if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
   if (holder !== undefined) conditions.push(isAloneAtMost(holder));
-  if (state === 'active') conditions.push(any(hasGrant, hasLine(now)));
+  if (state === 'active') conditions.push(any(hasGrant, hasLine(now), hasCap));
   else if (state === 'held' || state === 'expired') conditions.push(hasGrant);
   else if (state !== undefined) conditions.push(not(hasGrant));
   const [first, ...others] = conditions;
@@ -191,7 +194,7 @@ const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
   (state === undefined || isIn(state, row)) && (holder === undefined || row.holder === holder);
 
 const isIn = (state: ListedState, row: ListedKey): boolean =>
-  state === 'active' ? hasHolder(row) || row.waiting > 0 : row.state === state;
+  state === 'active' ? hasHolder(row) || row.waiting > 0 || row.cap !== undefined : row.state === state;
 
 /** One key as a list shows it. The records of `once` and of rates have lists of their own (once/read.ts, rates/read.ts). @param chosen which holder stands for all */
 function listed(item: Item, now: number, chosen: Chosen): ListedKey | undefined {
@@ -204,7 +207,7 @@ function listed(item: Item, now: number, chosen: Chosen): ListedKey | undefined 
 /**
  * The number of waiters that a list shows. With the mark, it is at least 1. Without the mark, the callers that were in line when it was removed may come back.
  */
-function waitingBy({ mark, arrivals = 0, lineOut = 0, lineUntil = 0 }: KeyRecord, now: number): number {
+export function waitingBy({ mark, arrivals = 0, lineOut = 0, lineUntil = 0 }: KeyRecord, now: number): number {
   if (mark !== undefined) return Math.max(1, arrivals - lineOut);
   return lineUntil > now ? Math.max(0, -lineOut) : 0;
 }

@@ -1,6 +1,7 @@
 import { integer, type Json, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { Item } from '../../aws/dynamodb.ts';
+import type { Rate } from '../../rates/charge.ts';
 import { isInstant } from '../../surroundings/clock.ts';
 
 export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded'] as const;
@@ -109,6 +110,25 @@ export interface Broken {
   ended: boolean;
   holderUntil: string | null;
   lastHeartbeatAt: string | null;
+}
+
+/** What an operator has set on a key. `limit` 0: the key is paused. */
+export interface CapView {
+  limit: number | null;
+  rates: Pick<Rate, 'name' | 'limit' | 'per'>[] | null;
+  reason: string;
+  by: string | null;
+  since: string;
+  until: string | null;
+}
+
+/** The answer to the operator that caps a key. */
+export interface Capped {
+  key: string;
+  cap: CapView | null;
+  before: CapView | null;
+  used: number;
+  waiting: number;
 }
 
 /** The name in messages for a holder that the record does not name. */

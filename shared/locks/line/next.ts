@@ -1,5 +1,6 @@
 import type { Call } from '../../aws/call.ts';
 import { type LeaseDependencies, WINDOW_MS } from '../dependencies.ts';
+import { capAt, roomUnder } from '../record/capped.ts';
 import { EXCLUSIVE_WEIGHT, requestName } from '../record/identity.ts';
 import { leaseHeld, leaseLost } from '../record/outcomes.ts';
 import { ending, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from '../record/record.ts';
@@ -207,6 +208,7 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
     ...{ heads: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false, refused: [] },
   };
   const now = dependencies.clock.now();
+  const cap = capAt(record, { now, clockSkewMs });
   const reachesLimit = expiredRowLimit(now, MAX_EXPIRED_ROWS_IN_HAND_OFF);
   let used = weightInUse(record, { now, clockSkewMs }) - weightOf(ending.map(({ entry }) => entry));
   for await (const waiter of reading.rows()) {
@@ -221,7 +223,8 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
       line.others = true;
       continue;
     }
-    const grant = newGrantOf(waiter, own);
+    const asked = newGrantOf(waiter, own);
+    const grant = { ...asked, room: roomUnder(cap, asked) };
     // A second row of a request waits for the outcome of the first row, and keeps no caller out.
     if (line.heads.some((head) => head.grant.name === grant.name)) {
       line.taskWaits ||= isTask(waiter);

@@ -4,6 +4,7 @@ import { all, not } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { ReleaseInput } from '../calls/inputs.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
+import { isUnderCap } from '../record/capped.ts';
 import { entryAt, hasNoEndMark, isNotRemembered, isOf } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
 import { leftAsleep, namesOf } from '../record/mark.ts';
@@ -170,6 +171,7 @@ async function pass(dependencies: LeaseDependencies, { key, proof, line, head }:
         isOf(proof),
         hasNoEndMark(ALONE),
         isNotRemembered(grant.name),
+        isUnderCap(undefined, [grant]),
         not({ expression: '#h.m = :m', names: entryAt(ALONE) }),
         { expression: 'fence < :fence AND attribute_exists(mark)' },
       ),

@@ -191,9 +191,10 @@ function takeOver(
   const { won, record } = written;
   const isAlone = isAloneIn(request);
   const latest = latestRelease(dependencies, { seen: before, now: at });
-  const isInTime = (record.freedAt ?? 0) <= latest && !(isAlone && isHigher(record, before, at));
+  const isSameCap = before?.capAt === record.capAt;
+  const isInTime = isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && isHigher(record, before, at));
   const hadRoom = ended.length === 0 && toName(dependencies, { request, record, now: at })?.length === 0;
-  // With the fence and the release as seen, nothing but an attribute of a wrong type can refuse such a write.
+  // With the fence, the release and the cap as seen, nothing but an attribute of a wrong type can refuse such a write.
   if (before && hadRoom && (isInTime || record.malformed !== undefined))
     throw unusable(record, pathOf(request.name, isAlone));
   if (!won) trying.tries++;

@@ -4,6 +4,7 @@ import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { endedItem } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { capAt, isUnderCap, roomUnder } from './capped.ts';
 import {
   hasNoSharedEntry,
   hasRoom,
@@ -176,16 +177,21 @@ function conditionOf(
   { grants, ended, line, seen, now, isBlind }: Granting & { isBlind: boolean },
 ): Condition {
   const going = ended.map(({ entry }) => entry);
-  const room = tightest(grants) + weightOf(going);
+  const record = line?.seen ?? seen;
+  const cap = record && capAt(record, { now, clockSkewMs: dependencies.clockSkewMs });
+  const room = tightest(grants.map((grant) => ({ ...grant, room: roomUnder(cap, grant) }))) + weightOf(going);
+  const underCap = isUnderCap(record?.cap, grants);
   const still = stillStand(going);
   // The fence that was seen proves that no grant has come since. So no request of the line has had a grant either.
-  if (line) return all(hasRoomAsSeen(line.seen, room), ...still, ...(line.others ? [] : [markUnchanged(line.seen)]));
+  if (line)
+    return all(hasRoomAsSeen(line.seen, room), underCap, ...still, ...(line.others ? [] : [markUnchanged(line.seen)]));
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
   const names = grants.map(({ name }) => name);
   const most = isAlone ? fenceAlone({ line, seen, now }) : latestFence(dependencies, { seen, now });
   return all(
     isUnmarked,
+    underCap,
     isBlind ? isToBeHadAlone(cut) : hasRoom(room, cut),
     isFenceBelow(most),
     wasNotFreedAfter(latestRelease(dependencies, { seen, now })),

@@ -5,6 +5,7 @@ import { HoldfastError } from '../../errors.ts';
 import { isInstant } from '../../surroundings/clock.ts';
 import { ENDINGS, type Ended, parseEnded } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { type Cap, parseCap } from './capped.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, IN_LINE, type LastTerms, lastOf, lastTermsOf, pathOf, RING } from './identity.ts';
 
 /** The grant of one holder. Instants are epoch milliseconds. */
@@ -124,6 +125,9 @@ export interface KeyRecord {
   lineOut: number | undefined;
   /** A hint: until when the callers that were in line when the mark was removed may come back. */
   lineUntil: number | undefined;
+  cap: Cap | undefined;
+  /** When an operator last set or lifted a cap. */
+  capAt: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
   malformed: string | undefined;
 }
@@ -178,6 +182,8 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     lookAt: number(item, 'look_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
+    cap: parseCap(item),
+    capAt: number(item, 'cap_at'),
     malformed: found && malformed(found),
   };
 }
@@ -261,7 +267,7 @@ const malformed = (item: Item): string | undefined =>
   (
     [
       ['used', Number.POSITIVE_INFINITY],
-      ...['fence', 'freed_at', 'arrivals', 'line_out'].map((name) => [name, MOST_FENCE] as const),
+      ...['fence', 'freed_at', 'arrivals', 'line_out', 'cap'].map((name) => [name, MOST_FENCE] as const),
     ] as const
   ).find(([name, most]) => item[name] && !(Number(item[name].N) < most))?.[0];
 

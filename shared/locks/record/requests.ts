@@ -16,6 +16,11 @@ const TTL_SECONDS = 400 * 86_400;
 /** The TTL attribute of a record, in epoch seconds. Each grant, extension and release moves it. */
 export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + TTL_SECONDS);
 
+const IF_NOT_EXISTS = /^if_not_exists\((\w+), (:\w+)\)$/;
+
+/** The TTL attribute after a write. DynamoDB must not delete the record of a capped key, whoever writes it last. @param value the name of a value, in epoch seconds */
+export const orCapTtl = (value: string): string => `if_not_exists(cap_ttl, ${value})`;
+
 /** The time of the last write on a key, in epoch milliseconds, rounded up. @param ttlMs its TTL attribute as a time */
 export const lastWriteOf = (ttlMs: number): number => ttlMs - TTL_SECONDS * 1000;
 
@@ -39,7 +44,8 @@ function afterBlind(
   for (const name of remove) delete after[names[name] ?? name];
   for (const assigned of set) {
     const [name = '', value = ''] = assigned.split(' = ');
-    after[names[name] ?? name] = values[value] as AttributeValue;
+    const [, path = '', otherwise = value] = IF_NOT_EXISTS.exec(value) ?? [];
+    after[names[name] ?? name] = (before[path] ?? values[otherwise]) as AttributeValue;
   }
   return after;
 }
@@ -67,7 +73,7 @@ export async function updateKey(
   call: Call,
 ): Promise<Updated> {
   const { dynamodb, table } = dependencies;
-  const sets = ttl ? [...set, 'lease_expiry = :lease_expiry'] : set;
+  const sets = ttl ? [...set, `lease_expiry = ${orCapTtl(':lease_expiry')}`] : set;
   const all = { names, values: ttl ? { ...values, ':lease_expiry': ttl } : values };
   const command = new UpdateItemCommand({
     TableName: table,
@@ -173,7 +179,7 @@ export function endAlone(
   return {
     set: [
       'freed_at = :now',
-      ...(hasMemory(key) ? [] : ['lease_expiry = :retention']),
+      ...(hasMemory(key) ? [] : [`lease_expiry = ${orCapTtl(':retention')}`]),
       ...(isForgotten ? [] : [`${at}.p = :ended`]),
       ...(operator === undefined ? [] : [`${at}.o = if_not_exists(${at}.o, :operator)`]),
     ],

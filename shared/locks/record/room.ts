@@ -1,12 +1,14 @@
 import { type HoldfastError, invalidRequest } from '../../errors.ts';
 import type { Ended } from '../calls/types.ts';
+import { capAt, capEndsAt, roomUnder } from './capped.ts';
 import { EXCLUSIVE_WEIGHT } from './identity.ts';
 import { byEnd, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from './record.ts';
 
 /** What a request needs, to be granted the key. */
 export interface Asked {
   name: string;
-  /** How much may be in use already. */
+  weight: number;
+  /** How much may be in use already, without a cap. */
   room: number;
 }
 
@@ -41,18 +43,27 @@ const inOrder = ({ entries }: KeyRecord, own: HolderEntry | undefined): HolderEn
  */
 export function toEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs }: At): HolderEntry[] | undefined {
   const used = weightInUse(record, { now, clockSkewMs });
+  const room = roomUnder(capAt(record, { now, clockSkewMs }), asked);
   const own = entryOf(record, asked.name);
   if (own && takeoverAt(own, clockSkewMs) > now) return undefined;
   const ended: HolderEntry[] = [];
   for (const entry of inOrder(record, own)) {
-    const isNeeded = entry === own || used - weightOf(ended) > asked.room;
+    const isNeeded = entry === own || used - weightOf(ended) > room;
     if (isNeeded && takeoverAt(entry, clockSkewMs) <= now) ended.push(entry);
   }
-  return used - weightOf(ended) > asked.room ? undefined : ended;
+  return used - weightOf(ended) > room ? undefined : ended;
 }
 
-/** When enough grants will have ended, unless a holder extends one. Infinite if their ends never make enough room. */
-export function roomAt(record: KeyRecord, { name, room }: Asked, clockSkewMs: number): number {
+/** When enough grants will have ended, or the cap, unless a holder extends a grant. Infinite if these ends never make enough room. */
+export function roomAt(record: KeyRecord, asked: Asked, clockSkewMs: number): number {
+  const { cap } = record;
+  const at = roomWithin(record, asked, clockSkewMs);
+  if (!cap) return at;
+  const capped = roomWithin(record, { ...asked, room: roomUnder(cap, asked) }, clockSkewMs);
+  return Math.min(capped, Math.max(at, capEndsAt(cap, clockSkewMs)));
+}
+
+function roomWithin(record: KeyRecord, { name, room }: Asked, clockSkewMs: number): number {
   const own = entryOf(record, name);
   let at = own ? takeoverAt(own, clockSkewMs) : thirdPartyUntil(record, clockSkewMs);
   let used = record.used - (own?.weight ?? 0);

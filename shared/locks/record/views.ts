@@ -1,6 +1,7 @@
 import type { Json } from '../../aws/attributes.ts';
-import { instant, type KEY_STATES, type Previous, previousView } from '../calls/types.ts';
+import { type CapView, instant, type KEY_STATES, type Previous, previousView } from '../calls/types.ts';
 import type { WaiterView } from '../line/listed-waiters.ts';
+import { capAt, capView } from './capped.ts';
 import { type HolderView, holderView, instantOrNull, limitOf, thirdPartyView, weightShown } from './outcomes.ts';
 import { byEnd, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
@@ -42,6 +43,8 @@ export interface KeySummary extends GrantTerms {
 interface Room {
   used: number;
   limit: number | null;
+  /** What an operator has set, if that counts now. */
+  cap?: CapView;
 }
 
 /** What every reader may see of a key. */
@@ -130,14 +133,18 @@ function withoutHolder({ last, lastTerms, fence }: KeyRecord): Partial<KeySummar
   };
 }
 
-const roomOf = (record: KeyRecord): Room => ({
-  used: record.thirdParty ? 1 : weightShown(record.used),
-  limit: limitOf(record),
-});
+function roomOf(record: KeyRecord, now: number): Room {
+  const cap = capAt(record, { now, clockSkewMs: 0 });
+  return {
+    used: record.thirdParty ? 1 : weightShown(record.used),
+    limit: limitOf(record),
+    ...(cap && { cap: capView(cap) }),
+  };
+}
 
 export function keyView(record: KeyRecord, now: number): Omit<KeyView, 'waiting' | 'waiters'> {
   const { entries, thirdParty, limitBy, hasRecord } = record;
-  const room = roomOf(record);
+  const room = roomOf(record, now);
   const holders = entries.toSorted(byAge).map((entry) => fullHolderView(entry, now));
   const previous = entries.length > 0 ? chosenEntry(record, now, {})?.previous : record.previous;
   return {
@@ -152,6 +159,6 @@ export function keyView(record: KeyRecord, now: number): Omit<KeyView, 'waiting'
 
 export const listedKey = (record: KeyRecord, now: number, chosen: Chosen): Omit<ListedKey, 'waiting'> => ({
   ...keySummary(record, now, chosen),
-  ...roomOf(record),
+  ...roomOf(record, now),
   holders: record.entries.length + (record.thirdParty ? 1 : 0),
 });

@@ -1,0 +1,124 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, type Condition } from '../../aws/condition.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import { HoldfastError } from '../../errors.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { type Cap, capView } from '../record/capped.ts';
+import { weightShown } from '../record/outcomes.ts';
+import type { KeyRecord } from '../record/record.ts';
+import { type Part, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
+import type { CapInput } from './inputs.ts';
+import { waitingBy } from './list-keys.ts';
+import { handOffToLine } from './release.ts';
+import { type Capped, operatorOf } from './types.ts';
+
+/** A command is written again if another command came first. Operators are few. */
+const MAX_TRIES = 5;
+
+interface Command {
+  key: string;
+  limit: number | null;
+  reason: string;
+  operator: string | undefined;
+  /** Epoch milliseconds. */
+  until: number | undefined;
+}
+
+/**
+ * Sets or lifts the cap of a key (docs/protocols/cap.md): one conditional write, which the record's `cap_at` protects from a late duplicate. If the cap now
+ * leaves more room, serves the line.
+ * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
+ */
+export function capKey(dependencies: LeaseDependencies) {
+  const run = capRecord(dependencies);
+  return async ({ kind, ...input }: CapInput, call: Call): Promise<Capped> => {
+    if (kind === undefined) return run(input, call);
+    const { onRow } = await import('../../once/row-key.ts');
+    return onRow(run)(input, call);
+  };
+}
+
+const capRecord =
+  (dependencies: LeaseDependencies) =>
+  async ({ key, limit, reason = '', forSeconds }: Omit<CapInput, 'kind'>, call: Call): Promise<Capped> => {
+    const { clock } = dependencies;
+    const until = forSeconds === undefined ? undefined : clock.now() + forSeconds * 1000;
+    const command = { key, limit, reason, operator: operatorOf(call), until };
+    const { record, before } = await writeCommand(dependencies, command, call);
+    if (limit !== 0) await handOffToLine(dependencies, { record }, call);
+    const now = clock.now();
+    return {
+      key,
+      cap: record.cap ? capView(record.cap) : null,
+      before: before ? capView(before) : null,
+      used: record.thirdParty ? 1 : weightShown(record.used),
+      waiting: waitingBy(record, now),
+    };
+  };
+
+/** @returns `before`: the cap that the command replaces. Undefined too if its answer was lost */
+async function writeCommand(
+  dependencies: LeaseDependencies,
+  command: Command,
+  call: Call,
+): Promise<{ record: KeyRecord; before?: Cap | undefined }> {
+  const { clock } = dependencies;
+  const { key } = command;
+  let seen: KeyRecord | undefined;
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const at = Math.max(clock.now(), (seen?.capAt ?? 0) + 1);
+    const update = command.limit === null ? lift(dependencies, at) : set({ ...command, limit: command.limit }, at);
+    const isTheirs = seen?.thirdParty !== undefined;
+    const { won, record, before, unanswered } = await updateKey(
+      dependencies,
+      { key, ...(isTheirs ? withoutExpiry(update) : update), condition: mayCommand(at, isTheirs), returns: 'ALL_OLD' },
+      call,
+    );
+    if (won) return { record, before: before?.cap };
+    if (unanswered && record.capAt === at) return { record };
+    seen = record;
+  }
+  throw new HoldfastError('Conflict', 'other operators cap the key at the same time: send the call again', { key });
+}
+
+/** Each command has a later `cap_at`, so a late duplicate of an earlier command changes nothing. */
+function mayCommand(at: number, isTheirs: boolean): Condition {
+  const isLater = {
+    expression: 'attribute_not_exists(cap_at) OR cap_at < :capAt',
+    values: { ':capAt': integer(at) },
+  };
+  const isThirdParty = 'attribute_not_exists(used) AND attribute_exists(lease_version)';
+  const expression = isTheirs ? isThirdParty : `NOT (${isThirdParty})`;
+  return all(isLater, { expression });
+}
+
+type Update = Pick<Part, 'set' | 'remove' | 'values'>;
+
+function set({ limit, reason, operator, until }: Command & { limit: number }, at: number): Update {
+  const named: Item = {
+    ...{ cap: integer(limit), cap_at: integer(at), cap_reason: text(reason), cap_ttl: ttlAfter(at) },
+    ...(operator !== undefined && { cap_by: text(operator) }),
+    ...(until !== undefined && { cap_until: integer(until) }),
+  };
+  return {
+    set: [...Object.keys(named).map((name) => `${name} = :${name}`), `${EXPIRY} = :cap_ttl`],
+    remove: OPTIONAL.filter((name) => !(name in named)),
+    values: Object.fromEntries(Object.entries(named).map(([name, value]) => [`:${name}`, value])),
+  };
+}
+
+/** `cap_at` stays, because the first try of an earlier command may arrive later than this one. */
+const lift = ({ fenceRetentionSeconds }: LeaseDependencies, at: number): Update => ({
+  set: ['cap_at = :cap_at', `${EXPIRY} = if_not_exists(${EXPIRY}, :retention)`],
+  remove: ['cap', 'cap_reason', 'cap_ttl', ...OPTIONAL],
+  values: { ':cap_at': integer(at), ':retention': secondsOf(at + fenceRetentionSeconds * 1000) },
+});
+
+const OPTIONAL = ['cap_by', 'cap_until'];
+const EXPIRY = 'lease_expiry';
+
+/** On the record of a third-party client, the TTL attribute is the expiry of that client's lease. */
+const withoutExpiry = ({ set: assigned, remove, values: { ':retention': _, ...values } }: Update): Update => ({
+  ...{ set: assigned.filter((one) => !one.startsWith(EXPIRY)), remove, values },
+});

@@ -1,0 +1,78 @@
+import { integer, number } from '../../aws/attributes.ts';
+import type { Condition } from '../../aws/condition.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import { isInstant } from '../../surroundings/clock.ts';
+import { type CapView, instant } from '../calls/types.ts';
+import { EXCLUSIVE_WEIGHT } from './identity.ts';
+
+// The cap that an operator sets on a key, whatever limit a caller names (docs/protocols/cap.md).
+
+/** The weight that may be in use at once. 0 pauses the key. Instants are epoch milliseconds. */
+export interface Cap {
+  limit: number;
+  /** When it was set. Each command sets a later instant, so the instant names the command. */
+  at: number;
+  by: string | undefined;
+  reason: string;
+  /** Absent if it lasts until it is lifted. */
+  until: number | undefined;
+}
+
+export function parseCap(item: Item): Cap | undefined {
+  const [limit, at] = [number(item, 'cap'), number(item, 'cap_at')];
+  if (limit === undefined || at === undefined || !isInstant(at)) return undefined;
+  return { limit, at, by: item.cap_by?.S, reason: item.cap_reason?.S ?? '', until: number(item, 'cap_until') };
+}
+
+/** What readers see of a cap, and callers that it keeps out. */
+export const capView = ({ limit, at, by, reason, until }: Cap): CapView => ({
+  ...{ limit, rates: null, reason, by: by ?? null, since: instant(at) },
+  until: until !== undefined && isInstant(until) ? instant(until) : null,
+});
+
+interface Capped {
+  cap?: Cap | undefined;
+}
+
+/** When a cap no longer counts. The margin counts, because the clock of the call that set it may be behind. */
+export const capEndsAt = ({ until = Number.POSITIVE_INFINITY }: Cap, clockSkewMs: number): number =>
+  until + clockSkewMs + 1;
+
+/** The cap that counts at this instant. */
+export const capAt = ({ cap }: Capped, { now, clockSkewMs }: { now: number; clockSkewMs: number }): Cap | undefined =>
+  cap && capEndsAt(cap, clockSkewMs) > now ? cap : undefined;
+
+/** What a request needs of a key. `room`: how much may be in use already, without a cap. */
+interface Weighed {
+  weight: number;
+  room: number;
+}
+
+/**
+ * How much may be in use already under a cap. None may be granted if the key is paused. A request that is heavier than the cap is granted alone: otherwise it
+ * would keep its line waiting for as long as the cap lasts.
+ */
+export function roomUnder(cap: Cap | undefined, { weight, room }: Weighed): number {
+  if (!cap) return room;
+  if (cap.limit === 0) return -1;
+  return weight > cap.limit ? 0 : Math.min(room, cap.limit - weight);
+}
+
+/** From this cap on, the cap does not change the room of a request. */
+const coverOf = ({ weight, room }: Weighed): number => (weight >= EXCLUSIVE_WEIGHT ? 1 : room + weight);
+
+/** Whether the cap gives these requests less room than they ask for. */
+export const isBinding = ({ limit }: Cap, grants: readonly Weighed[]): boolean =>
+  grants.some((grant) => limit < coverOf(grant));
+
+/**
+ * The cap leaves these grants the room that was computed for them. If the call has seen a cap that gives them less, or that is over, no command has come since.
+ * @param seen undefined if the call has not seen the record, or the record had no cap
+ */
+export function isUnderCap(seen: Cap | undefined, grants: readonly Weighed[]): Condition {
+  if (seen && isBinding(seen, grants)) return { expression: 'cap_at = :capAt', values: { ':capAt': integer(seen.at) } };
+  return {
+    expression: 'attribute_not_exists(cap) OR cap >= :cover',
+    values: { ':cover': integer(Math.max(...grants.map(coverOf))) },
+  };
+}
