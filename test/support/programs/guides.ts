@@ -15,6 +15,18 @@ export function blocks(guide: string, heading: string | undefined, language: str
   return [...own.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(([, code = '']) => code);
 }
 
+/**
+ * Runs a block of TypeScript.
+ * @param names what the block uses
+ * @param last what is returned, if it is not the exported handler
+ */
+export async function runTypeScript(block: string, names: Record<string, unknown>, last = ''): Promise<unknown> {
+  const own = block.replace(/^import .*$/gm, '').replace('export const handler =', 'return ');
+  const code = stripTypeScriptTypes(`(async () => {${own}${last}})`);
+  const run = new Function(...Object.keys(names), `return ${code}()`);
+  return run(...Object.values(names));
+}
+
 /** Work that the test ends. */
 export function bench() {
   const atWork: { name: string; finish: () => void }[] = [];
@@ -71,19 +83,8 @@ export async function guideWorld() {
     await writeFile(join(cli.folder, file), `#!/bin/sh\nexec curl -s ${control.url}\n`, { mode: 0o755 });
   }
 
-  /**
-   * Runs a block of TypeScript, in which `holdfast` is the client.
-   * @param more what else the block uses
-   * @param last what is returned, if it is not the exported handler
-   */
-  async function typescript(block: string, more: Record<string, unknown>, last = ''): Promise<unknown> {
-    const own = block.replace(/^import .*$/gm, '').replace('export const handler =', 'return ');
-    const code = stripTypeScriptTypes(`(async () => {${own}${last}})`);
-    const names = { holdfast, ...more };
-    const run = new Function(...Object.keys(names), `return ${code}()`);
-    return run(...Object.values(names));
-  }
-
+  const typescript = (block: string, names: Record<string, unknown>, last?: string) =>
+    runTypeScript(block, { holdfast, ...names }, last);
   const read = (key: string) => holdfast.readLease(key);
   return {
     ...{ api, cli, holdfast, shell, program, typescript, read },
