@@ -3502,6 +3502,8 @@ export interface components {
              * @enum {string}
              */
             kind: "task" | "callback" | "caller";
+            /** @description The operator that moved the waiter to the front: an IAM ARN or the subject of a JWT. Null if the API did not authenticate the operator. Absent if no operator did. */
+            movedBy?: string | null;
             /**
              * Format: date-time
              * @description When the wait began. A call that keeps its position keeps this instant.

@@ -23,5 +23,12 @@ export const waiter = component<WaiterView>()(
         'When a caller that sleeps between two calls is due at the latest. Null for a waiter that does not sleep.',
       ),
     ),
+    movedBy: z.exactOptional(
+      nullable(
+        text(
+          'The operator that moved the waiter to the front: an IAM ARN or the subject of a JWT. Null if the API did not authenticate the operator. Absent if no operator did.',
+        ),
+      ),
+    ),
   }),
 );

@@ -153,6 +153,9 @@ export const breakInput = () =>
   });
 export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 
+export const runNextInput = () => z.strictObject({ key: key(), ticket: ticket() });
+export type RunNextInput = z.infer<ReturnType<typeof runNextInput>>;
+
 /** The longest time for which an operator caps a key. */
 const MOST_CAP_SECONDS = 31 * 86_400;
 

@@ -26,7 +26,11 @@ export function lookUpKey(dependencies: LeaseDependencies) {
     if (record.mark === undefined && !(Number(record.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../line/listed-waiters.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
-    const line = await readWaiting(dependencies, { key, granted, limit: waiters ? limit : 0 }, call);
+    const line = await readWaiting(
+      dependencies,
+      { key, moved: record.moved, granted, limit: waiters ? limit : 0 },
+      call,
+    );
     return { ...view, waiting: line.waiting, ...(waiters && { waiters: line.waiters }) };
   };
 }

@@ -131,6 +131,11 @@ export interface Capped {
   waiting: number;
 }
 
+/** The answer to the operator that moves a waiter to the front. `before`: the waiter that an earlier command had moved, and that is no longer first. */
+export type MovedToFront =
+  | { key: string; ticket: string; moved: true; before: string | null }
+  | { key: string; ticket: string; moved: false; reason: 'granted' | 'gone' | 'unknown' };
+
 /** The name in messages for a holder that the record does not name. */
 export const NAMELESS = 'a client without a name';
 

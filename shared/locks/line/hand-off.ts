@@ -5,6 +5,7 @@ import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
 import { ALONE } from '../record/identity.ts';
 import { keptMark, leftAsleep, newMark, removedMark } from '../record/mark.ts';
+import type { Moved } from '../record/moved.ts';
 import {
   ending,
   entryOf,
@@ -178,13 +179,16 @@ async function serve(
   const now = dependencies.clock.now();
   const number = await progress.reading.numberOf(line.heads.at(-1)?.waiter);
   const own = line.heads.some(({ waiter }) => waiter.ticket === progress.own);
-  const written = await write(dependencies, { record, ending, line, clears, now, number, own }, call);
+  const moved = record.moved && (isServed(line, record.moved) || !progress.reading.hasMoved) ? record.moved : undefined;
+  const written = await write(dependencies, { record, ending, line, clears, now, number, own, moved }, call);
   if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
   progress.record = written.record;
   return written.won
     ? afterWrite(dependencies, { progress, line, ended: ending, versions: written.versions }, call)
     : afterLoss({ progress, line, unanswered: written.unanswered });
 }
+
+const isServed = (line: NextInLine, { ticket }: Moved): boolean => ticketsOf(line).includes(ticket);
 
 /** Another call has written first, or an earlier try of this one has. */
 function afterLoss({ progress, line, unanswered }: Serving & { unanswered: boolean }): HandedOff | undefined {
@@ -272,11 +276,13 @@ interface Writing extends Current {
   number: number | undefined;
   /** Whether this call is among the new holders. It has no claim, which would write how long turns last. */
   own: boolean;
+  /** The moved waiter that the write serves or forgets. */
+  moved: Moved | undefined;
 }
 
 async function write(
   dependencies: LeaseDependencies,
-  { record, ending, line: { heads, others, next, first, inLine, isAsleep }, clears, now, number, own }: Writing,
+  { record, ending, line: { heads, others, next, first, inLine, isAsleep }, clears, now, number, own, moved }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
@@ -294,7 +300,7 @@ async function write(
         { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
       )
     : removedMark(stayingOf(inLine));
-  const line = { seen: record, others, mark };
+  const line = { seen: record, others, mark, moved: others ? moved : undefined };
   const granting = { key, grants, ended: ending, now, line };
   const written = await writeGrants(dependencies, granting, call);
   return { ...written, won: written.landed };

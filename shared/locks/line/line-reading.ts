@@ -2,7 +2,8 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { HolderEntry, KeyRecord } from '../record/record.ts';
-import { isInLine, isPlace, isTask, isWaiting, readWaiters, rowOf, type Waiter } from './waiters.ts';
+import { readInOrder } from './moved-row.ts';
+import { isInLine, isPlace, isTask, isWaiting, rowOf, type Waiter } from './waiters.ts';
 
 /** Two read units usually hold this many rows. A page must hold more than the next few, because it also has rows of holders that were just granted the key. */
 const FIRST_PAGE = 26;
@@ -20,6 +21,7 @@ export class LineReading {
   /** The mark before the query. */
   readonly #mark: AttributeValue | undefined;
   readonly #fence: number | undefined;
+  readonly #moved: string | undefined;
   readonly #rows: Waiter[] = [];
   readonly #dropped = new Set<string>();
   readonly #granted = new Set<string>();
@@ -28,13 +30,21 @@ export class LineReading {
 
   /** @param record as a conditional write or a consistent read has just shown it */
   constructor(dependencies: LeaseDependencies, record: KeyRecord, call: Call) {
-    this.#source = readWaiters(dependencies, { key: record.key, firstPage: FIRST_PAGE }, call);
+    const { key, moved } = record;
+    this.#source = readInOrder(dependencies, { key, moved, firstPage: FIRST_PAGE }, call);
+    this.#moved = moved?.ticket;
     this.#readAt = dependencies.clock.now();
     this.#mark = record.mark;
     this.#fence = record.fence;
   }
 
-  /** The rows from the oldest on. Several loops may read them at once. @throws HoldfastError Throttled, Unavailable */
+  /** Whether the waiter that an operator has moved is still in line, or is due soon. True too before the first row is read. */
+  get hasMoved(): boolean {
+    const [first] = this.#rows;
+    return first === undefined || first.ticket === this.#moved;
+  }
+
+  /** The rows in the order in which they are served. Several loops may read them at once. @throws HoldfastError Throttled, Unavailable */
   async *rows(): AsyncGenerator<Waiter> {
     for (let nth = 0; ; nth++) {
       const row = this.#rows[nth] ?? (await this.#next());
@@ -51,11 +61,12 @@ export class LineReading {
   }
 
   /** The rows that wait behind a row, as far as the first page shows. */
-  async behind({ ticket }: Waiter): Promise<Waiter[]> {
+  async behind(waiter: Waiter): Promise<Waiter[]> {
     const rows: Waiter[] = [];
-    let read = 0;
+    let [read, isBehind] = [0, false];
     for await (const row of this.rows()) {
-      if (row.ticket > ticket && isWaiting(row, this.#readAt)) rows.push(row);
+      if (isBehind && row.ticket !== waiter.ticket && isWaiting(row, this.#readAt)) rows.push(row);
+      isBehind ||= row === waiter;
       if (++read >= FIRST_PAGE) break;
     }
     return rows;
@@ -63,7 +74,7 @@ export class LineReading {
 
   /** The number of a caller that receives a grant. Undefined if the caller passes one that sleeps, or if the first page does not show that. */
   async numberOf(waiter: Waiter | undefined): Promise<number | undefined> {
-    if (!waiter || isTask(waiter) || waiter.number === undefined) return undefined;
+    if (!waiter || isTask(waiter) || waiter.number === undefined || waiter.ticket === this.#moved) return undefined;
     let read = 0;
     for await (const row of this.rows()) {
       if (isPlace(row) && isInLine(row, this.#readAt)) return row.ticket > waiter.ticket ? waiter.number : undefined;
@@ -91,8 +102,8 @@ export class LineReading {
    * Whether the rows still wait, except those whose grants the record shows. False if there was a grant since the query that the record does not show, and
    * that this call has not ended: one of the rows may have had that grant.
    */
-  isTrueOf({ fence, entries }: KeyRecord, now: number): boolean {
-    if (now - this.#readAt > MAX_AGE_MS) return false;
+  isTrueOf({ fence, entries, moved }: KeyRecord, now: number): boolean {
+    if (now - this.#readAt > MAX_AGE_MS || moved?.ticket !== this.#moved) return false;
     if (fence === undefined || this.#fence === undefined) return fence === this.#fence;
     return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
   }

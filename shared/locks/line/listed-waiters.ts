@@ -1,8 +1,9 @@
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
+import { readInOrder } from './moved-row.ts';
 import { EXACT, estimatedPlace, isExpected } from './place.ts';
-import { AFTER_ALL_ROWS, expiredRowLimit, isInLine, isPlace, isTask, readWaiters, type Waiter } from './waiters.ts';
+import { AFTER_ALL_ROWS, expiredRowLimit, isInLine, isPlace, isTask, type Waiter } from './waiters.ts';
 
 /** The fields of a waiter that every caller may see. Task token, callback id and request id are not among them. */
 export interface WaiterView {
@@ -17,6 +18,8 @@ export interface WaiterView {
   deadline: string;
   /** When a caller that sleeps is due at the latest. Null for all other waiters. */
   dueAt: string | null;
+  /** The operator that has moved it to the front, or null if the operator was not authenticated. Absent if none has. */
+  movedBy?: string | null;
 }
 
 /** A read of one key must not cost more with each waiter that joins. So a read counts up to this many waiters. */
@@ -29,9 +32,7 @@ const MAX_COUNTED = 100;
 const LISTED =
   'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at, weight, #limit';
 
-interface Line {
-  /** The key of the line. */
-  key: string;
+interface Line extends Pick<KeyRecord, 'key' | 'moved'> {
   /** The tickets of the waiters that have their grants already. */
   granted: ReadonlySet<string | undefined>;
 }
@@ -48,16 +49,16 @@ interface Asked extends Line {
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
-  { key, granted, limit }: Asked,
+  { limit, ...line }: Asked,
   call: Call,
 ): Promise<{ waiting: number; waiters: WaiterView[] }> {
   const counted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
   let waiting = 0;
-  for await (const waiter of inLine(dependencies, { key, granted, counted }, call)) {
+  for await (const waiter of inLine(dependencies, { ...line, counted }, call)) {
     // A caller that comes back has both a row and a place for a moment.
     if (isPlace(waiter) && waiters.some(({ ticket }) => ticket === waiter.ticket)) continue;
-    if (waiters.length < limit) waiters.push(waiterView(waiter));
+    if (waiters.length < limit) waiters.push(waiterView(waiter, line.moved));
     if (++waiting === counted) break;
   }
   return { waiting, waiters };
@@ -77,7 +78,7 @@ export interface Position {
   isWhole: boolean;
 }
 
-interface Asking extends Line {
+interface Asking extends Pick<Line, 'granted'> {
   record: KeyRecord;
   /** Undefined for a call that has no ticket yet, and so comes after all others. */
   ticket: string | undefined;
@@ -95,12 +96,15 @@ const ROWS_AT_FRONT = 40;
  */
 export async function readPosition(
   dependencies: LeaseDependencies,
-  { key, granted, record, ticket = AFTER_ALL_ROWS, number, fits = () => true }: Asking,
+  { granted, record, ticket = AFTER_ALL_ROWS, number, fits = () => true }: Asking,
   call: Call,
 ): Promise<Position> {
   const now = dependencies.clock.now();
+  const { key, moved } = record;
   const estimate = estimatedPlace(record, number);
   const inLineByHints = Math.max(0, (record.arrivals ?? 0) - (record.lineOut ?? 0));
+  const isMoved = moved?.ticket === ticket;
+  if (isMoved) return { place: 1, asleep: 0, waiting: Math.max(0, inLineByHints - 1), isWhole: false };
   if (estimate > EXACT + 1)
     return {
       place: estimate,
@@ -108,7 +112,7 @@ export async function readPosition(
       waiting: Math.max(inLineByHints - 1, estimate - 1),
       isWhole: false,
     };
-  const rows = inLine(dependencies, { key, granted, counted: ROWS_AT_FRONT }, call);
+  const rows = inLine(dependencies, { key, moved, granted, counted: ROWS_AT_FRONT }, call);
   const [before, others] = [new Set<string>(), new Set<string>()];
   let [asleep, isBlocked] = [0, false];
   for (let [read, isCounted] = [0, false]; ; read++) {
@@ -116,13 +120,15 @@ export async function readPosition(
     const place = before.size + 1;
     if (done) return { place, asleep, isBlocked, waiting: others.size, isWhole: row };
     // Places sort last, so a page that shows one has shown all waiters that are awake.
-    isCounted ||= isPlace(row) && row.ticket >= ticket;
+    const isFirst = row.ticket === moved?.ticket;
+    isCounted ||= isPlace(row) && row.ticket >= ticket && !isFirst;
     if (row.ticket !== ticket) others.add(row.ticket);
     const isExpectedHere = !isPlace(row) || isExpected(row, now);
-    if (row.ticket < ticket && isExpectedHere && !before.has(row.ticket)) {
+    if ((row.ticket < ticket || isFirst) && isExpectedHere && !before.has(row.ticket)) {
       before.add(row.ticket);
       if (isPlace(row)) asleep++;
-      isBlocked ||= isPlace(row) && !fits(row);
+      // Nobody passes a caller that sleeps and that an operator has moved.
+      isBlocked ||= isPlace(row) && (isFirst || !fits(row));
     }
     if (read < ROWS_AT_FRONT) continue;
     const waiting = Math.max(others.size, inLineByHints - 1);
@@ -134,15 +140,15 @@ export async function readPosition(
 
 async function* inLine(
   dependencies: LeaseDependencies,
-  { key, granted, counted }: Line & { counted: number },
+  { key, moved, granted, counted }: Line & { counted: number },
   call: Call,
 ): AsyncGenerator<Waiter, boolean, void> {
   // The query reads one row more, because the ticket of the holder may be among the rows.
   const names = { ExpressionAttributeNames: { '#limit': 'limit' } };
-  const query = { key, firstPage: counted + 1, ProjectionExpression: LISTED, ...names };
+  const query = { key, moved, firstPage: counted + 1, ProjectionExpression: LISTED, ...names };
   const now = dependencies.clock.now();
   const reachesLimit = expiredRowLimit(now);
-  for await (const waiter of readWaiters(dependencies, query, call)) {
+  for await (const waiter of readInOrder(dependencies, query, call)) {
     if (!granted.has(waiter.ticket) && isInLine(waiter, now)) yield waiter;
     if (reachesLimit(waiter)) return false;
   }
@@ -154,7 +160,7 @@ function kindOfWaiter(row: Waiter): WaiterView['kind'] {
   return isTask(row) ? 'task' : 'caller';
 }
 
-function waiterView(row: Waiter): WaiterView {
+function waiterView(row: Waiter, moved: KeyRecord['moved']): WaiterView {
   const { ticket, holder, execution = null, parkedAt } = row;
   // A place has no deadline, and its caller may come back for as long as the place is kept.
   const endsAt = isPlace(row) ? row.keepUntil : row.deadline;
@@ -167,5 +173,6 @@ function waiterView(row: Waiter): WaiterView {
     parkedAt: parkedIso,
     deadline: deadlineIso,
     dueAt: isPlace(row) ? new Date(row.awakeAt).toISOString() : null,
+    ...(moved?.ticket === ticket && { movedBy: moved.by ?? null }),
   };
 }

@@ -59,7 +59,7 @@ export class LongWaits {
     const now = clock.now();
     const times = oldest && timesOf(oldest, { overdueMs, now });
     if (!times || this.#lastPut.get(key)?.event === eventName({ ticket: oldest.ticket, times })) return;
-    const { waiting } = await readWaiting(this.#dependencies, { key, granted, limit: 0 }, call);
+    const { waiting } = await readWaiting(this.#dependencies, { key, moved: undefined, granted, limit: 0 }, call);
     const { ticket, holder, namespace } = oldest;
     const summary = keySummary(record, now, { by: 'age' });
     const isHeld = summary.state === 'held' || summary.state === 'expired';

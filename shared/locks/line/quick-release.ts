@@ -8,6 +8,7 @@ import { isUnderCap } from '../record/capped.ts';
 import { entryAt, hasNoEndMark, isNotRemembered, isOf } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
 import { leftAsleep, namesOf } from '../record/mark.ts';
+import { isNoneMoved } from '../record/moved.ts';
 import { entryOf, entryOfNew, isAloneIn } from '../record/record.ts';
 import { endAlone, ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
 import { FIRST_PAGE, MOST_NAMED, type NextInLine, newGrantOf } from './next.ts';
@@ -117,7 +118,7 @@ async function leaveAsleep(
       key,
       set: ['used = used - #h.w', ...end.set, ...left.set],
       remove: [...end.remove, ...left.remove],
-      condition: all(isOf(proof), hasNoEndMark(ALONE), { expression: 'attribute_exists(mark)' }),
+      condition: all(isOf(proof), hasNoEndMark(ALONE), isNoneMoved, { expression: 'attribute_exists(mark)' }),
       names: end.names,
       values: { ...end.values, ...left.values },
     },
@@ -172,6 +173,7 @@ async function pass(dependencies: LeaseDependencies, { key, proof, line, head }:
         hasNoEndMark(ALONE),
         isNotRemembered(grant.name),
         isUnderCap(undefined, [grant]),
+        isNoneMoved,
         not({ expression: '#h.m = :m', names: entryAt(ALONE) }),
         { expression: 'fence < :fence AND attribute_exists(mark)' },
       ),

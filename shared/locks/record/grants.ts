@@ -19,6 +19,7 @@ import {
   wasNotFreedAfter,
 } from './conditions.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING, remember } from './identity.ts';
+import { isStillMoved, MOVED, type Moved } from './moved.ts';
 import { entryOf, entryOfNew, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
 import { endAlone, type Part, ringAfter, secondsOf, ttlAfter, updateKey, type Written } from './requests.ts';
 import { type Going, isRemembered, weightOf } from './room.ts';
@@ -54,6 +55,8 @@ interface LineLeft {
   others: boolean;
   /** What the write does with the mark (mark.ts, which a plain call does not load). */
   mark: Partial<Part>;
+  /** The moved waiter that the write serves or forgets. */
+  moved?: Moved | undefined;
 }
 
 /**
@@ -81,6 +84,7 @@ export async function writeGrants(
     endsOf(granting),
     namedLimit(grants),
     line?.mark ?? {},
+    line?.moved ? { remove: MOVED } : {},
   ];
   const { before, ...written } = await updateKey(
     dependencies,
@@ -183,8 +187,11 @@ function conditionOf(
   const underCap = isUnderCap(record?.cap, grants);
   const still = stillStand(going);
   // The fence that was seen proves that no grant has come since. So no request of the line has had a grant either.
-  if (line)
-    return all(hasRoomAsSeen(line.seen, room), underCap, ...still, ...(line.others ? [] : [markUnchanged(line.seen)]));
+  if (line) {
+    const moved = line.moved ? [isStillMoved(line.moved)] : [];
+    const mark = line.others ? [] : [markUnchanged(line.seen)];
+    return all(hasRoomAsSeen(line.seen, room), underCap, ...still, ...moved, ...mark);
+  }
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
   const names = grants.map(({ name }) => name);

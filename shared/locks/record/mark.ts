@@ -5,6 +5,7 @@ import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Staying } from '../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
+import { MOVED } from './moved.ts';
 import { entryOf, type KeyRecord, ownOf } from './record.ts';
 import { updateKey, type Written } from './requests.ts';
 
@@ -65,7 +66,7 @@ export const keptMark = (
 };
 
 const PACE = ['pace_ms', 'usual_ms', 'mean_ms'];
-const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', ...PACE, 'line_out', 'line_until'];
+const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', ...PACE, 'line_out', 'line_until', ...MOVED];
 
 /**
  * Removes the mark, and the hints that belong to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one

@@ -7,6 +7,7 @@ import { ENDINGS, type Ended, parseEnded } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Cap, parseCap } from './capped.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, IN_LINE, type LastTerms, lastOf, lastTermsOf, pathOf, RING } from './identity.ts';
+import { type Moved, parseMoved } from './moved.ts';
 
 /** The grant of one holder. Instants are epoch milliseconds. */
 export interface HolderEntry {
@@ -125,6 +126,7 @@ export interface KeyRecord {
   lineOut: number | undefined;
   /** A hint: until when the callers that were in line when the mark was removed may come back. */
   lineUntil: number | undefined;
+  moved: Moved | undefined;
   cap: Cap | undefined;
   /** When an operator last set or lifted a cap. */
   capAt: number | undefined;
@@ -182,6 +184,7 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     lookAt: number(item, 'look_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
+    moved: parseMoved(item),
     cap: parseCap(item),
     capAt: number(item, 'cap_at'),
     malformed: found && malformed(found),

@@ -1,0 +1,81 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all } from '../../aws/condition.ts';
+import { canSleep, type LeaseDependencies } from '../dependencies.ts';
+import { getWaiter, isInLine, isOverdue, isTask, placeOf, type Waiter } from '../line/waiters.ts';
+import { namesOf } from '../record/mark.ts';
+import type { KeyRecord } from '../record/record.ts';
+import { readKey, updateKey } from '../record/requests.ts';
+import type { RunNextInput } from './inputs.ts';
+import { handOffToLine } from './release.ts';
+import { type MovedToFront, operatorOf } from './types.ts';
+
+/**
+ * Moves a waiter to the front of its line, for an operator (docs/protocols/queue.md#run-next). The next grant is for that waiter. One waiter of a key is moved
+ * at a time, and the last command counts.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function runNext(dependencies: LeaseDependencies) {
+  return async ({ key, ticket }: RunNextInput, call: Call): Promise<MovedToFront> => {
+    const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, moved: false, reason }) as const;
+    const waiter = await waiterAt(dependencies, { key, ticket }, call);
+    if (!waiter) return not(hasGrant(await readKey(dependencies, key, call), ticket) ? 'granted' : 'unknown');
+    const now = dependencies.clock.now();
+    if (isTask(waiter) ? isOverdue(waiter, now) : !isInLine(waiter, now)) return not('gone');
+    const { won, record, before } = await move(dependencies, waiter, call);
+    if (hasGrant(record, ticket)) return not('granted');
+    if (!won && record.moved?.ticket !== ticket) return not('gone');
+    // The key may be free, with its mark: left to a caller that sleeps, or by a call that exited.
+    await handOffToLine(dependencies, { record }, call);
+    return {
+      key,
+      ticket,
+      moved: true,
+      before: before?.moved && before.moved.ticket !== ticket ? before.moved.ticket : null,
+    };
+  };
+}
+
+const hasGrant = ({ entries }: KeyRecord, ticket: string): boolean => entries.some((one) => one.ticket === ticket);
+
+async function waiterAt(
+  dependencies: LeaseDependencies,
+  { key, ticket }: RunNextInput,
+  call: Call,
+): Promise<Waiter | undefined> {
+  const awake = await getWaiter(dependencies, { key, ticket }, call);
+  if (awake || !canSleep(dependencies)) return awake;
+  return getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
+}
+
+/** A mark is there while anybody is in line. A late duplicate meets a later `moved_at`, or a ticket that no longer waits. */
+function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call) {
+  const { key, ticket } = waiter;
+  const now = dependencies.clock.now();
+  const operator = operatorOf(call);
+  // A caller looks by itself, and sees from the hints that it is next. A task does not.
+  const isCaller = !isTask(waiter);
+  return updateKey(
+    dependencies,
+    {
+      key,
+      set: [
+        ...['moved = :ticket', 'moved_at = :now', 'next_ticket = :ticket'],
+        ...(operator === undefined ? [] : ['moved_by = :operator']),
+        ...(isCaller ? ['next_tickets = :names'] : []),
+      ],
+      remove: [...(operator === undefined ? ['moved_by'] : []), ...(isCaller ? [] : ['next_tickets'])],
+      condition: all(
+        { expression: 'attribute_exists(mark)' },
+        { expression: 'attribute_not_exists(moved_at) OR moved_at < :now' },
+      ),
+      values: {
+        ...{ ':ticket': text(ticket), ':now': integer(now) },
+        ...(operator !== undefined && { ':operator': text(operator) }),
+        ...(isCaller && { ':names': text(namesOf([ticket])) }),
+      },
+      returns: 'ALL_OLD',
+    },
+    call,
+  );
+}

@@ -1,0 +1,34 @@
+import type { Call } from '../../aws/call.ts';
+import { canSleep, type LeaseDependencies } from '../dependencies.ts';
+import type { KeyRecord } from '../record/record.ts';
+import { isExpected } from './place.ts';
+import { getWaiter, isPlace, placeOf, readWaiters, rowOf, type Waiter } from './waiters.ts';
+
+type Query = Parameters<typeof readWaiters>[1] & Pick<KeyRecord, 'moved'>;
+
+/**
+ * Reads the rows of a line in the order in which they are served: first the waiter that an operator has moved, then the oldest (docs/protocols/queue.md#run-next).
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function* readInOrder(
+  dependencies: LeaseDependencies,
+  { moved, ...query }: Query,
+  call: Call,
+): AsyncGenerator<Waiter> {
+  const row = moved && (await readMoved(dependencies, { key: query.key, ticket: moved.ticket }, call));
+  if (row) yield row;
+  const own = row && rowOf(row).ticket;
+  for await (const waiter of readWaiters(dependencies, query, call)) if (rowOf(waiter).ticket !== own) yield waiter;
+}
+
+/** A caller that sleeps counts as long as others leave a free key to it. */
+async function readMoved(
+  dependencies: LeaseDependencies,
+  { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
+  call: Call,
+): Promise<Waiter | undefined> {
+  const awake = await getWaiter(dependencies, { key, ticket }, call);
+  if (awake || !canSleep(dependencies)) return awake;
+  const place = await getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
+  return place && isPlace(place) && isExpected(place, dependencies.clock.now()) ? place : undefined;
+}
