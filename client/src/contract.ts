@@ -2808,6 +2808,7 @@ export interface components {
             at: string | null;
             /** @description The holder of the last reservation. Null if there is none. */
             by: string | null;
+            cap?: components["schemas"]["Cap"];
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**

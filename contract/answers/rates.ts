@@ -5,7 +5,7 @@ import type { Reserved } from '../../shared/rates/reserve.ts';
 import type { Settled } from '../../shared/rates/settle.ts';
 import { MEANING } from '../meanings.ts';
 import { always, component, count, described, flag, instant, list, nullable, text } from '../schema.ts';
-import { namedRate } from './cap.ts';
+import { cap, namedRate } from './cap.ts';
 
 const key = () => text('The key of the call.');
 
@@ -70,6 +70,7 @@ export const rateKey = component<RateView>()(
     by: nullable(text('The holder of the last reservation. Null if there is none.')),
     at: nullable(instant('When the last caller reserved. Null if no caller has.')),
     open: count('How many reservations are open, which means not settled yet.'),
+    cap: z.exactOptional(cap),
   }),
 );
 

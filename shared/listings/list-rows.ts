@@ -17,7 +17,8 @@ interface Listed<View> {
   prefix: string;
   limit?: number | undefined;
   cursor?: string | undefined;
-  viewOf(item: Item): View;
+  /** Undefined for a row that is not listed. */
+  viewOf(item: Item): View | undefined;
   /** As for a `Page`. */
   abridged(view: View): View;
 }
@@ -43,7 +44,10 @@ export async function listRows<View>(
   const items = output.Items ?? [];
   const page = new Page<View>(abridged);
   let read = 0;
-  for (; read < items.length && page.rows.length < limit; read++) if (!page.add(viewOf(items[read] ?? {}))) break;
+  for (; read < items.length && page.rows.length < limit; read++) {
+    const view = viewOf(items[read] ?? {});
+    if (view !== undefined && !page.add(view)) break;
+  }
   // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
   const last = read < items.length ? items[read - 1]?.key?.S : output.LastEvaluatedKey?.key?.S;
   return { keys: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };

@@ -43,9 +43,11 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 type AskedRate = { [Field in 'limit' | 'per' | 'units' | 'burst']?: Rate[Field] | undefined };
 
 /** What is wrong with rates, for the command, which must know before it waits for a lease. The schema in `inputs.ts` has the same rules, so change both. */
-export function faultOfRates(rates: readonly AskedRate[]): { path: string; message: string } | undefined {
-  if (!(rates.length > 0 && rates.length <= MOST_RATES))
-    return { path: 'rates', message: `must be 1 to ${MOST_RATES}` };
+export function faultOfRates(
+  rates: readonly AskedRate[],
+  most = MOST_RATES,
+): { path: string; message: string } | undefined {
+  if (!(rates.length > 0 && rates.length <= most)) return { path: 'rates', message: `must be 1 to ${most}` };
   for (const [nth, { limit, per = '', units = 1, burst = units }] of rates.entries()) {
     const isUpTo = (count: number) => isCount(count) && count <= MOST_PERIODS * Number(limit);
     const isRight = {
@@ -91,6 +93,21 @@ export function chargeOf(rates: readonly Rate[]): Charge {
   const ahead = Math.min(...each.map((one) => one.ahead));
   return { charge: tightest.charge, ahead: Math.max(tightest.charge, ahead), boundBy: tightest.name };
 }
+
+/**
+ * The rates of a call, with those that an operator has capped, as if the call had named them: the units of the rate with that name, or one. Without a burst,
+ * because the operator has allowed none. So a call that has more than ten periods of such a rate pays ten.
+ */
+export const ratesUnder = (
+  rates: readonly Rate[],
+  capped: readonly Pick<Rate, 'name' | 'limit' | 'per'>[] = [],
+): readonly Rate[] => [
+  ...rates,
+  ...capped.map(({ name, limit, per }) => {
+    const { units = 1 } = rates.find((rate) => rate.name === name) ?? {};
+    return { name, limit, per, units: Math.min(units, MOST_PERIODS * limit) };
+  }),
+];
 
 /** What a reservation would have paid with the units that the work really took, by the name of the rate. */
 export function settledCharge(rates: readonly Rate[], units: Readonly<Record<string, number>>): number {

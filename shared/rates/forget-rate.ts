@@ -1,14 +1,15 @@
-import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
+import { DeleteItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { conditionFields } from '../aws/condition.ts';
-import { conditionalWrite } from '../aws/dynamodb.ts';
+import { all, type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import type { ForgetRateInput } from './inputs.ts';
+import { hasCapAt, onlyCap } from './rate-cap.ts';
 import { viewOf } from './read.ts';
-import { rowOf } from './record.ts';
+import { parseRate, rowOf } from './record.ts';
 
 export interface ForgottenRate {
   key: string;
@@ -16,26 +17,41 @@ export interface ForgottenRate {
 }
 
 /**
- * Forgets all reservations, for an operator that saw the key paid until this time. The next caller starts at once. Callers that have a start keep it.
+ * Forgets all reservations, for an operator that saw the key paid until this time. The next caller starts at once. Callers that have a start keep it. A row with
+ * a cap remains, with the cap alone (docs/protocols/rates.md#forget).
  * @throws HoldfastError NotFound, Conflict (a caller has reserved since), Throttled, Unavailable, OutcomeUnknown
  */
-export function forgetRate({ dynamodb, table }: LeaseDependencies) {
+export function forgetRate(dependencies: LeaseDependencies) {
+  const { dynamodb, table } = dependencies;
   return async ({ key, paidUntil }: ForgetRateInput, call: Call): Promise<ForgottenRate> => {
-    const command = new DeleteItemCommand({
-      TableName: table,
-      Key: { key: text(rowOf(key)) },
-      ...conditionFields({
-        expression: 'paid_until <= :seen',
-        values: { ':seen': integer(Date.parse(paidUntil) * 1000) },
-      }),
-      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-    });
+    const seen = Date.parse(paidUntil) * 1000;
     const operation = writing(`table ${table}`);
-    const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
-    if (outcome.won) return { key, forgotten: true };
-    if (outcome.unanswered) throw outcomeUnknown(operation, undefined, { key });
-    if (!outcome.old) throw new HoldfastError('NotFound', 'no caller has reserved at a rate of the key', { key });
-    const detail = 'a caller has reserved since: read the key, and forget its rate as it is now';
-    throw new HoldfastError('Conflict', detail, { key, actual: viewOf(key, outcome.old) });
+    const isPaidAsSeen: Condition = { expression: 'paid_until <= :seen', values: { ':seen': integer(seen) } };
+    let mayHaveLanded = false;
+    let old: Item | undefined;
+    for (;;) {
+      const { capAt } = parseRate(old);
+      const row = {
+        TableName: table,
+        ...conditionFields(all(isPaidAsSeen, hasCapAt(capAt))),
+        ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+      };
+      const command =
+        old && capAt !== undefined
+          ? new PutItemCommand({ ...row, Item: onlyCap(old) })
+          : new DeleteItemCommand({ ...row, Key: { key: text(rowOf(key)) } });
+      const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
+      if (outcome.won) return { key, forgotten: true };
+      mayHaveLanded ||= outcome.unanswered;
+      if (mayHaveLanded) throw outcomeUnknown(operation, undefined, { key });
+      old = outcome.old;
+      const found = parseRate(old);
+      if (old?.paid_until === undefined)
+        throw new HoldfastError('NotFound', 'no caller has reserved at a rate of the key', { key });
+      if (!(Number(found.paidUntil) <= seen) || found.capAt === capAt) {
+        const detail = 'a caller has reserved since: read the key, and forget its rate as it is now';
+        throw new HoldfastError('Conflict', detail, { key, actual: viewOf(dependencies, key, old) });
+      }
+    }
   };
 }

@@ -5,16 +5,20 @@ import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { isUncapped } from '../locks/record/capped.ts';
 import { type Charge, type Form, latestPaid } from './charge.ts';
 import type { ReserveInput } from './inputs.ts';
 import { MOST_OPEN } from './open.ts';
-import { openPath, ratesText } from './record.ts';
+import { CAPPED_SECONDS, hasCapAt } from './rate-cap.ts';
+import { openPath, type RateCap, ratesText } from './record.ts';
 import { lastOf, type Reservation } from './reservation.ts';
 
 export interface Request extends Charge {
   input: ReserveInput;
   row: string;
   reservation: Reservation;
+  /** Under which the charge was computed. */
+  cap: RateCap | undefined;
 }
 
 interface Writing {
@@ -32,23 +36,27 @@ interface Writing {
 const DAY_SECONDS = 86_400;
 
 /** One conditional UpdateItem. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
-export function write({ dynamodb, table }: LeaseDependencies, at: Writing, call: Call) {
-  const { input, row, ahead } = at.request;
+export function write({ dynamodb, table, clockSkewMs }: LeaseDependencies, at: Writing, call: Call) {
+  const { input, row, ahead, cap } = at.request;
   const { set, condition, names = {}, values } = at.form === 'moved' ? moved(at) : added(at);
   const latestStart = at.now / 1_000_000 + input.waitSeconds + ahead / 1_000_000;
+  const expiry = cap ? at.now / 1_000_000 + CAPPED_SECONDS : latestStart + DAY_SECONDS;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(row) },
     UpdateExpression: `SET ${['lease_expiry = :expiry', ...set].join(', ')}`,
-    ...conditionFields(condition, {
+    ...conditionFields(all(condition, isUnder(cap, at.now / 1000 - clockSkewMs)), {
       names,
-      values: { ...values, ':expiry': integer(Math.ceil(latestStart) + DAY_SECONDS) },
+      values: { ...values, ':expiry': integer(Math.ceil(expiry)) },
     }),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
+
+/** The charge is what the cap asks for. @param cut epoch milliseconds: now, less the margin of the clocks */
+const isUnder = (cap: RateCap | undefined, cut: number): Condition => (cap ? hasCapAt(cap.at) : isUncapped(cut));
 
 interface Parts {
   set: string[];

@@ -4,9 +4,11 @@ import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { reading, send } from '../aws/send.ts';
 import { listRows } from '../listings/list-rows.ts';
+import type { CapView } from '../locks/calls/types.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { capAt } from '../locks/record/capped.ts';
 import type { ReadRatesInput } from './inputs.ts';
-import { keyOf, type NamedRate, parseRate, rowOf } from './record.ts';
+import { keyOf, type NamedRate, parseRate, rateCapView, rowOf } from './record.ts';
 
 /** What every reader may see of the rates of a key. */
 export interface RateView {
@@ -22,6 +24,8 @@ export interface RateView {
   at: string | null;
   /** How many reservations are open: not settled yet. */
   open: number;
+  /** Present if an operator has paused the key or capped its rates. */
+  cap?: CapView;
 }
 
 export interface RatePage {
@@ -35,17 +39,27 @@ export function readRates(dependencies: LeaseDependencies) {
   const { dynamodb, table } = dependencies;
   return async ({ key, prefix = '', ...page }: ReadRatesInput, call: Call): Promise<RateView | RatePage> => {
     if (key === undefined) {
-      const viewed = (item: Item) => viewOf(keyOf(item.key?.S ?? ''), item);
+      const viewed = (item: Item) => {
+        const view = viewOf(dependencies, keyOf(item.key?.S ?? ''), item);
+        // After a lift, the row remains for late commands.
+        return view.paidUntil === null && !view.cap ? undefined : view;
+      };
       return listRows(dependencies, { ...page, prefix: rowOf(prefix), viewOf: viewed, abridged: (view) => view }, call);
     }
     const command = new GetItemCommand({ TableName: table, Key: { key: text(rowOf(key)) }, ConsistentRead: true });
     const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
-    return viewOf(key, item);
+    return viewOf(dependencies, key, item);
   };
 }
 
-export function viewOf(key: string, item: Item | undefined): RateView {
-  const { paidUntil, rates, ratesBefore, by = null, at, open } = parseRate(item);
+export function viewOf(
+  { clock, clockSkewMs }: Pick<LeaseDependencies, 'clock' | 'clockSkewMs'>,
+  key: string,
+  item: Item | undefined,
+): RateView {
+  const record = parseRate(item);
+  const { paidUntil, rates, ratesBefore, by = null, at, open } = record;
+  const cap = capAt(record, { now: clock.now(), clockSkewMs });
   return {
     key,
     kind: 'rate',
@@ -53,6 +67,7 @@ export function viewOf(key: string, item: Item | undefined): RateView {
     ...{ rates, ratesBefore, by },
     at: at === undefined ? null : new Date(at).toISOString(),
     open: open.length,
+    ...(cap && { cap: rateCapView(cap) }),
   };
 }
 

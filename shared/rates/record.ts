@@ -1,5 +1,7 @@
 import { json, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
+import type { CapView } from '../locks/calls/types.ts';
+import { capView } from '../locks/record/capped.ts';
 import { RATE_ROWS } from '../locks/record/identity.ts';
 
 export const rowOf = (key: string): string => RATE_ROWS + key;
@@ -48,18 +50,19 @@ export interface RateCap {
   paused: boolean;
   /** Rates that count as if each call had named them. Empty without such rates. */
   rates: NamedRate[];
-  reason: string | undefined;
+  reason: string;
   by: string | undefined;
-  /** When the last command came that changed the cap. */
-  since: number;
+  /** When it was set. Each command sets a later instant, so the instant names the command. */
+  at: number;
   until: number | undefined;
 }
 
-/** A cap ends when every clock of the service says so. */
-export const capInEffect = (
-  { cap }: Pick<RateRecord, 'cap'>,
-  { now, clockSkewMs }: { now: number; clockSkewMs: number },
-): RateCap | undefined => (cap && (cap.until === undefined || cap.until >= now - clockSkewMs) ? cap : undefined);
+/** What readers see of a cap, and callers that it keeps out. */
+export const rateCapView = ({ paused, rates, ...cap }: RateCap): CapView => ({
+  ...capView({ ...cap, limit: 0 }),
+  limit: paused ? 0 : null,
+  rates: rates.length > 0 ? rates : null,
+});
 
 /** The attribute `cap`: one value, so that a pause does not lose the capped rates. */
 export const capText = ({ paused, rates }: Pick<RateCap, 'paused' | 'rates'>): string =>
@@ -100,8 +103,8 @@ function capIn(item: Item): RateCap | undefined {
     // A cap that this release cannot read must not let callers through.
     paused: paused === true || capped.length === 0,
     rates: capped,
-    ...{ reason: item.cap_reason?.S, by: item.cap_by?.S },
-    since: number(item, 'cap_at') ?? 0,
+    ...{ reason: item.cap_reason?.S ?? '', by: item.cap_by?.S },
+    at: number(item, 'cap_at') ?? 0,
     until: number(item, 'cap_until'),
   };
 }

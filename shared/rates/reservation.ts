@@ -1,4 +1,4 @@
-import { type Charge, chargeOf, faultOfRates, type Rate } from './charge.ts';
+import { type Charge, chargeOf, faultOfRates, MOST_RATES, type Rate } from './charge.ts';
 
 /** What the id of a reservation says: whose it is, what it paid, and if its caller settles, by which rates. */
 export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
@@ -36,9 +36,12 @@ export function parseReservation(id: string): Reservation | undefined {
   return rates && chargeOf(rates).charge === reservation.charge ? { ...reservation, rates } : undefined;
 }
 
+/** The rates of the call, and those of a cap. */
+const MOST_TERMS = 2 * MOST_RATES;
+
 function ratesOf(terms: string): Rate[] | undefined {
   const rates = parsed(Buffer.from(terms, 'base64url').toString());
-  return rates.every(isRate) && !faultOfRates(rates) ? rates : undefined;
+  return rates.every(isRate) && !faultOfRates(rates, MOST_TERMS) ? rates : undefined;
 }
 
 function parsed(text: string): Partial<Rate>[] {

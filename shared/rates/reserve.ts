@@ -2,12 +2,13 @@ import type { Call } from '../aws/call.ts';
 import { naming, outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { capAt, capEndsAt } from '../locks/record/capped.ts';
 import { requestName } from '../locks/record/identity.ts';
-import { chargeOf, type Form, formFor, startOf } from './charge.ts';
+import { chargeOf, type Form, formFor, ratesUnder, startOf } from './charge.ts';
 import { type Request, write } from './forms.ts';
 import type { ReserveInput } from './inputs.ts';
 import { MOST_OPEN, makeRoom } from './open.ts';
-import { type NamedRate, parseRate, type RateRecord, ratesText, rowOf } from './record.ts';
+import { type NamedRate, parseRate, type RateCap, type RateRecord, rateCapView, ratesText, rowOf } from './record.ts';
 import { lastOf, reservationId } from './reservation.ts';
 
 /** When the work of a caller may start. */
@@ -37,53 +38,74 @@ const MAX_TRIES = 5;
  */
 const MOST_LATE_US = 1_000_000;
 
-/** The form that won last for a row. Most calls then need one write. */
-const formOf = new WeakMap<LeaseDependencies, Map<string, Form>>();
+/** The form that won last for a row, and under which cap. Most calls then need one write. */
+interface Hint {
+  form: Form;
+  cap: RateCap | undefined;
+}
+const hintsOf = new WeakMap<LeaseDependencies, Map<string, Hint>>();
 const MOST_ROWS = 100;
+
+/** When a caller asks again at a pause without an end. */
+const ASK_PAUSED_MS = 60_000;
 
 /**
  * Reserves a start for work that takes so many units (docs/protocols/rates.md#reserve). One conditional UpdateItem, or two after a pause or its end. The call never waits.
- * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`), QueueFull (too many reservations are open), Throttled,
+ * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`, or an operator has paused the key), QueueFull (too many reservations are open), Throttled,
  * Unavailable, OutcomeUnknown
  */
 export function reserveRate(dependencies: LeaseDependencies) {
   const { ids } = dependencies;
   return async (input: ReserveInput, call: Call): Promise<Reserved> => {
-    const { key, holder, rates, settle, requestId = ids.uuid() } = input;
-    const charge = chargeOf(rates);
+    const { holder, requestId = ids.uuid() } = input;
     const name = requestName({ holder, requestId, principal: call.principal });
-    const reservation = { name, charge: charge.charge, ahead: charge.ahead, ...(settle && { rates }) };
-    const request = { ...charge, input, row: rowOf(key), reservation };
-    return tryForms(dependencies, request, call).catch(naming({ requestId }));
+    return tryForms(dependencies, { input, name }, call).catch(naming({ requestId }));
   };
 }
 
-async function tryForms(dependencies: LeaseDependencies, request: Request, call: Call): Promise<Reserved> {
-  const { clock } = dependencies;
-  const { input, row } = request;
-  let known: { form: Form; isOpen: boolean } = { form: formOf.get(dependencies)?.get(row) ?? 'idle', isOpen: false };
+interface Asked {
+  input: ReserveInput;
+  name: string;
+}
+
+function requestUnder(cap: RateCap | undefined, { input, name }: Asked): Request {
+  const rates = ratesUnder(input.rates, cap?.rates);
+  const charge = chargeOf(rates);
+  const reservation = { name, charge: charge.charge, ahead: charge.ahead, ...(input.settle && { rates }) };
+  return { ...charge, input, row: rowOf(input.key), reservation, cap };
+}
+
+async function tryForms(dependencies: LeaseDependencies, asked: Asked, call: Call): Promise<Reserved> {
+  const { clock, clockSkewMs } = dependencies;
+  const { input } = asked;
+  const row = rowOf(input.key);
+  const hint = hintsOf.get(dependencies)?.get(row);
+  const underCap = (on: { cap?: RateCap | undefined }) =>
+    requestUnder(capAt(on, { now: clock.now(), clockSkewMs }), asked);
+  let known = { request: underCap({ cap: hint?.cap }), form: hint?.form ?? 'idle', isOpen: false };
   let mayHaveLanded = false;
   const begun = clock.now() * 1000;
   const at = (now: number) => ({ now, since: Math.max(Math.min(begun, now), now - MOST_LATE_US) });
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const now = clock.now() * 1000;
-    const outcome = await write(dependencies, { request, ...known, ...at(now) }, call);
+    const outcome = await write(dependencies, { ...known, ...at(now) }, call);
     const record = parseRate(outcome.won ? outcome.item : outcome.old);
     const answered = clock.now() * 1000;
     if (outcome.won) {
-      note(dependencies, row, known.form === 'moved' ? 'busy' : known.form);
-      const reserved = view(request, { record, now, answered, repeated: known.form === 'moved' });
+      note(dependencies, row, { form: known.form === 'moved' ? 'busy' : known.form, cap: rated(record) });
+      const reserved = view(known.request, { record, now, answered, repeated: known.form === 'moved' });
       call.measure?.('RateWaitMs', reserved.waitMs);
       return reserved;
     }
     mayHaveLanded ||= outcome.unanswered;
-    const seen = judge(request, record, at(answered));
+    const request = underCap(record);
+    const seen = judge(request, record, { ...at(answered), clockSkewMs });
     if (seen === 'repeated') return view(request, { record, now: answered, answered, repeated: true });
     if (typeof seen !== 'string') throw seen;
-    const isOpen = record.open.some(({ name }) => name === request.reservation.name);
+    const isOpen = record.open.some(({ name }) => name === asked.name);
     if (input.settle && !isOpen && record.opens >= MOST_OPEN)
       await makeRoom(dependencies, { key: input.key, record }, call);
-    known = { form: seen, isOpen };
+    known = { request, form: seen, isOpen };
   }
   if (mayHaveLanded) throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: input.key });
   throw new HoldfastError('Throttled', 'too many callers reserve at the same moment: send the same call again', {
@@ -91,13 +113,16 @@ async function tryForms(dependencies: LeaseDependencies, request: Request, call:
   });
 }
 
+/** No call may write under a pause, even if a clock that was set back says that the pause is not over. */
+const rated = ({ cap }: RateRecord): RateCap | undefined => (cap?.paused ? undefined : cap);
+
 /** What a row that did not meet the condition means. @returns the form that fits, `repeated` for the start of an earlier try, or a refusal */
 function judge(
   request: Request,
   { paidUntil, last, isMalformed }: RateRecord,
-  at: { now: number; since: number },
+  at: { now: number; since: number; clockSkewMs: number },
 ): Form | 'repeated' | HoldfastError {
-  const { input, boundBy } = request;
+  const { input, boundBy, cap } = request;
   const { key } = input;
   if (isMalformed) {
     const detail = 'a third-party client wrote a record that is not valid: an operator must delete the row of the rate';
@@ -105,9 +130,18 @@ function judge(
   }
   const isOwn = last === lastOf(request.reservation);
   const found = formFor(request, { paidUntil, isOwn }, { ...at, waitMs: input.waitSeconds * 1000 });
-  if (typeof found === 'string') return found;
-  const detail = `the rate ${boundBy} is used up for longer than the caller waits: ask again after \`retryAfterMs\``;
-  return new HoldfastError('RateExceeded', detail, { key, retryAfterMs: found, boundBy });
+  const refused = (detail: string, retryAfterMs: number) =>
+    new HoldfastError('RateExceeded', `${detail}: ask again after \`retryAfterMs\``, {
+      ...{ key, retryAfterMs, boundBy },
+      ...(cap && { cap: rateCapView(cap) }),
+    });
+  if (cap?.paused && found !== 'repeated') {
+    const endsIn = capEndsAt(cap, at.clockSkewMs) - Math.floor(at.now / 1000);
+    return refused(`an operator has paused the key (${cap.reason})`, Number.isFinite(endsIn) ? endsIn : ASK_PAUSED_MS);
+  }
+  return typeof found === 'string'
+    ? found
+    : refused(`the rate ${boundBy} is used up for longer than the caller waits`, found);
 }
 
 /** @param now microseconds, the time by which the start was found @param answered microseconds, the time of this answer */
@@ -131,10 +165,10 @@ function view(
   };
 }
 
-function note(dependencies: LeaseDependencies, row: string, form: Form): void {
-  const rows = formOf.get(dependencies) ?? new Map<string, Form>();
-  formOf.set(dependencies, rows);
+function note(dependencies: LeaseDependencies, row: string, hint: Hint): void {
+  const rows = hintsOf.get(dependencies) ?? new Map<string, Hint>();
+  hintsOf.set(dependencies, rows);
   rows.delete(row);
-  rows.set(row, form);
+  rows.set(row, hint);
   if (rows.size > MOST_ROWS) for (const oldest of rows.keys()) return void rows.delete(oldest);
 }

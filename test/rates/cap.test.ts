@@ -17,7 +17,7 @@ beforeEach(() => {
 describe('a cap of the rates of a key', () => {
   it('a cap is written by one read and one write, with who, why and until when', async () => {
     const [now, until] = [clock.now(), clock.now() + 7_200_000];
-    const cap = { paused: false, rates: slow, reason, by: 'ann', since: now, until };
+    const cap = { paused: false, rates: slow, reason, by: 'ann', at: now, until };
     expect(await capRate({ key: 'new', change: { rates: slow }, reason, by: 'ann', until })).toEqual({ cap });
     expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
     expect(await rawRate('new')).toEqual({
@@ -50,7 +50,7 @@ describe('a cap of the rates of a key', () => {
       { N: `${now + 1}` },
     ]);
     const { cap } = await capRate({ key, change: { paused: true }, reason, now: now - 400 });
-    expect(cap?.since).toBe(now + 2);
+    expect(cap?.at).toBe(now + 2);
   });
 
   it('a cap that is over counts as none for the next command', async () => {

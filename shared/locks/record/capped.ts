@@ -30,17 +30,23 @@ export const capView = ({ limit, at, by, reason, until }: Cap): CapView => ({
   until: until !== undefined && isInstant(until) ? instant(until) : null,
 });
 
-interface Capped {
-  cap?: Cap | undefined;
-}
+type Ends = Pick<Cap, 'until'>;
 
 /** When a cap no longer counts. The margin counts, because the clock of the call that set it may be behind. */
-export const capEndsAt = ({ until = Number.POSITIVE_INFINITY }: Cap, clockSkewMs: number): number =>
+export const capEndsAt = ({ until = Number.POSITIVE_INFINITY }: Ends, clockSkewMs: number): number =>
   until + clockSkewMs + 1;
 
 /** The cap that counts at this instant. */
-export const capAt = ({ cap }: Capped, { now, clockSkewMs }: { now: number; clockSkewMs: number }): Cap | undefined =>
-  cap && capEndsAt(cap, clockSkewMs) > now ? cap : undefined;
+export const capAt = <Any extends Ends>(
+  { cap }: { cap?: Any | undefined },
+  { now, clockSkewMs }: { now: number; clockSkewMs: number },
+): Any | undefined => (cap && capEndsAt(cap, clockSkewMs) > now ? cap : undefined);
+
+/** No cap counts at all. For the rows of rates and of `once`, which a cap of 0 pauses. @param cut epoch milliseconds: now, less the margin of the clocks */
+export const isUncapped = (cut: number): Condition => ({
+  expression: 'attribute_not_exists(cap) OR cap_until < :cut',
+  values: { ':cut': integer(cut) },
+});
 
 /** What a request needs of a key. `room`: how much may be in use already, without a cap. */
 interface Weighed {

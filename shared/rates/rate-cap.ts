@@ -1,12 +1,13 @@
 import { GetItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { conditionFields } from '../aws/condition.ts';
+import { type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { outcomeUnknown, reading, send, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { capInEffect, capText, type NamedRate, parseRate, type RateCap, type RateRecord, rowOf } from './record.ts';
+import { capAt } from '../locks/record/capped.ts';
+import { capText, type NamedRate, parseRate, type RateCap, type RateRecord, rowOf } from './record.ts';
 
 /** A command of an operator. Instants are epoch milliseconds. */
 export interface CapCommand {
@@ -29,7 +30,7 @@ export interface Capped {
 const MAX_TRIES = 5;
 const DAY_SECONDS = 86_400;
 /** TTL deletes no row with a cap before this is over, and each reservation begins it again. */
-const CAPPED_SECONDS = 400 * DAY_SECONDS;
+export const CAPPED_SECONDS = 400 * DAY_SECONDS;
 
 /**
  * Caps the rates of a key, pauses the key, or lifts what was capped (docs/protocols/rates.md#cap): one read, and one conditional UpdateItem. A lift leaves the
@@ -44,7 +45,7 @@ export async function writeRateCap(dependencies: LeaseDependencies, command: Cap
   let mayHaveLanded = false;
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const seen = parseRate(item);
-    const before = capInEffect(seen, { now, clockSkewMs: dependencies.clockSkewMs });
+    const before = capAt(seen, { now, clockSkewMs: dependencies.clockSkewMs });
     const at = Math.max(now, (seen.capAt ?? 0) + 1);
     const cap = capAfter(before, command, at);
     const written = attributesOf(cap, at);
@@ -75,17 +76,27 @@ function capAfter(before: RateCap | undefined, { change, ...command }: CapComman
   const paused = change.paused ?? before?.paused ?? false;
   const rates = change.rates === undefined ? (before?.rates ?? []) : [...(change.rates ?? [])];
   const onlyLifts = change.paused !== true && !change.rates;
-  const { reason, by, until } = (onlyLifts && before) || command;
-  return paused || rates.length > 0 ? { paused, rates, reason, by, since: at, until } : undefined;
+  const { reason = '', by, until } = (onlyLifts && before) || command;
+  return paused || rates.length > 0 ? { paused, rates, reason, by, at, until } : undefined;
 }
 
 /** The attributes of a cap. A lift leaves `cap_at` alone. */
 const ATTRIBUTES = ['cap_at', 'cap', 'cap_reason', 'cap_by', 'cap_until'];
 
+/** No command has come since. */
+export const hasCapAt = (at: number | undefined): Condition =>
+  at === undefined
+    ? { expression: 'attribute_not_exists(cap_at)' }
+    : { expression: 'cap_at = :capAt', values: { ':capAt': integer(at) } };
+
+/** The row without its reservations. */
+export const onlyCap = (item: Item): Item =>
+  Object.fromEntries(Object.entries(item).filter(([name]) => ['key', 'lease_expiry', ...ATTRIBUTES].includes(name)));
+
 const attributesOf = (cap: RateCap | undefined, at: number): Item => ({
   cap_at: integer(at),
   ...(cap && { cap: text(capText(cap)) }),
-  ...(cap?.reason !== undefined && { cap_reason: text(cap.reason) }),
+  ...(cap && { cap_reason: text(cap.reason) }),
   ...(cap?.by !== undefined && { cap_by: text(cap.by) }),
   ...(cap?.until !== undefined && { cap_until: integer(cap.until) }),
 });
@@ -100,12 +111,7 @@ function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
   const values = Object.fromEntries(Object.entries(written).map(([name, value]) => [`:${name}`, value]));
   return {
     UpdateExpression: removed.length > 0 ? `SET ${set} REMOVE ${removed.join(', ')}` : `SET ${set}`,
-    ...conditionFields(
-      seen.capAt === undefined
-        ? { expression: 'attribute_not_exists(cap_at)' }
-        : { expression: 'cap_at = :seen', values: { ':seen': integer(seen.capAt) } },
-      { values: { ...values, ':expiry': integer(latest + seconds) } },
-    ),
+    ...conditionFields(hasCapAt(seen.capAt), { values: { ...values, ':expiry': integer(latest + seconds) } }),
   };
 }
 
