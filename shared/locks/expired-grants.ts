@@ -8,6 +8,7 @@ import type { BoundHolding, ExpirySource, Found, Margins } from '../expired/sour
 import { whySpared } from '../expired/table.ts';
 import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
 import { NAMELESS } from './calls/types.ts';
+import { isNotCapped } from './record/capped.ts';
 import { entryAt, hasUsed, isUnmarked } from './record/conditions.ts';
 import { ALONE, fencePathOf } from './record/identity.ts';
 import { type HolderEntry, isBound, isUnnotified, type KeyRecord, parseKey } from './record/record.ts';
@@ -43,7 +44,7 @@ function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condi
     expression: 'freed_at < :before',
     values: { ':before': integer(before) },
   });
-  return all(isEmpty, isUnmarked, any(wasAlone, wasShared, hasNoTtl));
+  return all(isEmpty, isUnmarked, isNotCapped, any(wasAlone, wasShared, hasNoTtl));
 }
 
 /** The lease of a third-party client, from the instant at which any caller may take it over. The client knows whole seconds only, in the TTL attribute. */

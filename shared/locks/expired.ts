@@ -12,6 +12,7 @@ import { logLine } from '../surroundings/log.ts';
 import { NAMELESS } from './calls/types.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { boundGrants, endAbandoned, expiredGrants, findGrants, GRANT_KINDS } from './expired-grants.ts';
+import { isNotCapped } from './record/capped.ts';
 import { isUnmarked } from './record/conditions.ts';
 import { hasMemory } from './record/identity.ts';
 
@@ -75,8 +76,8 @@ const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
 const deleteRecord = remover<LockKind>({
   place: ({ leasesTable }) => leasesTable,
   key: ['key'],
-  // The line decides about a marked record, because a waiter may be behind it.
-  deletable: (kind) => (kind.startsWith('abandoned') ? all(isHeld, isUnmarked) : isUnmarked),
+  // The line decides about a marked record, because a waiter may be behind it. A cap would go with its record.
+  deletable: (kind) => all(isUnmarked, isNotCapped, ...(kind.startsWith('abandoned') ? [isHeld] : [])),
 });
 
 const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.kind === 'abandonedPermit';

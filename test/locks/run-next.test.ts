@@ -55,7 +55,7 @@ it('the quick release of a grant from the line serves the moved waiter', async (
   expect(served()).toEqual(['b', 'd']);
 });
 
-it('of two moved waiters the last one counts, and the answer names the other', async () => {
+it('the last of two moved waiters counts, and the answer names the other', async () => {
   const key = 'two';
   const { holder, tasks, served } = await line(key);
   await next(key, tasks[1].ticket);

@@ -1,10 +1,10 @@
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { all, type Condition } from '../../aws/condition.ts';
+import { all, type Condition, not } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { type Cap, capView } from '../record/capped.ts';
+import { type Cap, capView, isNotCapped } from '../record/capped.ts';
 import { weightShown } from '../record/outcomes.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { type Part, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
@@ -68,13 +68,9 @@ async function writeCommand(
   let seen: KeyRecord | undefined;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const at = Math.max(clock.now(), (seen?.capAt ?? 0) + 1);
-    const update = command.limit === null ? lift(dependencies, at) : set({ ...command, limit: command.limit }, at);
-    const isTheirs = seen?.thirdParty !== undefined;
-    const { won, record, before, unanswered } = await updateKey(
-      dependencies,
-      { key, ...(isTheirs ? withoutExpiry(update) : update), condition: mayCommand(at, isTheirs), returns: 'ALL_OLD' },
-      call,
-    );
+    const { set, remove, values, condition } = updateFor(dependencies, { command, at, seen });
+    const update = { key, set, remove, values, condition: all(isLater(at), condition), returns: 'ALL_OLD' as const };
+    const { won, record, before, unanswered } = await updateKey(dependencies, update, call);
     if (won) return { record, before: before?.cap };
     if (unanswered && record.capAt === at) return { record };
     seen = record;
@@ -83,42 +79,53 @@ async function writeCommand(
 }
 
 /** Each command has a later `cap_at`, so a late duplicate of an earlier command changes nothing. */
-function mayCommand(at: number, isTheirs: boolean): Condition {
-  const isLater = {
-    expression: 'attribute_not_exists(cap_at) OR cap_at < :capAt',
-    values: { ':capAt': integer(at) },
-  };
-  const isThirdParty = 'attribute_not_exists(used) AND attribute_exists(lease_version)';
-  const expression = isTheirs ? isThirdParty : `NOT (${isThirdParty})`;
-  return all(isLater, { expression });
+const isLater = (at: number): Condition => ({
+  expression: 'attribute_not_exists(cap_at) OR cap_at < :cap_at',
+  values: { ':cap_at': integer(at) },
+});
+
+type Update = Pick<Part, 'set' | 'remove' | 'values'> & { condition: Condition };
+
+interface Commanded {
+  command: Command;
+  at: number;
+  /** Undefined for the first try, which takes the key for one of ours, and if it lifts, for one with a cap. */
+  seen: KeyRecord | undefined;
 }
 
-type Update = Pick<Part, 'set' | 'remove' | 'values'>;
-
-function set({ limit, reason, operator, until }: Command & { limit: number }, at: number): Update {
-  const named: Item = {
-    ...{ cap: integer(limit), cap_at: integer(at), cap_reason: text(reason), cap_ttl: ttlAfter(at) },
-    ...(operator !== undefined && { cap_by: text(operator) }),
-    ...(until !== undefined && { cap_until: integer(until) }),
-  };
+function updateFor(
+  { fenceRetentionSeconds }: LeaseDependencies,
+  { command: { limit, reason, operator, until }, at, seen }: Commanded,
+): Update {
+  const lifts = limit === null;
+  const hasCap = !seen || seen.cap !== undefined;
+  const named: Item = lifts
+    ? { cap_at: integer(at) }
+    : {
+        ...{ cap: integer(limit), cap_at: integer(at), cap_reason: text(reason), cap_ttl: ttlAfter(at) },
+        ...(operator !== undefined && { cap_by: text(operator) }),
+        ...(until !== undefined && { cap_until: integer(until) }),
+      };
+  // On the record of a third-party client, the TTL attribute is the expiry of that client's lease.
+  const isTheirs = seen?.thirdParty !== undefined;
+  const retention = secondsOf(at + fenceRetentionSeconds * 1000);
+  const [expiry, value] =
+    lifts && !hasCap ? ['if_not_exists(lease_expiry, :expiry)', retention] : [':expiry', ttlAfter(at)];
   return {
-    set: [...Object.keys(named).map((name) => `${name} = :${name}`), `${EXPIRY} = :cap_ttl`],
-    remove: OPTIONAL.filter((name) => !(name in named)),
-    values: Object.fromEntries(Object.entries(named).map(([name, value]) => [`:${name}`, value])),
+    set: [...Object.keys(named).map((name) => `${name} = :${name}`), ...(isTheirs ? [] : [`lease_expiry = ${expiry}`])],
+    remove: ATTRIBUTES.filter((name) => !(name in named)),
+    values: {
+      ...Object.fromEntries(Object.entries(named).map(([name, one]) => [`:${name}`, one])),
+      ...(!isTheirs && { ':expiry': value }),
+    },
+    condition: all(
+      isTheirs ? isThirdParty : not(isThirdParty),
+      ...(lifts ? [hasCap ? not(isNotCapped) : isNotCapped] : []),
+    ),
   };
 }
 
-/** `cap_at` stays, because the first try of an earlier command may arrive later than this one. */
-const lift = ({ fenceRetentionSeconds }: LeaseDependencies, at: number): Update => ({
-  set: ['cap_at = :cap_at', `${EXPIRY} = if_not_exists(${EXPIRY}, :retention)`],
-  remove: ['cap', 'cap_reason', 'cap_ttl', ...OPTIONAL],
-  values: { ':cap_at': integer(at), ':retention': secondsOf(at + fenceRetentionSeconds * 1000) },
-});
+/** A lift leaves `cap_at`, because the first try of an earlier command may arrive later. */
+const ATTRIBUTES = ['cap', 'cap_by', 'cap_reason', 'cap_ttl', 'cap_until'];
 
-const OPTIONAL = ['cap_by', 'cap_until'];
-const EXPIRY = 'lease_expiry';
-
-/** On the record of a third-party client, the TTL attribute is the expiry of that client's lease. */
-const withoutExpiry = ({ set: assigned, remove, values: { ':retention': _, ...values } }: Update): Update => ({
-  ...{ set: assigned.filter((one) => !one.startsWith(EXPIRY)), remove, values },
-});
+const isThirdParty: Condition = { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' };

@@ -64,6 +64,9 @@ export function roomUnder(cap: Cap | undefined, { weight, room }: Weighed): numb
   return weight > cap.limit ? 0 : Math.min(room, cap.limit - weight);
 }
 
+/** No cap is on record, not even one that is over. */
+export const isNotCapped: Condition = { expression: 'attribute_not_exists(cap)' };
+
 /** From this cap on, the cap does not change the room of a request. */
 const coverOf = ({ weight, room }: Weighed): number => (weight >= EXCLUSIVE_WEIGHT ? 1 : room + weight);
 
