@@ -16,18 +16,33 @@ const INSTANT = 'must be an instant such as 2026-11-26T15:36:42.273Z';
 const rateName = () =>
   z.string(must('a string')).check(z.regex(/^[A-Za-z0-9][\w-]{0,31}$/, { error: NAME, abort: true }));
 
+const terms = () => ({
+  name: z._default(rateName(), 'requests'),
+  limit: whole(1, MOST_UNITS),
+  per: z.string(must('a string')).check(
+    z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: PERIOD, abort: true }),
+    z.refine((per) => (periodSeconds(per) ?? Infinity) <= MOST_RATE_SECONDS, PERIOD),
+  ),
+});
+
 const rate = () =>
   z.strictObject({
-    name: z._default(rateName(), 'requests'),
-    limit: whole(1, MOST_UNITS),
-    per: z.string(must('a string')).check(
-      z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: PERIOD, abort: true }),
-      z.refine((per) => (periodSeconds(per) ?? Infinity) <= MOST_RATE_SECONDS, PERIOD),
-    ),
+    ...terms(),
     units: z._default(whole(1, MOST_UNITS), 1),
     burst: z.optional(whole(1, MOST_UNITS)),
   });
 type RateInput = z.infer<ReturnType<typeof rate>>;
+
+const someOf = <Item extends z.ZodMiniType>(item: Item) =>
+  listOf(item, MOST_RATES, 'rates').check(
+    z.refine((rates) => rates.length > 0, { error: 'must not be empty', abort: true }),
+  );
+
+/** The rates that an operator caps (locks/calls/inputs.ts). */
+export const cappedRates = () =>
+  someOf(z.strictObject(terms())).check(
+    z.refine((rates) => new Set(rates.map(({ name: own }) => own)).size === rates.length, 'must have different names'),
+  );
 
 export const reserveInput = () =>
   z
@@ -36,9 +51,7 @@ export const reserveInput = () =>
       holder: name(256),
       /** Names one reservation. A repeat gets the same start. */
       requestId: z.optional(name(256)),
-      rates: listOf(rate(), MOST_RATES, 'rates').check(
-        z.refine((rates) => rates.length > 0, { error: 'must not be empty', abort: true }),
-      ),
+      rates: someOf(rate()),
       waitSeconds: z._default(whole(0, MOST_WAIT_SECONDS), 0),
       settle: z._default(flag(), false),
     })

@@ -195,6 +195,18 @@ describe('a late command', () => {
   });
 });
 
+it('one command caps lock and rates, and one lift takes both back', async () => {
+  const key = 'both';
+  const rates = [{ limit: 20, per: '1m' }];
+  const named = [{ name: 'requests', limit: 20, per: '1m' }];
+  expect(await cap({ key, rates })).toMatchObject({ cap: { limit: null, rates: named }, before: null });
+  clock.advance(1);
+  expect(await pause(key)).toMatchObject({ cap: { limit: 0, rates: named }, before: { limit: null } });
+  expect(await cap({ key, limit: 3 })).toMatchObject({ cap: { limit: 3, rates: named }, before: { limit: 0 } });
+  const lifted = await run(input.parse({ key, limit: null, rates: null }), ann);
+  expect(lifted).toMatchObject({ cap: null, before: { limit: 3, rates: named } });
+});
+
 it('a cap leaves the lease of a third-party client its expiry', async () => {
   const key = 'theirs';
   const seconds = String(Math.ceil(clock.now() / 1000) + 20);
@@ -212,6 +224,18 @@ it.each([
   ['forSeconds', { limit: null, forSeconds: 5 }],
   ['limit', { limit: 3, kind: 'once' }],
   ['limit', { limit: 201 }],
+  ['limit', {}],
+  ['rates', { rates: [] }],
+  ['rates', { limit: 0, kind: 'once', rates: null }],
+  [
+    'rates',
+    {
+      rates: [
+        { limit: 1, per: '1m' },
+        { limit: 2, per: '1m' },
+      ],
+    },
+  ],
 ])('a wrong %s is refused', (field, asked) => {
   const parsed = input.safeParse({ key: 'wrong', reason: 'slow', ...asked });
   expect(parsed.error?.issues.map(({ path }) => path.join('.'))).toEqual([field]);

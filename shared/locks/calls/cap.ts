@@ -7,18 +7,19 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { type Cap, capView, isNotCapped } from '../record/capped.ts';
 import { weightShown } from '../record/outcomes.ts';
 import type { KeyRecord } from '../record/record.ts';
-import { type Part, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
+import { type Part, readKey, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
 import type { CapInput } from './inputs.ts';
 import { waitingBy } from './list-keys.ts';
 import { handOffToLine } from './release.ts';
-import { type Capped, operatorOf } from './types.ts';
+import { type Capped, type CapView, operatorOf } from './types.ts';
 
 /** A command is written again if another command came first. Operators are few. */
 const MAX_TRIES = 5;
 
 interface Command {
   key: string;
-  limit: number | null;
+  /** Null lifts, and undefined leaves the cap of the lock alone. */
+  limit: number | null | undefined;
   reason: string;
   operator: string | undefined;
   /** Epoch milliseconds. */
@@ -26,41 +27,72 @@ interface Command {
 }
 
 /**
- * Sets or lifts the cap of a key (docs/protocols/cap.md): one conditional write, which the record's `cap_at` protects from a late duplicate. If the cap now
- * leaves more room, serves the line.
+ * Sets or lifts the cap of a key (docs/protocols/cap.md). Each of the two records, of the lock and of the rate, gets one conditional write, which its `cap_at`
+ * protects from a late duplicate. Serves the line, unless the key is paused.
  * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
  */
 export function capKey(dependencies: LeaseDependencies) {
-  const run = capRecord(dependencies);
-  return async ({ kind, ...input }: CapInput, call: Call): Promise<Capped> => {
-    if (kind === undefined) return run(input, call);
-    const { onRow } = await import('../../once/row-key.ts');
-    return onRow(run)(input, call);
+  const { clock } = dependencies;
+  return async ({ key, limit, rates, kind, reason = '', forSeconds }: CapInput, call: Call): Promise<Capped> => {
+    const now = clock.now();
+    const until = forSeconds === undefined ? undefined : now + forSeconds * 1000;
+    const command = { key, reason, operator: operatorOf(call), until };
+    if (kind === 'once') {
+      const { onRow } = await import('../../once/row-key.ts');
+      return onRow((row: Command) => capRecord(dependencies, row, call))({ ...command, limit }, call);
+    }
+    const [{ writeRateCap }, { rateCapView }] = [
+      await import('../../rates/rate-cap.ts'),
+      await import('../../rates/record.ts'),
+    ];
+    const change = { ...(limit !== undefined && { paused: limit === 0 }), ...(rates !== undefined && { rates }) };
+    // First the rate: who sees the key paused must not find a reservation granted afterwards.
+    const ofRate = await writeRateCap(dependencies, { ...command, change, by: command.operator, now }, call);
+    const ofLock = await capRecord(dependencies, { ...command, limit }, call);
+    return {
+      ...ofLock,
+      cap: both(ofLock.cap, ofRate.cap && rateCapView(ofRate.cap)),
+      before: both(ofLock.before, ofRate.before && rateCapView(ofRate.before)),
+    };
   };
 }
 
-const capRecord =
-  (dependencies: LeaseDependencies) =>
-  async ({ key, limit, reason = '', forSeconds }: Omit<CapInput, 'kind'>, call: Call): Promise<Capped> => {
-    const { clock } = dependencies;
-    const until = forSeconds === undefined ? undefined : clock.now() + forSeconds * 1000;
-    const command = { key, limit, reason, operator: operatorOf(call), until };
-    const { record, before } = await writeCommand(dependencies, command, call);
-    if (limit !== 0) await handOffToLine(dependencies, { record }, call);
-    const now = clock.now();
-    return {
-      key,
-      cap: record.cap ? capView(record.cap) : null,
-      before: before ? capView(before) : null,
-      used: record.thirdParty ? 1 : weightShown(record.used),
-      waiting: waitingBy(record, now),
-    };
+/** What is capped on the two records, with the reason and the end of the later command. */
+function both(ofLock: CapView | null, ofRate: CapView | undefined): CapView | null {
+  if (!ofLock || !ofRate) return ofLock ?? ofRate ?? null;
+  const later = ofLock.since < ofRate.since ? ofRate : ofLock;
+  return { ...later, limit: ofLock.limit, rates: ofRate.rates };
+}
+
+async function capRecord(dependencies: LeaseDependencies, command: Command, call: Call): Promise<Capped> {
+  const { key, limit } = command;
+  const { record, before } =
+    limit === undefined
+      ? await seenCap(dependencies, key, call)
+      : await writeCommand(dependencies, { ...command, limit }, call);
+  if (limit !== undefined && limit !== 0) await handOffToLine(dependencies, { record }, call);
+  const now = dependencies.clock.now();
+  return {
+    key,
+    cap: record.cap ? capView(record.cap) : null,
+    before: before ? capView(before) : null,
+    used: record.thirdParty ? 1 : weightShown(record.used),
+    waiting: waitingBy(record, now),
   };
+}
+
+async function seenCap(dependencies: LeaseDependencies, key: string, call: Call) {
+  const record = await readKey(dependencies, key, call);
+  return { record, before: record.cap };
+}
+
+/** A command about the cap of the lock. */
+type Lock = Command & { limit: number | null };
 
 /** @returns `before`: the cap that the command replaces. Undefined too if its answer was lost */
 async function writeCommand(
   dependencies: LeaseDependencies,
-  command: Command,
+  command: Lock,
   call: Call,
 ): Promise<{ record: KeyRecord; before?: Cap | undefined }> {
   const { clock } = dependencies;
@@ -87,7 +119,7 @@ const isLater = (at: number): Condition => ({
 type Update = Pick<Part, 'set' | 'remove' | 'values'> & { condition: Condition };
 
 interface Commanded {
-  command: Command;
+  command: Lock;
   at: number;
   /** Undefined for the first try, which takes the key for one of ours, and if it lifts, for one with a cap. */
   seen: KeyRecord | undefined;

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../../fields.ts';
 import type { Names } from '../../namespace.ts';
+import { cappedRates } from '../../rates/inputs.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS, RATE_ROWS } from '../record/identity.ts';
@@ -163,20 +164,26 @@ export const capInput = () =>
   z
     .strictObject({
       key: key(),
-      /** 0 pauses the key. Null lifts the cap. */
-      limit: z.nullable(whole(0, MOST_PERMITS)),
+      /** 0 pauses the key, and refuses reservations of its rates. Null lifts the cap. What is absent stays. */
+      limit: z.optional(z.nullable(whole(0, MOST_PERMITS))),
+      rates: z.optional(z.nullable(cappedRates())),
       reason: z.optional(name(256)),
       forSeconds: z.optional(whole(1, MOST_CAP_SECONDS)),
       /** Pauses the key's `once`, instead of its leases and permits. */
       kind: z.optional(oneOf(['once'])),
     })
     .check(
-      z.check(({ value: { limit, reason, forSeconds, kind }, issues }) => {
-        const fault = (field: string, message: string) =>
-          issues.push({ code: 'custom', path: [field], message, input: field });
-        if (limit !== null && reason === undefined) fault('reason', 'is required, because others will read it');
-        if (limit === null && forSeconds !== undefined) fault('forSeconds', 'cannot be combined with limit null');
-        if (kind === 'once' && limit !== null && limit > 0) fault('limit', 'must be 0 or null with kind once');
+      z.check(({ value: { limit, rates, reason, forSeconds, kind }, issues }) => {
+        const lifts = (limit ?? null) === null && (rates ?? null) === null;
+        const faults: [field: string, isWrong: boolean, message: string][] = [
+          ['limit', limit === undefined && rates === undefined, 'is required, unless the call has rates'],
+          ['reason', !lifts && reason === undefined, 'is required, because others will read it'],
+          ['forSeconds', lifts && forSeconds !== undefined, 'cannot be combined with a lift'],
+          ['limit', kind === 'once' && !lifts && limit !== 0, 'must be 0 or null with kind once'],
+          ['rates', kind === 'once' && rates !== undefined, 'cannot be combined with kind once'],
+        ];
+        for (const [field, isWrong, message] of faults)
+          if (isWrong) issues.push({ code: 'custom', path: [field], message, input: field });
       }),
     );
 export type CapInput = z.infer<ReturnType<typeof capInput>>;
