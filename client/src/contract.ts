@@ -2178,6 +2178,7 @@ export interface components {
              * @description When the lease or the permit was granted. Null if the record does not say.
              */
             acquiredAt: string | null;
+            cap?: components["schemas"]["Cap"];
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
             /** @description The last slot that was done. */

@@ -6,6 +6,7 @@ import type { Forgotten } from '../../shared/once/forget.ts';
 import type { DoneView, OncePage, OnceView } from '../../shared/once/read.ts';
 import { MEANING, orNull } from '../meanings.ts';
 import { always, component, count, flag, instant, json, list, nullable, oneOf, text } from '../schema.ts';
+import { cap } from './cap.ts';
 import { grantFields, previous, summaryFields } from './leases.ts';
 
 const key = () => text('The key of the call.');
@@ -121,6 +122,7 @@ export const onceKey = component<OnceView>()(
     slot: nullable(text('The slot of the last grant. Null if the key has no record.')),
     done: nullable(done),
     result: z.exactOptional(json<Json>('The stored result, in the read of one key. Null if no slot is done.')),
+    cap: z.exactOptional(cap),
   }),
 );
 

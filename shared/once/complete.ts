@@ -9,7 +9,7 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { isOf } from '../locks/record/conditions.ts';
 import { proofOf } from '../locks/record/identity.ts';
 import { lostReason } from '../locks/record/outcomes.ts';
-import { endAlone } from '../locks/record/requests.ts';
+import { endAlone, orCapTtl } from '../locks/record/requests.ts';
 import type { CompleteInput } from './inputs.ts';
 import { type Done, parseOnce } from './record.ts';
 import { rowOf } from './row-key.ts';
@@ -36,7 +36,8 @@ export function completeOnce(dependencies: LeaseDependencies) {
       Key: { key: text(row) },
       UpdateExpression:
         'SET done_slot = slot, done_at = :now, done_by = :id, done_holder = #h.h, done_fence = fence, #result = :result, ' +
-        'done_input_hash = if_not_exists(input_hash, :none), keep_until = :now + keep_ms, lease_expiry = :seconds + #h.u, ' +
+        'done_input_hash = if_not_exists(input_hash, :none), keep_until = :now + keep_ms, ' +
+        `lease_expiry = ${orCapTtl(':seconds')} + #h.u, ` +
         `used = used - #h.w, ${end.set.join(', ')} REMOVE #h.d, #h.s, #h.o, ${end.remove.join(', ')}`,
       // An expired grant that no caller has taken may store its result, as a heartbeat revives a lease.
       ...conditionFields(isOf(proof), {

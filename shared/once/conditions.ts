@@ -1,5 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import { all, type Condition } from '../aws/condition.ts';
+import { isUncapped } from '../locks/record/capped.ts';
 import { isFenceBelow, isNotRemembered, isToBeHadAlone } from '../locks/record/conditions.ts';
 import type { OnceGrant } from './once-grant.ts';
 
@@ -23,6 +24,7 @@ export const mayBegin = ({ name, slot, fence, acquiredAt, keepMs }: OnceGrant, c
     isNotDone(slot, cut),
     isFenceBelow(fence),
     keepsLonger(acquiredAt + keepMs),
+    isUncapped(cut),
   );
 
 /** The last row of that table. */

@@ -3,7 +3,9 @@ import { type Json, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { reading, send } from '../aws/send.ts';
 import { listRows } from '../listings/list-rows.ts';
+import type { CapView } from '../locks/calls/types.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { capAt, capView } from '../locks/record/capped.ts';
 import { type KeySummary, keySummary } from '../locks/record/views.ts';
 import type { ReadOnceInput } from './inputs.ts';
 import { rememberedBy } from './judge-slot.ts';
@@ -19,6 +21,8 @@ export interface OnceView extends Omit<KeySummary, 'bound' | 'inGrace' | 'broken
   done: DoneView | null;
   /** Only in the read of one key. Null if no slot is done. */
   result?: Json;
+  /** Present if an operator has paused the key. */
+  cap?: CapView;
 }
 
 /** The last slot that was done. */
@@ -47,7 +51,12 @@ export const readOnce =
           {
             ...page,
             prefix: rowOf(prefix),
-            viewOf: (item) => viewOf(dependencies, parseOnce(item.key?.S ?? '', item)),
+            viewOf: (item) => {
+              const record = parseOnce(item.key?.S ?? '', item);
+              const view = viewOf(dependencies, record);
+              // After a lift, the record remains for late commands.
+              return record.fence === undefined && !view.cap ? undefined : view;
+            },
             abridged: (view) => ({ ...view, data: null }),
           },
           call,
@@ -64,15 +73,14 @@ async function readKey(dependencies: LeaseDependencies, key: string, call: Call)
 
 function viewOf(dependencies: LeaseDependencies, record: OnceRecord): OnceView {
   const { slot = null } = record;
+  const { clock, clockSkewMs } = dependencies;
   const done = rememberedBy(record, dependencies);
-  const {
-    bound: _,
-    inGrace: __,
-    brokenAt: ___,
-    brokenBy: ____,
-    ...shown
-  } = keySummary(record, dependencies.clock.now());
-  return { ...shown, key: keyOf(record.key), kind: 'once', slot, done: done ? doneView(done) : null };
+  const cap = capAt(record, { now: clock.now(), clockSkewMs });
+  const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...shown } = keySummary(record, clock.now());
+  return {
+    ...{ ...shown, key: keyOf(record.key), kind: 'once', slot, done: done ? doneView(done) : null },
+    ...(cap && { cap: capView(cap) }),
+  };
 }
 
 const doneView = ({ slot, holder, at, fence, keepUntil }: Done): DoneView => ({

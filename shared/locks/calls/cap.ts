@@ -3,8 +3,10 @@ import type { Call } from '../../aws/call.ts';
 import { all, type Condition, not } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { HoldfastError } from '../../errors.ts';
+import { MOST_PERIOD_SECONDS } from '../../periods.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Cap, capView, isNotCapped } from '../record/capped.ts';
+import { hasMemory } from '../record/identity.ts';
 import { weightShown } from '../record/outcomes.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { type Part, readKey, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
@@ -125,24 +127,27 @@ interface Commanded {
   seen: KeyRecord | undefined;
 }
 
+/** A record of `once` remembers a slot for at most this long. */
+const MOST_KEEP_MS = 2 * MOST_PERIOD_SECONDS * 1000;
+
 function updateFor(
   { fenceRetentionSeconds }: LeaseDependencies,
-  { command: { limit, reason, operator, until }, at, seen }: Commanded,
+  { command: { key, limit, reason, operator, until }, at, seen }: Commanded,
 ): Update {
   const lifts = limit === null;
   const hasCap = !seen || seen.cap !== undefined;
+  const far = ttlAfter(at + (hasMemory(key) ? MOST_KEEP_MS : 0));
   const named: Item = lifts
     ? { cap_at: integer(at) }
     : {
-        ...{ cap: integer(limit), cap_at: integer(at), cap_reason: text(reason), cap_ttl: ttlAfter(at) },
+        ...{ cap: integer(limit), cap_at: integer(at), cap_reason: text(reason), cap_ttl: far },
         ...(operator !== undefined && { cap_by: text(operator) }),
         ...(until !== undefined && { cap_until: integer(until) }),
       };
   // On the record of a third-party client, the TTL attribute is the expiry of that client's lease.
   const isTheirs = seen?.thirdParty !== undefined;
   const retention = secondsOf(at + fenceRetentionSeconds * 1000);
-  const [expiry, value] =
-    lifts && !hasCap ? ['if_not_exists(lease_expiry, :expiry)', retention] : [':expiry', ttlAfter(at)];
+  const [expiry, value] = lifts && !hasCap ? ['if_not_exists(lease_expiry, :expiry)', retention] : [':expiry', far];
   return {
     set: [...Object.keys(named).map((name) => `${name} = :${name}`), ...(isTheirs ? [] : [`lease_expiry = ${expiry}`])],
     remove: ATTRIBUTES.filter((name) => !(name in named)),
