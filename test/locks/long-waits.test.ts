@@ -66,6 +66,7 @@ it('an event follows each period that the oldest waiter of a key has waited', as
     ...{ key: 'migrate', namespace: null, waiting: 2, times: 1, service: 'holdfast-test' },
     oldest: { ticket, holder: 'deploy/312', waitedSeconds: 3600 },
     held: { holder: 'deploy/311', fence: held.fence, since: held.acquiredAt },
+    cap: null,
   };
   expect(await run()).toEqual([first]);
   expect(events).toMatchObject([{ source: 'holdfast', 'detail-type': 'Lease Waited' }]);

@@ -2,7 +2,9 @@ import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { nameWithin } from '../../namespace.ts';
 import { logLine } from '../../surroundings/log.ts';
+import type { CapView } from '../calls/types.ts';
 import type { LeaseDependencies, WaitEvents } from '../dependencies.ts';
+import { capAt, capView } from '../record/capped.ts';
 import { readKey } from '../record/requests.ts';
 import { keySummary } from '../record/views.ts';
 import { readWaiting } from './listed-waiters.ts';
@@ -22,6 +24,8 @@ interface LeaseWaited {
   oldest: { ticket: string; holder: string; waitedSeconds: number };
   /** The holder that has had the key for the longest time. */
   held: { holder: string | null; fence: number | null; since: string | null } | null;
+  /** What an operator allows of the key, if an operator has capped it. */
+  cap: CapView | null;
 }
 
 /** For how long after a period its event may still be put, so that the run after one that failed puts the event. Two processes may both put it. */
@@ -62,11 +66,13 @@ export class LongWaits {
     const { waiting } = await readWaiting(this.#dependencies, { key, moved: undefined, granted, limit: 0 }, call);
     const { ticket, holder, namespace } = oldest;
     const summary = keySummary(record, now, { by: 'age' });
+    const cap = capAt(record, { now, clockSkewMs: 0 });
     const isHeld = summary.state === 'held' || summary.state === 'expired';
     this.#events.set(key, {
       ...{ key: nameWithin(namespace, key), namespace: namespace ?? null, waiting, times },
       oldest: { ticket, holder, waitedSeconds: Math.floor((now - parkedAtOf(ticket)) / 1000) },
       held: isHeld ? { holder: summary.holder, fence: summary.fence, since: summary.acquiredAt } : null,
+      cap: cap ? capView(cap) : null,
     });
   }
 
