@@ -28,7 +28,7 @@ export function lookUpKey(dependencies: LeaseDependencies) {
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
     const line = await readWaiting(
       dependencies,
-      { key, moved: record.moved, granted, limit: waiters ? limit : 0 },
+      { key, moved: record.moved, movedBy: record.movedBy, granted, limit: waiters ? limit : 0 },
       call,
     );
     return { ...view, waiting: line.waiting, ...(waiters && { waiters: line.waiters }) };

@@ -24,14 +24,14 @@ export function runNext(dependencies: LeaseDependencies) {
     if (isTask(waiter) ? isOverdue(waiter, now) : !isInLine(waiter, now)) return not('gone');
     const { won, record, before } = await move(dependencies, waiter, call);
     if (hasGrant(record, ticket)) return not('granted');
-    if (!won && record.moved?.ticket !== ticket) return not('gone');
+    if (!won && record.moved !== ticket) return not('gone');
     // The key may be free, with its mark: left to a caller that sleeps, or by a call that exited.
     await handOffToLine(dependencies, { record }, call);
     return {
       key,
       ticket,
       moved: true,
-      before: before?.moved && before.moved.ticket !== ticket ? before.moved.ticket : null,
+      before: before?.moved !== undefined && before.moved !== ticket ? before.moved : null,
     };
   };
 }

@@ -2,10 +2,10 @@ import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { Ended } from '../calls/types.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
+import { markUnchanged } from '../record/conditions.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
 import { ALONE } from '../record/identity.ts';
-import { keptMark, leftAsleep, newMark, removedMark } from '../record/mark.ts';
-import type { Moved } from '../record/moved.ts';
+import { isStillMoved, keptMark, leftAsleep, movedNoMore, newMark, removedMark } from '../record/mark.ts';
 import {
   ending,
   entryOf,
@@ -179,7 +179,9 @@ async function serve(
   const now = dependencies.clock.now();
   const number = await progress.reading.numberOf(line.heads.at(-1)?.waiter);
   const own = line.heads.some(({ waiter }) => waiter.ticket === progress.own);
-  const moved = record.moved && (isServed(line, record.moved) || !progress.reading.hasMoved) ? record.moved : undefined;
+  const { moved: ticket } = record;
+  const isDone = ticket !== undefined && (ticketsOf(line).includes(ticket) || !progress.reading.hasMoved);
+  const moved = isDone ? ticket : undefined;
   const written = await write(dependencies, { record, ending, line, clears, now, number, own, moved }, call);
   if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
   progress.record = written.record;
@@ -187,8 +189,6 @@ async function serve(
     ? afterWrite(dependencies, { progress, line, ended: ending, versions: written.versions }, call)
     : afterLoss({ progress, line, unanswered: written.unanswered });
 }
-
-const isServed = (line: NextInLine, { ticket }: Moved): boolean => ticketsOf(line).includes(ticket);
 
 /** Another call has written first, or an earlier try of this one has. */
 function afterLoss({ progress, line, unanswered }: Serving & { unanswered: boolean }): HandedOff | undefined {
@@ -277,7 +277,7 @@ interface Writing extends Current {
   /** Whether this call is among the new holders. It has no claim, which would write how long turns last. */
   own: boolean;
   /** The moved waiter that the write serves or forgets. */
-  moved: Moved | undefined;
+  moved: string | undefined;
 }
 
 async function write(
@@ -294,13 +294,18 @@ async function write(
   }
   const grants = newGrants({ record, ending, heads, now });
   const value = newMark(dependencies);
-  const mark = others
-    ? keptMark(
-        { seen: record, next, first },
-        { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
-      )
-    : removedMark(stayingOf(inLine));
-  const line = { seen: record, others, mark, moved: others ? moved : undefined };
+  const line = others
+    ? {
+        ...{ seen: record, others, also: moved === undefined ? [] : [isStillMoved(moved)] },
+        mark: {
+          ...keptMark(
+            { seen: record, next, first },
+            { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
+          ),
+          ...(moved !== undefined && movedNoMore),
+        },
+      }
+    : { seen: record, others, also: [markUnchanged(record)], mark: removedMark(stayingOf(inLine)) };
   const granting = { key, grants, ended: ending, now, line };
   const written = await writeGrants(dependencies, granting, call);
   return { ...written, won: written.landed };

@@ -32,7 +32,7 @@ export class LineReading {
   constructor(dependencies: LeaseDependencies, record: KeyRecord, call: Call) {
     const { key, moved } = record;
     this.#source = readInOrder(dependencies, { key, moved, firstPage: FIRST_PAGE }, call);
-    this.#moved = moved?.ticket;
+    this.#moved = moved;
     this.#readAt = dependencies.clock.now();
     this.#mark = record.mark;
     this.#fence = record.fence;
@@ -103,7 +103,7 @@ export class LineReading {
    * that this call has not ended: one of the rows may have had that grant.
    */
   isTrueOf({ fence, entries, moved }: KeyRecord, now: number): boolean {
-    if (now - this.#readAt > MAX_AGE_MS || moved?.ticket !== this.#moved) return false;
+    if (now - this.#readAt > MAX_AGE_MS || moved !== this.#moved) return false;
     if (fence === undefined || this.#fence === undefined) return fence === this.#fence;
     return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
   }

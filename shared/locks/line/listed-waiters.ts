@@ -40,6 +40,7 @@ interface Line extends Pick<KeyRecord, 'key' | 'moved'> {
 interface Asked extends Line {
   /** How many waiters are listed, in the order of the line. */
   limit: number;
+  movedBy?: string | undefined;
 }
 
 /**
@@ -58,7 +59,11 @@ export async function readWaiting(
   for await (const waiter of inLine(dependencies, { ...line, counted }, call)) {
     // A caller that comes back has both a row and a place for a moment.
     if (isPlace(waiter) && waiters.some(({ ticket }) => ticket === waiter.ticket)) continue;
-    if (waiters.length < limit) waiters.push(waiterView(waiter, line.moved));
+    if (waiters.length < limit)
+      waiters.push({
+        ...waiterView(waiter),
+        ...(waiter.ticket === line.moved && { movedBy: line.movedBy ?? null }),
+      });
     if (++waiting === counted) break;
   }
   return { waiting, waiters };
@@ -103,7 +108,7 @@ export async function readPosition(
   const { key, moved } = record;
   const estimate = estimatedPlace(record, number);
   const inLineByHints = Math.max(0, (record.arrivals ?? 0) - (record.lineOut ?? 0));
-  const isMoved = moved?.ticket === ticket;
+  const isMoved = moved === ticket;
   if (isMoved) return { place: 1, asleep: 0, waiting: Math.max(0, inLineByHints - 1), isWhole: false };
   if (estimate > EXACT + 1)
     return {
@@ -120,7 +125,7 @@ export async function readPosition(
     const place = before.size + 1;
     if (done) return { place, asleep, isBlocked, waiting: others.size, isWhole: row };
     // Places sort last, so a page that shows one has shown all waiters that are awake.
-    const isFirst = row.ticket === moved?.ticket;
+    const isFirst = row.ticket === moved;
     isCounted ||= isPlace(row) && row.ticket >= ticket && !isFirst;
     if (row.ticket !== ticket) others.add(row.ticket);
     const isExpectedHere = !isPlace(row) || isExpected(row, now);
@@ -160,7 +165,7 @@ function kindOfWaiter(row: Waiter): WaiterView['kind'] {
   return isTask(row) ? 'task' : 'caller';
 }
 
-function waiterView(row: Waiter, moved: KeyRecord['moved']): WaiterView {
+function waiterView(row: Waiter): WaiterView {
   const { ticket, holder, execution = null, parkedAt } = row;
   // A place has no deadline, and its caller may come back for as long as the place is kept.
   const endsAt = isPlace(row) ? row.keepUntil : row.deadline;
@@ -173,6 +178,5 @@ function waiterView(row: Waiter, moved: KeyRecord['moved']): WaiterView {
     parkedAt: parkedIso,
     deadline: deadlineIso,
     dueAt: isPlace(row) ? new Date(row.awakeAt).toISOString() : null,
-    ...(moved?.ticket === ticket && { movedBy: moved.by ?? null }),
   };
 }

@@ -15,7 +15,7 @@ export async function* readInOrder(
   { moved, ...query }: Query,
   call: Call,
 ): AsyncGenerator<Waiter> {
-  const row = moved && (await readMoved(dependencies, { key: query.key, ticket: moved.ticket }, call));
+  const row = moved && (await readMoved(dependencies, { key: query.key, ticket: moved }, call));
   if (row) yield row;
   const own = row && rowOf(row).ticket;
   for await (const waiter of readWaiters(dependencies, query, call)) if (rowOf(waiter).ticket !== own) yield waiter;

@@ -3,7 +3,6 @@ import type { Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { isInstant } from '../../surroundings/clock.ts';
 import { type CapView, instant } from '../calls/types.ts';
-import { EXCLUSIVE_WEIGHT } from './identity.ts';
 
 // The cap that an operator sets on a key, whatever limit a caller names (docs/protocols/cap.md).
 
@@ -67,18 +66,21 @@ export function roomUnder(cap: Cap | undefined, { weight, room }: Weighed): numb
 /** No cap is on record, not even one that is over. */
 export const isNotCapped: Condition = { expression: 'attribute_not_exists(cap)' };
 
+/** Null for a request that wants the key alone. */
+type Limited = { limit: number | null };
+
 /** From this cap on, the cap does not change the room of a request. */
-const coverOf = ({ weight, room }: Weighed): number => (weight >= EXCLUSIVE_WEIGHT ? 1 : room + weight);
+const coverOf = ({ limit }: Limited): number => limit ?? 1;
 
 /** Whether the cap gives these requests less room than they ask for. */
-export const isBinding = ({ limit }: Cap, grants: readonly Weighed[]): boolean =>
+export const isBinding = ({ limit }: Cap, grants: readonly Limited[]): boolean =>
   grants.some((grant) => limit < coverOf(grant));
 
 /**
  * The cap leaves these grants the room that was computed for them. If the call has seen a cap that gives them less, or that is over, no command has come since.
  * @param seen undefined if the call has not seen the record, or the record had no cap
  */
-export function isUnderCap(seen: Cap | undefined, grants: readonly Weighed[]): Condition {
+export function isUnderCap(seen: Cap | undefined, grants: readonly Limited[]): Condition {
   if (seen && isBinding(seen, grants)) return { expression: 'cap_at = :capAt', values: { ':capAt': integer(seen.at) } };
   return {
     expression: 'attribute_not_exists(cap) OR cap >= :cover',

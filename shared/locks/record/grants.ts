@@ -19,7 +19,6 @@ import {
   wasNotFreedAfter,
 } from './conditions.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING, remember } from './identity.ts';
-import { isStillMoved, MOVED, type Moved } from './moved.ts';
 import { entryOf, entryOfNew, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
 import { endAlone, type Part, ringAfter, secondsOf, ttlAfter, updateKey, type Written } from './requests.ts';
 import { type Going, isRemembered, weightOf } from './room.ts';
@@ -51,12 +50,12 @@ export interface GrantsWritten extends Written {
 interface LineLeft {
   /** The record as it was before the line was read. */
   seen: KeyRecord;
-  /** Whether others are in line behind the new holders. If not, the mark goes. */
+  /** Whether others are in line behind the new holders. */
   others: boolean;
   /** What the write does with the mark (mark.ts, which a plain call does not load). */
   mark: Partial<Part>;
-  /** The moved waiter that the write serves or forgets. */
-  moved?: Moved | undefined;
+  /** What the write demands besides. */
+  also?: readonly Condition[];
 }
 
 /**
@@ -84,7 +83,6 @@ export async function writeGrants(
     endsOf(granting),
     namedLimit(grants),
     line?.mark ?? {},
-    line?.moved ? { remove: MOVED } : {},
   ];
   const { before, ...written } = await updateKey(
     dependencies,
@@ -187,11 +185,7 @@ function conditionOf(
   const underCap = isUnderCap(record?.cap, grants);
   const still = stillStand(going);
   // The fence that was seen proves that no grant has come since. So no request of the line has had a grant either.
-  if (line) {
-    const moved = line.moved ? [isStillMoved(line.moved)] : [];
-    const mark = line.others ? [] : [markUnchanged(line.seen)];
-    return all(hasRoomAsSeen(line.seen, room), underCap, ...still, ...moved, ...mark);
-  }
+  if (line) return all(hasRoomAsSeen(line.seen, room), underCap, ...still, ...(line.also ?? []));
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
   const names = grants.map(({ name }) => name);

@@ -5,7 +5,6 @@ import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Staying } from '../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
-import { MOVED } from './moved.ts';
 import { entryOf, type KeyRecord, ownOf } from './record.ts';
 import { updateKey, type Written } from './requests.ts';
 
@@ -64,6 +63,21 @@ export const keptMark = (
     },
   };
 };
+
+/** The attributes that name the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next). */
+const MOVED = ['moved', 'moved_at', 'moved_by'];
+
+/** The part of a write that serves the moved waiter, or that has found that it is gone. */
+export const movedNoMore: { remove: string[] } = { remove: MOVED };
+
+/** No waiter has been moved. A write that does not read the record serves the oldest waiter. */
+export const isNoneMoved: Condition = { expression: 'attribute_not_exists(moved)' };
+
+/** No operator has moved another waiter since the record was seen. Otherwise the write that serves one would forget the other. */
+export const isStillMoved = (ticket: string): Condition => ({
+  expression: 'moved = :moved',
+  values: { ':moved': text(ticket) },
+});
 
 const PACE = ['pace_ms', 'usual_ms', 'mean_ms'];
 const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', ...PACE, 'line_out', 'line_until', ...MOVED];

@@ -92,11 +92,12 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held):
   const shown = entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD).map(holderView);
   const holders = thirdParty ? [...shown, thirdPartyView(thirdParty)] : shown;
   const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
-  const cap = capOver(record, { asked, now, clockSkewMs });
+  const seen = capAt(record, { now, clockSkewMs });
+  const cap = seen && isBinding(seen, [asked]) ? seen : undefined;
   const room = roomAt(record, asked, clockSkewMs);
   // Without an end, others took the room in between, and it may be free again.
   const roomInMs = Number.isFinite(room) ? Math.max(1, room - now) : cap ? CAPPED_MS : 1000;
-  return new HoldfastError('LeaseHeld', whyHeld(record, { asked, now, clockSkewMs }), {
+  return new HoldfastError('LeaseHeld', whyHeld(record, { asked, now, clockSkewMs, cap }), {
     ...{ key: record.key, holder, fence, expiresAt },
     used: weightShown(weightInUse(record, { now, clockSkewMs })),
     limit: asked.limit ?? limitOf(record),
@@ -109,15 +110,8 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held):
 /** A caller that a cap without an end keeps out tries again after this time. */
 const CAPPED_MS = 60_000;
 
-/** The cap that gives the caller less room than it asks for. */
-function capOver(record: KeyRecord, { asked, now, clockSkewMs }: Held): Cap | undefined {
-  const cap = capAt(record, { now, clockSkewMs });
-  return cap && isBinding(cap, [asked]) ? cap : undefined;
-}
-
-function whyHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held): string {
+function whyHeld(record: KeyRecord, { asked, now, clockSkewMs, cap }: Held & { cap: Cap | undefined }): string {
   const hasRoom = roomAt(record, asked, clockSkewMs) <= now;
-  const cap = capOver(record, { asked, now, clockSkewMs });
   if (cap?.limit === 0) return `an operator has paused the key: ${cap.reason}`;
   if (hasRoom && record.mark !== undefined) return 'other waiters are in line';
   if (hasRoom) return 'the key was held a moment ago, and may be free now: send the call again';
@@ -125,8 +119,8 @@ function whyHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held): string {
   const [first] = record.entries;
   if (isAlone(used))
     return `the lease is held by ${first?.holder ?? NAMELESS}${first && isBound(first) ? ' until its execution ends' : ''}`;
-  const limit = cap ? `an operator has capped the key at ${cap.limit} (${cap.reason})` : `the limit is ${asked.limit}`;
-  const most = asked.limit === null ? 'the call needs the key alone' : limit;
+  const limit = cap ? `${cap.limit}, an operator's cap` : asked.limit;
+  const most = asked.limit === null ? 'the call needs the key alone' : `the limit is ${limit}`;
   return `there is no room: the holders weigh ${used}, and ${most}`;
 }
 

@@ -7,7 +7,6 @@ import { ENDINGS, type Ended, parseEnded } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Cap, parseCap } from './capped.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, IN_LINE, type LastTerms, lastOf, lastTermsOf, pathOf, RING } from './identity.ts';
-import { type Moved, parseMoved } from './moved.ts';
 
 /** The grant of one holder. Instants are epoch milliseconds. */
 export interface HolderEntry {
@@ -126,7 +125,9 @@ export interface KeyRecord {
   lineOut: number | undefined;
   /** A hint: until when the callers that were in line when the mark was removed may come back. */
   lineUntil: number | undefined;
-  moved: Moved | undefined;
+  /** The ticket of the waiter that an operator has moved to the front, and who that was. */
+  moved: string | undefined;
+  movedBy: string | undefined;
   cap: Cap | undefined;
   /** When an operator last set or lifted a cap. */
   capAt: number | undefined;
@@ -184,7 +185,8 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     lookAt: number(item, 'look_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
-    moved: parseMoved(item),
+    moved: item.moved?.S,
+    movedBy: item.moved_by?.S,
     cap: parseCap(item),
     capAt: number(item, 'cap_at'),
     malformed: found && malformed(found),

@@ -16,8 +16,6 @@ const TTL_SECONDS = 400 * 86_400;
 /** The TTL attribute of a record, in epoch seconds. Each grant, extension and release moves it. */
 export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + TTL_SECONDS);
 
-const IF_NOT_EXISTS = /^if_not_exists\((\w+), (:\w+)\)$/;
-
 /** The TTL attribute after a write. DynamoDB must not delete the record of a capped key, whoever writes it last. @param value the name of a value, in epoch seconds */
 export const orCapTtl = (value: string): string => `if_not_exists(cap_ttl, ${value})`;
 
@@ -35,7 +33,7 @@ export interface Written {
 /** With the record before, of a blind write that was won. */
 type Updated = Written & { before?: KeyRecord };
 
-/** The record after a write that sets and removes whole attributes. */
+/** The record after a write that sets and removes whole attributes. Without `lease_expiry`, which says nothing about a holder of ours. */
 function afterBlind(
   before: Item,
   { set, remove, names, values }: Required<Pick<Update, 'set' | 'remove' | 'names' | 'values'>>,
@@ -44,8 +42,7 @@ function afterBlind(
   for (const name of remove) delete after[names[name] ?? name];
   for (const assigned of set) {
     const [name = '', value = ''] = assigned.split(' = ');
-    const [, path = '', otherwise = value] = IF_NOT_EXISTS.exec(value) ?? [];
-    after[names[name] ?? name] = (before[path] ?? values[otherwise]) as AttributeValue;
+    after[names[name] ?? name] = values[value] as AttributeValue;
   }
   return after;
 }
