@@ -5,6 +5,7 @@ import {
   formFor,
   latestPaid,
   type Rate,
+  ratesUnder,
   settledCharge,
   startOf,
 } from '../../shared/rates/charge.ts';
@@ -58,8 +59,13 @@ function playAgainstTextbook(seed: number, calls: number) {
   const random = seededRandom(seed);
   const below = (most: number) => Math.floor(random() * most);
   const [per = '1s', period = 1] = Object.entries(PERIODS)[below(4)] ?? [];
-  const limit = [1, 7, 10, 50, 60, 10_000, 100_000][below(7)] ?? 1;
-  const burst = below(2) === 0 ? 0 : 1 + below(3 * limit);
+  const anyLimit = () => [1, 7, 10, 50, 60, 10_000, 100_000][below(7)] ?? 1;
+  const named = anyLimit();
+  const capped = below(3) === 0 ? [{ name: 'requests', limit: anyLimit(), per }] : [];
+  const limit = Math.min(named, ...capped.map((cap) => cap.limit));
+  const asked = below(2) === 0 ? 0 : 1 + below(3 * limit);
+  // An operator allows no burst.
+  const burst = capped.length > 0 ? 0 : asked;
   const [paid, textbook] = [new Paid(), new Textbook(limit, period)];
   const pace = period / limit;
   let now = 1_700_000_000_000_000;
@@ -68,7 +74,8 @@ function playAgainstTextbook(seed: number, calls: number) {
   for (let call = 0; call < calls; call++) {
     now += [0, 0, 1, below(2 * pace), below(20 * pace)][below(5)] ?? 0;
     const units = 1 + below(Math.min(burst || limit, limit));
-    const charge = chargeOf([rate(limit, per, units, burst ? { burst: Math.max(burst, units) } : {})]);
+    const rates = [rate(named, per, units, asked ? { burst: Math.max(asked, units) } : {})];
+    const charge = chargeOf(ratesUnder(rates, capped));
     const start = paid.take(charge, now);
     const first = textbook.take({ now, units, burst: burst || units });
     const isWhole = (units * period) % limit === 0 && ((burst || units) * period) % limit === 0;
@@ -116,7 +123,7 @@ function playWindows(random: () => number): string[] {
 describe('a charge', () => {
   const calls = rounds(1_000_000, 100_000);
 
-  it(`starts of ${calls} random calls equal those of the textbook`, () => {
+  it(`starts of ${calls} random calls, with and without a cap, equal those of the textbook`, () => {
     const each = Array.from({ length: calls / 500 }, (_, at) => playAgainstTextbook(testSeed() + at, 500));
     const sum = (what: 'exact' | 'putOff') => each.reduce((all, one) => all + one[what], 0);
     expect(sum('exact')).toBeGreaterThan(calls / 10);

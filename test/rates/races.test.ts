@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
 import { forgetRate } from '../../shared/rates/forget-rate.ts';
 import { reserveInput } from '../../shared/rates/inputs.ts';
+import { type CapCommand, writeRateCap } from '../../shared/rates/rate-cap.ts';
 import { readRates } from '../../shared/rates/read.ts';
 import { reserveRate } from '../../shared/rates/reserve.ts';
 import { settleRate } from '../../shared/rates/settle.ts';
@@ -32,10 +33,12 @@ function callsOf(key: string, random: () => number) {
   const settle = (reservation: string, how: { units: Record<string, number> } | { cancel: true }) =>
     settleRate(dependencies)({ key, reservation, ...how }, call());
   const forget = (paidUntil: string) => forgetRate(dependencies)({ key, paidUntil }, call());
+  const cap = (change: CapCommand['change']) =>
+    writeRateCap(dependencies, { key, change, reason: 'quota', now: clock.now() }, call());
   const read = () => readRates({ ...dependencies, dynamodb: ofWorld.dynamodb })({ key }, call());
   /** What is paid from now on, in seconds. */
   const paid = async () => (Number((await rawRate(key))?.paid_until?.N) - clock.now() * 1000) / SECOND;
-  return { reserve, settle, forget, read, paid };
+  return { reserve, settle, forget, cap, read, paid };
 }
 
 /** Plays rounds of actors from fresh keys. @param play one round, which says what has happened */
@@ -132,6 +135,97 @@ describe('races of rates', () => {
       if (isLate) expect(forgotten.code).toBe('Conflict');
       expect([waitMs, await paid()]).toEqual(isLate ? [60_000, 61] : [0, 1]);
       return isLate ? 'tooLate' : 'forgotten';
+    });
+  });
+});
+
+const SLOW = [{ name: 'requests', limit: 20, per: '1m' }];
+type Answer = { waitMs: number } | HoldfastError;
+const orRefusal = (reserve: () => Promise<{ waitMs: number }>) => (): Promise<Answer> =>
+  reserve().catch((error: HoldfastError) => error);
+const isGranted = (answer: Answer) => !(answer instanceof HoldfastError);
+
+describe('races of an operator who caps', () => {
+  it('races of a pause and reservations let no caller in after its answer', async () => {
+    const happened = { none: 0, one: 0, both: 0 };
+    await playRounds('pause', happened, async ({ reserve, cap, paid }) => {
+      const [, ...answers] = await together(() => cap({ paused: true }), orRefusal(reserve), orRefusal(reserve));
+      const granted = answers.filter(isGranted).length;
+      for (const answer of answers) if (!isGranted(answer)) expect(answer).toMatchObject({ code: 'RateExceeded' });
+      expect(isGranted(await alone(orRefusal(reserve)))).toBe(false);
+      expect((await paid()) || 0).toBe(granted);
+      return ['none', 'one', 'both'][granted] ?? 'more';
+    });
+  });
+
+  it('races of capped rates and reservations let each pay what counted at its write', async () => {
+    const happened = { before: 0, between: 0, after: 0 };
+    await playRounds('capped', happened, async ({ reserve, cap, paid }) => {
+      const [, one, other] = await together(() => cap({ rates: SLOW }), reserve, reserve);
+      const total = await paid();
+      const second = Math.max(one.waitMs, other.waitMs) / 1000;
+      expect([
+        [2, 1],
+        [4, 1],
+        [6, 3],
+      ]).toContainEqual([total, second]);
+      expect(await alone(reserve)).toMatchObject({ waitMs: total * 1000 });
+      expect(await paid()).toBe(total + 3);
+      return { 2: 'before', 4: 'between', 6: 'after' }[total] ?? 'other';
+    });
+  });
+
+  it('races of a lift and reservations give no start twice', async () => {
+    const happened = { before: 0, between: 0, after: 0 };
+    await playRounds('lift', happened, async ({ reserve, cap, paid }) => {
+      await alone(() => cap({ rates: SLOW }));
+      const [, one, other] = await together(() => cap({ rates: null }), reserve, reserve);
+      const total = await paid();
+      expect([2, 4, 6]).toContain(total);
+      expect(one.waitMs).not.toBe(other.waitMs);
+      return { 6: 'before', 4: 'between', 2: 'after' }[total] ?? 'other';
+    });
+  });
+
+  it('races of two commands lose neither part of the cap', async () => {
+    const happened = { pauseFirst: 0, ratesFirst: 0 };
+    await playRounds('commands', happened, async ({ cap, read }) => {
+      const [pause, rates] = await together(
+        () => cap({ paused: true }),
+        () => cap({ rates: SLOW }),
+      );
+      expect(await read()).toMatchObject({ cap: { limit: 0, rates: SLOW } });
+      const [first, last] = pause.before ? [rates, pause] : [pause, rates];
+      expect([first.before, last.before]).toEqual([undefined, first.cap]);
+      return pause.before ? 'ratesFirst' : 'pauseFirst';
+    });
+  });
+
+  it('races of a pause and its lift end as the later of both', async () => {
+    const happened = { paused: 0, lifted: 0 };
+    await playRounds('pause-lift', happened, async ({ cap, read }) => {
+      const [pause, lift] = await together(
+        () => cap({ paused: true }),
+        () => cap({ paused: false }),
+      );
+      const view = await read();
+      expect(lift.before).toEqual('cap' in view ? undefined : pause.cap);
+      return 'cap' in view ? 'paused' : 'lifted';
+    });
+  });
+
+  it('races of forget and a pause keep the pause', async () => {
+    const happened = { forgotten: 0, settled: 0 };
+    await playRounds('forget-pause', happened, async ({ reserve, settle, forget, cap, read }) => {
+      const { reservation } = await alone(() => reserve({ settle: true }));
+      const { paidUntil } = (await read()) as { paidUntil: string };
+      const [, , report] = await together(
+        () => cap({ paused: true }),
+        () => forget(paidUntil),
+        () => settle(reservation, { units: { requests: 1 } }),
+      );
+      expect(await read()).toMatchObject({ paidUntil: null, open: 0, cap: { limit: 0 } });
+      return 'settled' in report && report.settled ? 'settled' : 'forgotten';
     });
   });
 });

@@ -6,9 +6,14 @@ const MIXES: Record<string, Mix> = {
   'callers name the same rates': 'plain',
   'callers name different rates': 'differ',
   'callers settle': 'settle',
+  'an operator caps': 'capped',
 };
-const [PLAIN = '', DIFFER = '', SETTLE = ''] = Object.keys(MIXES);
-const SHOWN_BY: Partial<Record<Mutant, string>> = { slowerRate: DIFFER, noEntry: SETTLE, strictWindow: SETTLE };
+const [PLAIN = '', DIFFER = '', SETTLE = '', CAPPED = ''] = Object.keys(MIXES);
+const SHOWN_BY: Partial<Record<Mutant, string>> = {
+  ...{ slowerRate: DIFFER, noEntry: SETTLE, strictWindow: SETTLE },
+  ...{ capIgnored: CAPPED, capNotCounted: CAPPED, capNumberStays: CAPPED, liftForgets: CAPPED },
+  ...{ endNotAsked: CAPPED, endEarly: CAPPED },
+};
 
 const RUNS = 2000;
 

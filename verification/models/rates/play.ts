@@ -1,10 +1,19 @@
-import { chargeOf, type Form, formFor, type Rate, startOf } from '../../../shared/rates/charge.ts';
+import {
+  chargeOf,
+  type Form,
+  formFor,
+  MOST_PERIODS,
+  type Rate,
+  ratesUnder,
+  startOf,
+} from '../../../shared/rates/charge.ts';
 import { seededRandom } from '../../../test/support/chance/seed.ts';
-import { lastOf, type Mutant, type Request, Row } from './protocol.ts';
+import { Operator } from './operator.ts';
+import { type At, type Cap, lastOf, MOST_LATE, type Mutant, type Request, Row } from './protocol.ts';
 import { brokenWhenSettled, brokenWindow, type Start } from './windows.ts';
 
 /** `plain`: callers name the same one to three rates. */
-export type Mix = 'plain' | 'differ' | 'settle';
+export type Mix = 'plain' | 'differ' | 'settle' | 'capped';
 
 const SECOND = 1_000_000;
 const MINUTE = 60 * SECOND;
@@ -30,37 +39,72 @@ export class Run {
   readonly #spread: number;
   readonly #rates: Omit<Rate, 'units'>[];
   readonly #waits: Request[] = [];
+  /** Writes of reservations that may land again. */
+  readonly #sent: { request: Request; at: At }[] = [];
+  /** Undefined if there is none. */
+  readonly #operator: Operator | undefined;
+  /** Whether calls last. Otherwise each try is a call of its own. */
+  readonly #isSlow: boolean;
+  /** How long before a write its call came, at most. */
+  #late = 0;
   #starts: (Start & { more: number })[] = [];
   #now = 1_700_000_000 * SECOND;
   #requests = 0;
 
   constructor(seed: number, mix: Mix, mutant?: Mutant) {
     this.#random = seededRandom(seed);
-    [this.#mix, this.#mutant, this.#row] = [mix, mutant, new Row(mutant)];
+    [this.#mix, this.#mutant] = [mix, mutant];
     this.#spread = this.#pick([0, 0, 1000, 500_000]);
-    const count = mix === 'plain' ? this.#pick([1, 1, 2, 3]) : 1;
+    this.#row = new Row(this.#spread, mutant);
+    this.#isSlow = this.#happens(0.3);
+    const count = mix === 'plain' || mix === 'capped' ? this.#pick([1, 1, 2, 3]) : 1;
     this.#rates = Array.from({ length: count }, (_, nth) => ({
       name: `rate ${nth}`,
       ...(mix === 'differ' ? { limit: 60, per: '1m' } : this.#pick(LIMITS)),
       burst: mix === 'settle' ? undefined : this.#pick([undefined, undefined, 5, 20, 1000]),
     }));
+    const rates = this.#rates.map(({ name, limit, per }) => ({ name, limit, per }));
+    const parts = { row: this.#row, mutant, rates, pick: this.#pick, happens: this.#happens };
+    if (mix === 'capped') this.#operator = new Operator(parts);
   }
 
   play(): string | undefined {
     for (let step = 0; step < STEPS; step++) {
       this.#now += this.#happens(0.95) ? this.#pick([0, 0, 1, 999, 20_000, 1_200_000]) : this.#pick([1, 5]) * MINUTE;
       if (this.#waits.length === 0 || this.#happens(0.6)) this.#waits.push(this.#request());
-      const wrong = this.#tries(this.#pick(this.#waits));
+      const wrong = this.#operator?.acts(this.#now + this.#offset()) ?? this.#tries(this.#pick(this.#waits));
       if (wrong !== undefined) return wrong;
+      // The windows of settled work look for the last reservation of a request, so none of those may land again so late.
+      if (this.#mix !== 'settle' && this.#happens(0.1) && this.#sent.length > 0) {
+        const { request, at } = this.#pick(this.#sent);
+        this.#row.reserve(request, { ...at, real: this.#now });
+      }
+      if (this.#row.isBroken) return 'a call reserves while the key is paused';
     }
+    const spread = this.#spread + this.#late;
     if (this.#mix === 'settle')
-      return brokenWhenSettled(this.#starts, this.#row.changes, {
-        spread: this.#spread,
-        isStrict: this.#mutant === 'strictWindow',
-      });
+      return brokenWhenSettled(this.#starts, this.#row.changes, { spread, isStrict: this.#mutant === 'strictWindow' });
     const fastest = this.#mix === 'differ' && this.#mutant !== 'slowerRate' ? 600 : undefined;
     const rates = this.#rates.map((rate) => ({ ...rate, limit: fastest ?? rate.limit }));
-    return brokenWindow(this.#starts, rates, this.#spread);
+    const broken = brokenWindow(this.#starts, rates, spread);
+    return (
+      broken ?? this.#operator?.caps.map((cap) => this.#brokenCap(cap, spread)).find((wrong) => wrong !== undefined)
+    );
+  }
+
+  /** Whether the work that was reserved under a cap keeps its rates. */
+  #brokenCap({ at, rates }: Cap, spread: number): string | undefined {
+    const starts = this.#starts.filter(({ request }) => request.cap?.at === at);
+    const units = (request: Request) =>
+      rates.map(({ name, limit }) => {
+        const { units: taken = 1 } = request.rates.find((rate) => rate.name === name) ?? {};
+        return Math.min(taken, MOST_PERIODS * limit);
+      });
+    const capped = starts.map(({ request, ...start }) => ({
+      ...start,
+      request: { ...request, units: units(request) },
+    }));
+    return brokenWindow(capped, rates, spread) && 'too many start under a cap';
   }
 
   #pick = <T>(values: readonly T[]): T => values[Math.floor(this.#random() * values.length)] as T;
@@ -75,17 +119,28 @@ export class Run {
       const named = this.#mix === 'differ' ? this.#pick([60, 600]) : limit;
       return { ...rate, limit: named, units, burst: burst !== undefined && burst >= units ? burst : undefined };
     });
-    const charge = this.#charge(rates);
+    const offset = this.#offset();
+    const hint = this.#pick([undefined, this.#row.capFor(this.#now + offset)]);
+    const charge = this.#under(hint?.paused ? undefined : hint, rates);
     const period = this.#charge(rates.map((rate) => ({ ...rate, units: rate.limit, burst: undefined }))).charge;
-    const half = Math.floor(this.#spread / 2);
     return {
       ...charge,
-      ...{ name: `request ${++this.#requests}`, units: rates.map(({ units }) => units), settle },
+      ...{ name: `request ${++this.#requests}`, units: rates.map(({ units }) => units), settle, rates, offset },
+      came: this.#now + offset,
       waitUs: settle ? this.#pick([0, period]) : this.#pick([0, charge.charge, 10 * charge.charge, EVER]),
       form: this.#pick<Form>(['busy', 'idle']),
-      offset: this.#whole(-half, half),
       isLost: this.#happens(0.15),
     };
+  }
+
+  #offset = (): number => {
+    const half = Math.floor(this.#spread / 2);
+    return this.#whole(-half, half);
+  };
+
+  #under(cap: Cap | undefined, rates: readonly Rate[]) {
+    const capped = this.#mutant === 'capNotCounted' ? [] : cap?.rates;
+    return { ...this.#charge(ratesUnder(rates, capped)), cap };
   }
 
   #charge(rates: readonly Rate[]) {
@@ -101,32 +156,47 @@ export class Run {
 
   /** One try of a call. @returns what is wrong */
   #tries(request: Request): string | undefined {
-    const [row, now] = [this.#row, this.#now + request.offset];
+    const [row, at] = [this.#row, this.#at(request)];
+    const { now } = at;
     const before = row.last === lastOf(request) ? row.paidUntil : undefined;
-    const won = row.reserve(request, now);
+    const won = row.reserve(request, at);
+    this.#sent.push({ request: { ...request }, at });
+    if (won) this.#late = Math.max(this.#late, Math.min(now - at.since, MOST_LATE));
     this.path.push(`${request.name} ${request.form} at ${now}: ${won}, paid until ${row.paidUntil}`);
     if (before !== undefined && (row.paidUntil ?? 0) > Math.max(before, now + request.charge))
       return 'a repeat pays again';
     if (won && request.isLost) {
       request.isLost = false;
       if (this.#happens(0.3)) this.#forget(request);
-      else if (this.#happens(0.5)) row.reserve(request, now);
+      else if (this.#happens(0.5)) row.reserve(request, at);
+      request.came = Number.NaN;
       return undefined;
     }
     if (won) return this.#begins(request, now, true);
-    const seen = this.#judge(request, now);
+    const seen = this.#judge(request, at);
     if (seen === 'repeated') return this.#begins(request, now, false);
+    if (seen === 'paused') return void this.#forget(request);
     if (typeof seen === 'number') return this.#refused(request, now, seen);
     request.form = seen;
-    return row.copy().reserve(request, now) ? undefined : 'no form fits';
+    return row.copy().reserve(request, at) ? undefined : 'no form fits';
+  }
+
+  /** A call that is sent again is another call. */
+  #at(request: Request): At {
+    const now = this.#now + request.offset;
+    if (!this.#isSlow || Number.isNaN(request.came)) request.came = now;
+    const least = this.#mutant === 'longLate' ? 0 : now - MOST_LATE;
+    return { now, since: Math.max(Math.min(request.came, now), least), real: this.#now };
   }
 
   /** @returns as `formFor`: a number of milliseconds is a refusal */
-  #judge(request: Request, now: number): ReturnType<typeof formFor> {
+  #judge(request: Request, { now, since }: At): ReturnType<typeof formFor> | 'paused' {
     const { paidUntil, last } = this.#row;
+    Object.assign(request, this.#under(this.#row.capFor(now), request.rates));
     const isOwn = last === lastOf(request);
     if (isOwn && this.#mutant === 'startIsOver') return 'repeated';
-    return formFor(request, { paidUntil, isOwn }, { now, waitMs: request.waitUs / 1000 });
+    const found = formFor(request, { paidUntil, isOwn }, { now, since, waitMs: request.waitUs / 1000 });
+    return request.cap?.paused && found !== 'repeated' ? 'paused' : found;
   }
 
   #refused(request: Request, now: number, retryMs: number): string | undefined {
@@ -143,7 +213,8 @@ export class Run {
     this.#forget(request);
     if (isNew && start - now > request.waitUs) return 'starts later than its caller waits';
     this.#start(request, start);
-    if (this.#mix === 'plain' && start > now && this.#happens(0.15)) this.#cancels(request, paid);
+    const mayCancel = this.#mix === 'plain' || this.#mix === 'capped';
+    if (mayCancel && start > now && this.#happens(0.15)) this.#cancels(request, paid);
     if (this.#mix === 'settle')
       for (const one of this.#starts.slice(-8)) if (this.#happens(0.3)) this.#row.settle(one.request, one.more);
     return undefined;
@@ -168,11 +239,12 @@ export class Run {
   }
 
   #another(request: Request): void {
-    const now = this.#now + request.offset;
-    const seen = this.#judge(request, now);
-    if (seen === 'repeated' || typeof seen === 'number') return;
+    const at = this.#at(request);
+    const { now } = at;
+    const seen = this.#judge(request, at);
+    if (seen === 'repeated' || seen === 'paused' || typeof seen === 'number') return;
     request.form = seen;
-    if (this.#row.reserve(request, now)) this.#start(request, startOf(this.#row.paidUntil ?? now, request, now));
+    if (this.#row.reserve(request, at)) this.#start(request, startOf(this.#row.paidUntil ?? now, request, now));
   }
 
   #forget = (request: Request): void => void this.#waits.splice(this.#waits.indexOf(request), 1);

@@ -1,4 +1,6 @@
-import { type Charge, type Form, latestPaid } from '../../../shared/rates/charge.ts';
+import { capAt } from '../../../shared/locks/record/capped.ts';
+import { type Charge, type Form, latestPaid, type Rate } from '../../../shared/rates/charge.ts';
+import type { NamedRate } from '../../../shared/rates/record.ts';
 
 /** The row of docs/protocols/rates.md and its conditional writes. All times are microseconds. */
 
@@ -17,11 +19,46 @@ export const MUTANTS = {
   slowerRate: 'if callers differ, the slower rate is said to be kept',
   noEntry: 'a reservation is settled without an open entry',
   strictWindow: 'what is given back, or still owed, is said not to count',
+  longLate: 'a call adds to what was paid when it came, however long ago that was',
+  capIgnored: 'a reservation does not ask for the cap',
+  capNotCounted: 'the capped rates are not counted',
+  capNumberStays: 'the number of a command does not rise',
+  liftForgets: 'a lift removes the number of the command',
+  endNotAsked: 'a call that finds a cap over does not ask for its end',
+  endEarly: 'a cap ends by the clock of a call, without the margin',
 } as const;
 export type Mutant = keyof typeof MUTANTS;
 
+/** What an operator allows, as the row has it. Times are milliseconds. */
+export interface Cap {
+  at: number;
+  paused: boolean;
+  rates: readonly NamedRate[];
+  until: number | undefined;
+}
+
+/** A write of an operator, by the number that it has seen. */
+export interface Command {
+  seen: number | undefined;
+  at: number;
+  cap: Cap | undefined;
+}
+
+/** When a write is sent: by the clock of its function, when its call came, or a second ago, and the true time. */
+export interface At {
+  now: number;
+  since: number;
+  real: number;
+}
+
 export interface Request extends Charge {
   name: string;
+  /** What its caller names. */
+  rates: readonly Rate[];
+  /** The cap under which its charge was computed. */
+  cap: Cap | undefined;
+  /** When its call came, by the clock of its function. */
+  came: number;
   /** Of each rate, in their order. */
   units: readonly number[];
   waitUs: number;
@@ -34,24 +71,63 @@ export interface Request extends Charge {
 
 export const lastOf = ({ name, charge, ahead }: Request): string => `${name}.${charge}.${ahead}`;
 
+/** How many microseconds a call may last. A call that lasts longer adds to what was paid so long ago. */
+export const MOST_LATE = 1_000_000;
+
 export class Row {
+  cap: Cap | undefined;
+  capAt: number | undefined;
+  /** Whether a call has reserved while the key was paused. */
+  isBroken = false;
   paidUntil: number | undefined;
   last: string | undefined;
   readonly open: Map<string, number>;
   /** What each write has added to the paid time, in the order of the writes. */
   readonly changes: { name: string; more: number }[] = [];
   readonly #mutant: Mutant | undefined;
+  /** By how much clocks differ, in microseconds. */
+  readonly #spread: number;
 
-  constructor(mutant?: Mutant, { paidUntil, last, open }: Partial<Row> = {}) {
-    Object.assign(this, { paidUntil, last });
+  constructor(spread: number, mutant?: Mutant, { paidUntil, last, open, cap, capAt: at }: Partial<Row> = {}) {
+    Object.assign(this, { paidUntil, last, cap, capAt: at });
     this.open = new Map(open);
-    this.#mutant = mutant;
+    [this.#spread, this.#mutant] = [spread, mutant];
   }
 
-  copy = (): Row => new Row(this.#mutant, this);
+  copy = (): Row => new Row(this.#spread, this.#mutant, this);
+
+  /** The cap that counts for a call. */
+  capFor = (now: number): Cap | undefined => capAt({ cap: this.cap }, this.#margin(now));
+
+  #margin = (now: number) => ({
+    now: Math.floor(now / 1000),
+    clockSkewMs: this.#mutant === 'endEarly' ? 0 : Math.ceil(this.#spread / 1000),
+  });
 
   /** @returns whether the condition held */
-  reserve(request: Request, now: number): boolean {
+  command({ seen, at, cap }: Command): boolean {
+    if (this.capAt !== seen) return false;
+    [this.cap, this.capAt] = [cap, cap === undefined && this.#mutant === 'liftForgets' ? undefined : at];
+    return true;
+  }
+
+  #isUnder({ cap }: Request, now: number): boolean {
+    if (this.#mutant === 'capIgnored') return true;
+    if (cap) return this.capAt === cap.at;
+    if (this.#mutant === 'endNotAsked' && this.cap?.until !== undefined) return true;
+    return this.capFor(now) === undefined;
+  }
+
+  /** @returns whether the condition held */
+  reserve(request: Request, at: At): boolean {
+    if (!this.#isUnder(request, at.now)) return false;
+    const isReserved = this.#pay(request, at);
+    const { paused = false, until = Number.POSITIVE_INFINITY } = this.cap ?? {};
+    this.isBroken ||= isReserved && paused && at.real <= until * 1000;
+    return isReserved;
+  }
+
+  #pay(request: Request, { now, since }: At): boolean {
     const { form, charge, name, settle } = request;
     const paid = this.paidUntil;
     const isLast = this.last === lastOf(request);
@@ -65,7 +141,7 @@ export class Row {
       this.paidUntil = this.#mutant === 'oldCredit' && paid !== undefined ? paid + charge : now + charge;
     } else {
       const inTime = this.#mutant === 'noPatience' || (paid ?? 0) <= this.#latest(request, now);
-      if (paid === undefined || paid < now || !inTime || (isLast && this.#mutant !== 'repeatPays')) return false;
+      if (paid === undefined || paid < since || !inTime || (isLast && this.#mutant !== 'repeatPays')) return false;
       this.paidUntil = paid + charge;
     }
     this.last = lastOf(request);

@@ -1,0 +1,67 @@
+import type { NamedRate } from '../../../shared/rates/record.ts';
+import type { Cap, Command, Mutant, Row } from './protocol.ts';
+
+interface Parts {
+  row: Row;
+  mutant: Mutant | undefined;
+  rates: readonly NamedRate[];
+  pick<T>(values: readonly T[]): T;
+  happens(probability: number): boolean;
+}
+
+/** Operators who cap and lift. Their writes may be lost, may land twice, and may land long after. */
+export class Operator {
+  readonly #parts: Parts;
+  readonly #sent: Command[] = [];
+  #set: Cap | undefined;
+  /** Every cap that was in effect. */
+  readonly caps: Cap[] = [];
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** @param now the clock of the function, in microseconds @returns what is wrong */
+  acts(now: number): string | undefined {
+    const { row, pick, happens } = this.#parts;
+    if (this.#sent.length > 0 && happens(0.5)) row.command(pick(this.#sent));
+    if (row.cap !== this.#set) return 'a late command changes the cap';
+    if (happens(0.3)) this.#commands(Math.floor(now / 1000));
+    return undefined;
+  }
+
+  #commands(now: number): void {
+    const { row, happens } = this.#parts;
+    const chosen = this.#chosen(now);
+    // It may land later, and its operator has no answer, and sends another.
+    if (happens(0.2)) this.#sent.push(this.#written(now, this.#chosen(now)));
+    for (;;) {
+      const command = this.#written(now, chosen);
+      if (happens(0.2)) this.#commands(now + 1);
+      this.#sent.push(command);
+      if (!row.command(command)) continue;
+      this.#set = command.cap;
+      if (command.cap) this.caps.push(command.cap);
+      return;
+    }
+  }
+
+  #written(now: number, cap: Omit<Cap, 'at'> | undefined): Command {
+    const { row, mutant } = this.#parts;
+    const at = mutant === 'capNumberStays' ? 1 : Math.max(now, (row.capAt ?? 0) + 1);
+    return { seen: row.capAt, at, cap: cap && { ...cap, at } };
+  }
+
+  /** @returns undefined for a lift */
+  #chosen(now: number): Omit<Cap, 'at'> | undefined {
+    const { rates, pick, happens } = this.#parts;
+    if (happens(0.3)) return undefined;
+    const capped = rates.filter(() => happens(0.6)).map((rate) => ({ ...rate, limit: this.#capped(rate.limit) }));
+    const more = happens(0.3) ? [{ name: 'more', limit: 30, per: '1m' }] : [];
+    const named = [...capped, ...more];
+    const until = happens(0.5) ? undefined : now + pick([0, 20, 1000, 60_000]);
+    return { paused: named.length === 0 || happens(0.2), rates: named, until };
+  }
+
+  #capped = (limit: number): number => Math.max(1, Math.floor(limit * this.#parts.pick([0.1, 0.5, 1, 3])));
+}
