@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { capKey } from '../../shared/locks/calls/cap.ts';
 import { capInput } from '../../shared/locks/calls/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
+import { isFull } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { resetting } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -168,6 +169,26 @@ describe('a cap', () => {
     expect(await failure(acquire({ key, holder: 'a', limit: 5 }))).toMatchObject(held(0));
   });
 });
+
+it.runIf(isFull)(
+  '1,000 tasks behind a pause begin within 100 ms of the lift, in order',
+  async () => {
+    const key = 'long';
+    await pause(key);
+    const tasks: Awaited<ReturnType<typeof park>>[] = [];
+    for (let nth = 0; nth < 1000; nth++) tasks.push(await park({ key, holder: `t${nth}` }));
+    const served = () => tasks.findIndex(({ task }) => task.state === 'waiting');
+    expect(served()).toBe(0);
+    const begin = performance.now();
+    await lift(key);
+    expect(performance.now() - begin).toBeLessThan(100);
+    for (let nth = 1; nth <= 20; nth++) {
+      expect(served()).toBe(nth);
+      await release(tasks[nth - 1]?.task.output as unknown as Parameters<typeof release>[0]);
+    }
+  },
+  60_000,
+);
 
 describe('a late command', () => {
   it('a late command changes nothing after a lift, even if the key has never been capped', async () => {

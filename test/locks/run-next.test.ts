@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { runNext } from '../../shared/locks/calls/run-next.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
+import { isFull } from '../support/time/rounds.ts';
 import { resetting } from '../support/worlds/line.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
@@ -76,6 +77,22 @@ it('nobody passes a moved waiter that does not fit', async () => {
   await release(proofOf(tasks[0]));
   expect([...served(), heavy.task.state]).toEqual(['b', 'succeeded']);
 });
+
+it.runIf(isFull)(
+  'the last of 1,000 tasks is served by the next grant once it is moved',
+  async () => {
+    const key = 'long';
+    const holder = await acquire({ key, holder: 'first' });
+    const tasks: Parked[] = [];
+    for (let nth = 0; nth < 1000; nth++) tasks.push(await park({ key, holder: `t${nth}` }));
+    const last = tasks.at(-1) as Parked;
+    await next(key, last.ticket);
+    await release(holder);
+    expect(last.task.state).toBe('succeeded');
+    expect(tasks.filter(({ task }) => task.state === 'succeeded')).toHaveLength(1);
+  },
+  60_000,
+);
 
 it('a moved waiter that has left stops nobody', async () => {
   const key = 'left';

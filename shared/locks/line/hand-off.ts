@@ -288,24 +288,22 @@ async function write(
   const { key } = record;
   if (heads.length === 0) {
     const asleep = isAsleep && next !== undefined ? { mark: leftAsleep(next) } : undefined;
-    const line = clears ? { seen: record, mark: removedMark(stayingOf(inLine)) } : asleep;
+    const { moved: gone } = record;
+    const also = [markUnchanged(record), ...isStillMoved(gone)];
+    const line = clears ? { mark: removedMark(stayingOf(inLine), gone), also } : asleep;
     const written = await writeEnds(dependencies, { key, ended: ending, now, line }, call);
     return { ...written, versions: new Map() };
   }
   const grants = newGrants({ record, ending, heads, now });
   const value = newMark(dependencies);
-  const line = others
-    ? {
-        ...{ seen: record, others, also: moved === undefined ? [] : [isStillMoved(moved)] },
-        mark: {
-          ...keptMark(
-            { seen: record, next, first },
-            { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
-          ),
-          ...(moved !== undefined && movedNoMore),
-        },
-      }
-    : { seen: record, others, also: [markUnchanged(record)], mark: removedMark(stayingOf(inLine)) };
+  const kept = () =>
+    keptMark(
+      { seen: record, next, first },
+      { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
+    );
+  const mark = others ? { ...kept(), remove: movedNoMore(moved) } : removedMark(stayingOf(inLine), record.moved);
+  const also = others ? isStillMoved(moved) : [markUnchanged(record), ...isStillMoved(record.moved)];
+  const line = { seen: record, others, mark, also };
   const granting = { key, grants, ended: ending, now, line };
   const written = await writeGrants(dependencies, granting, call);
   return { ...written, won: written.landed };

@@ -14,7 +14,6 @@ import {
   isNotRemembered,
   isToBeHadAlone,
   isUnmarked,
-  markUnchanged,
   stillStand,
   wasNotFreedAfter,
 } from './conditions.ts';
@@ -242,8 +241,8 @@ interface Ending {
   key: string;
   ended: readonly Going[];
   now: number;
-  /** What the write does with the mark. If it removes the mark: the record as it was before the line was read. */
-  line?: { seen?: KeyRecord | undefined; mark: Partial<Part> } | undefined;
+  /** What the write does with the mark, and what it demands for that. */
+  line?: { mark: Partial<Part>; also?: readonly Condition[] } | undefined;
 }
 
 /**
@@ -260,7 +259,7 @@ export function writeEnds(
   const isEnding = ended.length > 0;
   const going = ended.map(({ entry }) => entry);
   const record = isEnding ? [hasUsed, ...stillStand(going)] : [];
-  const [first = hasUsed, ...conditions] = [...record, ...(line?.seen ? [markUnchanged(line.seen)] : [])];
+  const [first = hasUsed, ...conditions] = [...record, ...(line?.also ?? [])];
   const alone = ended.find(({ entry }) => entry.path === ALONE);
   const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${ended.indexOf(alone)}`);
   const gone = removed(going, alone ? [ALONE] : []);

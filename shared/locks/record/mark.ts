@@ -67,30 +67,29 @@ export const keptMark = (
 /** The attributes that name the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next). */
 const MOVED = ['moved', 'moved_at', 'moved_by'];
 
-/** The part of a write that serves the moved waiter, or that has found that it is gone. */
-export const movedNoMore: { remove: string[] } = { remove: MOVED };
+/** What a write removes that serves the moved waiter, or that has found that it is gone. @param moved undefined if the write has not seen one */
+export const movedNoMore = (moved: string | undefined): string[] => (moved === undefined ? [] : MOVED);
 
 /** No waiter has been moved. A write that does not read the record serves the oldest waiter. */
 export const isNoneMoved: Condition = { expression: 'attribute_not_exists(moved)' };
 
 /** No operator has moved another waiter since the record was seen. Otherwise the write that serves one would forget the other. */
-export const isStillMoved = (ticket: string): Condition => ({
-  expression: 'moved = :moved',
-  values: { ':moved': text(ticket) },
-});
+export const isStillMoved = (moved: string | undefined): Condition[] =>
+  moved === undefined ? [] : [{ expression: 'moved = :moved', values: { ':moved': text(moved) } }];
 
 const PACE = ['pace_ms', 'usual_ms', 'mean_ms'];
-const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', ...PACE, 'line_out', 'line_until', ...MOVED];
+const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', ...PACE, 'line_out', 'line_until'];
 
 /**
  * Removes the mark, and the hints that belong to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
  * asks again, it raises both.
+ * @param moved as the record was seen. A waiter that was moved since may have put its row, and not yet raised the mark
  */
-export const removedMark = ({ count, until }: Staying): Mark & { remove: string[] } => {
+export const removedMark = ({ count, until }: Staying, moved: string | undefined): Mark & { remove: string[] } => {
   const kept: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };
   return {
     set: Object.keys(kept).map((name) => `${name} = :${name}`),
-    remove: MARK.filter((name) => !(name in kept)),
+    remove: [...MARK.filter((name) => !(name in kept)), ...movedNoMore(moved)],
     values: Object.fromEntries(Object.entries(kept).map(([name, value]) => [`:${name}`, value])),
   };
 };
