@@ -150,6 +150,14 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
     ),
     payload: { key: 'unknown', ticket: 'unknown' },
   },
+  capKey: { bare: updateLease, payload: { key: unique, limit: 0, reason: 'bench' } },
+  runNext: {
+    bare: code(
+      [dynamodb('GetItemCommand', 'UpdateItemCommand')],
+      getTicket + toDynamodb('GetItemCommand', 'LEASES_TABLE', `${KEY}, ConsistentRead: true`),
+    ),
+    payload: { key: 'unknown', ticket: 'unknown' },
+  },
   repairQueues: {
     bare: code(
       [

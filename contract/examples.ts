@@ -3,6 +3,7 @@ import expired from './examples/expired.json' with { type: 'json' };
 import leases from './examples/leases.json' with { type: 'json' };
 import nameservice from './examples/nameservice.json' with { type: 'json' };
 import once from './examples/once.json' with { type: 'json' };
+import operators from './examples/operators.json' with { type: 'json' };
 import other from './examples/other.json' with { type: 'json' };
 import permits from './examples/permits.json' with { type: 'json' };
 import rates from './examples/rates.json' with { type: 'json' };
@@ -10,10 +11,17 @@ import type { Step } from './examples/replay.ts';
 import type { Example } from './routes/route.ts';
 
 /** Calls that are sent one after the other to a new deployment, with their answers. */
-export const SCENARIOS = { leases, permits, commits, nameservice, expired, once, rates, other } as unknown as Record<
-  string,
-  Step[]
->;
+export const SCENARIOS = {
+  leases,
+  permits,
+  commits,
+  nameservice,
+  expired,
+  once,
+  rates,
+  operators,
+  other,
+} as unknown as Record<string, Step[]>;
 
 /** The calls of a function that the document shows. */
 export const examplesOf = (functionName: string): Example[] =>

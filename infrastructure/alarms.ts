@@ -29,7 +29,7 @@ interface FunctionGroup {
 
 const LEASES = ['acquire', 'heartbeat', 'release', 'withdraw'];
 const QUEUE = ['repairQueues', 'executionEnded'];
-const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter'];
+const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter', 'capKey', 'runNext'];
 const ONCE = ['onceBegin', 'onceComplete', 'onceForget', 'readOnce'];
 const RATES = ['rateReserve', 'rateSettle', 'rateForget', 'readRates'];
 const NAMESERVICE = ['publish', 'readNames', 'repairNames'];

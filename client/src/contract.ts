@@ -271,6 +271,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/leases/cap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cap or pause a key
+         * @description For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order. Refused callers learn the reason. Null lifts a part of the cap, and the next waiters are served.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/cap`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
+         */
+        post: operations["capKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/leases/heartbeat": {
         parameters: {
             query?: never;
@@ -287,6 +309,28 @@ export interface paths {
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/heartbeat`, or a JWT with the scope of the parameter `adminScope`.
          */
         post: operations["heartbeat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/leases/next": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a waiter to the front
+         * @description For an operator: the waiter with the ticket is served before all others, once. The holders keep what they have. One waiter of a key is moved at a time, and the last call counts. While the waiter does not fit, or sleeps, no other waiter is served.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/leases/next`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
+         */
+        post: operations["runNext"];
         delete?: never;
         options?: never;
         head?: never;
@@ -874,6 +918,57 @@ export interface components {
              */
             until: string | null;
         };
+        /** @description The cap of the key from now on. */
+        Capped: {
+            /** @description What an operator allows of a key, whatever limit or rates its callers name. */
+            before: components["schemas"]["Cap"] | null;
+            /** @description What an operator allows of a key, whatever limit or rates its callers name. */
+            cap: components["schemas"]["Cap"] | null;
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * Format: int64
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
+             */
+            used: number;
+            /**
+             * Format: int64
+             * @description An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.
+             */
+            waiting: number;
+        };
+        /** @description Caps or pauses a key, or lifts the cap. */
+        CapRequest: {
+            /** @description After how many seconds the cap ends by itself, from 1 to 31 days. Without it, the cap lasts until an operator lifts it. Not if the call only lifts. */
+            forSeconds?: number;
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * @description With `once`, pauses `POST /v1/once/begin` of the key, in place of its lease and permits. Only with `limit` 0 or null, and without `rates`.
+             * @enum {string}
+             */
+            kind?: "once";
+            /** @description The most that all holders may weigh. 0 pauses the key: no caller is granted the key, or a start at its rates. Null lifts this part of the cap, and without it this part stays. */
+            limit?: number | null;
+            /** @description One to four rates with different names, which count for each reservation as if its caller had named them. Null lifts this part of the cap, and without it this part stays. */
+            rates?: {
+                /** @description The units in each period. */
+                limit: number;
+                /**
+                 * @description The name of the rate.
+                 * @default requests
+                 */
+                name?: string;
+                /** @description The period: a number and `s`, `m`, `h` or `d`, at most 31 days. */
+                per: string;
+            }[] | null;
+            /** @description Why, for everybody whom the cap keeps out. Needed unless the call only lifts. */
+            reason?: string;
+        } & ({
+            limit: unknown;
+        } | {
+            rates: unknown;
+        });
         /** @description A reported record that was deleted or spared. */
         CleanedRecord: {
             /**
@@ -1969,6 +2064,20 @@ export interface components {
             /** @description The method and the path of the call. */
             route: string;
         };
+        /** @description The waiter is next. */
+        Moved: {
+            /** @description The ticket of the waiter that an earlier call had moved, and that is no longer next. Null if there is none. */
+            before: string | null;
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * @description The next grant of the key is for this waiter, unless it leaves.
+             * @constant
+             */
+            moved: true;
+            /** @description The id of a waiter in the line. Tickets sort by arrival. */
+            ticket: string;
+        };
         /** @description A rate of a key, as a caller or an operator named it. */
         NamedRate: {
             /**
@@ -2021,6 +2130,23 @@ export interface components {
             status: 404;
             /** @enum {string} */
             type: "urn:holdfast:error:NotFound";
+        };
+        /** @description The waiter was not in line. */
+        NotMoved: {
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * @description The waiter was not in line.
+             * @constant
+             */
+            moved: false;
+            /**
+             * @description The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.
+             * @enum {string}
+             */
+            reason: "granted" | "gone" | "unknown";
+            /** @description The id of a waiter in the line. Tickets sort by arrival. */
+            ticket: string;
         };
         /** @description The caller did not hold the lease or the permit. That is no error, because programs release when they clean up. */
         NotReleased: {
@@ -3225,6 +3351,13 @@ export interface components {
             /** @description True if the alias is retracted. */
             retracted: boolean;
         };
+        /** @description Moves a waiter to the front of the line of a key. */
+        RunNextRequest: {
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /** @description The id of a waiter in the line. Tickets sort by arrival. As `acquire`, or a read of the key with `waiters`, shows it. */
+            ticket: string;
+        };
         /** @description The part of a record that a purge compares. */
         SeenRecord: {
             commit?: components["schemas"]["Pointer"];
@@ -4397,6 +4530,63 @@ export interface operations {
             };
         };
     };
+    capKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CapRequest"];
+            };
+        };
+        responses: {
+            /** @description The cap of the key from now on. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Capped"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description The record is not in the expected state. */
+            409: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Conflict"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
     heartbeat: {
         parameters: {
             query?: never;
@@ -4435,6 +4625,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["LeaseLost"];
                 };
             };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    runNext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunNextRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether the task or the call was in line. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Moved"] | components["schemas"]["NotMoved"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["Throttled"];
             431: components["responses"]["HeadersTooLarge"];

@@ -9,7 +9,7 @@ import type { Lease } from './lease.ts';
 import type { Begun, OnceAnswer, OnceOptions, OnceRun, SlotOptions } from './once.ts';
 import { paged } from './pages.ts';
 import type { RateOptions, RateStart } from './rate.ts';
-import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
+import type { Bare, CommitRequest, Filter, HoldfastOptions, ParkRequest, Plain, ReadOne } from './requests.ts';
 import { ROUTES } from './routes.ts';
 import type { LeaseEntry, Leases, LeasesOptions } from './several.ts';
 import { moment, type Surroundings, stayAlive, systemSurroundings } from './surroundings.ts';
@@ -18,7 +18,6 @@ import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from '
 
 type Schemas = components['schemas'];
 type StageRequest = RequestOf<'stageUpload'>;
-type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 
 /**
  * A client of one deployment. The client has no connection and no timer of its own. The work of `withLease` and `lead` keeps the process alive
@@ -224,18 +223,11 @@ export class Holdfast {
    * @example
    * await holdfast.park({ key: 'nightly', taskToken: event.taskToken, execution: event.executionArn, parkSeconds: 3600 });
    */
-  park(
-    request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> &
-      ({ taskToken: string } | { callbackId: string; execution: string }),
-    options?: CallOptions,
-  ) {
+  park(request: ParkRequest, options?: CallOptions) {
     // A callback names its request, so that each run of its submitter is one request.
     const own = 'callbackId' in request && { requestId: undefined };
-    return this.call(
-      'acquire',
-      { holder: this.holder, ...own, ...request } as RequestOf<'acquire'>,
-      options,
-    ) as Promise<Schemas['Parked']>;
+    const asked = { holder: this.holder, ...own, ...request } as RequestOf<'acquire'>;
+    return this.call('acquire', asked, options) as Promise<Schemas['Parked']>;
   }
 
   /**
@@ -269,6 +261,14 @@ export class Holdfast {
 
   /** For operators: takes a parked task or a waiting call out of the line of its key. */
   declare readonly cancelWaiter: Plain<'cancelWaiter'>;
+
+  /** For operators: caps what all holders of a key may weigh, or its rates. `limit` 0 pauses the key, and null lifts the cap. */
+  cap(request: RequestOf<'capKey'>, options?: CallOptions): Promise<AnswerOf<'capKey'>> {
+    return this.call('capKey', request, options);
+  }
+
+  /** For operators: moves a waiter to the front of the line of its key. */
+  declare readonly runNext: Plain<'runNext'>;
 
   /**
    * Creates or replaces an object on a precondition. Content above 1 MiB is uploaded first.

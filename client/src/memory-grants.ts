@@ -54,7 +54,53 @@ export const weightOf = ({ request: { weight = 1 } }: Pick<Grant, 'request'>): n
 export const limitOf = (request: AcquireRequest): number | null =>
   isExclusive(request) ? null : (request.limit ?? MOST_PERMITS);
 
-export const waiterView = ({ request, ticket, since }: Waiter): Schemas['Waiter'] => ({
+export function holderOf(grant: Grant): Schemas['Holder'] {
+  const { request, fence, endsAt } = grant;
+  const mode = isExclusive(request) ? 'exclusive' : 'shared';
+  return { holder: request.holder, fence, mode, weight: weightOf(grant), expiresAt: instant(endsAt) };
+}
+
+export const timesOf = ({ acquiredAt, endsAt }: Grant, now: number) => ({
+  acquiredAt: instant(acquiredAt),
+  expiresAt: instant(endsAt),
+  remainingMs: Math.max(0, endsAt - now),
+});
+
+/** The fields of a grant that every reader may see. */
+export function grantView(grant: Grant, now: number): Schemas['FullHolder'] {
+  const { request, ending, endsAt } = grant;
+  const { ttlSeconds = 60, data = null } = request;
+  return {
+    ...holderOf(grant),
+    ...timesOf(grant, now),
+    state: endsAt > now ? 'held' : 'expired',
+    ...{ ttlSeconds, data, ending },
+    ...{ brokenAt: null, brokenBy: null, execution: null, bound: false, inGrace: false },
+  };
+}
+
+/** What an operator has set on a key. `until` is infinite if the cap lasts until it is lifted. */
+export interface Cap {
+  limit: number;
+  reason: string;
+  since: number;
+  until: number;
+}
+
+export const capView = ({ limit, reason, since, until }: Cap): Schemas['Cap'] => ({
+  ...{ limit, rates: null, reason, by: null, since: instant(since) },
+  until: until === Number.POSITIVE_INFINITY ? null : instant(until),
+});
+
+/** For a caller that the cap keeps out: it may ask again at the end of the cap or of a grant, or else after a minute. */
+export function cappedFields(cap: Cap, refusal: { holder: string | null; retryAfterMs: number }, now: number) {
+  const grantMs = cap.limit > 0 && refusal.holder !== null ? refusal.retryAfterMs : Number.POSITIVE_INFINITY;
+  const ms = Math.min(cap.until - now, grantMs);
+  return { cap: capView(cap), retryAfterMs: Number.isFinite(ms) ? ms : 60_000 };
+}
+
+/** @param isMoved whether an operator has moved the waiter to the front */
+export const waiterView = ({ request, ticket, since }: Waiter, isMoved: boolean): Schemas['Waiter'] => ({
   kind: 'caller',
   ticket,
   holder: request.holder,
@@ -62,4 +108,5 @@ export const waiterView = ({ request, ticket, since }: Waiter): Schemas['Waiter'
   parkedAt: instant(since),
   deadline: instant(since + (request.waitSeconds ?? 0) * 1000),
   dueAt: null,
+  ...(isMoved && { movedBy: null }),
 });

@@ -1,15 +1,22 @@
+import { roomUnder } from '../../shared/locks/record/cap-rules.ts';
 import type { components } from './contract.ts';
 import type { LossReason } from './errors.ts';
 import type { HoldfastError } from './index.ts';
 import {
   type Acquired,
   type AcquireRequest,
+  type Cap,
+  cappedFields,
+  capView,
   type Grant,
+  grantView,
+  holderOf,
   instant,
   isExclusive,
   limitOf,
   type ProblemOf,
   problemsOf,
+  timesOf,
   type Waiter,
   waiterView,
   weightOf,
@@ -39,6 +46,11 @@ export class MemoryKey {
   /** How each grant ended, by its lease id and by its request id. */
   readonly #ended = new Map<string, 'released' | LossReason>();
   #cancelTimer = () => {};
+  #cap: Cap | undefined;
+  /** When the last command came. Each has a later instant. */
+  #cappedAt = 0;
+  /** The ticket that an operator has moved to the front. */
+  #moved: string | undefined;
 
   /** @param idPrefix begins each lease id */
   constructor(key: string, by: Surroundings, idPrefix = '') {
@@ -61,7 +73,8 @@ export class MemoryKey {
 
   /** Acquires, or waits in line for up to `waitSeconds`. @throws the errors of `acquire` */
   async wait(request: AcquireRequest, signal: AbortSignal): Promise<Acquired> {
-    const first = request.ticket !== undefined && this.#line.every(({ ticket }) => ticket > (request.ticket ?? ''));
+    const { ticket: own } = request;
+    const first = own !== undefined && (own === this.#moved || this.#line.every(({ ticket }) => ticket > own));
     if (first && this.#hasRoom(request)) return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
     try {
       return this.acquire(request);
@@ -73,7 +86,7 @@ export class MemoryKey {
     return interruptible<Acquired>(signal, (resolve, reject) => {
       waiter = { request, ticket, since: this.#now, resolve, reject };
       this.#line.push(waiter);
-      this.#line.sort((left, right) => (left.ticket < right.ticket ? -1 : 1));
+      this.#sort();
       this.#arm();
       return this.#by.after((request.waitSeconds ?? 0) * 1000, () => reject(this.#held(request, ticket)), true);
     }).finally(() => {
@@ -125,7 +138,7 @@ export class MemoryKey {
     const { key } = this;
     const grant = this.#grants.find((one) => one.fence === fence);
     if (!grant && this.#grants.length > 0 && this.#lastExclusive) {
-      const { holders, used, limit, waiting, ...actual } = this.row();
+      const { holders, used, limit, cap, waiting, ...actual } = this.row();
       throw this.#problem('Conflict', 409, `the lease of ${key} has another fence`, { actual });
     }
     if (!grant) throw this.#problem('NotFound', 404, `no grant of ${key} has the fence ${fence}`);
@@ -136,6 +149,35 @@ export class MemoryKey {
     return { key, fence, holder, broken: true, ended: !wait, holderUntil, lastHeartbeatAt: null };
   }
 
+  /** Caps what all holders may weigh, or lifts the cap. An undefined limit leaves the cap alone. */
+  capBy({ limit, reason = '', forSeconds }: RequestOf<'capKey'>): AnswerOf<'capKey'> {
+    const { key } = this;
+    const before = this.#cap;
+    if (limit !== undefined) {
+      this.#cappedAt = Math.max(this.#now, this.#cappedAt + 1);
+      const until = this.#now + (forSeconds ?? Number.POSITIVE_INFINITY) * 1000;
+      this.#cap = limit === null ? undefined : { limit, reason, since: this.#cappedAt, until };
+    }
+    const [cap, former] = [this.#cap, before].map((one) => (one ? capView(one) : null));
+    const answer = { key, cap: cap ?? null, before: former ?? null, used: this.#used, waiting: this.#line.length };
+    this.#serve();
+    return answer;
+  }
+
+  /** The next grant is for the waiter. */
+  runNext({ ticket }: RequestOf<'runNext'>): AnswerOf<'runNext'> {
+    const { key } = this;
+    if (!this.#line.some((one) => one.ticket === ticket)) {
+      const isGranted = this.#grants.some(({ request }) => request.ticket === ticket);
+      return { key, ticket, moved: false, reason: isGranted ? 'granted' : 'unknown' };
+    }
+    const before = this.#moved === ticket ? undefined : this.#moved;
+    this.#moved = ticket;
+    this.#sort();
+    this.#serve();
+    return { key, ticket, moved: true, before: before ?? null };
+  }
+
   /** Ends every grant. With `taken`, another holder then has the key, even if waiters are in line. */
   lose(reason: 'taken' | 'broken' | 'unknown'): void {
     for (const grant of this.#grants) this.#note(grant, reason);
@@ -144,17 +186,17 @@ export class MemoryKey {
     this.#serve();
   }
 
-  /** True if the key was ever granted. */
+  /** True if the key was ever granted or capped. */
   get hasRecord(): boolean {
-    return this.#fence > 0;
+    return this.#fence > 0 || this.#cappedAt > 0;
   }
 
   /** The response of `readLeases` for the key. @param withWaiters whether the line is in the response */
   view(withWaiters = false): Schemas['Key'] {
     const { hasRecord } = this;
-    const holders = this.#grants.map((grant) => this.#viewOf(grant));
+    const holders = this.#grants.map((grant) => grantView(grant, this.#now));
     const limitBy = (this.#limit !== null && this.#limited?.request.holder) || null;
-    const waiters = withWaiters && { waiters: this.#line.map(waiterView) };
+    const waiters = withWaiters && { waiters: this.#line.map((one) => waiterView(one, one.ticket === this.#moved)) };
     return { ...this.row(), holders, limitBy, previous: null, hasRecord, ...waiters };
   }
 
@@ -162,11 +204,12 @@ export class MemoryKey {
   row(holder?: string): Schemas['ListedKey'] {
     const { key } = this;
     const use = { holders: this.#grants.length, used: this.#used, limit: this.#limit };
-    const common = { key, waiting: this.#line.length, ...use };
+    const common = { key, waiting: this.#line.length, ...use, ...(this.#capNow && { cap: capView(this.#capNow) }) };
     const own = this.#grants.filter(({ request }) => holder === undefined || request.holder === holder);
-    const [grant] = own.sort((left, right) => this.#isOver(left) - this.#isOver(right) || left.endsAt - right.endsAt);
+    const isOver = ({ endsAt }: Grant) => Number(endsAt <= this.#now);
+    const [grant] = own.sort((left, right) => isOver(left) - isOver(right) || left.endsAt - right.endsAt);
     if (grant) {
-      const { mode, weight, ...shown } = this.#viewOf(grant);
+      const { mode, weight, ...shown } = grantView(grant, this.#now);
       return { ...shown, ...common };
     }
     const last = this.#lastExclusive;
@@ -184,17 +227,18 @@ export class MemoryKey {
     return this.#by.wall();
   }
 
-  #isOver({ endsAt }: Grant): number {
-    return Number(endsAt <= this.#now);
-  }
-
   /** The last grant, if it was exclusive. */
   get #lastExclusive(): Grant | undefined {
     return this.#last && isExclusive(this.#last.request) ? this.#last : undefined;
   }
 
+  /** The cap, unless it is over. */
+  get #capNow(): Cap | undefined {
+    return this.#cap && this.#cap.until > this.#now ? this.#cap : undefined;
+  }
+
   get #live(): Grant[] {
-    return this.#grants.filter((grant) => !this.#isOver(grant));
+    return this.#grants.filter(({ endsAt }) => endsAt > this.#now);
   }
 
   get #used(): number {
@@ -207,14 +251,23 @@ export class MemoryKey {
   }
 
   #hasRoom(request: AcquireRequest): boolean {
-    const live = this.#live;
+    return sumOf(this.#live) <= roomUnder(this.#capNow, this.#weighed(request));
+  }
+
+  #weighed(request: AcquireRequest) {
     const limit = limitOf(request);
-    if (limit === null || this.#lastExclusive) return live.length === 0;
-    return sumOf(live) + (request.weight ?? 1) <= limit;
+    if (limit === null) return { weight: Number.POSITIVE_INFINITY, room: 0 };
+    const { weight = 1 } = request;
+    return { weight, room: this.#lastExclusive ? 0 : limit - weight };
+  }
+
+  #sort(): void {
+    const isLater = ({ ticket }: Waiter) => Number(ticket !== this.#moved);
+    this.#line.sort((left, right) => isLater(left) - isLater(right) || (left.ticket < right.ticket ? -1 : 1));
   }
 
   #grant(request: AcquireRequest): Grant {
-    for (const grant of this.#grants) if (this.#isOver(grant)) this.#note(grant, 'taken');
+    for (const grant of this.#grants) if (grant.endsAt <= this.#now) this.#note(grant, 'taken');
     this.#grants = this.#grants.filter(({ leaseId }) => !this.#ended.has(leaseId));
     const { limit, ttlSeconds = 60 } = request;
     const before = this.#limited?.request.limit;
@@ -233,6 +286,7 @@ export class MemoryKey {
     // The service remembers the end of an exclusive grant until the next grant.
     if (last && this.#ended.get(last.leaseId) === 'released') this.#ended.set(last.leaseId, 'taken');
     if (limit !== undefined) this.#limited = grant;
+    if (request.ticket === this.#moved) this.#moved = undefined;
     this.#last = grant;
     this.#grants.push(grant);
     return grant;
@@ -252,29 +306,34 @@ export class MemoryKey {
     this.#serve();
   }
 
-  /** Grants to the waiters in order, and sets a timer for the expiry of the next grant. */
+  /** Grants to the waiters in order, and sets a timer for the expiry of the next grant, or of the cap. */
   #serve(): void {
     for (let next = this.#line[0]; next && this.#hasRoom(next.request); next = this.#line[0]) {
       this.#line.shift();
-      next.resolve(this.#answer(this.#grant(next.request), { repeated: false, waitedMs: this.#now - next.since }));
+      const grant = this.#grant({ ...next.request, ticket: next.ticket });
+      next.resolve(this.#answer(grant, { repeated: false, waitedMs: this.#now - next.since }));
     }
     this.#arm();
   }
 
   #arm(): void {
     this.#cancelTimer();
-    const ends = this.#live.map(({ endsAt }) => endsAt);
-    if (this.#line.length === 0 || ends.length === 0) return;
-    this.#cancelTimer = this.#by.after(Math.min(...ends) - this.#now, () => this.#serve(), true);
+    const end = Math.min(...this.#live.map(({ endsAt }) => endsAt), this.#capNow?.until ?? Number.POSITIVE_INFINITY);
+    if (this.#line.length === 0 || end === Number.POSITIVE_INFINITY) return;
+    this.#cancelTimer = this.#by.after(end - this.#now, () => this.#serve(), true);
   }
 
   #held(request: AcquireRequest, ticket?: string): HoldfastError {
     const fields = this.refusal();
-    const limit = limitOf(request) ?? fields.limit;
+    const own = limitOf(request);
+    const limit = own ?? fields.limit;
+    const cap = this.#capNow;
+    const capped = cap && cap.limit < (own ?? 1) && cappedFields(cap, fields, this.#now);
     const place = this.#line.findIndex((one) => one.ticket === ticket) + 1;
     return this.#problem('LeaseHeld', 409, `${this.key} is held by ${fields.holder ?? 'another caller'}`, {
       ...fields,
       limit,
+      ...capped,
       ...(place > 0 && {
         ...{ place, waiting: this.#line.length - 1, comeBackMs: 0, keptMs: 5000 },
         retryWith: { ticket },
@@ -293,46 +352,13 @@ export class MemoryKey {
       retryAfterMs: first ? first.endsAt - this.#now : 1000,
       used: this.#used,
       limit: this.#limit,
-      holders: live.slice(0, 10).map((one) => this.#holderOf(one)),
+      holders: live.slice(0, 10).map((one) => holderOf(one)),
     };
   }
 
   #lost(reason: 'released' | LossReason): HoldfastError {
     const holder = this.#grants[0]?.request.holder ?? null;
     return this.#problem('LeaseLost', 412, `the lease of ${this.key} is lost: ${reason}`, { reason, holder });
-  }
-
-  #holderOf(grant: Grant): Schemas['Holder'] {
-    const { request, fence, endsAt } = grant;
-    const mode = isExclusive(request) ? 'exclusive' : 'shared';
-    return { holder: request.holder, fence, mode, weight: weightOf(grant), expiresAt: instant(endsAt) };
-  }
-
-  #timesOf({ acquiredAt, endsAt }: Grant) {
-    return {
-      acquiredAt: instant(acquiredAt),
-      expiresAt: instant(endsAt),
-      remainingMs: Math.max(0, endsAt - this.#now),
-    };
-  }
-
-  /** The fields of a grant that every reader may see. */
-  #viewOf(grant: Grant) {
-    const { request, ending } = grant;
-    const { ttlSeconds = 60, data = null } = request;
-    return {
-      ...this.#holderOf(grant),
-      ...this.#timesOf(grant),
-      state: this.#isOver(grant) ? ('expired' as const) : ('held' as const),
-      ttlSeconds,
-      data,
-      ending,
-      brokenAt: null,
-      brokenBy: null,
-      execution: null,
-      bound: false,
-      inGrace: false,
-    };
   }
 
   #bare(grant: Grant): Schemas['Grant'] {
@@ -344,14 +370,14 @@ export class MemoryKey {
       leaseId,
       version,
       fence,
-      ...this.#timesOf(grant),
+      ...timesOf(grant, this.#now),
       ...(data !== undefined && { data }),
     };
   }
 
   #answer(grant: Grant, how: { repeated: boolean; waitedMs: number }): Acquired {
     const { previous, limitChanged, request } = grant;
-    const { mode, weight } = this.#holderOf(grant);
+    const { mode, weight } = holderOf(grant);
     const terms = { mode, limit: limitOf(request), weight, used: this.#used };
     const permit = mode === 'shared' && { ...terms, ...(limitChanged && { limitChanged }) };
     return { ...this.#bare(grant), ...how, previous, ...permit };

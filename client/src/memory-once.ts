@@ -136,7 +136,7 @@ export class MemoryOnce {
   }
 
   view(): Schemas['OnceKey'] {
-    const { holders, used, limit, waiting, inGrace, bound, brokenAt, brokenBy, ...lease } = this.lock.row();
+    const { holders, used, limit, cap, waiting, inGrace, bound, brokenAt, brokenBy, ...lease } = this.lock.row();
     const done = this.#remembered;
     return {
       ...lease,
@@ -158,7 +158,7 @@ export class MemoryOnce {
   }
 
   #conflict(why: string, fields: object = {}): HoldfastError {
-    const { holders, used, limit, waiting, ...actual } = this.lock.row();
+    const { holders, used, limit, cap, waiting, ...actual } = this.lock.row();
     return this.#problem('Conflict', 409, `${this.key} ${why}`, { ...fields, actual });
   }
 }

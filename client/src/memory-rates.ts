@@ -1,19 +1,23 @@
+import { capAfter } from '../../shared/rates/cap-after.ts';
 import {
   type Charge,
   chargeOf,
   faultOfRates,
   formFor,
   type Rate,
+  ratesUnder,
   settledCharge,
   startOf,
 } from '../../shared/rates/charge.ts';
+import type { NamedRate, RateCap } from '../../shared/rates/record.ts';
 import type { components } from './contract.ts';
 import { invalidRequest } from './index.ts';
 import { instant, type ProblemOf, problemsOf } from './memory-grants.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
-type View = components['schemas']['RateKey'];
+type Schemas = components['schemas'];
+type View = Schemas['RateKey'];
 
 /** What is known of a key, until an operator forgets it. */
 interface Row extends Pick<View, 'rates' | 'ratesBefore' | 'by' | 'at'> {
@@ -35,6 +39,11 @@ interface Made extends Charge {
   settle: boolean;
 }
 
+const viewOf = ({ paused, rates, reason, at, until }: RateCap): Schemas['Cap'] => ({
+  ...{ limit: paused ? 0 : null, rates: rates.length > 0 ? rates : null, reason, by: null, since: instant(at) },
+  until: until === undefined ? null : instant(until),
+});
+
 /** The rates of one key of the service in memory. Exported for `MemoryService` alone. */
 export class MemoryRates {
   readonly key: string;
@@ -42,6 +51,8 @@ export class MemoryRates {
   readonly #problem: ProblemOf;
   readonly #made = new Map<string, Made>();
   #row = newRow();
+  #cap: RateCap | undefined;
+  #cappedAt = 0;
 
   constructor(key: string, by: Surroundings) {
     this.key = key;
@@ -56,18 +67,22 @@ export class MemoryRates {
     const rates = request.rates.map((rate) => ({ name: 'requests', units: 1, ...rate }));
     const fault = faultOfRates(rates);
     if (fault) throw invalidRequest(fault.path, fault.message);
-    const charge = chargeOf(rates);
+    const cap = this.#capNow;
+    const paying = ratesUnder(rates, cap?.rates);
+    const charge = chargeOf(paying);
     const { boundBy } = charge;
     const name = JSON.stringify([holder, requestId]);
     const last = `${name}.${charge.charge}.${charge.ahead}.${settle ? 's' : ''}`;
-    const terms = rates.map(({ burst: _burst, ...rate }) => rate);
+    const terms = paying.map(({ burst: _burst, ...rate }) => rate);
     const reservation = `r.${last}.${settle ? JSON.stringify(terms) : ''}`;
     const now = this.#by.wall() * 1000;
     const { paidUntil = now } = this.#row;
     const paid = { paidUntil: this.#row.paidUntil, isOwn: this.#row.last === last };
     const form = formFor(charge, paid, { now, waitMs: waitSeconds * 1000 });
-    if (typeof form === 'number') {
-      const fields = { retryAfterMs: form, boundBy };
+    if (typeof form === 'number' || (cap?.paused && form !== 'repeated')) {
+      const pausedMs = cap?.until === undefined ? 60_000 : cap.until - this.#by.wall();
+      const retryAfterMs = cap?.paused ? pausedMs : form;
+      const fields = { retryAfterMs, boundBy, ...(cap && { cap: viewOf(cap) }) };
       throw this.#problem('RateExceeded', 429, `the rate ${boundBy} of ${key} is used up`, fields);
     }
     if (form !== 'repeated') this.#row.paidUntil = (form === 'busy' ? paidUntil : now) + charge.charge;
@@ -77,7 +92,7 @@ export class MemoryRates {
       this.#row.last = last;
       if (settle) this.#row.open.set(name, charge.charge);
     }
-    this.#made.set(reservation, { ...charge, name, last, rates, settle });
+    this.#made.set(reservation, { ...charge, name, last, rates: [...paying], settle });
     const { rates: to, ratesBefore: from } = this.#row;
     const waitMs = Math.ceil((startOf(this.#row.paidUntil ?? now, charge, now) - now) / 1000);
     return {
@@ -118,10 +133,37 @@ export class MemoryRates {
     return { key, forgotten: true };
   }
 
+  /** Caps the rates, pauses the key, or lifts what was capped. */
+  capBy({ limit, rates, reason, forSeconds }: RequestOf<'capKey'>) {
+    const now = this.#by.wall();
+    const before = this.#capNow;
+    const named = rates?.map((rate): NamedRate => ({ name: 'requests', ...rate }));
+    const change = { ...(limit !== undefined && { paused: limit === 0 }), rates: rates && named };
+    const until = forSeconds === undefined ? undefined : now + forSeconds * 1000;
+    this.#cappedAt = Math.max(now, this.#cappedAt + 1);
+    this.#cap = capAfter(before, { change, reason, until }, this.#cappedAt);
+    return { cap: this.#cap && viewOf(this.#cap), before: before && viewOf(before) };
+  }
+
+  get #capNow(): RateCap | undefined {
+    return (this.#cap?.until ?? Number.POSITIVE_INFINITY) > this.#by.wall() ? this.#cap : undefined;
+  }
+
   view(): View {
     const { paidUntil, rates, ratesBefore, by, at, open } = this.#row;
+    const cap = this.#capNow;
     const until = paidUntil === undefined ? null : instant(Math.ceil(paidUntil / 1000));
-    return { key: this.key, kind: 'rate', paidUntil: until, rates, ratesBefore, by, at, open: open.size };
+    return {
+      key: this.key,
+      kind: 'rate',
+      paidUntil: until,
+      rates,
+      ratesBefore,
+      by,
+      at,
+      open: open.size,
+      ...(cap && { cap: viewOf(cap) }),
+    };
   }
 
   /** @returns whether the reservation was open */

@@ -27,6 +27,13 @@ export type CommitRequest = Omit<RequestOf<'commit'>, 'body' | 'encoding'> & {
   sizeBytes?: number | undefined;
 };
 
+/** A task or a callback that waits for a key. */
+export type ParkRequest = Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> &
+  ({ taskToken: string } | { callbackId: string; execution: string });
+
+/** What a read of one key lists besides its holders. */
+export type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
+
 /** The fields of a list request. The iterator itself keeps the cursor. */
 export type Filter<O extends Operation> = Omit<RequestOf<O>, 'cursor'>;
 

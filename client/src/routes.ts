@@ -8,6 +8,8 @@ export const ROUTES = {
   breakLease: 'leases/break',
   readLeases: 'leases',
   cancelWaiter: 'leases/cancel',
+  capKey: 'leases/cap',
+  runNext: 'leases/next',
   withdraw: 'leases/withdraw',
   onceBegin: 'once/begin',
   onceComplete: 'once/complete',

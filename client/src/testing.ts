@@ -1,3 +1,4 @@
+import { bothCaps } from '../../shared/locks/record/cap-rules.ts';
 import { HoldfastError, invalidRequest, type Transport } from './index.ts';
 import type { AcquireRequest } from './memory-grants.ts';
 import { MemoryKey, YEAR_SECONDS } from './memory-key.ts';
@@ -24,7 +25,7 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
 /**
  * Holdfast in memory, for unit tests: the client's own code runs over its `transport`.
  *
- * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease`, `readLeases`, and the calls of
+ * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease`, `capKey`, `runNext`, `readLeases`, and the calls of
  * `once` and of rates (`readOnce` and `readRates` for one key). Each other call is `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions,
  * namespaces (all keys are in one space), most checks of the input, the order of a list by `sort`, lost responses and clocks that differ. To test these,
  * use `npm start`.
@@ -109,6 +110,8 @@ export class MemoryService {
     heartbeat: ({ key, leaseId, ttlSeconds }) => this.#lockOf(key, leaseId).heartbeat(leaseId, ttlSeconds),
     release: ({ key, leaseId }) => this.#lockOf(key, leaseId).release(leaseId),
     withdraw: (request) => this.#key(request.key).withdraw(request),
+    capKey: (request) => this.#cap(request),
+    runNext: (request) => this.#key(request.key).runNext(request),
     breakLease: (request) => (request.kind ? this.#once(request.key).lock : this.#key(request.key)).break(request),
     readLeases: (request) =>
       request.key === undefined ? this.#page(request) : this.#key(request.key).view(request.waiters),
@@ -131,6 +134,17 @@ export class MemoryService {
     },
   };
 
+  #cap(request: RequestOf<'capKey'>): AnswerOf<'capKey'> {
+    const { key, kind, limit = null, rates = null, reason } = request;
+    if ((limit !== null || rates !== null) && reason === undefined)
+      throw invalidRequest('reason', 'is required, because others will read it');
+    if (kind) return this.#once(key).lock.capBy(request);
+    const ofRate = this.#rate(key).capBy(request);
+    const ofLock = this.#key(key).capBy(request);
+    const [cap, before] = [bothCaps(ofLock.cap, ofRate.cap), bothCaps(ofLock.before, ofRate.before)];
+    return { ...ofLock, cap, before };
+  }
+
   #page({ prefix = '', holder, state, limit = 100, cursor = '' }: RequestOf<'readLeases'>): AnswerOf<'readLeases'> {
     const rows = [...this.#keys.values()]
       .filter(({ key }) => key.startsWith(prefix) && key > cursor)
@@ -139,7 +153,9 @@ export class MemoryService {
       .map((one) => one.row(holder))
       .filter((row) => (holder ?? row.holder) === row.holder)
       .filter((row) =>
-        state === 'active' ? row.waiting > 0 || /held|expired/.test(row.state) : (state ?? row.state) === row.state,
+        state === 'active'
+          ? row.waiting > 0 || row.cap || /held|expired/.test(row.state)
+          : (state ?? row.state) === row.state,
       );
     const leases = rows.slice(0, limit);
     return { leases, nextCursor: rows.length > limit ? (leases.at(-1)?.key ?? null) : null };

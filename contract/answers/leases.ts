@@ -4,9 +4,11 @@ import type { KeyPage } from '../../shared/locks/calls/list-keys.ts';
 import {
   type Acquired,
   type Broken,
+  type Capped,
   ENDINGS,
   KEY_STATES,
   type LeaseGrant,
+  type MovedToFront,
   type Parked,
   type Previous,
   type Released,
@@ -162,6 +164,12 @@ export const broken = component<Broken>()(
   }),
 );
 
+const notInLine = () =>
+  oneOf(
+    ['granted', 'gone', 'unknown'],
+    'The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.',
+  );
+
 const wasCancelled = component<Extract<Cancelled, { cancelled: true }>>()(
   'Cancelled',
   'The task or the call is out of the line, and fails with `LeaseLost`.',
@@ -174,13 +182,52 @@ const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
     key: key(),
     ticket: ticket(),
     cancelled: always(false, 'The waiter was not in line.'),
-    reason: oneOf(
-      ['granted', 'gone', 'unknown'],
-      'The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.',
-    ),
+    reason: notInLine(),
   }),
 );
 export const cancelled = z.union([wasCancelled, wasNotCancelled]);
+
+/** What the record says of the line. */
+const UP_TO =
+  'An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.';
+
+export const capped = component<Capped>()(
+  'Capped',
+  'The cap of the key from now on.',
+  z.strictObject({
+    key: key(),
+    cap: nullable(cap),
+    before: nullable(cap),
+    used: used(),
+    waiting: count(UP_TO),
+  }),
+);
+
+const wasMoved = component<Extract<MovedToFront, { moved: true }>>()(
+  'Moved',
+  'The waiter is next.',
+  z.strictObject({
+    key: key(),
+    ticket: ticket(),
+    moved: always(true, 'The next grant of the key is for this waiter, unless it leaves.'),
+    before: nullable(
+      text(
+        'The ticket of the waiter that an earlier call had moved, and that is no longer next. Null if there is none.',
+      ),
+    ),
+  }),
+);
+const wasNotMoved = component<Extract<MovedToFront, { moved: false }>>()(
+  'NotMoved',
+  'The waiter was not in line.',
+  z.strictObject({
+    key: key(),
+    ticket: ticket(),
+    moved: always(false, 'The waiter was not in line.'),
+    reason: notInLine(),
+  }),
+);
+export const moved = z.union([wasMoved, wasNotMoved]);
 
 const wasWithdrawn = component<Extract<Withdrawn, { cancelled: true }>>()(
   'Withdrawn',
@@ -271,9 +318,7 @@ const listedKey = component<ListedKey>()(
     limit: limit(),
     cap: z.exactOptional(cap),
     holders: count('The number of holders.'),
-    waiting: count(
-      'An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.',
-    ),
+    waiting: count(UP_TO),
   }),
 );
 

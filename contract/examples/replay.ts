@@ -37,6 +37,8 @@ export const VARIES = [
     'startAt',
     'waitMs',
     'sleepSeconds',
+    'since',
+    'until',
   ],
   ...['holderUntil', 'lastHeartbeatAt', 'parkedAt', 'deadline', 'dueAt', 'writtenAt'],
   ...['version', 'url', 'token', 'highest', 'startedAt', 'finishedAt', 'location', 'scanned', 'readUnits'],

@@ -41,8 +41,8 @@ const PAGES: Record<string, Page> = {
   operators: {
     title: 'Operators of leases and permits',
     about:
-      'The calls by which an operator ends a lease, a permit or a wait. The guide is [A holder is stuck](../operations.md#a-holder-is-stuck).',
-    calls: ['breakLease', 'cancelWaiter'],
+      'The calls by which an operator ends a lease, a permit or a wait, caps a key, or moves a waiter to the front. The guides are [A holder is stuck](../operations.md#a-holder-is-stuck) and [Pause a key, and let one go first](../operations.md#pause-a-key-and-let-one-go-first).',
+    calls: ['breakLease', 'cancelWaiter', 'capKey', 'runNext'],
   },
   commits: {
     title: 'Commits',
@@ -78,8 +78,16 @@ export function referencePages(): Record<string, string> {
   const missing = ROUTES.filter((route) => listed.filter((name) => name === route.function).length !== 1);
   if (missing.length > 0)
     throw new Error(`${missing.map((route) => route.function).join(', ')}: list each call on one page of PAGES`);
-  const pages = Object.entries(PAGES).map(([name, page]) => [`${name}.md`, callPage(page, schemas)]);
-  return { ...Object.fromEntries(pages), 'errors.md': errorPage(schemas) };
+  const pages = Object.entries(PAGES).map(([name, page]): [string, string] => [`${name}.md`, callPage(page, schemas)]);
+  return { ...Object.fromEntries(pages), 'errors.md': errorPage(schemas, objectPages(pages)) };
+}
+
+/** The page that describes an object, by the anchor of the object. If several do, the last. */
+function objectPages(pages: [name: string, text: string][]): Map<string, string> {
+  const sections = pages.flatMap(([name, text]) =>
+    [...text.matchAll(/^### (\w+)$/gm)].map(([, object = '']): [string, string] => [anchor(object), name]),
+  );
+  return new Map(sections);
 }
 
 function callPage({ title, about, calls }: Page, components: Components): string {
@@ -103,7 +111,8 @@ function callPage({ title, about, calls }: Page, components: Components): string
   ].join('\n');
 }
 
-function errorPage(components: Components): string {
+/** @param elsewhere the pages that describe objects, which the page links */
+function errorPage(components: Components, elsewhere: Map<string, string>): string {
   const overview = ERROR_CODES.map((error) => [
     `[\`${error}\`](#${error.toLowerCase()})`,
     String(ERRORS[error].status),
@@ -111,7 +120,9 @@ function errorPage(components: Components): string {
   ]);
   const isCommon = (error: ErrorCode) => COMMON_ERRORS.includes(error as never);
   const section = (error: ErrorCode) => errorSection(error, components);
-  return [
+  const fields = ERROR_CODES.map((error) => ownFields(error, components));
+  const own = [...componentsIn(fields, components)].filter((name) => !elsewhere.has(anchor(name)));
+  const page = [
     `${WRITTEN}# Errors\n`,
     '[The API](../api.md#errors) says what all errors have in common. Each call names its errors.\n',
     table(['code', 'status', 'retry'], overview),
@@ -119,14 +130,11 @@ function errorPage(components: Components): string {
     ...ERROR_CODES.filter(isCommon).map(section),
     '## Errors of some calls\n',
     ...ERROR_CODES.filter((error) => !isCommon(error)).map(section),
-    ...objectSections(
-      componentsIn(
-        ERROR_CODES.map((error) => ownFields(error, components)),
-        components,
-      ),
-      components,
-    ),
+    ...objectSections(new Set(own), components),
   ].join('\n');
+  return page.replace(/\]\(#(\w+)\)/g, (link, name) =>
+    elsewhere.has(name) ? `](${elsewhere.get(name)}#${name})` : link,
+  );
 }
 
 /** The fields that an error adds to those of every error. */

@@ -2,12 +2,15 @@ import {
   acquireInput,
   breakInput,
   cancelInput,
+  capInput,
   heartbeatInput,
   readInput,
   releaseInput,
+  runNextInput,
   withdrawInput,
 } from '../../shared/locks/calls/inputs.ts';
 import { MEANING } from '../meanings.ts';
+import { ratesWith } from './rates.ts';
 import { bytes, cursor, given, json, limit, request } from './request.ts';
 
 const key = () => ({ description: MEANING.key, ...bytes(1024) });
@@ -150,6 +153,47 @@ export const breakRequest = request(breakInput(), {
 export const cancelRequest = request(cancelInput(), {
   id: 'CancelRequest',
   description: 'Takes a task or a call out of the line of a key.',
+  fields: {
+    key: key(),
+    ticket: ticket(' As `acquire`, or a read of the key with `waiters`, shows it.'),
+  },
+});
+
+export const capRequest = request(capInput(), {
+  id: 'CapRequest',
+  description: 'Caps or pauses a key, or lifts the cap.',
+  fields: {
+    key: key(),
+    limit: {
+      description:
+        'The most that all holders may weigh. 0 pauses the key: no caller is granted the key, or a start at its rates. Null lifts this part of the cap, and without it this part stays.',
+    },
+    rates: {
+      description:
+        'One to four rates with different names, which count for each reservation as if its caller had named them. Null lifts this part of the cap, and without it this part stays.',
+      anyOf: undefined,
+      type: ['array', 'null'],
+      ...ratesWith(),
+    },
+    reason: {
+      description: 'Why, for everybody whom the cap keeps out. Needed unless the call only lifts.',
+      ...bytes(256),
+    },
+    forSeconds: {
+      description:
+        'After how many seconds the cap ends by itself, from 1 to 31 days. Without it, the cap lasts until an operator lifts it. Not if the call only lifts.',
+    },
+    kind: {
+      description:
+        'With `once`, pauses `POST /v1/once/begin` of the key, in place of its lease and permits. Only with `limit` 0 or null, and without `rates`.',
+    },
+  },
+  rules: { allOf: [{ anyOf: [given('limit'), given('rates')] }] },
+});
+
+export const runNextRequest = request(runNextInput(), {
+  id: 'RunNextRequest',
+  description: 'Moves a waiter to the front of the line of a key.',
   fields: {
     key: key(),
     ticket: ticket(' As `acquire`, or a read of the key with `waiters`, shows it.'),

@@ -17,6 +17,32 @@ const key = () => ({
 
 const whole = { type: 'integer', minimum: 1, maximum: MOST_UNITS };
 
+/** One to four rates, with these fields besides the name, the limit and the period. */
+export const ratesWith = (fields: Record<string, object> = {}) => ({
+  minItems: 1,
+  maxItems: 4,
+  items: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['limit', 'per'],
+    properties: {
+      name: {
+        description: 'The name of the rate.',
+        type: 'string',
+        default: 'requests',
+        pattern: '^[A-Za-z0-9][\\w-]{0,31}$',
+      },
+      limit: { description: 'The units in each period.', ...whole },
+      per: {
+        description: 'The period: a number and `s`, `m`, `h` or `d`, at most 31 days.',
+        type: 'string',
+        pattern: '^[1-9][0-9]{0,7}[smhd]$',
+      },
+      ...fields,
+    },
+  },
+});
+
 export const reserveRequest = request(reserveInput(), {
   id: 'ReserveRequest',
   description: 'Reserves a start for work, at one to four rates of a key.',
@@ -32,32 +58,13 @@ export const reserveRequest = request(reserveInput(), {
       description:
         'One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after a pause: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default.',
       type: 'array',
-      minItems: 1,
-      maxItems: 4,
-      items: {
-        type: 'object',
-        additionalProperties: false,
-        required: ['limit', 'per'],
-        properties: {
-          name: {
-            description: 'The name of the rate.',
-            type: 'string',
-            default: 'requests',
-            pattern: '^[A-Za-z0-9][\\w-]{0,31}$',
-          },
-          limit: { description: 'The units in each period.', ...whole },
-          per: {
-            description: 'The period: a number and `s`, `m`, `h` or `d`, at most 31 days.',
-            type: 'string',
-            pattern: '^[1-9][0-9]{0,7}[smhd]$',
-          },
-          units: { description: 'What this call takes, at most ten times the limit.', ...whole, default: 1 },
-          burst: {
-            description: 'How many units may start at once after a pause. The default and the least is `units`.',
-            ...whole,
-          },
+      ...ratesWith({
+        units: { description: 'What this call takes, at most ten times the limit.', ...whole, default: 1 },
+        burst: {
+          description: 'How many units may start at once after a pause. The default and the least is `units`.',
+          ...whole,
         },
-      },
+      }),
     },
     waitSeconds: {
       description:

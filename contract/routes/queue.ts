@@ -1,7 +1,9 @@
+import type { capKey } from '../../shared/locks/calls/cap.ts';
+import type { runNext } from '../../shared/locks/calls/run-next.ts';
 import type { cancelWaiter, withdrawOwnRequest } from '../../shared/locks/calls/withdraw.ts';
-import { cancelled, withdrawn } from '../answers/leases.ts';
+import { cancelled, capped, moved, withdrawn } from '../answers/leases.ts';
 import { examplesOf } from '../examples.ts';
-import { cancelRequest, withdrawRequest } from '../requests/leases.ts';
+import { cancelRequest, capRequest, runNextRequest, withdrawRequest } from '../requests/leases.ts';
 import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
 
@@ -19,6 +21,35 @@ export const QUEUE_ROUTES = [
     errors: ['OutcomeUnknown'],
     scope: 'breakScope',
     examples: examplesOf('cancelWaiter'),
+  }),
+  route<AnswerOf<typeof capKey>>({
+    function: 'capKey',
+    method: 'POST',
+    path: '/v1/leases/cap',
+    tag: 'Leases',
+    summary: 'Cap or pause a key',
+    description:
+      'For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order. Refused callers learn the reason. Null lifts a part of the cap, and the next waiters are served.',
+    request: capRequest,
+    success: { 200: { description: 'The cap of the key from now on.', answer: capped } },
+    errors: ['Conflict', 'OutcomeUnknown'],
+    when: { Conflict: 'Other operators have capped the key at the same moment, five times.' },
+    scope: 'breakScope',
+    examples: examplesOf('capKey'),
+  }),
+  route<AnswerOf<typeof runNext>>({
+    function: 'runNext',
+    method: 'POST',
+    path: '/v1/leases/next',
+    tag: 'Leases',
+    summary: 'Move a waiter to the front',
+    description:
+      'For an operator: the waiter with the ticket is served before all others, once. The holders keep what they have. One waiter of a key is moved at a time, and the last call counts. While the waiter does not fit, or sleeps, no other waiter is served.',
+    request: runNextRequest,
+    success: { 200: { description: 'Whether the task or the call was in line.', answer: moved } },
+    errors: ['OutcomeUnknown'],
+    scope: 'breakScope',
+    examples: examplesOf('runNext'),
   }),
   route<AnswerOf<typeof withdrawOwnRequest>>({
     function: 'withdraw',

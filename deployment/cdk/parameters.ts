@@ -24,7 +24,7 @@ export interface HoldfastParameters {
   readonly namesScope?: string;
   /** auth=jwt: the scope that the expired records of a namespace need. @default holdfast/expired */
   readonly expiredScope?: string;
-  /** auth=jwt: the scope that break, cancel and forget need. @default holdfast/leases.break */
+  /** auth=jwt: the scope that break, cancel, cap, next and forget need. @default holdfast/leases.break */
   readonly breakScope?: string;
   /** auth=jwt: the scope that resetFence needs. @default holdfast/commits.repair */
   readonly resetFenceScope?: string;

@@ -95,7 +95,7 @@ export const CALLERS: Group = {
   },
   breakScope: {
     default: 'holdfast/leases.break',
-    description: 'auth=jwt: the scope that break, cancel and forget need.',
+    description: 'auth=jwt: the scope that break, cancel, cap, next and forget need.',
     ...SCOPE,
   },
   resetFenceScope: {

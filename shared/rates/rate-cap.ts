@@ -7,18 +7,13 @@ import { outcomeUnknown, reading, send, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { capAt } from '../locks/record/capped.ts';
-import { capText, type NamedRate, parseRate, type RateCap, type RateRecord, rowOf } from './record.ts';
+import { type CapCommand, capAfter } from './cap-after.ts';
+import { viewOf } from './read.ts';
+import { capText, parseRate, type RateCap, type RateRecord, rowOf } from './record.ts';
 
-/** A command of an operator. Instants are epoch milliseconds. */
-export interface CapCommand {
+export interface RateCommand extends CapCommand {
   key: string;
-  /** What is absent stays. `paused: false` and `rates: null` lift. */
-  change: { paused?: boolean | undefined; rates?: readonly NamedRate[] | null | undefined };
-  /** Needed unless the command only lifts. */
-  reason?: string | undefined;
-  by?: string | undefined;
   now: number;
-  until?: number | undefined;
 }
 
 export interface Capped {
@@ -37,7 +32,7 @@ export const CAPPED_SECONDS = 400 * DAY_SECONDS;
  * number of the command, so that a late duplicate of an earlier command changes nothing.
  * @throws HoldfastError Conflict (others cap the key at the same moment), Throttled, Unavailable, OutcomeUnknown
  */
-export async function writeRateCap(dependencies: LeaseDependencies, command: CapCommand, call: Call): Promise<Capped> {
+export async function writeRateCap(dependencies: LeaseDependencies, command: RateCommand, call: Call): Promise<Capped> {
   const { dynamodb, table } = dependencies;
   const { key, now } = command;
   const operation = writing(`table ${table}`);
@@ -63,21 +58,13 @@ export async function writeRateCap(dependencies: LeaseDependencies, command: Cap
   if (mayHaveLanded) throw outcomeUnknown(operation, undefined, { key });
   throw new HoldfastError('Conflict', 'others cap the key at the same moment: read the key, and send the call again', {
     key,
+    actual: viewOf(dependencies, key, item),
   });
 }
 
 async function readRow({ dynamodb, table }: LeaseDependencies, key: string, call: Call): Promise<Item | undefined> {
   const command = new GetItemCommand({ TableName: table, Key: { key: text(rowOf(key)) }, ConsistentRead: true });
   return (await send(dynamodb, { command, operation: reading(`table ${table}`) }, call)).Item;
-}
-
-/** A cap has one reason and one end: those of the last command that has capped a part. */
-function capAfter(before: RateCap | undefined, { change, ...command }: CapCommand, at: number): RateCap | undefined {
-  const paused = change.paused ?? before?.paused ?? false;
-  const rates = change.rates === undefined ? (before?.rates ?? []) : [...(change.rates ?? [])];
-  const onlyLifts = change.paused !== true && !change.rates;
-  const { reason = '', by, until } = (onlyLifts && before) || command;
-  return paused || rates.length > 0 ? { paused, rates, reason, by, at, until } : undefined;
 }
 
 /** The attributes of a cap. A lift leaves `cap_at` alone. */
@@ -101,7 +88,7 @@ const attributesOf = (cap: RateCap | undefined, at: number): Item => ({
   ...(cap?.until !== undefined && { cap_until: integer(cap.until) }),
 });
 
-function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
+function updateTo(written: Item, seen: RateRecord, { now }: RateCommand) {
   const removed = ATTRIBUTES.filter((name) => !(name in written));
   const latest = Math.ceil(Math.max(now, (seen.paidUntil ?? 0) / 1000) / 1000);
   const [expiry, seconds] = written.cap

@@ -162,6 +162,88 @@ describe('The service in memory', () => {
     await lease.release();
   });
 
+  it('the service in memory refuses callers of a capped key, and says who capped it and why', async () => {
+    const { clock, service, holdfast } = setting();
+    const release = service.hold('render', { limit: 5, weight: 2 });
+    await holdfast.cap({ key: 'render', limit: 3, reason: 'slow' });
+    const permit = await holdfast.acquire('render', { limit: 5, ttlSeconds: 600 });
+    const cap = { limit: 3, rates: null, reason: 'slow', by: null, until: null };
+    const retryAfterMs = 600_000;
+    expect(await errorOf(holdfast.acquire('render', { limit: 5 }))).toMatchObject({
+      code: 'LeaseHeld',
+      cap,
+      retryAfterMs,
+    });
+    const [row] = ((await holdfast.readLeases({ state: 'active' })) as { leases: unknown[] }).leases;
+    expect(row).toMatchObject({ key: 'render', used: 3, cap });
+    release();
+    await permit.release();
+    expect((await holdfast.acquire('render', { limit: 5, weight: 4 })).fence).toBe(3);
+    const paused = await holdfast.cap({ key: 'idle', limit: 0, reason: 'down', forSeconds: 60 });
+    expect(paused).toMatchObject({ cap: { limit: 0 }, before: null, used: 0, waiting: 0 });
+    expect(await errorOf(holdfast.acquire('idle'))).toMatchObject({ cap: { limit: 0 }, retryAfterMs: 60_000 });
+    expect(await holdfast.readLease('idle')).toMatchObject({ state: 'free', cap: { reason: 'down' } });
+    await clock.advance(60_000);
+    expect(await holdfast.readLease('idle')).not.toHaveProperty('cap');
+    await holdfast.acquire('idle');
+  });
+
+  it.each(['lifted', 'over'])(
+    'the service in memory serves the line of a paused key when the pause is %s',
+    async (how) => {
+      const { clock, service, holdfast, client } = setting();
+      const release = service.hold('nightly');
+      const waiting = client('waiter').acquire('nightly', { waitMs: 600_000 });
+      await clock.advance(100);
+      await holdfast.cap({ key: 'nightly', limit: 0, reason: 'down', ...(how === 'over' && { forSeconds: 50 }) });
+      release();
+      await clock.advance(40_000);
+      expect(await holdfast.readLease('nightly')).toMatchObject({ state: 'released', waiting: 1 });
+      if (how === 'over') await clock.advance(20_000);
+      else
+        expect(await holdfast.cap({ key: 'nightly', limit: null })).toMatchObject({
+          cap: null,
+          before: { limit: 0 },
+          waiting: 1,
+        });
+      expect((await waiting).held).toBe(true);
+    },
+  );
+
+  it('the service in memory pauses the slots of a key apart from its lease', async () => {
+    const { holdfast } = setting();
+    await holdfast.cap({ key: 'nightly', limit: 0, reason: 'down', kind: 'once' });
+    expect(await errorOf(holdfast.once('nightly', () => 1))).toMatchObject({ code: 'LeaseHeld', cap: { limit: 0 } });
+    await (await holdfast.acquire('nightly')).release();
+    await holdfast.cap({ key: 'nightly', limit: null, kind: 'once' });
+    expect(await holdfast.once('nightly', () => 1)).toMatchObject({ outcome: 'ran' });
+  });
+
+  it('the service in memory serves the waiter that was moved before all others, once', async () => {
+    const { clock, service, holdfast, client } = setting();
+    const release = service.hold('deploy');
+    const order: string[] = [];
+    const waiting = ['a', 'b', 'c', 'd'].map(async (holder) => {
+      await client(holder).withLease('deploy', { waitMs: 60_000 }, () => order.push(holder));
+    });
+    await clock.advance(100);
+    const read = async () => (await holdfast.readLease('deploy', { waiters: true })).waiters ?? [];
+    const [, b, c] = (await read()).map(({ ticket }) => ticket);
+    const move = (ticket = '') => holdfast.runNext({ key: 'deploy', ticket });
+    expect(await move(b)).toEqual({ key: 'deploy', ticket: b, moved: true, before: null });
+    expect(await move(c)).toMatchObject({ moved: true, before: b });
+    expect((await read()).map(({ holder, movedBy }) => [holder, movedBy])).toEqual([
+      ['c', null],
+      ...['a', 'b', 'd'].map((holder) => [holder, undefined]),
+    ]);
+    await clock.advance(30_000);
+    release();
+    await clock.advance(10);
+    await Promise.all(waiting);
+    expect(order).toEqual(['c', 'a', 'b', 'd']);
+    expect(await move(c)).toMatchObject({ moved: false, reason: 'unknown' });
+  });
+
   it('the service in memory keeps a limit, and names the holders', async () => {
     const { holdfast, service } = setting();
     service.hold('render', { limit: 3, weight: 2, holder: 'other' });

@@ -60,7 +60,7 @@ describe('whoami', () => {
     expect(rest).toMatchObject({ principal: 'ann', authorizedBy: 'jwt' });
     expect(of('acquire')).toMatchObject({ allowed: true, permission: 'own/admin' });
     expect(of('whoami')).toMatchObject({ allowed: true, permission: null });
-    for (const name of ['breakLease', 'cancelWaiter'])
+    for (const name of ['breakLease', 'cancelWaiter', 'capKey', 'runNext'])
       expect(of(name)).toMatchObject({ allowed: true, permission: 'own/admin own/break' });
     expect(of('clean')).toMatchObject({ allowed: false, permission: 'own/admin own/clean' });
     expect(of('resetFence')).toMatchObject({ allowed: false, permission: 'own/admin own/fence' });

@@ -17,7 +17,7 @@ const WITH_TABLE = ['leases', 'commits', 'nameservice'] as const;
 
 /** The functions of leases that have alarms of their own, because an alarm takes ten metrics. */
 const QUEUE = ['repairQueues', 'executionEnded'];
-const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter'];
+const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter', 'capKey', 'runNext'];
 
 const withAll = withParameters({ alarms: 'all' });
 

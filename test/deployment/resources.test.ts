@@ -131,7 +131,7 @@ describe('durableFunctions', () => {
 
   it('a stack with durableFunctions lets only the functions that notify waiters complete callbacks, and only those of the named functions', () => {
     const serving = withParameters({ durableFunctions: 'billing-*' });
-    const notifying = ['acquire', 'release', 'breakLease', 'cancelWaiter', 'withdraw'];
+    const notifying = ['acquire', 'release', 'breakLease', 'cancelWaiter', 'capKey', 'runNext', 'withdraw'];
     const expected = [...notifying, 'repairQueues', 'executionEnded'].map((name) => [name, ARNS]);
     expect(mayUse('SendDurableExecutionCallbackSuccess', serving)).toEqual(expected);
     expect(mayUse('SendDurableExecutionCallbackFailure', serving)).toEqual(expected);
@@ -208,7 +208,7 @@ describe('what EventBridge starts', () => {
     const senders = roles().filter(({ statements }) =>
       statements.some(({ Resource }) => isDeepStrictEqual(Resource, queueArn('RepairQueue'))),
     );
-    const handingOn = ['acquire', 'release', 'breakLease', 'withdraw', 'repairQueues', 'executionEnded'];
+    const handingOn = ['acquire', 'release', 'breakLease', 'capKey', 'withdraw', 'repairQueues', 'executionEnded'];
     expect(senders.map(({ name }) => name)).toEqual(expect.arrayContaining(handingOn));
   });
 });

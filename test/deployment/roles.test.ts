@@ -26,7 +26,7 @@ import {
 const AUDIT_LOG = { 'Fn::GetAtt': ['AuditLogGroup', 'Arn'] };
 
 const USING_BUCKET = [
-  ...['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'],
+  ...['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence', 'runNext'],
   ...['report', 'readExpired', 'clean'],
 ];
 
@@ -99,7 +99,10 @@ describe('functions', () => {
     });
     const logging = lambdas().filter(({ LoggingConfig }) => LoggingConfig.LogGroup);
     for (const { LoggingConfig } of logging) expect(LoggingConfig.LogGroup).toEqual({ Ref: 'AuditLogGroup' });
-    const audited = ['breakLease', 'cancelWaiter', 'clean', 'onceForget', 'rateForget', 'repairNames', 'resetFence'];
+    const audited = [
+      ...['breakLease', 'cancelWaiter', 'capKey', 'clean', 'onceForget'],
+      ...['rateForget', 'repairNames', 'resetFence'],
+    ];
     expect(logging.map(({ name }) => name).toSorted()).toEqual(audited);
     const writing = roles().filter(({ statements }) =>
       statements.some((one) => isDeepStrictEqual(one.Resource, AUDIT_LOG)),

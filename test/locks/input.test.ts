@@ -102,6 +102,14 @@ const BAD: [handler: keyof typeof handlers, payload: unknown, issues: Record<str
   ['breakLease', { key: 'k', fence: '1' }, { fence: 'must be a whole number' }],
   ['breakLease', { key: 'k', fence: -1 }, { fence: 'must be at least 0' }],
   ['breakLease', { key: 'k', fence: 1, wait: 'true' }, { wait: 'must be true or false' }],
+  ['capKey', { key: 'k', reason: 'r' }, { limit: 'is required, unless the call has rates' }],
+  ['capKey', { key: 'k', limit: 201, reason: 'r' }, { limit: 'must be at most 200' }],
+  ['capKey', { key: 'k', limit: -1, reason: 'r' }, { limit: 'must be at least 0' }],
+  ['capKey', { key: 'k', limit: 0 }, { reason: 'is required, because others will read it' }],
+  ['capKey', { key: 'k', limit: 0, reason: euros(257) }, { reason: 'must be at most 256 bytes of UTF-8' }],
+  ['capKey', { key: 'k', limit: 0, reason: 'r', forSeconds: 2_678_401 }, { forSeconds: 'must be at most 2,678,400' }],
+  ['capKey', { key: 'k', limit: null, forSeconds: 60 }, { forSeconds: 'cannot be combined with a lift' }],
+  ['capKey', { key: 'k', limit: 3, reason: 'r', kind: 'once' }, { limit: 'must be 0 or null with kind once' }],
 ];
 
 const BAD_QUERIES: [query: Record<string, string>, issues: Record<string, string>][] = [

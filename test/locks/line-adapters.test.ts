@@ -4,7 +4,8 @@ import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { handlers, clock, steps, grantOf, rows, precededBy } = world;
-const { acquire, release, breakLease, readLeases, cancelWaiter, withdraw, repairQueues, executionEnded } = handlers;
+const { acquire, release, breakLease, readLeases, cancelWaiter, capKey, runNext } = handlers;
+const { withdraw, repairQueues, executionEnded } = handlers;
 afterAll(() => steps.stop());
 
 const executionOf = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:machine:${name}`;
@@ -102,6 +103,43 @@ it('the function cancelWaiter hands off a lease that came free', async () => {
   const cancelled = await post(cancelWaiter, { key: 'cancel-next', ticket: next.ticket });
   expect([cancelled, next.task.error]).toMatchObject([{ status: 200, body: { cancelled: true } }, 'LeaseLost']);
   expect(grantOf(behind.task)).toMatchObject({ holder: 'behind' });
+});
+
+it('the function capKey pauses a key, and serves the line when it lifts the pause', async () => {
+  const key = 'capped';
+  const first = await throughTask(acquire, { key, holder: 'first' });
+  const overdue = await park({ key, parkSeconds: 1 });
+  const next = await park({ key, holder: 'next' });
+  const paused = await post(capKey, { key, limit: 0, reason: 'the vendor is down', forSeconds: 60 });
+  expect(paused).toMatchObject({ status: 200, body: { cap: { limit: 0, reason: 'the vendor is down' }, used: 1 } });
+  await throughTask(release, { key, leaseId: first.body.leaseId });
+  clock.advance(2000);
+  expect([next.task.state, (await get(readLeases, { key })).body]).toMatchObject(['waiting', { cap: { limit: 0 } }]);
+  const refused = await post(acquire, { key, holder: 'other' });
+  expect(refused).toMatchObject({ status: 409, body: { code: 'LeaseHeld', cap: { reason: 'the vendor is down' } } });
+  const lifted = await throughTask(capKey, { key, limit: null });
+  expect(lifted.body).toMatchObject({ cap: null, before: { limit: 0 } });
+  expect(overdue.task.error).toBe('LeaseHeld');
+  expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
+});
+
+it('the function runNext serves the waiter that it has moved, if the key came free', async () => {
+  const { lambdaContext } = await import('../support/stack/adapters.ts');
+  const key = 'moved';
+  const first = await throughTask(acquire, { key, holder: 'first' });
+  const overdue = await park({ key, parkSeconds: 1 });
+  const next = await park({ key, holder: 'next' });
+  const behind = await park({ key, holder: 'behind' });
+  await throughTask(release, { key, leaseId: first.body.leaseId }, lambdaContext(1900));
+  clock.advance(2000);
+  const moved = await post(runNext, { key, ticket: behind.ticket });
+  expect(moved).toMatchObject({ status: 200, body: { key, ticket: behind.ticket, moved: true, before: null } });
+  expect(grantOf(behind.task)).toMatchObject({ holder: 'behind' });
+  expect([overdue.task.error, next.task.state]).toEqual(['LeaseHeld', 'waiting']);
+  const again = await throughTask(runNext, { key, ticket: behind.ticket });
+  expect(again.body).toEqual({ key, ticket: behind.ticket, moved: false, reason: 'granted' });
+  const { waiters } = (await get(readLeases, { key, waiters: 'true' })).body;
+  expect(waiters).toMatchObject([{ holder: 'next' }]);
 });
 
 it('the function repairQueues, as the schedule calls it, notifies, hands off, and ends overdue tasks', async () => {
@@ -258,6 +296,7 @@ describe('what does not fit together', () => {
   it('the calls cancel, repair and the end of an execution are refused with input that does not fit together', async () => {
     for (const [handler, payload] of [
       [cancelWaiter, { key: 'k' }],
+      [runNext, { key: 'k' }],
       [repairQueues, { key: '' }],
       [withdraw, { key: 'k', requestId: 'r' }],
       [executionEnded, { execution: 'x' }],

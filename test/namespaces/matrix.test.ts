@@ -30,6 +30,8 @@ const TRIES: Record<string, (name: string, path: string) => Try> = {
   breakLease: (key) => ({ request: { key, fence: 1 }, status: 404 }),
   readLeases: (key) => ({ request: { key }, status: 200 }),
   cancelWaiter: (key) => ({ request: { key, ticket: 't' }, status: 200 }),
+  runNext: (key) => ({ request: { key, ticket: 't' }, status: 200 }),
+  capKey: (key) => ({ request: { key, limit: 3, reason: 'r' }, status: 200 }),
   withdraw: (key) => ({ request: { key, requestId: 'r', holder: 'h' }, status: 200 }),
   onceBegin: (key) => ({ request: { key, holder: 'h' }, status: 200 }),
   onceComplete: (key) => ({ request: { key, leaseId: 'o.l' }, status: 200 }),

@@ -14,6 +14,7 @@ const OPERATIONS = {
   settle: 'rateSettle',
   forget: 'rateForget',
   readRates: 'readRates',
+  cap: 'capKey',
 } as const;
 type Operation = keyof typeof OPERATIONS;
 type Step = { ms: number } | { operation: Operation; of: number; input: Fields };
@@ -40,8 +41,8 @@ class Side {
     } catch (error) {
       const { code, context, retryAfterMs, ...fields } = error as { code?: string; context?: Fields } & Fields;
       if (code === undefined) throw error;
-      const { boundBy, actual } = { ...fields, ...context } as Fields;
-      return { code, retryAfterMs, boundBy, actual };
+      const { boundBy, actual, cap } = { ...fields, ...context } as Fields;
+      return { code, retryAfterMs, boundBy, actual, cap };
     }
   }
 
@@ -54,7 +55,18 @@ class Side {
 function stepOf(random: () => number, paidUntil: string): Step {
   const pick = <T>(...from: T[]): T => from[Math.floor(random() * from.length)] as T;
   const operation = pick<Operation | 'advance'>(
-    ...(['reserve', 'reserve', 'reserve', 'settle', 'settle', 'forget', 'readRates', 'advance', 'advance'] as const),
+    ...([
+      'reserve',
+      'reserve',
+      'reserve',
+      'settle',
+      'settle',
+      'forget',
+      'readRates',
+      'cap',
+      'advance',
+      'advance',
+    ] as const),
   );
   if (operation === 'advance') return { ms: pick(1, 997, 6001, 90_000) };
   const of = Math.floor(random() * 8);
@@ -63,6 +75,10 @@ function stepOf(random: () => number, paidUntil: string): Step {
     return { operation, of, input: pick<Fields>({ cancel: true }, units) };
   }
   if (operation === 'forget') return { operation, of, input: { paidUntil: pick(paidUntil, '2026-01-01T00:00:00Z') } };
+  if (operation === 'cap') {
+    const rates = pick<Fields[] | null>(null, [{ limit: 5, per: '1m' }], [{ name: 'tokens', limit: 50, per: '10s' }]);
+    return { operation, of, input: { ...pick<Fields>({ limit: pick(0, 3, null, null) }, { rates }), reason: 'slow' } };
+  }
   if (operation === 'readRates') return { operation, of, input: {} };
   const holder = pick('one', 'two');
   const requests = { limit: pick(7, 10), per: '1m', units: pick(1, 3), ...pick<Fields>({}, { burst: 5 }) };
@@ -75,7 +91,7 @@ function stepOf(random: () => number, paidUntil: string): Step {
 it('the service in memory answers random calls of rates as the service does', async () => {
   const seed = testSeed();
   const refused = { RateExceeded: 0, InvalidRequest: 0, Conflict: 0, NotFound: 0 };
-  const seen = { ...refused, repeated: 0, rateChanged: 0, settled: 0, cancelled: 0, forgotten: 0 };
+  const seen = { ...refused, repeated: 0, rateChanged: 0, settled: 0, cancelled: 0, forgotten: 0, paused: 0 };
   const asked = rounds(300, 4);
   const { signal } = new AbortController();
   for (let round = 0; goesOn(round, asked, seen); round++) {
@@ -101,6 +117,7 @@ it('the service in memory answers random calls of rates as the service does', as
         for (const what of [String(answer.code), ...Object.keys(answer).filter((field) => answer[field] === true)])
           if (what in seen) seen[what as keyof typeof seen] += 1;
         if (answer.rateChanged) seen.rateChanged += 1;
+        if (answer.code === 'RateExceeded' && (answer.cap as Fields | undefined)?.limit === 0) seen.paused += 1;
       }
     }
   }

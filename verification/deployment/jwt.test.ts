@@ -63,6 +63,8 @@ it('the API lets in callers to the calls of operators with their scopes alone', 
   const scopes = {
     'leases/break': 'holdfast/leases.break',
     'leases/cancel': 'holdfast/leases.break',
+    'leases/cap': 'holdfast/leases.break',
+    'leases/next': 'holdfast/leases.break',
     'commits/reset-fence': 'holdfast/commits.repair',
     'expired/clean': 'holdfast/expired.clean',
     'nameservice/repair': 'holdfast/names.repair',

@@ -5,15 +5,17 @@ import type { Item } from '../../aws/dynamodb.ts';
 import { HoldfastError } from '../../errors.ts';
 import { MOST_PERIOD_SECONDS } from '../../periods.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { bothCaps } from '../record/cap-rules.ts';
 import { type Cap, capView, isNotCapped } from '../record/capped.ts';
 import { hasMemory } from '../record/identity.ts';
 import { weightShown } from '../record/outcomes.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { type Part, readKey, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
+import { keySummary } from '../record/views.ts';
 import type { CapInput } from './inputs.ts';
 import { waitingBy } from './list-keys.ts';
 import { handOffToLine } from './release.ts';
-import { type Capped, type CapView, operatorOf } from './types.ts';
+import { type Capped, operatorOf } from './types.ts';
 
 /** A command is written again if another command came first. Operators are few. */
 const MAX_TRIES = 5;
@@ -53,17 +55,10 @@ export function capKey(dependencies: LeaseDependencies) {
     const ofLock = await capRecord(dependencies, { ...command, limit }, call);
     return {
       ...ofLock,
-      cap: both(ofLock.cap, ofRate.cap && rateCapView(ofRate.cap)),
-      before: both(ofLock.before, ofRate.before && rateCapView(ofRate.before)),
+      cap: bothCaps(ofLock.cap, ofRate.cap && rateCapView(ofRate.cap)),
+      before: bothCaps(ofLock.before, ofRate.before && rateCapView(ofRate.before)),
     };
   };
-}
-
-/** What is capped on the two records, with the reason and the end of the later command. */
-function both(ofLock: CapView | null, ofRate: CapView | undefined): CapView | null {
-  if (!ofLock || !ofRate) return ofLock ?? ofRate ?? null;
-  const later = ofLock.since < ofRate.since ? ofRate : ofLock;
-  return { ...later, limit: ofLock.limit, rates: ofRate.rates };
 }
 
 async function capRecord(dependencies: LeaseDependencies, command: Command, call: Call): Promise<Capped> {
@@ -109,7 +104,10 @@ async function writeCommand(
     if (unanswered && record.capAt === at) return { record };
     seen = record;
   }
-  throw new HoldfastError('Conflict', 'other operators cap the key at the same time: send the call again', { key });
+  throw new HoldfastError('Conflict', 'other operators cap the key at the same time: send the call again', {
+    key,
+    actual: seen ? keySummary(seen, clock.now()) : null,
+  });
 }
 
 /** Each command has a later `cap_at`, so a late duplicate of an earlier command changes nothing. */

@@ -1,6 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { type LeaseDependencies, WINDOW_MS } from '../dependencies.ts';
-import { capAt, roomUnder } from '../record/capped.ts';
+import { roomUnder } from '../record/cap-rules.ts';
+import { capAt } from '../record/capped.ts';
 import { EXCLUSIVE_WEIGHT, requestName } from '../record/identity.ts';
 import { leaseHeld, leaseLost } from '../record/outcomes.ts';
 import { ending, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from '../record/record.ts';

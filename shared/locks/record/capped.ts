@@ -47,22 +47,6 @@ export const isUncapped = (cut: number): Condition => ({
   values: { ':cut': integer(cut) },
 });
 
-/** What a request needs of a key. `room`: how much may be in use already, without a cap. */
-interface Weighed {
-  weight: number;
-  room: number;
-}
-
-/**
- * How much may be in use already under a cap. None may be granted if the key is paused. A request that is heavier than the cap is granted alone: otherwise it
- * would keep its line waiting for as long as the cap lasts.
- */
-export function roomUnder(cap: Cap | undefined, { weight, room }: Weighed): number {
-  if (!cap) return room;
-  if (cap.limit === 0) return -1;
-  return weight > cap.limit ? 0 : Math.min(room, cap.limit - weight);
-}
-
 /** No cap is on record, not even one that is over. */
 export const isNotCapped: Condition = { expression: 'attribute_not_exists(cap)' };
 

@@ -4,7 +4,8 @@ import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { endedItem } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { capAt, isUnderCap, roomUnder } from './capped.ts';
+import { roomUnder } from './cap-rules.ts';
+import { capAt, isUnderCap } from './capped.ts';
 import {
   hasNoSharedEntry,
   hasRoom,

@@ -1,6 +1,7 @@
 import { type HoldfastError, invalidRequest } from '../../errors.ts';
 import type { Ended } from '../calls/types.ts';
-import { capAt, capEndsAt, roomUnder } from './capped.ts';
+import { roomUnder } from './cap-rules.ts';
+import { capAt, capEndsAt } from './capped.ts';
 import { EXCLUSIVE_WEIGHT } from './identity.ts';
 import { byEnd, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from './record.ts';
 

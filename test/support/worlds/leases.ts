@@ -3,16 +3,19 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import { acquire } from '../../../functions/leases/acquire.ts';
 import { breakLease } from '../../../functions/leases/break.ts';
 import { cancelWaiter } from '../../../functions/leases/cancel.ts';
+import { capKey } from '../../../functions/leases/cap.ts';
 import { executionEnded } from '../../../functions/leases/execution-ended.ts';
 import { heartbeat } from '../../../functions/leases/heartbeat.ts';
+import { runNext } from '../../../functions/leases/next.ts';
 import { readLeases } from '../../../functions/leases/read.ts';
 import { release } from '../../../functions/leases/release.ts';
 import { repairQueues } from '../../../functions/leases/repair.ts';
 import { withdraw } from '../../../functions/leases/withdraw.ts';
 import { acquireGrant } from '../../../shared/locks/calls/acquire.ts';
 import { breakByFence } from '../../../shared/locks/calls/break.ts';
+import { capKey as capped } from '../../../shared/locks/calls/cap.ts';
 import { extendGrant } from '../../../shared/locks/calls/heartbeat.ts';
-import { acquireInput } from '../../../shared/locks/calls/inputs.ts';
+import { acquireInput, capInput } from '../../../shared/locks/calls/inputs.ts';
 import { lookUp, lookUpKey } from '../../../shared/locks/calls/read.ts';
 import { releaseGrant } from '../../../shared/locks/calls/release.ts';
 import { withdrawOwnRequest } from '../../../shared/locks/calls/withdraw.ts';
@@ -29,6 +32,8 @@ const factories = {
   breakLease,
   readLeases,
   cancelWaiter,
+  capKey,
+  runNext,
   withdraw,
   repairQueues,
   executionEnded,
@@ -40,6 +45,7 @@ export const noStepFunctions = async (): Promise<SFNClient> => {
 };
 
 const inputOfAcquire = acquireInput();
+const inputOfCap = capInput();
 
 /** A table of its own, a clock to move, and the lease calls over them: as domain calls and as handlers. */
 export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
@@ -67,6 +73,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const heartbeaten = documented('heartbeat', extendGrant(dependencies));
   const released = documented('release', releaseGrant(dependencies));
   const broken = documented('breakLease', breakByFence(dependencies));
+  const cap = documented('capKey', capped(dependencies));
   const read = documented('readLeases', lookUp(dependencies));
   const withdrawn = documented('withdraw', withdrawOwnRequest(dependencies));
 
@@ -81,6 +88,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
     release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
+    cap: (input: object, as = call()) => cap(inputOfCap.parse(input), as),
     read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
     /** One key, with all its holders. */
     readKey: (key: string) => lookUpKey(dependencies)({ key }, call()),
@@ -129,6 +137,8 @@ function functionHandlers(dependencies: LeaseDependencies) {
     breakLease: handlerOf('breakLease'),
     readLeases: handlerOf('readLeases'),
     cancelWaiter: handlerOf('cancelWaiter'),
+    capKey: handlerOf('capKey'),
+    runNext: handlerOf('runNext'),
     withdraw: handlerOf('withdraw'),
     repairQueues: handlerOf('repairQueues'),
     executionEnded: handlerOf('executionEnded'),
