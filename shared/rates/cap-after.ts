@@ -3,7 +3,7 @@ import type { NamedRate, RateCap } from './record.ts';
 // Imports nothing that the client's in-memory service could not load.
 
 /** A command of an operator. Instants are epoch milliseconds. */
-export interface CapCommand {
+export interface Command {
   /** What is absent stays. `paused: false` and `rates: null` lift. */
   change: { paused?: boolean | undefined; rates?: readonly NamedRate[] | null | undefined };
   /** Needed unless the command only lifts. */
@@ -15,7 +15,7 @@ export interface CapCommand {
 /** A cap has one reason and one end: those of the last command that has capped a part. */
 export function capAfter(
   before: RateCap | undefined,
-  { change, ...command }: CapCommand,
+  { change, ...command }: Command,
   at: number,
 ): RateCap | undefined {
   const paused = change.paused ?? before?.paused ?? false;

@@ -7,11 +7,11 @@ import { outcomeUnknown, reading, send, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { capAt } from '../locks/record/capped.ts';
-import { type CapCommand, capAfter } from './cap-after.ts';
+import { type Command, capAfter } from './cap-after.ts';
 import { viewOf } from './read.ts';
 import { capText, parseRate, type RateCap, type RateRecord, rowOf } from './record.ts';
 
-export interface RateCommand extends CapCommand {
+export interface CapCommand extends Command {
   key: string;
   now: number;
 }
@@ -32,7 +32,7 @@ export const CAPPED_SECONDS = 400 * DAY_SECONDS;
  * number of the command, so that a late duplicate of an earlier command changes nothing.
  * @throws HoldfastError Conflict (others cap the key at the same moment), Throttled, Unavailable, OutcomeUnknown
  */
-export async function writeRateCap(dependencies: LeaseDependencies, command: RateCommand, call: Call): Promise<Capped> {
+export async function writeRateCap(dependencies: LeaseDependencies, command: CapCommand, call: Call): Promise<Capped> {
   const { dynamodb, table } = dependencies;
   const { key, now } = command;
   const operation = writing(`table ${table}`);
@@ -88,7 +88,7 @@ const attributesOf = (cap: RateCap | undefined, at: number): Item => ({
   ...(cap?.until !== undefined && { cap_until: integer(cap.until) }),
 });
 
-function updateTo(written: Item, seen: RateRecord, { now }: RateCommand) {
+function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
   const removed = ATTRIBUTES.filter((name) => !(name in written));
   const latest = Math.ceil(Math.max(now, (seen.paidUntil ?? 0) / 1000) / 1000);
   const [expiry, seconds] = written.cap

@@ -225,6 +225,6 @@ it('a refused caller writes no record, and a caller that is let in writes none o
   );
   const names = (await world.expiry.itemsOf(nameserviceTable)).map((item) => item.pk?.S ?? '');
   expect(new Set([...keys, ...names].map((name) => name.split('/').at(-2)))).toEqual(new Set([undefined, NAMESPACE]));
-  // The administrator, two tokens and their namespace, and three aliases: a lease, a run and a rate each.
-  expect(keys.filter((key) => key.includes('cell-'))).toHaveLength(18);
+  // The administrator, two tokens and their namespace, and three aliases: a lease, a run and a rate, and the two records of a cap.
+  expect(keys.filter((key) => key.includes('cell-'))).toHaveLength(30);
 });

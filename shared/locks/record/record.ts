@@ -185,10 +185,8 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     lookAt: number(item, 'look_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
-    moved: item.moved?.S,
-    movedBy: item.moved_by?.S,
-    cap: parseCap(item),
-    capAt: number(item, 'cap_at'),
+    ...{ moved: item.moved?.S, movedBy: item.moved_by?.S },
+    ...{ cap: parseCap(item), capAt: number(item, 'cap_at') },
     malformed: found && malformed(found),
   };
 }

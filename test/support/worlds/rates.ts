@@ -6,7 +6,7 @@ import { rateSettle } from '../../../functions/rates/settle.ts';
 import type { LeaseDependencies } from '../../../shared/locks/dependencies.ts';
 import { forgetRate } from '../../../shared/rates/forget-rate.ts';
 import { forgetRateInput, readRatesInput, reserveInput, settleInput } from '../../../shared/rates/inputs.ts';
-import { type RateCommand, writeRateCap } from '../../../shared/rates/rate-cap.ts';
+import { type CapCommand, writeRateCap } from '../../../shared/rates/rate-cap.ts';
 import { readRates as reads } from '../../../shared/rates/read.ts';
 import { reserveRate } from '../../../shared/rates/reserve.ts';
 import { settleRate } from '../../../shared/rates/settle.ts';
@@ -38,7 +38,7 @@ export async function rateWorld(overrides: Partial<LeaseDependencies> = {}) {
       return view;
     },
     /** The command of an operator, as the cap of a key sends it. */
-    capRate: (command: Omit<RateCommand, 'now'> & { now?: number }, as = call()) =>
+    capRate: (command: Omit<CapCommand, 'now'> & { now?: number }, as = call()) =>
       writeRateCap(dependencies, { now: world.clock.now(), ...command }, as),
     /** The record of a key, as it is stored. */
     rawRate: async (key: string) =>
