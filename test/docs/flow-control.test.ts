@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
+import { leased } from '../../client/src/handlers.ts';
 import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
 import { ManualClock, MemoryService } from '../../client/src/testing.ts';
 import { type Command, pictureOf, type Request } from '../support/programs/flow-picture.ts';
@@ -16,13 +17,23 @@ interface Scene {
   heading: string;
   /** The picture without its ending. */
   file: string;
-  /** What the example of the page calls. */
+  /** What the example calls. */
   names(work: Work): Record<string, unknown>;
   /** What a request receives that does not work. */
   otherwise?: string;
+  /** The example, if it is not the first one under the heading. */
+  example?: string;
+  /** What an operator does meanwhile. */
+  commands?: (Command & { block: string })[];
   /** When each request begins its work, in seconds, or what it receives instead. */
   expected: (number | string)[];
 }
+
+const [LIMIT = ''] = blocks(PAGE, 'At most N at once', 'ts');
+const [PAUSE = ''] = blocks(PAGE, 'Less for now, or nothing', 'ts');
+const [NEXT = ''] = blocks(PAGE, 'This one next', 'ts');
+const RESULT = 'receives the result of 1';
+const SKIPPED = 'skips its work';
 
 const SCENES: Scene[] = [
   {
@@ -34,30 +45,51 @@ const SCENES: Scene[] = [
     names: (work) => ({ ask: () => work(), prompt: '' }),
   },
   {
-    ...{ heading: 'Once', file: 'once', otherwise: 'receives the result of 1' },
+    ...{ heading: 'Once', file: 'once', expected: [0, RESULT, RESULT, RESULT, RESULT], otherwise: RESULT },
     names: (work) => ({ backup: work }),
-    expected: [0, ...Array.from({ length: 4 }, () => 'receives the result of 1')],
   },
   {
-    ...{ heading: 'Or not at all', file: 'skip', otherwise: 'skips its work' },
-    names: (work) => ({ sync: work, isHoldfastError }),
-    expected: [0, ...Array.from({ length: 4 }, () => 'skips its work')],
+    ...{
+      heading: 'Or not at all',
+      file: 'skip',
+      expected: [0, SKIPPED, SKIPPED, SKIPPED, SKIPPED],
+      otherwise: SKIPPED,
+    },
+    names: (work) => ({ sync: work, leased }),
+  },
+  {
+    ...{ heading: 'Less for now, or nothing', file: 'cap', example: LIMIT, expected: [0, 0, 25, 25, 35] },
+    names: (work) => ({ render: work }),
+    commands: [
+      { at: 5, text: 'pause', block: PAUSE },
+      { at: 25, text: 'lift', block: "await holdfast.cap({ key: 'render', limit: null })" },
+    ],
+  },
+  {
+    ...{ heading: 'This one next', file: 'next', example: LIMIT, expected: [0, 0, 10, 20, 10] },
+    names: (work) => ({ render: work }),
+    commands: [{ at: 5, text: 'next: 5', block: NEXT }],
   },
 ];
 
+/** What a request received by an error. */
+const refusal = (error: unknown) => {
+  return isHoldfastError(error) ? error.code : String(error);
+};
+
 /** Five requests at once, each by the example of the page, for as long as the picture shows. */
-async function play({ heading, names, otherwise = '' }: Scene) {
-  const [block = ''] = blocks(PAGE, heading, 'ts');
+async function play({ heading, names, otherwise = '', commands = [], example }: Scene) {
+  const [block = ''] = example ? [example] : blocks(PAGE, heading, 'ts');
   const clock = new ManualClock();
   const { transport } = new MemoryService({ surroundings: clock });
   const begun = clock.monotonicMs;
   const now = () => Math.round((clock.monotonicMs - begun) / 100) / 10;
+  const clientOf = (holder: string) => new Holdfast({ transport, surroundings: clock, holder });
   const requests: Request[] = [];
   for (let no = 1; no <= 5; no++) {
     const request: Request = {};
     const timers = clock.timers.length;
     requests.push(request);
-    const holdfast = new Holdfast({ transport, surroundings: clock, holder: `request ${no}` });
     const work: Work = async (signal) => {
       const from = now();
       await new Promise<void>((resolve) => {
@@ -70,16 +102,23 @@ async function play({ heading, names, otherwise = '' }: Scene) {
     const end = (text: string) => {
       if (!request.worked) request.ended = { at: now(), text };
     };
-    runTypeScript(block, { holdfast, ...names(work) }).then(
+    const run = async () => {
+      const handler = await runTypeScript(block, { holdfast: clientOf(`request ${no}`), ...names(work) });
+      return typeof handler === 'function' ? handler({}, { getRemainingTimeInMillis: () => 30_000 }) : handler;
+    };
+    run().then(
       () => end(otherwise),
-      (error) => end(error.code),
+      (error) => end(refusal(error)),
     );
     // The client loads a part at its first use, which takes time of the machine.
     await until(() => clock.timers.length > timers || request.ended !== undefined).toBe(true);
     await clock.advance(0);
   }
-  const commands: Command[] = [];
-  await clock.advance(SECONDS * 1000);
+  for (const { at, block: command } of commands) {
+    await clock.advance((at - now()) * 1000);
+    await runTypeScript(command, { holdfast: clientOf('operator') });
+  }
+  await clock.advance((SECONDS - now()) * 1000);
   return { requests, commands };
 }
 
