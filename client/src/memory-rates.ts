@@ -1,4 +1,6 @@
-import { capAfter } from '../../shared/rates/cap-after.ts';
+import type { Cap } from '../../shared/locks/record/capped.ts';
+import type { RateCap } from '../../shared/rates/cap-after.ts';
+import { capAfter, capWhere } from '../../shared/rates/cap-after.ts';
 import {
   type Charge,
   chargeOf,
@@ -9,7 +11,7 @@ import {
   settledCharge,
   startOf,
 } from '../../shared/rates/charge.ts';
-import type { NamedRate, RateCap } from '../../shared/rates/record.ts';
+import type { NamedRate } from '../../shared/rates/record.ts';
 import type { components } from './contract.ts';
 import { invalidRequest } from './index.ts';
 import { instant, type ProblemOf, problemsOf } from './memory-grants.ts';
@@ -39,10 +41,13 @@ interface Made extends Charge {
   settle: boolean;
 }
 
-const viewOf = ({ paused, rates, reason, at, until }: RateCap): Schemas['Cap'] => ({
-  ...{ limit: paused ? 0 : null, rates: rates.length > 0 ? rates : null, reason, by: null, since: instant(at) },
-  until: until === undefined ? null : instant(until),
-});
+function viewOf({ pause, capped }: RateCap): Schemas['Cap'] {
+  const { reason, at, until } = pause ?? (capped as Cap);
+  return {
+    ...{ limit: pause ? 0 : null, rates: capped?.rates ?? null, reason, by: null, since: instant(at) },
+    until: until === undefined ? null : instant(until),
+  };
+}
 
 /** The rates of one key of the service in memory. Exported for `MemoryService` alone. */
 export class MemoryRates {
@@ -68,7 +73,7 @@ export class MemoryRates {
     const fault = faultOfRates(rates);
     if (fault) throw invalidRequest(fault.path, fault.message);
     const cap = this.#capNow;
-    const paying = ratesUnder(rates, cap?.rates);
+    const paying = ratesUnder(rates, cap?.capped?.rates);
     const charge = chargeOf(paying);
     const { boundBy } = charge;
     const name = JSON.stringify([holder, requestId]);
@@ -79,9 +84,9 @@ export class MemoryRates {
     const { paidUntil = now } = this.#row;
     const paid = { paidUntil: this.#row.paidUntil, isOwn: this.#row.last === last };
     const form = formFor(charge, paid, { now, waitMs: waitSeconds * 1000 });
-    if (typeof form === 'number' || (cap?.paused && form !== 'repeated')) {
-      const pausedMs = cap?.until === undefined ? 60_000 : cap.until - this.#by.wall();
-      const retryAfterMs = cap?.paused ? pausedMs : form;
+    if (typeof form === 'number' || (cap?.pause && form !== 'repeated')) {
+      const pausedMs = cap?.pause?.until === undefined ? 60_000 : cap.pause.until - this.#by.wall();
+      const retryAfterMs = cap?.pause ? pausedMs : form;
       const fields = { retryAfterMs, boundBy, ...(cap && { cap: viewOf(cap) }) };
       throw this.#problem('RateExceeded', 429, `the rate ${boundBy} of ${key} is used up`, fields);
     }
@@ -146,7 +151,7 @@ export class MemoryRates {
   }
 
   get #capNow(): RateCap | undefined {
-    return (this.#cap?.until ?? Number.POSITIVE_INFINITY) > this.#by.wall() ? this.#cap : undefined;
+    return capWhere(this.#cap, ({ until = Number.POSITIVE_INFINITY }) => until > this.#by.wall());
   }
 
   view(): View {

@@ -1,6 +1,19 @@
-import type { NamedRate, RateCap } from './record.ts';
+import type { Cap } from '../locks/record/capped.ts';
+import type { Rate } from './charge.ts';
 
 // Imports nothing that the client's in-memory service could not load.
+
+type NamedRate = Pick<Rate, 'name' | 'limit' | 'per'>;
+
+/** What an operator allows at most, whatever callers name: a pause, capped rates, or both. Each has a reason and an end of its own. */
+export interface RateCap {
+  /** No caller can reserve. */
+  pause?: Cap | undefined;
+  /** Rates that count as if each call had named them. */
+  capped?: (Cap & { rates: NamedRate[] }) | undefined;
+  /** When the last command came. Each command sets a later instant, so the instant names the command. */
+  at: number;
+}
 
 /** A command of an operator. Instants are epoch milliseconds. */
 export interface Command {
@@ -12,15 +25,25 @@ export interface Command {
   until?: number | undefined;
 }
 
-/** A cap has one reason and one end: those of the last command that has capped a part. */
+/** A part that the command does not name stays as it is, with its own reason and end. */
 export function capAfter(
   before: RateCap | undefined,
   { change, ...command }: Command,
   at: number,
 ): RateCap | undefined {
-  const paused = change.paused ?? before?.paused ?? false;
-  const rates = change.rates === undefined ? (before?.rates ?? []) : [...(change.rates ?? [])];
-  const onlyLifts = change.paused !== true && !change.rates;
-  const { reason = '', by, until } = (onlyLifts && before) || command;
-  return paused || rates.length > 0 ? { paused, rates, reason, by, at, until } : undefined;
+  const { reason = '', by, until } = command;
+  const part = { limit: 0, at, by, reason, until };
+  const pause = change.paused === undefined ? before?.pause : change.paused ? part : undefined;
+  const { rates } = change;
+  const capped = rates === undefined ? before?.capped : rates ? { ...part, rates: [...rates] } : undefined;
+  return pause || capped ? { pause, capped, at } : undefined;
+}
+
+/** The parts of a cap that count. */
+export function capWhere(cap: RateCap | undefined, counts: (part: Pick<Cap, 'until'>) => boolean): RateCap | undefined {
+  if (!cap) return undefined;
+  const [pause, capped] = [cap.pause && counts(cap.pause), cap.capped && counts(cap.capped)];
+  return pause || capped
+    ? { pause: pause ? cap.pause : undefined, capped: capped ? cap.capped : undefined, at: cap.at }
+    : undefined;
 }

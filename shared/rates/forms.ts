@@ -6,11 +6,12 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { isUncapped } from '../locks/record/capped.ts';
+import type { RateCap } from './cap-after.ts';
 import { type Charge, type Form, latestPaid } from './charge.ts';
 import type { ReserveInput } from './inputs.ts';
 import { MOST_OPEN } from './open.ts';
 import { CAPPED_SECONDS, hasCapAt } from './rate-cap.ts';
-import { openPath, type RateCap, ratesText } from './record.ts';
+import { openPath, ratesText } from './record.ts';
 import { lastOf, type Reservation } from './reservation.ts';
 
 export interface Request extends Charge {

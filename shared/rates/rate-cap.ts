@@ -6,10 +6,10 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { outcomeUnknown, reading, send, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { capAt } from '../locks/record/capped.ts';
+import type { RateCap } from './cap-after.ts';
 import { type Command, capAfter } from './cap-after.ts';
 import { viewOf } from './read.ts';
-import { capText, parseRate, type RateCap, type RateRecord, rowOf } from './record.ts';
+import { capText, parseRate, type RateRecord, rateCapAt, rowOf } from './record.ts';
 
 export interface CapCommand extends Command {
   key: string;
@@ -40,7 +40,7 @@ export async function writeRateCap(dependencies: LeaseDependencies, command: Cap
   let mayHaveLanded = false;
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const seen = parseRate(item);
-    const before = capAt(seen, { now, clockSkewMs: dependencies.clockSkewMs });
+    const before = rateCapAt(seen, { now, clockSkewMs: dependencies.clockSkewMs });
     const at = Math.max(now, (seen.capAt ?? 0) + 1);
     const cap = capAfter(before, command, at);
     const written = attributesOf(cap, at);
@@ -68,7 +68,7 @@ async function readRow({ dynamodb, table }: LeaseDependencies, key: string, call
 }
 
 /** The attributes of a cap. A lift leaves `cap_at` alone. */
-const ATTRIBUTES = ['cap_at', 'cap', 'cap_reason', 'cap_by', 'cap_until'];
+const ATTRIBUTES = ['cap_at', 'cap', 'cap_until'];
 
 /** No command has come since. */
 export const hasCapAt = (at: number | undefined): Condition =>
@@ -83,10 +83,12 @@ export const onlyCap = (item: Item): Item =>
 const attributesOf = (cap: RateCap | undefined, at: number): Item => ({
   cap_at: integer(at),
   ...(cap && { cap: text(capText(cap)) }),
-  ...(cap && { cap_reason: text(cap.reason) }),
-  ...(cap?.by !== undefined && { cap_by: text(cap.by) }),
-  ...(cap?.until !== undefined && { cap_until: integer(cap.until) }),
+  ...(cap && Number.isFinite(lastEnd(cap)) && { cap_until: integer(lastEnd(cap)) }),
 });
+
+/** When no part of the cap counts any more. */
+const lastEnd = ({ pause, capped }: RateCap): number =>
+  Math.max(...[pause, capped].map((part) => (part ? (part.until ?? Number.POSITIVE_INFINITY) : 0)));
 
 function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
   const removed = ATTRIBUTES.filter((name) => !(name in written));

@@ -6,9 +6,8 @@ import { reading, send } from '../aws/send.ts';
 import { listRows } from '../listings/list-rows.ts';
 import type { CapView } from '../locks/calls/types.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { capAt } from '../locks/record/capped.ts';
 import type { ReadRatesInput } from './inputs.ts';
-import { keyOf, type NamedRate, parseRate, rateCapView, rowOf } from './record.ts';
+import { keyOf, type NamedRate, parseRate, rateCapAt, rateCapView, rowOf } from './record.ts';
 
 /** What every reader may see of the rates of a key. */
 export interface RateView {
@@ -59,7 +58,7 @@ export function viewOf(
 ): RateView {
   const record = parseRate(item);
   const { paidUntil, rates, ratesBefore, by = null, at, open } = record;
-  const cap = capAt(record, { now: clock.now(), clockSkewMs });
+  const cap = rateCapAt(record, { now: clock.now(), clockSkewMs });
   return {
     key,
     kind: 'rate',

@@ -1,18 +1,16 @@
 import { json, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { CapView } from '../locks/calls/types.ts';
-import { capView } from '../locks/record/capped.ts';
+import { type Cap, capEndsAt, capView } from '../locks/record/capped.ts';
 import { RATE_ROWS } from '../locks/record/identity.ts';
+import { capWhere, type RateCap } from './cap-after.ts';
+import type { Rate } from './charge.ts';
 
 export const rowOf = (key: string): string => RATE_ROWS + key;
 export const keyOf = (row: string): string => row.slice(RATE_ROWS.length);
 
 /** What readers see of a rate. */
-export interface NamedRate {
-  name: string;
-  limit: number;
-  per: string;
-}
+export type NamedRate = Pick<Rate, 'name' | 'limit' | 'per'>;
 
 /** A reservation whose caller will report the units. */
 interface OpenReservation {
@@ -44,29 +42,21 @@ export interface RateRecord {
   capAt: number | undefined;
 }
 
-/** What an operator allows at most, whatever callers name. Instants are epoch milliseconds. */
-export interface RateCap {
-  /** Whether the key is paused: no caller can reserve. */
-  paused: boolean;
-  /** Rates that count as if each call had named them. Empty without such rates. */
-  rates: NamedRate[];
-  reason: string;
-  by: string | undefined;
-  /** When it was set. Each command sets a later instant, so the instant names the command. */
-  at: number;
-  until: number | undefined;
-}
+/** The parts of a cap that count at this instant. */
+export const rateCapAt = (
+  { cap }: { cap?: RateCap | undefined },
+  { now, clockSkewMs }: { now: number; clockSkewMs: number },
+): RateCap | undefined => capWhere(cap, (part) => capEndsAt(part, clockSkewMs) > now);
 
-/** What readers see of a cap, and callers that it keeps out. */
-export const rateCapView = ({ paused, rates, ...cap }: RateCap): CapView => ({
-  ...capView({ ...cap, limit: 0 }),
-  limit: paused ? 0 : null,
-  rates: rates.length > 0 ? rates : null,
+/** What readers see of a cap, and callers that it keeps out. The reason and the end are those of a pause. */
+export const rateCapView = ({ pause, capped }: RateCap): CapView => ({
+  ...capView(pause ?? (capped as Cap)),
+  ...{ limit: pause ? 0 : null, rates: capped?.rates ?? null },
 });
 
 /** The attribute `cap`: one value, so that a pause does not lose the capped rates. */
-export const capText = ({ paused, rates }: Pick<RateCap, 'paused' | 'rates'>): string =>
-  JSON.stringify({ ...(paused && { paused }), ...(rates.length > 0 && { rates: named(rates) }) });
+export const capText = ({ pause, capped }: Pick<RateCap, 'pause' | 'capped'>): string =>
+  JSON.stringify({ pause, ...(capped && { capped: { ...capped, rates: named(capped.rates) } }) });
 
 /** The attribute of an open reservation. */
 export const openPath = (name: string): string => `o${name}`;
@@ -96,17 +86,11 @@ export function parseRate(item: Item | undefined): RateRecord {
 function capIn(item: Item): RateCap | undefined {
   const text = item.cap?.S;
   if (text === undefined) return undefined;
-  const found = json(text);
-  const { paused, rates } = typeof found === 'object' && found !== null && !Array.isArray(found) ? found : {};
-  const capped = Array.isArray(rates) ? (rates as unknown as NamedRate[]) : [];
-  return {
-    // A cap that this release cannot read must not let callers through.
-    paused: paused === true || capped.length === 0,
-    rates: capped,
-    ...{ reason: item.cap_reason?.S ?? '', by: item.cap_by?.S },
-    at: number(item, 'cap_at') ?? 0,
-    until: number(item, 'cap_until'),
-  };
+  const [found, at] = [json(text), number(item, 'cap_at') ?? 0];
+  const cap = typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Partial<RateCap>) : {};
+  if (cap.pause || Array.isArray(cap.capped?.rates)) return { ...cap, at };
+  // A cap that this release cannot read must not let callers through.
+  return { pause: { limit: 0, at, by: undefined, reason: '', until: undefined }, at };
 }
 
 const named = (rates: readonly NamedRate[]): NamedRate[] => rates.map(({ name, limit, per }) => ({ name, limit, per }));

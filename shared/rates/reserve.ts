@@ -2,13 +2,14 @@ import type { Call } from '../aws/call.ts';
 import { naming, outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { capAt, capEndsAt } from '../locks/record/capped.ts';
+import { capEndsAt } from '../locks/record/capped.ts';
 import { requestName } from '../locks/record/identity.ts';
+import type { RateCap } from './cap-after.ts';
 import { chargeOf, type Form, formFor, ratesUnder, startOf } from './charge.ts';
 import { type Request, write } from './forms.ts';
 import type { ReserveInput } from './inputs.ts';
 import { MOST_OPEN, makeRoom } from './open.ts';
-import { type NamedRate, parseRate, type RateCap, type RateRecord, rateCapView, ratesText, rowOf } from './record.ts';
+import { type NamedRate, parseRate, type RateRecord, rateCapAt, rateCapView, ratesText, rowOf } from './record.ts';
 import { lastOf, reservationId } from './reservation.ts';
 
 /** When the work of a caller may start. */
@@ -69,7 +70,7 @@ interface Asked {
 }
 
 function requestUnder(cap: RateCap | undefined, { input, name }: Asked): Request {
-  const rates = ratesUnder(input.rates, cap?.rates);
+  const rates = ratesUnder(input.rates, cap?.capped?.rates);
   const charge = chargeOf(rates);
   const reservation = { name, charge: charge.charge, ahead: charge.ahead, ...(input.settle && { rates }) };
   return { ...charge, input, row: rowOf(input.key), reservation, cap };
@@ -81,7 +82,7 @@ async function tryForms(dependencies: LeaseDependencies, asked: Asked, call: Cal
   const row = rowOf(input.key);
   const hint = hintsOf.get(dependencies)?.get(row);
   const underCap = (on: { cap?: RateCap | undefined }) =>
-    requestUnder(capAt(on, { now: clock.now(), clockSkewMs }), asked);
+    requestUnder(rateCapAt(on, { now: clock.now(), clockSkewMs }), asked);
   let known = { request: underCap({ cap: hint?.cap }), form: hint?.form ?? 'idle', isOpen: false };
   let mayHaveLanded = false;
   const begun = clock.now() * 1000;
@@ -114,7 +115,7 @@ async function tryForms(dependencies: LeaseDependencies, asked: Asked, call: Cal
 }
 
 /** No call may write under a pause, even if a clock that was set back says that the pause is not over. */
-const rated = ({ cap }: RateRecord): RateCap | undefined => (cap?.paused ? undefined : cap);
+const rated = ({ cap }: RateRecord): RateCap | undefined => (cap?.pause ? undefined : cap);
 
 /** What a row that did not meet the condition means. @returns the form that fits, `repeated` for the start of an earlier try, or a refusal */
 function judge(
@@ -135,9 +136,12 @@ function judge(
       ...{ key, retryAfterMs, boundBy },
       ...(cap && { cap: rateCapView(cap) }),
     });
-  if (cap?.paused && found !== 'repeated') {
-    const endsIn = capEndsAt(cap, at.clockSkewMs) - Math.floor(at.now / 1000);
-    return refused(`an operator has paused the key (${cap.reason})`, Number.isFinite(endsIn) ? endsIn : ASK_PAUSED_MS);
+  if (cap?.pause && found !== 'repeated') {
+    const endsIn = capEndsAt(cap.pause, at.clockSkewMs) - Math.floor(at.now / 1000);
+    return refused(
+      `an operator has paused the key (${cap.pause.reason})`,
+      Number.isFinite(endsIn) ? endsIn : ASK_PAUSED_MS,
+    );
   }
   return typeof found === 'string'
     ? found

@@ -17,12 +17,13 @@ beforeEach(() => {
 describe('a cap of the rates of a key', () => {
   it('a cap is written by one read and one write, with who, why and until when', async () => {
     const [now, until] = [clock.now(), clock.now() + 7_200_000];
-    const cap = { paused: false, rates: slow, reason, by: 'ann', at: now, until };
-    expect(await capRate({ key: 'new', change: { rates: slow }, reason, by: 'ann', until })).toEqual({ cap });
+    const capped = { limit: 0, at: now, by: 'ann', reason, until, rates: slow };
+    const written = await capRate({ key: 'new', change: { rates: slow }, reason, by: 'ann', until });
+    expect(written).toEqual({ cap: { capped, at: now } });
     expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
     expect(await rawRate('new')).toEqual({
-      ...{ key: { S: 'holdfast:rate:new' }, cap: { S: JSON.stringify({ rates: slow }) }, cap_at: { N: `${now}` } },
-      ...{ cap_reason: { S: reason }, cap_by: { S: 'ann' }, cap_until: { N: `${until}` } },
+      ...{ key: { S: 'holdfast:rate:new' }, cap: { S: JSON.stringify({ capped }) }, cap_at: { N: `${now}` } },
+      cap_until: { N: `${until}` },
       lease_expiry: { N: `${Math.ceil(now / 1000) + 400 * DAYS}` },
     });
   });
@@ -31,12 +32,26 @@ describe('a cap of the rates of a key', () => {
     const { cap: capped } = await capRate({ key: 'both', change: { rates: slow }, reason });
     const { cap: paused, before } = await capRate({ key: 'both', change: { paused: true }, reason: 'it is down' });
     expect(before).toEqual(capped);
-    expect(paused).toMatchObject({ paused: true, rates: slow, reason: 'it is down' });
+    expect(paused).toMatchObject({ pause: { reason: 'it is down' }, capped: { rates: slow, reason } });
     expect(await capRate({ key: 'both', change: { paused: false } })).toMatchObject({
-      cap: { paused: false, rates: slow, reason: 'it is down' },
+      cap: { pause: undefined, capped: { rates: slow, reason } },
     });
     const { cap, before: left } = await capRate({ key: 'both', change: { rates: null } });
-    expect([cap, left?.rates]).toEqual([undefined, slow]);
+    expect([cap, left?.capped?.rates]).toEqual([undefined, slow]);
+  });
+
+  it.each([
+    ['a pause', { paused: true }, { rates: slow }],
+    ['a capped rate', { rates: slow }, { paused: true }],
+  ])('%s without an end outlasts a later command with one', async (what, first, second) => {
+    const key = `ends: ${what}`;
+    await capRate({ key, change: first, reason });
+    await capRate({ key, change: second, reason: 'for a second', until: clock.now() + 1000 });
+    clock.advance(2000);
+    const { before } = await capRate({ key, change: {} });
+    expect(before && { paused: before.pause !== undefined, rates: before.capped?.rates }).toEqual(
+      'paused' in first ? { paused: true, rates: undefined } : { paused: false, rates: slow },
+    );
   });
 
   it('a lift leaves the number of the command alone, and a later command has a higher number', async () => {
@@ -61,7 +76,7 @@ describe('a cap of the rates of a key', () => {
     await capRate({ key, change: { rates: slow }, reason, until: clock.now() + 1000 });
     clock.advance(1001 + world.dependencies.clockSkewMs);
     const { before, cap } = await capRate({ key, change: { paused: true }, reason });
-    expect([before, cap]).toEqual([undefined, expect.objectContaining({ paused: true, rates: [] })]);
+    expect([before, cap]).toEqual([undefined, expect.objectContaining({ capped: undefined })]);
   });
 
   it('a cap keeps the row for 400 days after all that is paid', async () => {
@@ -76,7 +91,7 @@ describe('a cap of the rates of a key', () => {
   it('a cap that cannot be read pauses the key', async () => {
     await world.putRaw({ key: { S: 'holdfast:rate:strange' }, cap: { S: '{"tokens":3}' }, cap_at: { N: '1' } });
     const { before } = await capRate({ key: 'strange', change: { paused: false } });
-    expect(before).toMatchObject({ paused: true, rates: [] });
+    expect(before).toMatchObject({ pause: { limit: 0 } });
   });
 });
 
@@ -90,7 +105,7 @@ describe('a cap whose write has no response', () => {
     requests.faultsOf.UpdateItem = ['lostReply'];
     const number = Number((await rawRate(key))?.cap_at?.N ?? clock.now() - 1);
     const { cap } = await capRate({ key, change, reason });
-    expect([cap?.paused ?? false, (await rawRate(key))?.cap_at]).toEqual([change.paused, { N: `${number + 1}` }]);
+    expect([cap?.pause !== undefined, (await rawRate(key))?.cap_at]).toEqual([change.paused, { N: `${number + 1}` }]);
   });
 
   it('a cap that landed late, after its lift, changes nothing', async () => {
@@ -117,6 +132,6 @@ describe('a cap whose write has no response', () => {
     };
     requests.faultsOf.UpdateItem = [other, other, other, other, other];
     expect((await failure(capRate({ ...command, key: 'foiled' }))).code).toBe('Conflict');
-    expect((await capRate({ ...command, key: 'foiled' })).cap?.paused).toBe(true);
+    expect((await capRate({ ...command, key: 'foiled' })).cap?.pause).toBeDefined();
   });
 });
