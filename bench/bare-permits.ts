@@ -12,7 +12,7 @@ import {
   wasNotFreedAfter,
 } from '../shared/locks/record/conditions.ts';
 import { leaseIdOf, OURS, proofOf, remember, requestName } from '../shared/locks/record/identity.ts';
-import { entryItem } from '../shared/locks/record/record.ts';
+import { entryItem } from '../shared/locks/record/new-entries.ts';
 
 /** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});

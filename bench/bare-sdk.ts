@@ -22,7 +22,7 @@ import {
   proofOf,
   requestName,
 } from '../shared/locks/record/identity.ts';
-import { entryItem } from '../shared/locks/record/record.ts';
+import { entryItem } from '../shared/locks/record/new-entries.ts';
 import { endAlone, secondsOf } from '../shared/locks/record/requests.ts';
 
 /** What one would write without this service: the same writes on the same conditions, and nothing around them. */

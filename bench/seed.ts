@@ -2,7 +2,7 @@ import { BatchWriteItemCommand, type DynamoDBClient, type WriteRequest } from '@
 import { integer, text } from '../shared/aws/attributes.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, OURS, requestName } from '../shared/locks/record/identity.ts';
-import { entryItem } from '../shared/locks/record/record.ts';
+import { entryItem } from '../shared/locks/record/new-entries.ts';
 import { secondsOf } from '../shared/locks/record/requests.ts';
 
 const BATCH = 25;

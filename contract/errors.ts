@@ -105,6 +105,11 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       cap: z.exactOptional(cap),
     },
   },
+  Superseded: {
+    retry: 'no',
+    when: 'A newer request of the key has replaced this one, which waited: both said `replace`. Do not repeat the call: as the newest request, it would replace the newer one.',
+    fields: { key: key(), by: text('The holder of the newer request.') },
+  },
   CommitInProgress: {
     retry: 'yes',
     when: 'A third-party client is committing to the path, and has not timed out.',
@@ -140,8 +145,8 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
     fields: {
       key: key(),
       reason: oneOf(
-        ['released', 'taken', 'broken', 'unknown', 'cancelled'],
-        'How the caller lost it: by its own release, to another caller, by an operator, in a way that the record does not show, or by an end of its wait.',
+        ['released', 'taken', 'broken', 'superseded', 'unknown', 'cancelled'],
+        'How the caller lost it: by its own release, to another caller, by an operator, to a newer request that asks the holder to stop, in a way that the record does not show, or by an end of its wait.',
       ),
       holder: nullable(text('The present holder. Null if no caller holds the key, or the record does not say.')),
     },

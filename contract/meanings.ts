@@ -15,7 +15,7 @@ export const MEANING = {
   inGrace:
     'True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats.',
   ending:
-    'True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry.',
+    'True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry.',
   data: 'What the holder shows to every reader of the key.',
   mode: 'How the key is held: together with other holders (`shared`), or alone (`exclusive`).',
   weight: 'How much of the limit the grant takes. 1 for `exclusive`.',

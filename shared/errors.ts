@@ -6,6 +6,7 @@ export const ERRORS = {
   Forbidden: { status: 403, title: 'The caller may not do this' },
   NotFound: { status: 404, title: 'There is no such record' },
   LeaseHeld: { status: 409, title: 'Another caller holds the lease' },
+  Superseded: { status: 409, title: 'A newer request has replaced this one' },
   CommitInProgress: { status: 409, title: 'Another writer is committing to the path' },
   Conflict: { status: 409, title: 'The record is not in the expected state' },
   AlreadyExists: { status: 409, title: 'The alias exists already' },

@@ -724,7 +724,7 @@ export interface components {
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
-            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            /** @description The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
@@ -781,6 +781,11 @@ export interface components {
             mode?: "shared" | "exclusive";
             /** @description How long the task or the callback waits, in seconds. Then the task or the callback fails with `LeaseHeld`, within two minutes. The default is 86,400. Needs `taskToken` or `callbackId`. */
             parkSeconds?: number;
+            /**
+             * @description Makes this the newest request of the key: each older one that also said `replace` and still waits fails with `Superseded`. With `running`, a holder that said `running` is asked to stop too: its next heartbeat fails with `LeaseLost` (`superseded`). The request starts when that holder has released or has expired. Needs `waitSeconds`, `taskToken` or `callbackId`. Not with `limit`, `mode` `shared` or `fair` false.
+             * @enum {string}
+             */
+            replace?: "waiting" | "running";
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with `LeaseLost`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition. */
             requestId?: string;
             /**
@@ -1469,7 +1474,7 @@ export interface components {
             brokenBy: string | null;
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
             ending: boolean;
             /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
@@ -1502,6 +1507,8 @@ export interface components {
              * @enum {string}
              */
             state: "held" | "expired";
+            /** @description The holder of the newer request that has asked this holder to stop. The grant is then `ending`. */
+            supersededBy?: string;
             /**
              * Format: double
              * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
@@ -1716,7 +1723,7 @@ export interface components {
             cap?: components["schemas"]["Cap"];
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
             ending: boolean;
             /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
@@ -1747,7 +1754,7 @@ export interface components {
             limit: number | null;
             /** @description The holder whose grant named that limit. Null if the record does not say. */
             limitBy: string | null;
-            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            /** @description The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
@@ -1759,6 +1766,8 @@ export interface components {
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
+            /** @description The holder of the newer request that has asked this holder to stop. The grant is then `ending`. */
+            supersededBy?: string;
             /**
              * Format: double
              * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
@@ -1802,7 +1811,7 @@ export interface components {
             brokenBy: string | null;
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
             ending: boolean;
             /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
@@ -1832,6 +1841,8 @@ export interface components {
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
+            /** @description The holder of the newer request that has asked this holder to stop. The grant is then `ending`. */
+            supersededBy?: string;
             /**
              * Format: double
              * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
@@ -1918,10 +1929,10 @@ export interface components {
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
-             * @description How the caller lost it: by its own release, to another caller, by an operator, in a way that the record does not show, or by an end of its wait.
+             * @description How the caller lost it: by its own release, to another caller, by an operator, to a newer request that asks the holder to stop, in a way that the record does not show, or by an end of its wait.
              * @enum {string}
              */
-            reason: "released" | "taken" | "broken" | "unknown" | "cancelled";
+            reason: "released" | "taken" | "broken" | "superseded" | "unknown" | "cancelled";
             /** @enum {integer} */
             status: 412;
             /** @enum {string} */
@@ -1997,7 +2008,7 @@ export interface components {
             cap?: components["schemas"]["Cap"];
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
             ending: boolean;
             /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
@@ -2037,6 +2048,8 @@ export interface components {
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
+            /** @description The holder of the newer request that has asked this holder to stop. The grant is then `ending`. */
+            supersededBy?: string;
             /**
              * Format: double
              * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
@@ -2153,10 +2166,10 @@ export interface components {
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
-             * @description Another caller has the key, an operator broke the grant, or the record does not show the grant.
+             * @description Another caller has the key, an operator broke the grant, a newer request has replaced the request, or the record does not show the grant.
              * @enum {string}
              */
-            reason: "taken" | "broken" | "unknown";
+            reason: "taken" | "broken" | "superseded" | "unknown";
             /**
              * @description The caller did not hold it.
              * @constant
@@ -2309,7 +2322,7 @@ export interface components {
             data: unknown;
             /** @description The last slot that was done. */
             done: components["schemas"]["OnceLastSlot"] | null;
-            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
             ending: boolean;
             /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
@@ -2426,7 +2439,7 @@ export interface components {
              * @constant
              */
             outcome: "run";
-            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            /** @description The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
@@ -2587,20 +2600,20 @@ export interface components {
              */
             code: "PreconditionFailed";
         };
-        /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+        /** @description The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
         PreviousHolder: {
             /**
              * Format: date-time
              * @description When that grant ended.
              */
             at: string;
-            /** @description The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say. */
+            /** @description The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. The newer holder, if the grant was `superseded`. Absent if the record does not say. */
             by?: string;
             /**
-             * @description How that grant ended: its holder released it, it expired, an operator broke it, or the execution that held it ended. `expired` also if an operator broke it with `wait` and the holder did not release it.
+             * @description How that grant ended: its holder released it, it expired, an operator broke it, the execution that held it ended, or its holder released it because a newer request had asked it to stop. `expired` also if an operator broke it with `wait`, or a newer request asked, and the holder did not release it.
              * @enum {string}
              */
-            ended: "released" | "expired" | "broken" | "executionEnded";
+            ended: "released" | "expired" | "broken" | "executionEnded" | "superseded";
             /**
              * Format: int64
              * @description The fencing token of the grant: a number that is higher in each grant of the key.
@@ -2615,7 +2628,7 @@ export interface components {
              * @description The code, for programs.
              * @enum {string}
              */
-            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "RateExceeded" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
+            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "Superseded" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "RateExceeded" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
             /** @description The reason, for people. */
             detail: string;
             /**
@@ -3513,6 +3526,25 @@ export interface components {
             /** @description The version of the object, in a bucket with versions. */
             versionId: string | null;
         };
+        /** @description A newer request has replaced this one. */
+        Superseded: components["schemas"]["Problem"] & {
+            /** @description The holder of the newer request. */
+            by: string;
+            /** @enum {string} */
+            code: "Superseded";
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /** @enum {integer} */
+            status: 409;
+            /** @enum {string} */
+            type: "urn:holdfast:error:Superseded";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "Superseded";
+        };
         /** @description The store is throttling requests. */
         Throttled: components["schemas"]["Problem"] & {
             /** @enum {string} */
@@ -3644,6 +3676,11 @@ export interface components {
              * @description When the wait began. A call that keeps its position keeps this instant.
              */
             parkedAt: string;
+            /**
+             * @description What the request replaces. Absent if it replaces no other.
+             * @enum {string}
+             */
+            replace?: "waiting" | "running";
             /** @description The id of a waiter in the line. Tickets sort by arrival. */
             ticket: string;
         };
@@ -4363,7 +4400,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Another caller holds the lease. */
+            /** @description Another caller holds the lease. A newer request has replaced this one. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -4372,7 +4409,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["LeaseHeld"];
+                    "application/problem+json": components["schemas"]["LeaseHeld"] | components["schemas"]["Superseded"];
                 };
             };
             /** @description The lease is no longer yours. */

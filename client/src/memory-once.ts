@@ -112,7 +112,8 @@ export class MemoryOnce {
     const run = this.#runs.get(leaseId);
     if (!run || !this.lock.finish(leaseId)) {
       const answer = this.lock.release(leaseId);
-      return { key, completed: false, reason: answer.released ? 'released' : answer.reason };
+      const reason = answer.released ? 'released' : answer.reason;
+      return { key, completed: false, reason: reason === 'superseded' ? 'unknown' : reason }; // no request of `once` replaces another
     }
     const { request, slot, fence, keepMs } = run;
     const at = this.#by.wall();

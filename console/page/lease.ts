@@ -130,7 +130,10 @@ const NoRecord = () => html`
   <p>No caller has used this key, or the last use was longer ago than the retention of records. Is the key spelt right, and is it of this namespace?</p>
 `;
 
-const ENDED = { released: 'released', expired: 'expired', executionEnded: 'its execution ended' };
+const ENDED = {
+  ...{ released: 'released', expired: 'expired', superseded: 'superseded' },
+  executionEnded: 'its execution ended',
+};
 
 /** The holder before a grant in line, and how its grant ended. */
 function Before({ of: { holder, ended, at, by } }: { of: NonNullable<Key['previous']> }) {

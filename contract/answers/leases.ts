@@ -68,18 +68,18 @@ export const grant = component<LeaseGrant>()(
 
 export const previous = component<Previous>()(
   'PreviousHolder',
-  'The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost.',
+  'The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost.',
   z.strictObject({
     holder: holder(),
     fence: count(MEANING.fence),
     ended: oneOf(
       ENDINGS,
-      'How that grant ended: its holder released it, it expired, an operator broke it, or the execution that held it ended. `expired` also if an operator broke it with `wait` and the holder did not release it.',
+      'How that grant ended: its holder released it, it expired, an operator broke it, the execution that held it ended, or its holder released it because a newer request had asked it to stop. `expired` also if an operator broke it with `wait`, or a newer request asked, and the holder did not release it.',
     ),
     at: instant('When that grant ended.'),
     by: z.exactOptional(
       text(
-        'The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say.',
+        'The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. The newer holder, if the grant was `superseded`. Absent if the record does not say.',
       ),
     ),
   }),
@@ -135,8 +135,8 @@ const wasNotReleased = component<Extract<Released, { released: false }>>()(
     key: key(),
     released: always(false, 'The caller did not hold it.'),
     reason: oneOf(
-      ['taken', 'broken', 'unknown'],
-      'Another caller has the key, an operator broke the grant, or the record does not show the grant.',
+      ['taken', 'broken', 'superseded', 'unknown'],
+      'Another caller has the key, an operator broke the grant, a newer request has replaced the request, or the record does not show the grant.',
     ),
   }),
 );
@@ -260,6 +260,9 @@ const termFields = () => ({
   ending: flag(MEANING.ending),
   brokenAt: nullable(instant('When an operator broke the grant. Null if no operator did, or the record does not say.')),
   brokenBy: nullable(text(BROKEN_BY)),
+  supersededBy: z.exactOptional(
+    text('The holder of the newer request that has asked this holder to stop. The grant is then `ending`.'),
+  ),
   data: json<Json>(`${MEANING.data} Null if there is none.`),
 });
 

@@ -111,7 +111,7 @@ const done = component<DoneView>()(
   }),
 );
 
-const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...ofGrant } = summaryFields();
+const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, supersededBy: _____, ...ofGrant } = summaryFields();
 
 export const onceKey = component<OnceView>()(
   'OnceKey',

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { REPLACES } from '../../shared/locks/calls/types.ts';
 import type { WaiterView } from '../../shared/locks/line/listed-waiters.ts';
 import { MEANING } from '../meanings.ts';
 import { component, instant, nullable, oneOf, text } from '../schema.ts';
@@ -30,5 +31,6 @@ export const waiter = component<WaiterView>()(
         ),
       ),
     ),
+    replace: z.exactOptional(oneOf(REPLACES, 'What the request replaces. Absent if it replaces no other.')),
   }),
 );

@@ -90,6 +90,10 @@ export const acquireRequest = request(acquireInput(), {
     mode: {
       description: `${MEANING.mode} The default is \`shared\` with \`limit\`, and \`exclusive\` without.`,
     },
+    replace: {
+      description:
+        'Makes this the newest request of the key: each older one that also said `replace` and still waits fails with `Superseded`. With `running`, a holder that said `running` is asked to stop too: its next heartbeat fails with `LeaseLost` (`superseded`). The request starts when that holder has released or has expired. Needs `waitSeconds`, `taskToken` or `callbackId`. Not with `limit`, `mode` `shared` or `fair` false.',
+    },
   },
   rules: {
     dependentRequired: {
@@ -105,6 +109,13 @@ export const acquireRequest = request(acquireInput(), {
         { required: ['sleepMs'], properties: { sleepMs: { minimum: 1 }, waitSeconds: { maximum: 0 } } },
         { required: ['sleepMs', 'fair'], properties: { sleepMs: { minimum: 1 }, fair: { const: false } } },
         given('taskToken', 'callbackId'),
+        given('replace', 'limit'),
+        { required: ['replace', 'mode'], properties: { replace: {}, mode: { const: 'shared' } } },
+        { required: ['replace', 'fair'], properties: { replace: {}, fair: { const: false } } },
+        {
+          required: ['replace'],
+          properties: { replace: {}, waitSeconds: { maximum: 0 }, taskToken: { not: {} }, callbackId: { not: {} } },
+        },
         {
           required: ['callbackId', 'execution'],
           properties: { callbackId: {}, execution: { pattern: '^arn:[^:]*:states:' } },

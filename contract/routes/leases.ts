@@ -36,7 +36,7 @@ export const LEASE_ROUTES = [
         answer: acquired,
       },
     },
-    errors: ['LeaseHeld', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
+    errors: ['LeaseHeld', 'LeaseLost', 'Superseded', 'QueueFull', 'OutcomeUnknown'],
     when: {
       LeaseHeld:
         'Another caller holds the lease, the holders leave no room, or other waiters are in line. The call has waited for `waitSeconds`, or for `maxWaitSeconds` of the deployment. A parked task or callback fails with this code after `parkSeconds`.',
@@ -58,7 +58,7 @@ export const LEASE_ROUTES = [
     errors: ['LeaseLost', 'OutcomeUnknown'],
     when: {
       LeaseLost:
-        'The caller does not hold the grant, or an operator broke it. Stop the work, and with the reason `broken` call `release` when the work has stopped: the next caller may wait for that release.',
+        'The caller does not hold the grant, an operator broke it, or a newer request asks the holder to stop. Stop the work, and with the reason `broken` or `superseded` call `release` when the work has stopped: the next caller may wait for that release.',
     },
     examples: examplesOf('heartbeat'),
   }),

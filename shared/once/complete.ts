@@ -16,7 +16,7 @@ import { rowOf } from './row-key.ts';
 
 export type Completed =
   | { key: string; completed: true; repeated: boolean; slot: string; doneAt: string; fence: number | null }
-  | { key: string; completed: false; reason: LostReason };
+  | { key: string; completed: false; reason: Exclude<LostReason, 'superseded'> };
 
 /**
  * Stores the result of a slot and ends the grant, with one conditional UpdateItem (docs/protocols/once.md#complete). A repeat answers with the result
@@ -55,7 +55,7 @@ export function completeOnce(dependencies: LeaseDependencies) {
     const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
     const record = parseOnce(row, outcome.won ? outcome.item : outcome.old);
     if (record.done?.by === proof.id) return storedView(key, record.done, !outcome.won);
-    const seen = lostReason(record, proof);
+    const seen = lostReason(record, proof) as Exclude<LostReason, 'superseded'>; // no request of `once` replaces another
     // A try without an answer may have stored the result before another caller did a later slot. The record does not say.
     const reason = seen === 'taken' && !outcome.won && outcome.unanswered ? 'unknown' : seen;
     return { key, completed: false, reason };

@@ -2,7 +2,7 @@ import { integer, type Json, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, OURS } from '../locks/record/identity.ts';
-import { entryOfNew } from '../locks/record/record.ts';
+import { entryOfNew } from '../locks/record/new-entries.ts';
 import type { OnceRecord } from './record.ts';
 
 /** What a caller of `begin` asks for. `key` is that of the record. */

@@ -13,7 +13,7 @@ import { type Done, type OnceRecord, parseOnce } from './record.ts';
 import { keyOf, rowOf } from './row-key.ts';
 
 /** What every reader may see of a key: who works or worked last, and the last slot that was done. */
-export interface OnceView extends Omit<KeySummary, 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy'> {
+export interface OnceView extends Omit<KeySummary, 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy' | 'supersededBy'> {
   kind: 'once';
   /** The slot of the grant. Null if the key has no record. */
   slot: string | null;

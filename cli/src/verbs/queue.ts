@@ -47,7 +47,10 @@ const sinceText = (at: string | null): string | null => at && `${at} (${agoText(
 const brokenText = ({ brokenAt, brokenBy }: Pick<Key, 'brokenAt' | 'brokenBy'>): string =>
   `${sinceText(brokenAt)}${brokenBy ? ` by ${brokenBy}` : ''}`;
 
-const ENDED = { released: 'released', expired: 'expired', broken: 'broken', executionEnded: 'its execution ended' };
+const ENDED = {
+  ...{ released: 'released', expired: 'expired', broken: 'broken', superseded: 'superseded' },
+  executionEnded: 'its execution ended',
+};
 
 const previousText = ({ holder, ended, at, by }: Schemas['PreviousHolder']): string =>
   `${nameOf(holder)}, ${ENDED[ended]} ${sinceText(at)}${by ? ` by ${by}` : ''}`;

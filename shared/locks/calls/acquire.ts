@@ -106,6 +106,7 @@ export function grantRequest(
     bound,
     limit,
     weight = 1,
+    replace,
   }: GrantInput & { requestId: string },
   { principal }: Call,
 ): GrantRequest {
@@ -113,7 +114,8 @@ export function grantRequest(
   // The schema has checked that data is JSON.
   const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
   const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
-  if (modeOf({ limit, mode }) === 'exclusive') return { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 };
+  if (modeOf({ limit, mode }) === 'exclusive')
+    return { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0, replace };
   return { ...request, limit: limit ?? MOST_PERMITS, weight, room: (limit ?? MOST_PERMITS) - weight };
 }
 

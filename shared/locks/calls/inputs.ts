@@ -5,7 +5,7 @@ import { cappedRates } from '../../rates/inputs.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS, RATE_ROWS } from '../record/identity.ts';
-import { KEY_STATES } from './types.ts';
+import { KEY_STATES, REPLACES } from './types.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
 // of every cold start, and 3 kB.
@@ -46,6 +46,7 @@ const askedFields = () =>
     limit: z.optional(whole(1, MOST_PERMITS)),
     weight: z.optional(whole(1, MOST_PERMITS)),
     mode: z.optional(oneOf(MODES)),
+    replace: z.optional(oneOf(REPLACES)),
   });
 type Asked = z.infer<ReturnType<typeof askedFields>>;
 
@@ -57,6 +58,7 @@ const askedInput = () =>
         ...sleepFaults(value),
         ...executionFaults(value),
         ...termsFaults(value),
+        ...replaceFaults(value),
       ])
         issues.push({ code: 'custom', path: [field], message, input: field });
     }),
@@ -134,6 +136,13 @@ function termsFaults({ limit, weight, mode, data }: Asked): Faults {
   )
     faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with a limit or mode shared`]);
   return faults;
+}
+
+/** Only a request that can wait for the key alone replaces others. */
+function replaceFaults(asked: Asked): Faults {
+  const { replace, waitSeconds, fair, limit, mode } = asked;
+  const canWait = limit === undefined && mode !== 'shared' && fair && (waitSeconds > 0 || parkedBy(asked));
+  return !replace || canWait ? [] : [['replace', 'needs a wait in line, for the key alone']];
 }
 
 export const heartbeatInput = () =>

@@ -4,7 +4,7 @@ import type { Item } from '../../aws/dynamodb.ts';
 import type { Rate } from '../../rates/charge.ts';
 import { isInstant } from '../../surroundings/clock.ts';
 
-export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded'] as const;
+export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded', 'superseded'] as const;
 type Ending = (typeof ENDINGS)[number];
 
 /** How a grant ended that its holder had received (docs/protocols/locks.md#previous). `at` is in epoch milliseconds. */
@@ -13,7 +13,7 @@ export interface Ended {
   fence: number;
   ended: Ending;
   at: number;
-  /** The operator that broke the grant, if `ended` is `broken` and the operator was authenticated. */
+  /** The operator that broke the grant, if `ended` is `broken` and the operator was authenticated. The newer holder, if `ended` is `superseded`. */
   by?: string | undefined;
 }
 
@@ -47,7 +47,11 @@ export const operatorOf = ({ principal }: Pick<Call, 'principal'>): string | und
 export type Mode = 'shared' | 'exclusive';
 
 /** Why a caller no longer holds a grant. */
-export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
+export type LostReason = 'released' | 'taken' | 'broken' | 'superseded' | 'unknown';
+
+/** What a request replaces: the older requests that wait, or the holder too (docs/protocols/replace.md). */
+export const REPLACES = ['waiting', 'running'] as const;
+export type Replace = (typeof REPLACES)[number];
 
 /** The answer to the holder of a lease. `leaseId` and `version` are the holder's secrets. */
 export interface LeaseGrant {

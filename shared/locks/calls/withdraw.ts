@@ -79,7 +79,7 @@ async function withdrawWaiter(
   if (await flagCancelled(dependencies, { name, asker }, call)) return true;
   const row = await getWaiter(dependencies, name, call);
   if (!row || !isTask(row)) return false;
-  await endTask(dependencies, { waiter: row, error: withdrawn(asker.key) }, call);
+  await endTask(dependencies, { waiter: row, error: withdrawn(asker) }, call);
   return true;
 }
 
@@ -128,7 +128,7 @@ export function cancelWaiter(dependencies: LeaseDependencies) {
 
 /** @throws HoldfastError Unavailable if Step Functions gave no answer, Throttled, OutcomeUnknown */
 async function failParked(dependencies: LeaseDependencies, waiter: WaitingTask, call: Call): Promise<Delivery> {
-  const delivery = await failTask(dependencies, { waiter, error: withdrawn(waiter.key) }, call);
+  const delivery = await failTask(dependencies, { waiter, error: withdrawn({ key: waiter.key }) }, call);
   if (delivery !== 'unanswered') return delivery;
   const detail = 'Step Functions did not respond, and the task may still wait: send the call again';
   throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 });

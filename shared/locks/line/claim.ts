@@ -5,8 +5,9 @@ import type { KeyRecord } from '../record/record.ts';
 import type { Granted } from '../record/room.ts';
 import { readPosition } from './listed-waiters.ts';
 import type { Grant, LockCall } from './lock.ts';
-import { deleteWaiter, getWaiter, isTask, placeOf, withdrawn } from './waiters.ts';
-import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, isCancelled, KEEP_POSITION_MS } from './waiting-calls.ts';
+import { leftToSchedule } from './notify.ts';
+import { deleteWaiter, getWaiter, isTask, placeOf, type WaitingCall, withdrawn } from './waiters.ts';
+import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, getCancelled, KEEP_POSITION_MS } from './waiting-calls.ts';
 
 /** A claim is renewed if its response was late. The response to each renewal may be late too. */
 const MAX_RENEWALS = 4;
@@ -38,7 +39,8 @@ export async function claim(at: LockCall, claiming: Claiming): Promise<Granted |
   const seen = lock.own(claiming.record);
   if (!isGrant(seen)) return undefined;
   const isOfAnotherWaiter = ticket !== undefined && ticket !== seen.ticket;
-  if (isOfAnotherWaiter && (await isCancelled(dependencies, { key, ticket }, call))) throw withdrawn(key);
+  const flagged = isOfAnotherWaiter && (await getCancelled(dependencies, { key, ticket }, call));
+  if (flagged) throw withdrawn(flagged);
   const remove = (row: string) => deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
   // The grant is on record already, so a withdrawal that no longer finds the row finds the grant.
   const own = rowsOf(at, ticket);
@@ -50,11 +52,12 @@ export async function claim(at: LockCall, claiming: Claiming): Promise<Granted |
   const others = isBeside ? [] : [...new Set([...(grant.ticket === undefined ? [] : [grant.ticket]), ...own])];
   const removed = isBeside ? beside : await inTurn(others, remove);
   const withdrawnAt = removed.findIndex(({ cancelled }) => cancelled);
-  if (withdrawnAt >= 0) {
+  const { cancelled } = removed[withdrawnAt] ?? {};
+  if (cancelled) {
     // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
     const isOfGrant = isBeside || others[withdrawnAt] === grant.ticket || ticket === grant.ticket;
     if (isOfGrant) await lock.giveUp(record);
-    throw withdrawn(key);
+    throw withdrawn(cancelled);
   }
   // Without this renewal, the call would wait behind its own grant.
   if (!full.repeated && grant.expiresAt <= dependencies.clock.now()) {
@@ -65,6 +68,8 @@ export async function claim(at: LockCall, claiming: Claiming): Promise<Granted |
   }
   if (grant.expiresAt <= dependencies.clock.now()) return undefined;
   if (!full.repeated) lock.received(grant);
+  // A newer request may have found this grant not yet claimed.
+  if (record.latest) await (await import('./replace.ts')).askHolder(dependencies, record, call).catch(leftToSchedule);
   return { record, repeated: full.repeated, previous: full.previous };
 }
 
@@ -73,7 +78,7 @@ const rowsOf = ({ hasPlace }: LockCall, ticket: string | undefined): string[] =>
   ticket === undefined ? [] : [ticket, ...(hasPlace ? [placeOf(ticket)] : [])];
 
 /** Deletes rows one by one, and stops at the first that was withdrawn. */
-async function inTurn<Row, Outcome extends { cancelled: boolean }>(
+async function inTurn<Row, Outcome extends { cancelled: unknown }>(
   rows: readonly Row[],
   remove: (row: Row) => Promise<Outcome>,
 ): Promise<Outcome[]> {
@@ -165,8 +170,7 @@ export async function leave(at: LockCall, ticket: string): Promise<Granted> {
       if (claimed) return claimed;
       record = await lock.read();
     }
-    if (row && !isTask(row) && row.cancelledAt !== undefined)
-      return refuse(at, { record, ticket, reason: 'cancelled' });
+    if (row && !isTask(row) && row.cancelledAt !== undefined) return refuse(at, { record, ticket, reason: row });
     const how = lock.own(record);
     if (typeof how === 'string') return refuseEnded(at, { record, ticket, reason: how });
     if (hasHandedOff || !lock.isMarked(record)) break;
@@ -217,34 +221,36 @@ interface Refusing<Reason> {
 }
 
 /**
- * Refuses a call whose request had a grant that has ended, as the record shows.
- * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ * Refuses a call whose request had a grant that has ended, or was superseded, as the record shows.
+ * @throws HoldfastError LeaseLost, Superseded, Throttled, Unavailable, OutcomeUnknown
  */
 export async function refuseEnded(
   at: LockCall,
-  { record, ticket, reason }: Refusing<'broken' | 'released'>,
+  { record, ticket, reason }: Refusing<'broken' | 'released' | 'superseded'>,
 ): Promise<never> {
   const { dependencies, lock, call } = at;
   // A withdrawal flags the waiter before it ends the grant, so this call sees the flag too.
-  const isWithdrawn = await isCancelled(dependencies, { key: lock.asked.key, ticket }, call);
-  return refuse(at, { record, ticket, reason: isWithdrawn ? 'cancelled' : reason });
+  const flagged = await getCancelled(dependencies, { key: lock.asked.key, ticket }, call);
+  return refuse(at, { record, ticket, reason: flagged ?? reason });
 }
 
 /**
  * Refuses a call in line. Deletes the waiter first, or the hand-off would grant the lock to this waiter.
+ * @param refusing `reason`: how the grant of its request ended, or the row that was withdrawn or superseded
  * @throws HoldfastError as `refuseEnded`
  */
 export async function refuse(
   at: LockCall,
-  { record, ticket, reason }: Refusing<'broken' | 'cancelled' | 'released'>,
+  { record, ticket, reason }: Refusing<'broken' | 'released' | 'superseded' | WaitingCall>,
 ): Promise<never> {
   const { dependencies, lock, call } = at;
   const { key } = lock.asked;
   // A flagged place stays, because a duplicate call may have received a grant meanwhile, and must see the flag before it claims.
-  for (const row of reason === 'cancelled' ? [ticket] : rowsOf(at, ticket))
+  const isFlagged = typeof reason === 'object';
+  for (const row of isFlagged ? [ticket] : rowsOf(at, ticket))
     await deleteWaiter(dependencies, { key, ticket: row }, call);
   if (lock.isMarked(record)) await lock.handOff(record);
-  throw reason === 'cancelled' ? withdrawn(key) : lock.lost(reason);
+  throw isFlagged ? withdrawn(reason) : lock.lost(reason, record);
 }
 
 /**
@@ -257,11 +263,11 @@ export async function leaveAfterGrant(
 ): Promise<void> {
   const remove = (row: string) => deleteOwnUnlessWithdrawn(dependencies, { ticket: row, asker: lock.asked }, call);
   const rows = canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket];
-  const isWithdrawn = (await inTurn(rows, remove)).some(({ cancelled }) => cancelled);
-  if (!isWithdrawn) return;
+  const flagged = (await inTurn(rows, remove)).find(({ cancelled }) => cancelled)?.cancelled;
+  if (!flagged) return;
   const own = lock.own(granted.record);
   // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
   const isOfAnotherWaiter = granted.repeated && isGrant(own) && own.ticket !== ticket;
   if (!isOfAnotherWaiter) await lock.giveUp(granted.record);
-  throw withdrawn(lock.asked.key);
+  throw withdrawn(flagged);
 }

@@ -5,7 +5,15 @@ import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { markUnchanged } from '../record/conditions.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
 import { ALONE } from '../record/identity.ts';
-import { isStillMoved, keptMark, leftAsleep, movedNoMore, newMark, removedMark } from '../record/mark.ts';
+import {
+  areNotSuperseded,
+  isStillMoved,
+  keptMark,
+  leftAsleep,
+  movedNoMore,
+  newMark,
+  removedMark,
+} from '../record/mark.ts';
 import {
   ending,
   entryOf,
@@ -19,8 +27,8 @@ import type { Written } from '../record/requests.ts';
 import { type Going, isRemembered, previousAlone, previousOf, takeoverAt } from '../record/room.ts';
 import { LineReading } from './line-reading.ts';
 import { findNext, type Head, MAX_GONE, MAX_OVER, type NextInLine } from './next.ts';
-import { logGrants } from './notify.ts';
-import { leftToSchedule, notifyAll, type Versions } from './notify-heads.ts';
+import { leftToSchedule, logGrants } from './notify.ts';
+import { notifyAll, type Versions } from './notify-heads.ts';
 import { hintsAfter, isHandedOffWithBefore } from './pace.ts';
 import { deleteWaiter, stayingOf, type Waiter } from './waiters.ts';
 
@@ -302,7 +310,9 @@ async function write(
       { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
     );
   const mark = others ? { ...kept(), remove: movedNoMore(moved) } : removedMark(stayingOf(inLine), record.moved);
-  const also = others ? isStillMoved(moved) : [markUnchanged(record), ...isStillMoved(record.moved)];
+  const also = others
+    ? [...isStillMoved(moved), ...areNotSuperseded(grants)]
+    : [markUnchanged(record), ...isStillMoved(record.moved)];
   const line = { seen: record, others, mark, also };
   const granting = { key, grants, ended: ending, now, line };
   const written = await writeGrants(dependencies, granting, call);

@@ -149,7 +149,8 @@ async function readBack({ dependencies, lock, call }: LockCall, { ticket }: Aski
   const { key } = lock.asked;
   const { record, rows } = await readOwn(dependencies, { key, ticket }, call);
   const own = rows.filter((one): one is WaitingCall => !isTask(one) && lock.isOwnRow(one));
-  if (own.some(({ cancelledAt }) => cancelledAt !== undefined)) throw withdrawn(key);
+  const flagged = own.find(({ cancelledAt }) => cancelledAt !== undefined);
+  if (flagged) throw withdrawn(flagged);
   const now = clock.now();
   const place = own.find(isPlace);
   const row = own.find((one) => !isPlace(one));
@@ -293,7 +294,7 @@ async function layDown(
   const sleeper = { asked, ticket, number, hasRow, ...sleeping };
   const isKept = place && !isTooShort(place, sleeping, dependencies.clock.now());
   const kept = isKept ? 'kept' : await extendPlace(dependencies, sleeper, call);
-  if (kept === 'cancelled')
+  if (typeof kept === 'object')
     return refuse({ ...at, hasPlace: true }, { record: await lock.read(), ticket, reason: kept });
   if (kept === 'gone' && !hasRow) return joinAsleep(at, { number, ...sleeping });
   if (kept === 'gone') await putPlace(dependencies, sleeper, call);
@@ -301,7 +302,7 @@ async function layDown(
   const { cancelled } = await deleteUnlessWithdrawn(dependencies, { key, ticket }, call);
   if (cancelled) {
     await deleteWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
-    return refuse(at, { record: await lock.read(), ticket, reason: 'cancelled' });
+    return refuse(at, { record: await lock.read(), ticket, reason: cancelled });
   }
   return { ticket, record: await lock.read() };
 }

@@ -68,7 +68,7 @@ export interface Joined {
 
 /**
  * Keeps the row of a call that asks again in time, puts the row of a caller that has slept, or adds a new waiter.
- * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError LeaseLost (`cancelled`), Superseded, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function takePosition(
   at: LockCall,
@@ -86,7 +86,7 @@ async function takePosition(
   if (ticket !== undefined && !Number.isNaN(parkedAtOf(ticket))) {
     const keeping = { asker: asked, ticket, deadline: presentUntil };
     const kept = hasPlace ? undefined : await keepPosition(dependencies, keeping, call);
-    if (kept === 'cancelled') throw withdrawn(asked.key);
+    if (kept?.cancelledAt !== undefined) throw withdrawn(kept);
     // A call with a faster clock may have counted the line without this row, if the row may have expired by that clock.
     if (kept) return { ticket, how: kept.keepUntil > clock.now() + clockSkewMs ? 'counted' : 'again' };
     const place = hasPlace ? { number } : await ownPlace(at, ticket);
@@ -130,7 +130,8 @@ async function putRowBack(dependencies: LeaseDependencies, row: WaitingCall, cal
   if (kept === 'kept') return true;
   const own = { ticket: row.ticket, asker: row };
   const { cancelled } = await deleteOwnUnlessWithdrawn(dependencies, own, call);
-  if (kept === 'cancelled' || cancelled) throw withdrawn(row.key);
+  const flagged = kept === 'gone' ? cancelled : kept;
+  if (flagged) throw withdrawn(flagged);
   return false;
 }
 

@@ -1,4 +1,5 @@
 import type { Call } from '../../aws/call.ts';
+import type { Replace } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { readInOrder } from './moved-row.ts';
@@ -20,6 +21,8 @@ export interface WaiterView {
   dueAt: string | null;
   /** The operator that has moved it to the front, or null if the operator was not authenticated. Absent if none has. */
   movedBy?: string | null;
+  /** What its request replaces. Only of a waiter that replaces others. */
+  replace?: Replace;
 }
 
 /** A read of one key must not cost more with each waiter that joins. So a read counts up to this many waiters. */
@@ -30,7 +33,7 @@ const MAX_COUNTED = 100;
  * cannot say whether an attribute exists without returning it, so this reads the id, and `waiterView` leaves it out.
  */
 const LISTED =
-  'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at, weight, #limit';
+  'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at, weight, #limit, replaces';
 
 interface Line extends Pick<KeyRecord, 'key' | 'moved'> {
   /** The tickets of the waiters that have their grants already. */
@@ -166,7 +169,7 @@ function kindOfWaiter(row: Waiter): WaiterView['kind'] {
 }
 
 function waiterView(row: Waiter): WaiterView {
-  const { ticket, holder, execution = null, parkedAt } = row;
+  const { ticket, holder, execution = null, parkedAt, replace } = row;
   // A place has no deadline, and its caller may come back for as long as the place is kept.
   const endsAt = isPlace(row) ? row.keepUntil : row.deadline;
   const [parkedIso = '', deadlineIso = ''] = [parkedAt, endsAt].map((at) => new Date(at).toISOString());
@@ -178,5 +181,6 @@ function waiterView(row: Waiter): WaiterView {
     parkedAt: parkedIso,
     deadline: deadlineIso,
     dueAt: isPlace(row) ? new Date(row.awakeAt).toISOString() : null,
+    ...(replace !== undefined && { replace }),
   };
 }

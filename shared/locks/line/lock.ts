@@ -7,20 +7,22 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { isDue, LOOK_PATIENCE_MS } from '../executions/questions.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../record/conditions.ts';
 import { ALONE } from '../record/identity.ts';
-import { correctLineOut, mark, markJoined } from '../record/mark.ts';
+import { correctLineOut, mark, markJoined, type Replacing } from '../record/mark.ts';
 import { leaseHeld, leaseLost } from '../record/outcomes.ts';
 import { ending, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord } from '../record/record.ts';
-import { readKey } from '../record/requests.ts';
+import { readKey, type Written as WrittenKey } from '../record/requests.ts';
 import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
 import { answer, extend, notifyHolder, otherTerms, passToTask } from '../record/versions.ts';
 import { handOff } from './hand-off.ts';
 import { measureHandOff, type Notified } from './notify.ts';
 import { hintsAfter, meanOf, patienceInLineMs, pauseInLineMs } from './pace.ts';
+import { refusalOf } from './superseded.ts';
 import type { Asked, Waiter, WaitingTask } from './waiters.ts';
 import { repairAtRoom, repairLater } from './watch.ts';
 
 // A plain acquire that needs this loads it from here: a chunk of its own would make each bundle larger.
 export { raiseFence } from '../record/versions.ts';
+export { refusalOf } from './superseded.ts';
 
 /** The grant of a request, as the record shows it. Instants are epoch milliseconds. */
 export interface Grant {
@@ -95,9 +97,9 @@ export class Lock {
 
   constructor(dependencies: LeaseDependencies, request: GrantRequest, call: Call) {
     const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
-    const { execution, target, graceMs = 0, bound } = request;
+    const { execution, target, graceMs = 0, bound, replace } = request;
     const permit = isAloneIn(request) ? undefined : { limit, weight };
-    const terms = { data, execution, target, graceSeconds: graceMs / 1000, bound, permit };
+    const terms = { data, execution, target, graceSeconds: graceMs / 1000, bound, permit, replace };
     this.asked = { key: key, holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     this.#dependencies = dependencies;
     this.#request = request;
@@ -121,8 +123,11 @@ export class Lock {
     return readKey(this.#dependencies, this.#request.key, this.#call);
   }
 
-  /** The grant of the request, even if it has expired, or how the grant ended. A grant that an operator broke and that is ending counts as `broken`. */
-  own(record: KeyRecord): Grant | 'released' | 'broken' | undefined {
+  /**
+   * The grant of the request, even if it has expired, or how the grant ended. A grant that an operator broke and that is ending counts as `broken`, and one
+   * that a newer request has asked to stop as `superseded`, like a request that a newer one has dropped.
+   */
+  own(record: KeyRecord): Grant | 'released' | 'broken' | 'superseded' | undefined {
     const entry = this.#entry(record);
     if (!entry || entry.isEnding) return ending(record, this.#request.name);
     const { version, ticket, claimTtlMs, ttlMs, expiresAt, previous } = entry;
@@ -155,9 +160,19 @@ export class Lock {
     const { key, name } = this.#request;
     const isAgain = how === 'again';
     const joining = { key, name, ticket, isAgain, isMarked, isAsleep };
-    const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
+    const { won, record } = await this.#replacing(ticket, (replacing) =>
+      markJoined(this.#dependencies, { ...joining, replacing }, this.#call),
+    );
     if (won) this.#arrival = isAgain ? undefined : record.arrivals;
     return markedBy(won, record);
+  }
+
+  /** Raises the mark. If the request replaces older ones, it becomes the latest by the same write. */
+  async #replacing(ticket: string, write: (how?: Replacing) => Promise<WrittenKey>): Promise<WrittenKey> {
+    const { replace } = this.#request;
+    if (replace === undefined) return write();
+    const { markReplacing } = await import('./replace.ts');
+    return markReplacing(this.#dependencies, { newcomer: { ...this.#request, ticket }, write }, this.#call);
   }
 
   /** Puts back a mark that a third-party client or TTL has removed. */
@@ -228,7 +243,9 @@ export class Lock {
     return leaseHeld(record, { asked: this.#request, now: clock.now(), clockSkewMs });
   }
 
-  lost(reason: 'released' | 'broken' | 'unknown'): HoldfastError {
+  /** The error for a request whose grant has ended, or that was superseded. @param record shows how */
+  lost(reason: 'released' | 'broken' | 'superseded' | 'unknown', record: KeyRecord): HoldfastError {
+    if (reason === 'superseded') return refusalOf(record, this.#request.name) ?? this.held(record);
     return leaseLost(this.#request.key, reason);
   }
 
@@ -292,8 +309,12 @@ export class Lock {
   async markTask(ticket: string, over?: KeyRecord): Promise<Marked & { isRuined: boolean }> {
     const { key, name } = this.#request;
     const before = over && this.#entry(over);
-    const condition = before ? isStill(before) : all(hasNoEntry(name), isNotRemembered(name));
-    const { won, record } = await mark(this.#dependencies, { key, condition, ticket }, this.#call);
+    const first = before ? isStill(before) : all(hasNoEntry(name), isNotRemembered(name));
+    const { won, record } = await this.#replacing(ticket, (replacing) => {
+      const condition = replacing ? all(first, replacing.condition) : first;
+      const arrival = { key, condition, ticket, left: Number(replacing?.drops ?? false), also: replacing?.also };
+      return mark(this.#dependencies, arrival, this.#call);
+    });
     const isRuined = !won && before === undefined && this.own(record) === undefined;
     return { ...markedBy(won, record), isRuined };
   }

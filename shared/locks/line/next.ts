@@ -4,13 +4,14 @@ import { roomUnder } from '../record/cap-rules.ts';
 import { capAt } from '../record/capped.ts';
 import { EXCLUSIVE_WEIGHT, requestName } from '../record/identity.ts';
 import { leaseHeld, leaseLost } from '../record/outcomes.ts';
-import { ending, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from '../record/record.ts';
+import { ending, endingOf, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
 import { type Going, weightInUse, weightOf } from '../record/room.ts';
 import { notifyHolder, otherTerms } from '../record/versions.ts';
 import type { LineReading } from './line-reading.ts';
 import { canNotify, type Delivery, failTask, type Notified } from './notify.ts';
 import { isLive, type Place } from './place.ts';
+import { refusalOf } from './superseded.ts';
 import {
   deleteWaiter,
   expiredRowLimit,
@@ -45,9 +46,10 @@ export const MAX_GONE = 10;
  * - `shared`: as `other`, and a task in this row must be notified of that grant.
  * - `lapsed`: the row's own grant has expired. A task may never have been notified of it.
  * - `released`, `broken`: the request had a grant, and the record remembers how the grant ended. A request has one grant.
+ * - `superseded`: a newer request has replaced the request, or has asked its grant to stop.
  * - `none`: the request may be granted.
  */
-type GrantOfRequest = 'none' | 'own' | 'other' | 'shared' | 'lapsed' | 'released' | 'broken';
+type GrantOfRequest = 'none' | 'own' | 'other' | 'shared' | 'lapsed' | 'released' | 'broken' | 'superseded';
 
 /**
  * - `waits`: the row can receive a grant.
@@ -100,8 +102,10 @@ function send(
   call: Call,
 ): Promise<Delivery | 'overtaken'> {
   const { record } = look;
-  if (grant === 'released' || grant === 'broken')
-    return failTask(dependencies, { waiter, error: leaseLost(record.key, grant) }, call);
+  if (grant === 'released' || grant === 'broken' || grant === 'superseded') {
+    const error = refusalOf(record, requestName(waiter)) ?? leaseLost(record.key, grant);
+    return failTask(dependencies, { waiter, error }, call);
+  }
   return grant === 'shared'
     ? repeat(dependencies, { waiter, look }, call)
     : failOverdue(dependencies, { waiter, record }, call);
@@ -122,6 +126,7 @@ async function judgePlace(
     await deleteWaiter(dependencies, rowOf(waiter), call);
     return 'gone';
   }
+  if (grant === 'superseded' && waiter.cancelledAt === undefined) return flag(dependencies, { waiter, look }, call);
   if (isLive(waiter, { now: clock.now(), clockSkewMs }))
     return grant === 'none' || grant === 'lapsed' ? 'asleep' : 'passed';
   const isOver = waiter.keepUntil + clockSkewMs <= clock.now();
@@ -141,11 +146,24 @@ async function judgeCall(
     await deleteWaiter(dependencies, waiter, call);
     return 'gone';
   }
+  if (grant === 'superseded' && !isCancelled) return flag(dependencies, { waiter, look }, call);
   if (waiter.keepUntil <= now && look.budget.over-- > 0)
     return (await deleteOver(dependencies, waiter, call)) ? 'gone' : 'undecided';
   if (isCancelled || isOverdue(waiter, now)) return 'passed';
   if (grant === 'own') return 'granted';
   return grant === 'none' ? 'waits' : 'passed';
+}
+
+/** Flags a superseded row, which its call deletes: the record soon forgets, and without the row the call would join again as the newest. */
+async function flag(
+  dependencies: LeaseDependencies,
+  { waiter, look }: Row<WaitingCall>,
+  call: Call,
+): Promise<Judgement> {
+  if (look.budget.over-- <= 0) return 'passed';
+  const { tellIfSuperseded } = await import('./replace.ts');
+  await tellIfSuperseded(dependencies, { record: look.record, row: waiter }, call);
+  return 'passed';
 }
 
 /** One write makes up to this many grants: DynamoDB limits an expression to 4 KB. */
@@ -285,13 +303,13 @@ async function othersFrom(reading: LineReading, { waiter, grant }: Head) {
 
 /** What a ticket asks for. A caller receives only the window, until it claims its grant. @param own the ticket of the call that grants it */
 export function newGrantOf(waiter: Waiter, own?: string): NewGrant {
-  const { holder, ttlSeconds, data, execution, target, graceSeconds = 0, bound } = waiter;
+  const { holder, ttlSeconds, data, execution, target, graceSeconds = 0, bound, replace } = waiter;
   const { permit = { weight: EXCLUSIVE_WEIGHT, limit: null } } = waiter;
   const { limit, weight } = permit;
   const [ttlMs, graceMs] = [ttlSeconds * 1000, graceSeconds * 1000];
   return {
     ...{ name: requestName(waiter), holder, data, limit, weight, ticket: waiter.ticket },
-    ...{ execution, target, graceMs, bound },
+    ...{ execution, target, graceMs, bound, replace },
     room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
     ...(isTask(waiter) || waiter.ticket === own ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
   };
@@ -307,7 +325,7 @@ function grantOf(
   const name = requestName(waiter);
   const gone = leaving.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
   // A call that knows the request may have ended the grant before its task was notified.
-  if (gone?.how === 'released' || gone?.how === 'broken') return gone.entry.isEnding ? 'broken' : gone.how;
+  if (gone?.how === 'released' || gone?.how === 'broken') return gone.entry.isEnding ? endingOf(gone.entry) : gone.how;
   if (gone && gone.entry.ticket !== waiter.ticket) return 'none';
   if (gone) return gone.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
   const how = ending(record, name);

@@ -1,12 +1,11 @@
 import type { Call } from '../../aws/call.ts';
-import { HoldfastError } from '../../errors.ts';
-import { logLine } from '../../surroundings/log.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { isLate } from '../record/requests.ts';
 import type { Going } from '../record/room.ts';
 import { notifyHolder, raiseFence } from '../record/versions.ts';
 import type { Head, NextInLine } from './next.ts';
+import { leftToSchedule } from './notify.ts';
 import { deleteWaiter, isTask } from './waiters.ts';
 import { repairAtRoom, repairLater } from './watch.ts';
 
@@ -66,10 +65,4 @@ async function notifyHead(
   } catch (error) {
     return leftToSchedule(error);
   }
-}
-
-/** Leaves the line to the next call on the key, or to the schedule. @throws what is no HoldfastError */
-export function leftToSchedule(error: unknown): undefined {
-  if (!(error instanceof HoldfastError)) throw error;
-  logLine('WARN', { message: 'the hand-off of a key failed: the schedule repeats it', cause: error.message });
 }

@@ -4,6 +4,7 @@ import type { Call } from '../../aws/call.ts';
 import { type Attempt, attempt, type SdkError } from '../../aws/send.ts';
 import { HoldfastError, type Problem } from '../../errors.ts';
 import { nameWithin } from '../../namespace.ts';
+import { logLine } from '../../surroundings/log.ts';
 import { type Ended, previousView } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
@@ -217,4 +218,10 @@ function deliveryOf(tried: Attempt<unknown>, isGone: (error: SdkError) => boolea
   if ('output' in tried) return 'delivered';
   if (isGone(tried.error)) return 'gone';
   return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';
+}
+
+/** Leaves the line to the next call on the key, or to the schedule. @throws what is no HoldfastError */
+export function leftToSchedule(error: unknown): undefined {
+  if (!(error instanceof HoldfastError)) throw error;
+  logLine('WARN', { message: 'the hand-off of a key failed: the schedule repeats it', cause: error.message });
 }

@@ -153,15 +153,15 @@ async function arrive(
 }
 
 /**
- * Refuses a task whose request had a grant that has ended. If the message is unanswered, the ticket stays, and the next call that reads the ticket
+ * Refuses a task whose request had a grant that has ended, or was superseded. If the message is unanswered, the ticket stays, and the next call that reads the ticket
  * refuses the task.
  */
 async function refuse(
   dependencies: LeaseDependencies,
-  { lock, waiter, why }: Entering & { why: 'released' | 'broken' | 'unknown' },
+  { lock, waiter, record, why }: Arrival & { why: 'released' | 'broken' | 'superseded' | 'unknown' },
   call: Call,
 ): Promise<Outcome> {
-  const delivery = await failTask(dependencies, { waiter, error: lock.lost(why) }, call);
+  const delivery = await failTask(dependencies, { waiter, error: lock.lost(why, record) }, call);
   return delivery === 'unanswered' ? 'waits' : 'notified';
 }
 

@@ -6,7 +6,7 @@ import { conditionalWrite } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Asked, parkedAtOf, placeOf, putWaiter, ttlOf, type WaitingCall } from './waiters.ts';
-import { isOpenTo, isWithdrawn } from './waiting-calls.ts';
+import { isOpenTo, withdrawnIn } from './waiting-calls.ts';
 
 // The places of callers that sleep between two calls (docs/protocols/places.md).
 
@@ -73,14 +73,14 @@ export const putPlace = (
 
 /**
  * Extends the place of a caller that has come back in time.
- * @returns `gone` also if the place is of a request with other terms, or has expired
+ * @returns the place, if it was withdrawn or superseded. `gone` also if the place is of a request with other terms, or has expired
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function extendPlace(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
   { asked, ticket, hasRow = false, ...sleeping }: Sleeper,
   call: Call,
-): Promise<'kept' | 'cancelled' | 'gone'> {
+): Promise<'kept' | 'gone' | WaitingCall> {
   const now = clock.now();
   const { awakeAt, keepUntil } = timesOf(sleeping, now);
   const isInTime = hasRow ? [] : [{ expression: 'keep_until > :now', values: { ':now': integer(now) } }];
@@ -100,7 +100,7 @@ export async function extendPlace(
     call,
   );
   if (won) return 'kept';
-  return 'old' in outcome && isWithdrawn(outcome.old, asked) ? 'cancelled' : 'gone';
+  return ('old' in outcome && withdrawnIn(outcome.old, asked)) || 'gone';
 }
 
 /** The position of an arrival, by the hints of the record. The counter of arrivals may begin again, and then an earlier number is above it. */

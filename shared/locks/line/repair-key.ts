@@ -10,9 +10,9 @@ import { executionState } from '../executions/state.ts';
 import { isStill, isUnmarked } from '../record/conditions.ts';
 import { writeGrants } from '../record/grants.ts';
 import { requestName } from '../record/identity.ts';
-import { keptMark, mark, newMark } from '../record/mark.ts';
+import { areNotSuperseded, keptMark, mark, newMark } from '../record/mark.ts';
 import { leaseLost } from '../record/outcomes.ts';
-import { entryOf, type HolderEntry, isBound, isUnnotified, type KeyRecord } from '../record/record.ts';
+import { endingOf, entryOf, type HolderEntry, isBound, isUnnotified, type KeyRecord } from '../record/record.ts';
 import { readKey, updateKey } from '../record/requests.ts';
 import { takeoverAt } from '../record/room.ts';
 import { notifyHolder } from '../record/versions.ts';
@@ -69,6 +69,7 @@ export async function repairKey(
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
   record = await marked(dependencies, record, call);
+  if (record.latest) await (await import('./replace.ts')).repairReplaced(dependencies, record, call);
   // Before the line is served: that may notify an older try of the task, and so give the grant a version that this call has not seen.
   if (await notifyLate(dependencies, { record, repaired }, call)) record = await readKey(dependencies, key, call);
   record = await passOn(dependencies, { record, repaired }, call);
@@ -106,7 +107,7 @@ async function marked(dependencies: LeaseDependencies, record: KeyRecord, call: 
   const { key } = record;
   const waiting = { key, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
   if (record.mark !== undefined || !(await isAnyWaiting(dependencies, waiting, call))) return record;
-  return (await mark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).record;
+  return (await mark(dependencies, { key, condition: isUnmarked, left: 1 }, call)).record;
 }
 
 /** The line of a busy key of third-party clients is looked at again in the same run while its newest ticket is younger than this. */
@@ -200,7 +201,8 @@ async function passOn(dependencies: LeaseDependencies, { record, repaired }: Rep
     if (!waiter) continue;
     const grant = { ...newGrantOf(waiter), previous: entry.previous };
     const left = { granted: 1, value: newMark(dependencies) };
-    const line = { seen: current, others: true, mark: keptMark({ seen: current, next: undefined }, left) };
+    const mark = keptMark({ seen: current, next: undefined }, left);
+    const line = { seen: current, others: true, also: areNotSuperseded([grant]), mark };
     const granting = {
       key,
       grants: [grant],
@@ -229,7 +231,8 @@ async function endMarked(
   { record: { key }, entry, waiter, repaired }: Repair & Marked,
   call: Call,
 ): Promise<void> {
-  const delivery = await endUnnotified(dependencies, { waiter, error: leaseLost(key, 'broken') }, call);
+  const error = leaseLost(key, endingOf(entry));
+  const delivery = await endUnnotified(dependencies, { waiter, error }, call);
   if (delivery === 'unanswered') repaired.unanswered++;
   if (delivery !== 'delivered') return;
   const ends = { key, proof: entry, brokenFence: entry.fence, seen: entry.version };

@@ -249,15 +249,14 @@ class Waiting {
     return this.#judge(row && !isTask(row) ? row : 'gone');
   }
 
-  /** @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`) */
+  /** @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`), Superseded */
   async #judge(row: WaitingCall | 'gone'): Promise<boolean> {
-    const isCancelled = row !== 'gone' && row.cancelledAt !== undefined;
-    if (row !== 'gone' && !isCancelled) return false;
+    if (row !== 'gone' && row.cancelledAt === undefined) return false;
     const record = await this.#lock.read();
     this.#record = record; // what was seen before may be old, and a claim of it would be lost
     // If the request was withdrawn, the claim gives up the grant.
     if (this.#isDecided) return true;
-    if (isCancelled) return refuse(this.#at, { record, ticket: this.#ticket, reason: 'cancelled' });
+    if (row !== 'gone') return refuse(this.#at, { record, ticket: this.#ticket, reason: row });
     // A duplicate call may have had a grant and released it, and the record may no longer remember that. With a new waiter, the request would get a second grant.
     this.#isGone = true;
     return true;

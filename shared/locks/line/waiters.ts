@@ -11,8 +11,10 @@ import { conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
+import { REPLACES, type Replace } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { leaseLost } from '../record/outcomes.ts';
+import { superseded } from './superseded.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
 export type Waiter = WaitingTask | WaitingCall;
@@ -35,6 +37,8 @@ interface WaiterRow {
   data?: Json | undefined;
   /** Only in the row of a waiter for a shared grant. */
   permit?: { limit: number | null; weight: number } | undefined;
+  /** What the request replaces. */
+  replace?: Replace | undefined;
   parkedAt: number;
   /** When the wait ends with LeaseHeld. */
   deadline: number;
@@ -52,8 +56,10 @@ export interface WaitingCall extends WaiterRow {
   callbackId?: undefined;
   /** The row stays until this moment. The waiter can be served only until the deadline. */
   keepUntil: number;
-  /** When its request was withdrawn. */
+  /** When its request was withdrawn or superseded. */
   cancelledAt?: number | undefined;
+  /** The holder of the newer request, if the request was superseded. */
+  supersededBy?: string | undefined;
   /** A hint: the number of its arrival. */
   number?: number | undefined;
   /** When a caller that sleeps is due at the latest. Only in a place (docs/protocols/places.md#records). */
@@ -63,7 +69,16 @@ export interface WaitingCall extends WaiterRow {
 /** The fields of a waiter's row that describe the request. `key` is the key of the line. */
 export type Asked = Omit<
   WaitingCall,
-  'ticket' | 'parkedAt' | 'deadline' | 'keepUntil' | 'cancelledAt' | 'number' | 'awakeAt' | 'taskToken' | 'callbackId'
+  | 'ticket'
+  | 'parkedAt'
+  | 'deadline'
+  | 'keepUntil'
+  | 'cancelledAt'
+  | 'supersededBy'
+  | 'number'
+  | 'awakeAt'
+  | 'taskToken'
+  | 'callbackId'
 >;
 
 /** The sort key of a place. Places sort after all rows in line, which begin with a digit, and before the rows of executions. */
@@ -103,8 +118,9 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
     retryAfterMs: RETRY_WHEN_FULL_MS,
   });
 
-/** The error for a waiter whose request was withdrawn, or whose ticket was cancelled. */
-export const withdrawn = (key: string): HoldfastError => leaseLost(key, 'cancelled');
+/** The error for a waiter whose request was withdrawn or superseded, or whose ticket was cancelled. */
+export const withdrawn = ({ key, supersededBy }: Pick<WaitingCall, 'key' | 'supersededBy'>): HoldfastError =>
+  supersededBy === undefined ? leaseLost(key, 'cancelled') : superseded(key, supersededBy);
 
 /**
  * The rows of executions (locks/executions/execution-rows.ts) are in the table too. Their sort keys begin with this letter, and so come after all tickets, which
@@ -137,11 +153,14 @@ export interface Staying {
   count: number;
   /** When the last of them has expired, in epoch milliseconds. */
   until: number;
+  /** Whether a request is among them that came by `replace`. */
+  replaces: boolean;
 }
 
 export const stayingOf = (rows: readonly Waiter[]): Staying => ({
   count: rows.length,
   until: Math.max(0, ...rows.map((row) => (isTask(row) ? row.deadline : row.keepUntil))),
+  replaces: rows.some(({ replace }) => replace !== undefined),
 });
 
 /** A call that only reads stops after this many expired rows. */
@@ -247,6 +266,7 @@ const waiterItem = (waiter: Waiter): Item => ({
   ...(waiter.data !== undefined && { data: text(JSON.stringify(waiter.data)) }),
   ...(waiter.permit && { weight: integer(waiter.permit.weight) }),
   ...(waiter.permit && waiter.permit.limit !== null && { limit: integer(waiter.permit.limit) }),
+  ...(waiter.replace !== undefined && { replaces: text(waiter.replace) }),
   parked_at: integer(waiter.parkedAt),
   deadline: integer(waiter.deadline),
   ...secretOf(waiter),
@@ -293,6 +313,7 @@ export function parseWaiter(item: Item): Waiter {
     bound: item.bound?.BOOL,
     data: json(item.data?.S),
     permit: termsIn(item),
+    replace: REPLACES.find((one) => one === item.replaces?.S),
     parkedAt: number(item, 'parked_at') ?? 0,
     deadline: number(item, 'deadline') ?? 0,
   };
@@ -302,5 +323,6 @@ export function parseWaiter(item: Item): Waiter {
   if (keepUntil === undefined)
     return callbackId === undefined ? { ...place, taskToken: item.task_token?.S ?? '' } : { ...place, callbackId };
   const sleeper = { number: number(item, 'number'), awakeAt: number(item, 'awake_at') };
-  return { ...place, keepUntil, cancelledAt: number(item, 'cancelled_at'), ...sleeper };
+  const flag = { cancelledAt: number(item, 'cancelled_at'), supersededBy: item.superseded_by?.S };
+  return { ...place, keepUntil, ...flag, ...sleeper };
 }

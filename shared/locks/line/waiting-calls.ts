@@ -86,8 +86,8 @@ export const isOpenTo = (asker: Asker & Pick<Waiter, 'permit'>): Condition =>
   all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
 
 interface Left {
-  /** True if the request was withdrawn. */
-  cancelled: boolean;
+  /** The row, if the request was withdrawn or superseded. */
+  cancelled: WaitingCall | undefined;
 }
 
 /**
@@ -96,7 +96,8 @@ interface Left {
  */
 export async function deleteUnlessWithdrawn(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
   const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
-  return { cancelled: !won && (old?.task_token ?? old?.callback_id) === undefined };
+  const row = won || !old ? undefined : parseWaiter(old);
+  return { cancelled: row && !isTask(row) ? row : undefined };
 }
 
 /** Deletes a row as `deleteUnlessWithdrawn` does, by a ticket that a caller names. That ticket may belong to another caller. @throws as `deleteUnlessWithdrawn` */
@@ -108,7 +109,7 @@ export async function deleteOwnUnlessWithdrawn(
   const { key } = asker;
   const condition = all(isWaiterOf(asker), isNotCancelled);
   const { won, old } = await deleteIf(dependencies, { name: { key, ticket }, condition }, call);
-  return { cancelled: !won && isWithdrawn(old, asker) };
+  return { cancelled: won ? undefined : withdrawnIn(old, asker) };
 }
 
 /** Deletes an expired row, unless its call has asked again. @returns true if the row is gone. @throws as `deleteUnlessWithdrawn` */
@@ -117,11 +118,11 @@ export async function deleteOver(dependencies: LeaseDependencies, waiter: Waitin
   return (await deleteIf(dependencies, { name: rowOf(waiter), condition }, call)).won;
 }
 
-/** True if the current row belongs to this request, and was withdrawn. */
-export function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
+/** The current row, if it belongs to this request, and was withdrawn or superseded. */
+export function withdrawnIn(item: Item | undefined, { requestId, holder, principal }: Asker): WaitingCall | undefined {
   const row = item && parseWaiter(item);
   const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
-  return isOwn && 'cancelledAt' in row && row.cancelledAt !== undefined;
+  return isOwn && !isTask(row) && row.cancelledAt !== undefined ? row : undefined;
 }
 
 interface Rejoining {
@@ -132,14 +133,15 @@ interface Rejoining {
 
 /**
  * Keeps the waiter of a call that asks again (docs/protocols/queue.md#join).
- * @returns the row as it was before; undefined if the request has no such ticket, or asks by other terms
+ * @returns the row as it was before. With `cancelledAt`, it was withdrawn or superseded. Undefined if the request has no such ticket, or asks by other
+ * terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function keepPosition(
   { dynamodb, waitersTable }: LeaseDependencies,
   { asker, ticket, deadline }: Rejoining,
   call: Call,
-): Promise<WaitingCall | 'cancelled' | undefined> {
+): Promise<WaitingCall | undefined> {
   const keepUntil = deadline + KEEP_POSITION_MS;
   const command = new UpdateItemCommand({
     TableName: waitersTable,
@@ -154,7 +156,7 @@ export async function keepPosition(
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
   if (outcome.won) return outcome.item && (parseWaiter(outcome.item) as WaitingCall);
-  return isWithdrawn(outcome.old, asker) ? 'cancelled' : undefined;
+  return withdrawnIn(outcome.old, asker);
 }
 
 /** Flags the row of a call as withdrawn. The call sees the flag. @param asker undefined for an operator. @returns the row, undefined if there is none */
@@ -175,10 +177,14 @@ export async function flagCancelled(
   return outcome.won ? parseWaiter(outcome.item ?? {}) : undefined;
 }
 
-/** True if a call in line was withdrawn, or its ticket was cancelled. @throws HoldfastError Throttled, Unavailable */
-export async function isCancelled(dependencies: LeaseDependencies, name: Name, call: Call): Promise<boolean> {
+/** The row of a call in line, if the call was withdrawn or superseded, or its ticket was cancelled. @throws HoldfastError Throttled, Unavailable */
+export async function getCancelled(
+  dependencies: LeaseDependencies,
+  name: Name,
+  call: Call,
+): Promise<WaitingCall | undefined> {
   const row = await getWaiter(dependencies, name, call);
-  return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
+  return row && !isTask(row) && row.cancelledAt !== undefined ? row : undefined;
 }
 
 /** `seen`: the tickets of the request that were in line. `waiter`: one of their rows that were flagged. */

@@ -5,7 +5,6 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { HandedOff } from '../line/hand-off.ts';
 import { type GrantsWritten, latestRelease, MOST_ENDED, writeEnds, writeGrants } from './grants.ts';
 import { ALONE, pathOf } from './identity.ts';
-import { leaseLost } from './outcomes.ts';
 import { ending, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownOf, unusable } from './record.ts';
 import { isLate, type Written } from './requests.ts';
 import { type GrantRequest, type Outcome, previousAlone, refuseOtherWeight, toEnd } from './room.ts';
@@ -80,6 +79,8 @@ async function follow(
   }
   const repeated = await repeatOwn(dependencies, { trying, tried }, call);
   if (repeated) return repeated;
+  // The caller joins the line, where it replaces the request that may come back.
+  if (trying.request.replace && record.latest) return { won: false, record };
   return record.mark === undefined
     ? takeOver(dependencies, { trying, tried })
     : serveLine(dependencies, { trying, record }, call);
@@ -109,7 +110,7 @@ async function repeatOwn(
 ): Promise<OrAgain<Won> | undefined> {
   const { request } = trying;
   const { record } = written;
-  refuseEnded(record, request);
+  await refuseEnded(record, request);
   const own = entryOf(record, request.name);
   if (!own) return undefined;
   const isCurrent = own.expiresAt > at;
@@ -126,10 +127,11 @@ async function repeatOwn(
 /** Whether the grant came from the line. Then its call may be about to notify a task, or its caller has not claimed it yet. */
 const isFromLine = ({ ticket, claimTtlMs }: HolderEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
 
-/** @throws HoldfastError LeaseLost if the request has had a grant, as far as the record remembers, or has one that is ending */
-function refuseEnded(record: KeyRecord, { key, name }: GrantRequest): void {
-  const how = ending(record, name);
-  if (how) throw leaseLost(key, how);
+/** @throws HoldfastError LeaseLost if the request has had a grant, as far as the record remembers, or has one that is ending; Superseded */
+async function refuseEnded(record: KeyRecord, { name }: GrantRequest): Promise<void> {
+  if (!ending(record, name)) return;
+  const { refusalOf } = await import('../line/lock.ts');
+  throw refusalOf(record, name);
 }
 
 async function repeat(
@@ -160,7 +162,7 @@ async function serveLine(
   }
   const { record: after, isAsleep = false } = gave;
   // The line may have served an earlier waiter of the request, or a duplicate call may have a grant.
-  refuseEnded(after, request);
+  await refuseEnded(after, request);
   const granted = ownOf(after, request.name, clock.now());
   const isUnclaimed = granted?.claimTtlMs !== undefined;
   const claimed = isUnclaimed && (await repeat(dependencies, { request, record: after }, call));

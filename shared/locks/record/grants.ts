@@ -7,6 +7,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { roomUnder } from './cap-rules.ts';
 import { capAt, isUnderCap } from './capped.ts';
 import {
+  hasNoLatest,
   hasNoSharedEntry,
   hasRoom,
   hasRoomAsSeen,
@@ -19,7 +20,8 @@ import {
   wasNotFreedAfter,
 } from './conditions.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING, remember } from './identity.ts';
-import { entryOf, entryOfNew, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
+import { entryOfNew } from './new-entries.ts';
+import { entryOf, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
 import { endAlone, type Part, ringAfter, secondsOf, ttlAfter, updateKey, type Written } from './requests.ts';
 import { type Going, isRemembered, weightOf } from './room.ts';
 
@@ -200,6 +202,7 @@ function conditionOf(
     // Its own expired grant may be one of those that end.
     ...(isAlone || going.some(({ name }) => names.includes(name)) ? [] : names.map(hasNoSharedEntry)),
     ...still,
+    ...(grants.some(({ replace }) => replace) ? [hasNoLatest] : []),
   );
 }
 

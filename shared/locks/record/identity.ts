@@ -126,10 +126,13 @@ export function lastOf(item: Item): Ended | undefined {
   const [holder, how] = [map?.h?.S, ENDINGS.find((one) => one === map?.p?.S)];
   const [fence, freedAt] = [number(item, 'fence'), number(item, 'freed_at')];
   if (!map || map.i !== undefined || holder === undefined || how === undefined || fence === undefined) return undefined;
-  // The holder released it because an operator broke it, and may have left its work half done.
-  const ended = how === 'released' && map.s !== undefined ? 'broken' : how;
+  // The holder released it because an operator or a newer request stopped it, and may have left its work half done.
+  const isEnded = how === 'released' && map.s !== undefined;
+  const ended = isEnded ? (map.S ? 'superseded' : 'broken') : how;
   const at = ended === 'expired' ? number(map, 'e') : freedAt;
-  return at !== undefined && isInstant(at) ? { holder, fence, ended, at, by: map.o?.S } : undefined;
+  return at !== undefined && isInstant(at)
+    ? { holder, fence, ended, at, by: (ended === 'superseded' ? map.S : map.o)?.S }
+    : undefined;
 }
 
 /** The terms of the last exclusive holder. `brokenAt` may be before the end, if an operator broke the grant with `wait`. */

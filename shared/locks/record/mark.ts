@@ -5,8 +5,8 @@ import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Staying } from '../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
-import { entryOf, type KeyRecord, ownOf } from './record.ts';
-import { updateKey, type Written } from './requests.ts';
+import { entryOf, type KeyRecord, type NewGrant, ownOf } from './record.ts';
+import { type Part, updateKey, type Written } from './requests.ts';
 
 /** The name of a ticket in hints: the first part of its UUID. */
 export const shortName = (ticket: string): string => ticket.slice(16, 20);
@@ -73,23 +73,32 @@ export const movedNoMore = (moved: string | undefined): string[] => (moved === u
 /** No waiter has been moved. A write that does not read the record serves the oldest waiter. */
 export const isNoneMoved: Condition = { expression: 'attribute_not_exists(moved)' };
 
+/** Waiters that replace others may have been replaced since they were read. A write that leaves no waiter sees that by the mark. */
+export const areNotSuperseded = (grants: readonly NewGrant[]): Condition[] =>
+  grants.filter(({ replace }) => replace !== undefined).map(({ name }) => isNotRemembered(name));
+
 /** No operator has moved another waiter since the record was seen. Otherwise the write that serves one would forget the other. */
 export const isStillMoved = (moved: string | undefined): Condition[] =>
   moved === undefined ? [] : [{ expression: 'moved = :moved', values: { ':moved': text(moved) } }];
 
 const PACE = ['pace_ms', 'usual_ms', 'mean_ms'];
-const MARK = ['mark', 'arrivals', 'next_ticket', 'next_tickets', ...PACE, 'line_out', 'line_until'];
+const LINE = ['arrivals', 'next_ticket', 'next_tickets', 'line_out', 'line_until', 'latest'];
+const MARK = ['mark', ...LINE, ...PACE];
 
 /**
- * Removes the mark, and the hints that belong to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
- * asks again, it raises both.
+ * Removes the mark, and what belongs to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
+ * asks again, it raises both. If one of them came by `replace`, `latest` stays, so that a newer request replaces it.
  * @param moved as the record was seen. A waiter that was moved since may have put its row, and not yet raised the mark
  */
-export const removedMark = ({ count, until }: Staying, moved: string | undefined): Mark & { remove: string[] } => {
+export const removedMark = (
+  { count, until, replaces }: Staying,
+  moved: string | undefined,
+): Mark & { remove: string[] } => {
   const kept: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };
+  const gone = MARK.filter((name) => !(name in kept || (replaces && name === 'latest')));
   return {
     set: Object.keys(kept).map((name) => `${name} = :${name}`),
-    remove: [...MARK.filter((name) => !(name in kept)), ...movedNoMore(moved)],
+    remove: [...gone, ...movedNoMore(moved)],
     values: Object.fromEntries(Object.entries(kept).map(([name, value]) => [`:${name}`, value])),
   };
 };
@@ -101,8 +110,10 @@ interface Marking {
   ticket?: string;
   /** The hint that names the first in line, if the next is a caller, which looks by itself. */
   first?: readonly string[];
-  /** Whether the mark has counted all that are in line. */
-  isAgain?: boolean;
+  /** How many of those that the mark has counted leave the line, or are counted once more. */
+  left?: number;
+  /** What the write sets besides (../line/replace.ts). */
+  also?: Partial<Part> | undefined;
 }
 
 /**
@@ -111,7 +122,7 @@ interface Marking {
  */
 export function mark(
   dependencies: LeaseDependencies,
-  { key, condition, ticket, first, isAgain = false }: Marking,
+  { key, condition, ticket, first, left = 0, also = {} }: Marking,
   call: Call,
 ): Promise<Written> {
   const now = dependencies.clock.now();
@@ -128,7 +139,8 @@ export function mark(
         ...counted,
         ...(ticket === undefined ? [] : ['next_ticket = if_not_exists(next_ticket, :next)']),
         ...(first === undefined ? [] : ['next_tickets = if_not_exists(next_tickets, :names)']),
-        ...(isAgain ? ['line_out = if_not_exists(line_out, :zero) + :one'] : []),
+        ...(left === 0 ? [] : ['line_out = if_not_exists(line_out, :zero) + :left']),
+        ...(also.set ?? []),
       ],
       condition,
       values: {
@@ -136,6 +148,8 @@ export function mark(
         ':retention': integer(Math.ceil(now / 1000) + dependencies.fenceRetentionSeconds),
         ...(ticket !== undefined && { ':next': text(ticket) }),
         ...(first !== undefined && { ':names': text(namesOf(first)) }),
+        ...(left > 0 && { ':left': integer(left) }),
+        ...also.values,
       },
     },
     call,
@@ -171,6 +185,16 @@ interface Joining {
   isMarked?: boolean | undefined;
   /** Whether the caller sleeps, and so does not look by itself. */
   isAsleep?: boolean | undefined;
+  /** How the request replaces others. */
+  replacing?: Replacing | undefined;
+}
+
+/** The part of a mark that makes a request the newest (../line/replace.ts). */
+export interface Replacing {
+  condition: Condition;
+  also: Partial<Part>;
+  /** Whether it drops another, which leaves the line. */
+  drops: boolean;
 }
 
 /**
@@ -179,14 +203,18 @@ interface Joining {
  */
 export async function markJoined(
   dependencies: LeaseDependencies,
-  { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, isAsleep = false }: Joining,
+  { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, ...how }: Joining,
   call: Call,
 ): Promise<Written> {
   const also = isBack ? isUnmarked : isNotRemembered(name);
+  const { isAsleep = false, replacing } = how;
   const marks = mustBeMarked ? [{ expression: 'attribute_exists(mark)' }] : [];
+  const more = replacing ? [replacing.condition] : [];
   const first = isAsleep ? {} : { first: [ticket] };
+  const left = Number(isAgain) + Number(replacing?.drops ?? false);
   for (let own = hasNoEntry(name); ; ) {
-    const arrival = { key, condition: all(own, also, ...marks), ticket, ...first, isAgain };
+    const condition = all(own, also, ...marks, ...more);
+    const arrival = { key, condition, ticket, ...first, left, also: replacing?.also };
     const marked = await mark(dependencies, arrival, call);
     const entry = entryOf(marked.record, name);
     const isDone = isBack ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;

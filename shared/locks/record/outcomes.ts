@@ -5,7 +5,7 @@ import { ASK_EVERY_MS } from '../dependencies.ts';
 import { type Cap, capAt, capView, isBinding } from './capped.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, leaseIdOf } from './identity.ts';
 import { byEnd, ending, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
-import { type Asked, isRemembered, roomAt, weightInUse } from './room.ts';
+import { type Asked, roomAt, weightInUse } from './room.ts';
 
 // Answers to callers that acquire, hold or lose a key. What readers see is in views.ts.
 
@@ -131,14 +131,16 @@ function whyHeld(record: KeyRecord, { asked, now, clockSkewMs, cap }: Held & { c
 export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 'name' | 'path'>): LostReason {
   const how = ending(record, name);
   if (how) return how;
-  const hadOther = record.last !== undefined && isRemembered(record.last.ended);
+  const { ended = 'expired' } = record.last ?? {};
+  const hadOther = ended !== 'expired' && ended !== 'executionEnded';
   const isTaken = path === ALONE && (record.entries.length > 0 || hadOther || record.thirdParty !== undefined);
   return isTaken ? 'taken' : 'unknown';
 }
 
-/** Names the holder that has the key alone now. If an operator broke the grant, that holder may be the caller itself, so there is no name. */
+/** Names the holder that has the key alone now. If the grant was broken or superseded, that holder may be the caller itself, so there is no name. */
 export function leaseLost(key: string, reason: LostReason | 'cancelled', record?: KeyRecord): HoldfastError {
-  const holder = reason === 'broken' ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;
+  const isEnding = reason === 'broken' || reason === 'superseded';
+  const holder = isEnding ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;
   const detail =
     reason === 'cancelled'
       ? 'an operator cancelled the waiter, or the caller withdrew it'

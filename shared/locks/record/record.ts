@@ -1,12 +1,11 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { integer, type Json, json, number, text } from '../../aws/attributes.ts';
+import { type Json, json, number } from '../../aws/attributes.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { HoldfastError } from '../../errors.ts';
 import { isInstant } from '../../surroundings/clock.ts';
-import { ENDINGS, type Ended, parseEnded } from '../calls/types.ts';
-import type { LeaseDependencies } from '../dependencies.ts';
+import { ENDINGS, type Ended, parseEnded, type Replace } from '../calls/types.ts';
 import { type Cap, parseCap } from './capped.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, IN_LINE, type LastTerms, lastOf, lastTermsOf, pathOf, RING } from './identity.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, type LastTerms, lastOf, lastTermsOf, RING } from './identity.ts';
 
 /** The grant of one holder. Instants are epoch milliseconds. */
 export interface HolderEntry {
@@ -53,6 +52,10 @@ export interface HolderEntry {
   /** When an operator broke the grant with `wait`, and which authenticated operator. */
   endingAt?: number | undefined;
   brokenBy?: string | undefined;
+  /** `running`: a newer request may ask the holder to stop. */
+  replace?: Replace | undefined;
+  /** The holder of the newer request that has asked this one to stop. The grant is then ending. */
+  newer?: string | undefined;
 }
 
 /** A grant that lasts as long as its execution. */
@@ -92,8 +95,13 @@ export interface KeyRecord {
   lastTerms: LastTerms | undefined;
   /** The holder before the exclusive holder, if the record names one. */
   previous: Ended | undefined;
-  /** How the requests ended that the record remembers. A slot with a fence is of a grant that an operator broke. */
-  ring: { name: string | undefined; broken: number | undefined }[];
+  /**
+   * How the requests ended that the record remembers. A slot with a fence is of a grant that an operator broke. One with a holder is of a request that
+   * the newer request of that holder has superseded.
+   */
+  ring: { name: string | undefined; broken: number | undefined; newer?: string | undefined }[];
+  /** The newest request that joined the line by `replace` (../line/replace.ts reads it). */
+  latest: Item | undefined;
   /** The limit that the last grant named, the holder of that grant, and the limit before. */
   lastLimit: number | undefined;
   limitBy: string | undefined;
@@ -164,8 +172,16 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     previous: previousIn(item),
     ring: [
       ...lastRequest(item),
-      ...SLOTS.map((slot) => ({ name: item[`r${slot}`]?.S, broken: number(item, `b${slot}`) })),
+      ...SLOTS.map((slot) => {
+        const how = `b${slot}`;
+        return {
+          name: item[`r${slot}`]?.S,
+          broken: number(item, how),
+          newer: item[how]?.S?.match(/^s(.*)/s)?.[1],
+        };
+      }),
     ],
+    latest: item.latest?.M,
     lastLimit: number(item, 'last_limit'),
     limitBy: item.limit_by?.S,
     limitBefore: number(item, 'limit_before'),
@@ -251,7 +267,22 @@ function parseEntry(
     limitBefore: number(map ?? {}, 'l'),
   };
   const mark = { isEnding: map?.s !== undefined, endingAt: number(map ?? {}, 's'), brokenBy: map?.o?.S };
-  return { ...at, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...bound, ...fromLine, ...mark };
+  const replaced = { replace: map?.R && ('running' as const), newer: map?.S?.S };
+  return {
+    ...at,
+    id,
+    version,
+    holder,
+    ...times,
+    weight,
+    fence,
+    ...asked,
+    ...grace,
+    ...bound,
+    ...fromLine,
+    ...mark,
+    ...replaced,
+  };
 }
 
 function parseEnder(map: Item = {}): Ended | undefined {
@@ -260,10 +291,6 @@ function parseEnder(map: Item = {}): Ended | undefined {
   if (holder === undefined || ended === undefined || fence === undefined || at === undefined) return undefined;
   return isInstant(at) ? { holder, fence, ended, at } : undefined;
 }
-
-const endedItem = ({ holder, fence, ended, at }: Ended): AttributeValue => ({
-  M: { h: text(holder), f: integer(fence), e: text(ended), a: integer(at) },
-});
 
 /** The attributes that the condition of a grant compares, or its update adds to. */
 const malformed = (item: Item): string | undefined =>
@@ -304,46 +331,16 @@ export const byEnd = (one: HolderEntry, other: HolderEntry): number =>
   one.expiresAt - other.expiresAt || one.fence - other.fence;
 
 /** How the request's grant ended, if the record remembers it, or why it is ending. */
-export function ending(record: KeyRecord, name: string): 'released' | 'broken' | undefined {
-  if (entryOf(record, name)?.isEnding) return 'broken';
+export function ending(record: KeyRecord, name: string): 'released' | 'broken' | 'superseded' | undefined {
+  const entry = entryOf(record, name);
+  if (entry?.isEnding) return endingOf(entry);
   const slot = record.ring.find((one) => one.name === name);
-  if (!slot) return undefined;
-  return slot.broken === undefined ? 'released' : 'broken';
+  return slot?.broken === undefined && slot?.newer === undefined ? slot && 'released' : endingOf(slot);
 }
 
-/** What is written for a new holder. */
-export function entryItem(
-  entry: Omit<
-    HolderEntry,
-    'fence' | 'beatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy'
-  > &
-    Pick<Granting, 'hasPrevious' | 'staysSeconds'>,
-): AttributeValue {
-  const { name, path, id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
-  const isAlone = path === ALONE;
-  const { data, execution, target, graceMs, bound, ticket, previous, metNoFence, claimTtlMs, limitBefore } = entry;
-  const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
-  return {
-    M: {
-      i: text(id),
-      v: text(version),
-      h: text(holder),
-      ...Object.fromEntries(Object.entries(times).map(([part, value]) => [part, { N: String(value) }])),
-      ...(data !== undefined && { d: text(JSON.stringify(data)) }),
-      ...(isAlone && { m: text(name), u: integer(entry.staysSeconds ?? Math.ceil(ttlMs / 1000)) }),
-      ...(execution !== undefined && !isAlone && { x: text(execution) }),
-      ...(target !== undefined && { y: text(target) }),
-      ...(graceMs && { n: integer(graceMs) }),
-      ...(bound && { z: { BOOL: true } }),
-      ...(ticket !== undefined && { k: text(ticket) }),
-      ...(previous && !isAlone && { q: endedItem(previous) }),
-      ...((previous || entry.hasPrevious) && isAlone && { q: { BOOL: true } }),
-      ...(metNoFence && { f: { BOOL: true } }),
-      ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
-      ...(limitBefore !== undefined && { l: integer(limitBefore) }),
-    },
-  };
-}
+/** Why a grant is ending, or why a request has had none. */
+export const endingOf = ({ newer }: Pick<HolderEntry, 'newer'>): 'broken' | 'superseded' =>
+  newer === undefined ? 'broken' : 'superseded';
 
 /** A grant that is to be made. */
 export interface NewGrant {
@@ -368,33 +365,8 @@ export interface NewGrant {
   claimTtlMs?: number | undefined;
   /** For a grant from the line: the limit on record before, if it was another. */
   limitBefore?: number | undefined;
+  replace?: Replace | undefined;
 }
 
 /** Whether the holder is to have the key alone. */
 export const isAloneIn = ({ weight }: Pick<NewGrant, 'weight'>): boolean => weight >= EXCLUSIVE_WEIGHT;
-
-interface Granting {
-  grant: NewGrant;
-  /** Whether the record names the holder before it, which the write that grants knows only by the record. */
-  hasPrevious?: boolean | undefined;
-  now: number;
-  /** Whether others are in line behind it. */
-  others?: boolean | undefined;
-  metNoFence?: boolean | undefined;
-  /** How long the record stays after each write on an exclusive grant, if that is not the ttl (shared/once). */
-  staysSeconds?: number | undefined;
-}
-
-/** The entry of a grant that is made now. */
-export function entryOfNew(
-  { ids }: Pick<LeaseDependencies, 'ids'>,
-  { grant, now, others, metNoFence, hasPrevious, staysSeconds }: Granting,
-) {
-  const { name, ttlMs, limit: _, room: __, ...asked } = grant;
-  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
-  const isAlone = isAloneIn(grant);
-  const path = pathOf(name, isAlone);
-  const [id, version] = [`${ids.uuid()}${others && isAlone ? IN_LINE : ''}`, ids.uuid()];
-  const item = entryItem({ ...asked, name, path, id, version, metNoFence, hasPrevious, staysSeconds, ...times });
-  return { name, path, id, version, item };
-}

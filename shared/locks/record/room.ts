@@ -141,11 +141,12 @@ export const previousOf = (ending: readonly Going[], now: number): Ended[] =>
     .toSorted((one, other) => other.at - one.at || other.fence - one.fence);
 
 function endedBefore({ entry, how, operator }: Going, now: number): Ended | undefined {
-  const { holder, fence, expiresAt, claimTtlMs, previous, isEnding, brokenBy = operator } = entry;
+  const { holder, fence, expiresAt, claimTtlMs, previous, isEnding, brokenBy = operator, newer } = entry;
   if (claimTtlMs !== undefined || how === 'undelivered') return previous;
-  // The holder released it because an operator broke it, and may have left its work half done.
+  // The holder released it because an operator or a newer request stopped it, and may have left its work half done.
+  const by = how === 'released' ? newer : undefined;
   if (how === 'broken' || (how === 'released' && isEnding))
-    return { holder, fence, ended: 'broken', at: now, by: brokenBy };
+    return { holder, fence, ended: by === undefined ? 'broken' : 'superseded', at: now, by: by ?? brokenBy };
   return { holder, fence, ended: how, at: how === 'expired' ? expiresAt : now };
 }
 

@@ -19,6 +19,7 @@ interface GrantTerms {
   ending: boolean;
   brokenAt: string | null;
   brokenBy: string | null;
+  supersededBy?: string;
   data: Json;
 }
 
@@ -78,6 +79,7 @@ const fullHolderView = (entry: HolderEntry, now: number): FullHolderView => ({
   ending: entry.isEnding === true,
   brokenAt: instantOrNull(entry.endingAt),
   brokenBy: entry.brokenBy ?? null,
+  ...(entry.newer !== undefined && { supersededBy: entry.newer }),
   data: entry.data ?? null,
 });
 

@@ -1,0 +1,18 @@
+import { HoldfastError } from '../../errors.ts';
+import { NAMELESS } from '../calls/types.ts';
+import { leaseLost } from '../record/outcomes.ts';
+import { ending, entryOf, type KeyRecord } from '../record/record.ts';
+
+/** The error for a request that a newer one has replaced. @param by the holder of the newer request */
+export const superseded = (key: string, by = NAMELESS): HoldfastError =>
+  new HoldfastError('Superseded', `a newer request, by ${by}, has replaced this one`, { key, by });
+
+/** The holder of the newer request that has replaced a request, or has asked its grant to stop. */
+export const supersederOf = (record: KeyRecord, name: string): string | undefined =>
+  (entryOf(record, name) ?? record.ring.find((slot) => slot.name === name))?.newer;
+
+/** Why a request receives no grant: its grant has ended or is ending, as far as the record remembers, or a newer request has replaced it. */
+export function refusalOf(record: KeyRecord, name: string): HoldfastError | undefined {
+  const how = ending(record, name);
+  return how === 'superseded' ? superseded(record.key, supersederOf(record, name)) : how && leaseLost(record.key, how);
+}
