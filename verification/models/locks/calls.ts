@@ -15,6 +15,7 @@ import {
   get,
   hasEnded,
   holders,
+  inOrder,
   isThird,
   newId,
   now,
@@ -24,7 +25,7 @@ import {
   type Rec,
   type Row,
   remembers,
-  roomOf,
+  roomIn,
   rowOf,
   type State,
   set,
@@ -34,7 +35,7 @@ import {
   weightOfParty,
   without,
 } from './state.ts';
-import { entry, isRemembered } from './writes.ts';
+import { capTerms, entry, isRemembered } from './writes.ts';
 
 // What a call does with the answer to each of its requests: acquire, release, the line, and withdrawals.
 
@@ -43,6 +44,7 @@ export function firstTry(s: State, j: number, seen: Rec | null): Op {
   const { l, k } = specOf(j);
   const at = now(s);
   const ids = { n: own(s, j), i: newId(s), v: newId(s), x: ttlOf(j), w: weightOfParty(j), l, at: 0 };
+  if (game.mix.caps) Object.assign(ids, { room: roomIn(seen ?? BARE, j), ...capTerms(seen, [j]) });
   return k === 'X'
     ? { t: 'acquire', ...ids, f: Math.max(at, (seen?.fence ?? 0) + 1) }
     : { t: 'acquire', ...ids, now: at };
@@ -114,7 +116,7 @@ function judge(s: State, j: number, tried?: number): string | undefined {
 /** The expired entries that have to go, the own one first. The next try replaces an exclusive holder without naming it. */
 function needed(r: Rec, j: number, mine: Entry | undefined): Entry[] {
   const ended = mine ? [mine] : [];
-  for (const e of expiredIn(r)) if (e !== mine && (r.used ?? 0) - weightOf(ended) > roomOf(j)) ended.push(e);
+  for (const e of expiredIn(r)) if (e !== mine && (r.used ?? 0) - weightOf(ended) > roomIn(r, j)) ended.push(e);
   return specOf(j).k === 'X' ? ended.filter(({ w }) => w !== ALL) : ended;
 }
 
@@ -157,7 +159,7 @@ function peek(s: State, j: number, o: Op): string | undefined {
   const [i, v] = [newId(s), newId(s)];
   const isCall = specOf(row.by).wait === 'call';
   const head = entry({ n: row.n, i, v, w: ALL, x: isCall ? 1 : ttlOf(row.by) }, 0, { k: row.k, c: isCall });
-  return void set(s, j, { op: { t: 'quick', n: o.n, i: o.i, head, f: now(s), row } });
+  return void set(s, j, { op: { t: 'quick', n: o.n, i: o.i, head, f: now(s), row, ...capTerms(null, [row.by]) } });
 }
 
 /** After a claim. A withdrawal flags the row first and reads the record second, and this looks at the row second. */
@@ -273,6 +275,9 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
       const { held } = get(s, j);
       return void set(s, j, { op: null, held: lives && held && mine ? { ...held, x: mine.x } : null });
     }
+    case 'cap':
+    case 'move':
+      return commanded(s, j, o, won);
     case 'markEnding':
       return void set(s, j, { op: null });
     case 'release': {
@@ -289,6 +294,20 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
       set(s, j, { cont: 'release', seen: r, end: [] });
       return served(s, j, { ...o, heads: [r.h], rows: [o.row], others: false });
   }
+}
+
+/** The command of an operator has landed, or another came first. */
+function commanded(s: State, j: number, o: Op, won: boolean): undefined {
+  const r = s.rec ?? BARE;
+  const { operator } = s;
+  if (!operator) return;
+  const told = o.t === 'cap' ? { m: o.m, no: o.no } : operator.told;
+  const moved = o.t === 'move' && won ? { k: o.k, no: o.no } : operator.moved;
+  const last = o.t === 'move' && won ? o.no : operator.last;
+  s.operator = { ...operator, told, moved, last };
+  const serves = o.t === 'cap' ? o.m !== 0 && !without('cap: a lift hands off') : won && !without('moved: hands off');
+  if (serves && r.mark !== null) handOff(s, j, 'outside', r);
+  else set(s, j, { op: null, cont: '' });
 }
 
 /** A first try that was late raises its fence, if it met none, or an expired grant that may have been late too. */
@@ -409,7 +428,9 @@ function query(s: State, j: number): string | undefined {
   const heads: Entry[] = [];
   const rows: Row[] = [];
   let [room, others] = [ALL, false];
-  for (const row of s.rows) {
+  let isFirstOver = r.moved !== undefined && !rowOf(s, r.moved);
+  if (isFirstOver && without('moved: passed over')) return finish(s, j, 'waits');
+  for (const row of inOrder(s.rows, r)) {
     const place = judgeRow(row, r, ending);
     if (place === 'gone' || place === 'lost') dropRow(s, row.k);
     if (place === 'lost' && takes(s, row)) endRun(s, row.by);
@@ -421,10 +442,12 @@ function query(s: State, j: number): string | undefined {
         op: { t: 'renew', n, i, v, nv: newId(s), x: ttlOf(row.by), row, told: [...(op?.told ?? []), row.k] },
       });
     }
+    const isFirst = row.k === r.moved;
+    if (isFirst && (place === 'gone' || place === 'lost' || row.cancelled)) isFirstOver = true;
     if (place !== 'waits' || heads.some(({ n }) => n === row.n)) continue;
     const isCall = specOf(row.by).wait === 'call';
     const w = weightOfParty(row.by);
-    const most = roomOf(row.by);
+    const most = roomIn(r, row.by);
     if (used > most && without('line: in order')) continue;
     if (used > most || heads.length === BATCH) {
       others = true;
@@ -437,7 +460,9 @@ function query(s: State, j: number): string | undefined {
     rows.push(row);
     used += w;
   }
-  const base = { n: '', others, m: r.mark };
+  const isServed = heads.some(({ k }) => k === r.moved) && !without('moved: served once');
+  const unmoves = r.moved !== undefined && (isServed || isFirstOver || !others);
+  const base = { n: '', others, m: r.mark, ...(game.mix.moves && { unmoves, moved: r.moved, movedAt: r.movedAt }) };
   if (heads.length > 0) {
     const terms = {
       fence: r.fence,
@@ -447,7 +472,20 @@ function query(s: State, j: number): string | undefined {
       last: r.h?.i === 0 && r.h.n,
     };
     return void set(s, j, {
-      op: { t: 'grant', ...base, ...terms, heads, rows, ended: ending, freed: weightIn(r, ending), room },
+      op: {
+        t: 'grant',
+        ...base,
+        ...terms,
+        ...capTerms(
+          r,
+          rows.map(({ by }) => by),
+        ),
+        heads,
+        rows,
+        ended: ending,
+        freed: weightIn(r, ending),
+        room,
+      },
     });
   }
   const ended = others ? ending : end;
@@ -467,14 +505,15 @@ function finish(s: State, j: number, how: 'empty' | 'waits' | 'served'): string 
   return j < 0 ? undefined : void endRun(s, j);
 }
 
-const nextIn = (s: State, r: Rec) => s.rows.find((row) => !row.over && !row.cancelled && !entryOf(r, row.n));
+const nextIn = (s: State, r: Rec) =>
+  inOrder(s.rows, r).find((row) => !row.over && !row.cancelled && !entryOf(r, row.n));
 
 /** After a grant, and the messages about it. */
 function goOn(s: State, j: number, others: boolean): string | undefined {
   const { end, seen } = get(s, j);
   const r = seen ?? BARE;
   const next = nextIn(s, r);
-  const looks = end.length > 0 || (others && next && (r.used ?? 0) <= roomOf(next.by));
+  const looks = end.length > 0 || (others && next && (r.used ?? 0) <= roomIn(r, next.by));
   return looks ? void set(s, j, { op: queryOp() }) : finish(s, j, 'served');
 }
 

@@ -1,5 +1,6 @@
 import { firstTry } from './calls.ts';
 import { sends } from './moves.ts';
+import { disobeyed } from './operator.ts';
 import { repair, type Step } from './outside.ts';
 import {
   ALL,
@@ -11,12 +12,13 @@ import {
   hasEnded,
   holders,
   IDLE,
+  inOrder,
   isThird,
   NEVER,
   nameOf,
   type Party,
   type Rec,
-  roomOf,
+  roomIn,
   rowOf,
   type State,
   set,
@@ -26,7 +28,7 @@ import {
 
 /** What is wrong in a state, if anything is. */
 export function broken(s: State): string | undefined {
-  return together(s) ?? onRecord(s.rec) ?? (s.wiped || s.odd ? undefined : inLine(s)) ?? inTheEnd(s);
+  return together(s) ?? onRecord(s.rec) ?? disobeyed(s) ?? (s.wiped || s.odd ? undefined : inLine(s)) ?? inTheEnd(s);
 }
 
 /** Who counts on a grant beside whom. */
@@ -59,8 +61,8 @@ function inLine({ rec, rows: all, ps, outside, late, ended }: State): string | u
   const unmarked = waiting.find(({ n, by }) => !ps[by]?.op && r.mark === null && !isGranted(n));
   if (unmarked) return `mark: ${unmarked.n} is parked without a mark`;
   const isQuiet = ps.every(({ op }) => !op) && !outside.op && late.length === 0;
-  const [next] = rows.filter(({ n, cancelled }) => !cancelled && !entryOf(r, n));
-  const serves = isQuiet && next && waiting.includes(next) && !isThird(r) && (r.used ?? 0) <= roomOf(next.by);
+  const [next] = inOrder(rows, r).filter(({ n, cancelled }) => !cancelled && !entryOf(r, n));
+  const serves = isQuiet && next && waiting.includes(next) && !isThird(r) && (r.used ?? 0) <= roomIn(r, next.by, false);
   return serves ? `quiet: ${next.n} fits and nobody serves it` : undefined;
 }
 
@@ -71,12 +73,24 @@ export const forget = (): void => known.clear();
 function endOf({ rec: r, rows, ps }: State): string {
   const entry = r && holders(r).map((e) => [e.n, e.c, e.s, e.j === e.v, e.k === 0]);
   const lv = typeof r?.lv === 'number' ? 1 : r?.lv;
-  const record = r && [lv, r.lx, r.used, r.fence === null, r.h?.n, r.h?.i === 0, entry, r.ring, r.mark === null];
+  const record = r && [
+    lv,
+    r.lx,
+    r.used,
+    r.fence === null,
+    r.h?.n,
+    r.h?.i === 0,
+    entry,
+    r.ring,
+    r.mark === null,
+    r.cap?.m,
+  ];
   const tickets = rows.map((row) => [
     row.n,
     row.by,
     row.over,
     row.cancelled,
+    row.k === r?.moved,
     ps[row.by]?.ticket === row.k,
     holders(r ?? BARE).some(({ k }) => k === row.k),
   ]);
@@ -112,6 +126,7 @@ function deadOf({ st, ticket, run, tok }: Party, s: State): Party {
 const overIn = (r: Rec | null): Rec | null =>
   r && {
     ...r,
+    cap: r.cap && r.cap.m > 0 && r.cap.x === FAR ? r.cap : undefined, // an operator lifts each pause
     lx: r.lx === FAR && !r.h?.i ? FAR : -1,
     freed: -3,
     h: r.h && { ...r.h, x: -1 },

@@ -1,3 +1,4 @@
+import { obeys } from './operator.ts';
 import {
   ALL,
   BARE,
@@ -36,6 +37,7 @@ export function landed(s: State, o: Op): { won: boolean; bad?: string | undefine
     if (had?.s && isTry) bad = `broken: ${e.n} receives its broken grant again`;
     if (had && had.x !== -1 && !isOver) bad = `one grant: ${e.n} has two grants`;
     const beside = s.ps.flatMap(({ held, run }, j) => (held && held.x >= 0 && nameOf(j, run) !== e.n ? [held] : []));
+    bad ??= obeys(s, o, before, e);
     const most = e.w === ALL ? 0 : specOf(partyOf(e.n)).l - e.w;
     if (beside.length > 0 && weightOf(beside) > most) bad = `limit: ${e.n} is granted beside ${weightOf(beside)}`;
     if (e.f <= s.top) s.rec = put(s.rec, { ...(entryOf(s.rec, e.n) as Entry), low: true });
@@ -47,6 +49,9 @@ export function landed(s: State, o: Op): { won: boolean; bad?: string | undefine
   if (isTry && before.mark !== null && waits) bad ??= `order: ${o.n} passes the line`;
   for (const e of holders(before))
     if (e.s && holders(after).some(({ i, x }) => i === e.i && x > e.x)) bad = `broken: the grant of ${e.n} is extended`;
+  const { operator } = s;
+  if (operator?.moved && grantsOf(o, s).some(({ k }) => k === operator.moved?.k))
+    s.operator = { ...operator, moved: null };
   s.top = Math.max(s.top, after.fence ?? 0);
   // Only the entry remembers a request whose exclusive grant was ended without a hand-off, until the next first try. A `?` says so.
   const { h } = before;

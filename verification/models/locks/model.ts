@@ -1,14 +1,15 @@
 import { explore, playStates } from '../engine/states.ts';
+import { firstTry, perform } from './calls.ts';
 import { broken, forget } from './holds.ts';
 import { MIXES, STARTS } from './mixes.ts';
 import { moves } from './moves.ts';
 import { MUTANTS } from './mutants.ts';
 import { nameOf } from './name.ts';
-import { game, IDLE, type Mix, NEVER, partyOf, type State } from './state.ts';
+import { game, get, IDLE, type Mix, NEVER, partyOf, type State, set } from './state.ts';
 
-function beginning({ start, rows = [], ps, bud }: Mix): State {
+function beginning({ start, rows = [], ps, bud, caps, moves, asked = [] }: Mix): State {
   const rec = start === undefined ? null : (STARTS[start] ?? null);
-  return {
+  const s: State = {
     rec,
     rows: rows.map((n, nth) => ({ k: -11 - nth, n, by: partyOf(n), tok: -1, over: false, cancelled: false })),
     ps: ps.map(({ runs }, j) => ({ ...IDLE, left: runs, run: rows.some((n) => partyOf(n) === j) ? 0 : -1 })),
@@ -21,8 +22,15 @@ function beginning({ start, rows = [], ps, bud }: Mix): State {
       leaving: [],
       withdrawn: [],
     },
+    ...((caps || moves) && { operator: { caps: 0, moves: 0, no: 0, told: null, moved: null, last: 0 } }),
     ...{ wiped: false, odd: false, bud: { ...NEVER, ...bud }, clock: 1040, ids: -20 },
   };
+  for (const j of asked) {
+    set(s, j, { left: get(s, j).left - 1, run: 0 });
+    set(s, j, { op: firstTry(s, j, null) });
+    while (get(s, j).op) perform(s, j);
+  }
+  return s;
 }
 
 export const playLocks = (args: string[]): boolean =>

@@ -1,5 +1,6 @@
 import { firstTry, leave, look, markOp, perform, tell } from './calls.ts';
 import { landed } from './landed.ts';
+import { capAgain, operates } from './operator.ts';
 import { breaksWithWait, crate, executions, outsiders, repair, type Step } from './outside.ts';
 import {
   copy,
@@ -26,11 +27,13 @@ const OUTSIDE = -1;
 
 const aged = (x: number) => (x === FAR ? FAR : Math.max(-1, x - 1));
 const agedEntry = (e: Entry): Entry => ({ ...e, x: aged(e.x) });
+const agedCap = <Cap extends { x: number }>(cap: Cap): Cap => ({ ...cap, x: aged(cap.x) });
 const agedRec = (r: Rec | null): Rec | null =>
   r && {
     ...r,
     lx: aged(r.lx),
     freed: Math.max(-3, r.freed - 1),
+    ...(r.cap && { cap: agedCap(r.cap) }),
     h: r.h && agedEntry(r.h),
     shared: r.shared.map(agedEntry),
   };
@@ -64,7 +67,7 @@ const ages = (o: Op): boolean => runs(o.x) || runs(o.head?.x) || (o.heads?.some(
 /** Whether time makes a difference. */
 function isAgeing({ rec, ps, outside, late, crate }: State): boolean {
   const record = (r: Rec | null) =>
-    r !== null && ((runs(r.lx) && r.lv !== null) || holders(r).some(({ x }) => runs(x)));
+    r !== null && ((runs(r.lx) && r.lv !== null) || holders(r).some(({ x }) => runs(x)) || runs(r.cap?.x));
   const party = ({ held, op, seen }: Party) => (held && runs(held.x)) || (op && ages(op)) || record(seen);
   return record(rec) || [...ps, outside].some(party) || (crate !== null && runs(crate.x)) || late.some(ages);
 }
@@ -77,6 +80,7 @@ function unanswered(s: State, j: number, o: Op): void {
   if (o.t === 'heartbeat') set(s, j, { op: null });
   else if (j >= 0 && asksAgain && !s.leaving.includes(own(s, j)))
     set(s, j, { op: firstTry(s, j, null), tries: 0, empty: false });
+  else if (o.t === 'cap') capAgain(s);
   else if (j >= 0 && o.t === 'mark') set(s, j, { op: markOp(s, o.n, { seen: o.seen, back: o.back }) });
   else exits(s, j);
 }
@@ -163,6 +167,7 @@ export function moves(s0: State): Step[] {
   if (s0.outside.op) sends(s0, OUTSIDE, out, true);
   else {
     outsiders(s0, act);
+    operates(s0, act);
     const repaired = s0.bud.schedule > 0 && s0.rows.length > 0 && repair(s0);
     if (repaired) out.push(repaired);
   }

@@ -71,6 +71,7 @@ export function nameOf(s: State): number {
   walk(s.crate);
   for (const list of [s.ended, s.leaving, s.withdrawn]) walk(list);
   walk(s.top);
+  if (s.operator) walk(s.operator);
   tokens.push(budgetOf(s.bud), s.wiped ? 101 : 102, s.odd ? 101 : 102);
   order.clear();
   ids.clear();

@@ -11,6 +11,7 @@ import {
   fits,
   get,
   holders,
+  inOrder,
   isThird,
   newId,
   now,
@@ -39,7 +40,7 @@ export function repair(s0: State): Step | undefined {
   spend(s, 'schedule');
   const waits = ({ n, over, cancelled }: State['rows'][number]) =>
     !over && !cancelled && !entryOf(r, n) && !remembers(r, n);
-  const next = s.rows.find(waits);
+  const next = inOrder(s.rows, r).find(waits);
   const lapsed = s.rows.find(({ n }) => entryOf(r, n)?.x === -1);
   const stale = s.rows.find(
     (row) => row.over || row.cancelled || (remembers(r, row.n) && entryOf(r, row.n)?.k !== row.k),
@@ -176,7 +177,7 @@ export function crate({ crate: c, bud, rec }: State, act: Act): void {
     act('the crate takes', (s) => {
       spend(s, 'crate');
       const lv = newId(s);
-      s.wiped ||= rec !== null && (rec.fence !== null || rec.mark !== null);
+      s.wiped ||= rec !== null && (rec.fence !== null || rec.mark !== null || rec.cap !== undefined);
       s.rec = { ...BARE, lv, lx: 1 };
       s.crate = { lv, x: 1 };
     });

@@ -33,6 +33,13 @@ export interface Entry {
   low: boolean;
 }
 
+/** `m`: the weight that may be in use; 0 is a pause. `at`: the number of its command. `x`: as of an entry. */
+interface Cap {
+  m: number;
+  at: number;
+  x: number;
+}
+
 export interface Rec {
   /** `lease_version` */
   lv: 'ours' | number | null;
@@ -44,6 +51,12 @@ export interface Rec {
   shared: Entry[];
   ring: string[];
   mark: number | null;
+  /** What an operator allows, and the number of the last command, which stays after a lift. */
+  cap?: Cap | undefined;
+  capAt?: number;
+  /** The ticket that an operator has moved, and the number of that command. */
+  moved?: number | undefined;
+  movedAt?: number;
   /** `freed_at`: how many steps of time ago a holder gave its place back, from 0 down to -3. */
   freed: number;
 }
@@ -131,6 +144,20 @@ export const NEVER = {
 };
 export type Budget = typeof NEVER;
 
+/**
+ * Who caps and moves. `caps` and `moves`: how many commands it has sent. `no`: the number of the last. `told`: the cap that the last answer shows, unless a command
+ * is under way. `moved`: the last row that it has moved, until its grant.
+ */
+interface Operator {
+  caps: number;
+  moves: number;
+  no: number;
+  told: { m: number | null; no: number } | null;
+  moved: { k: number; no: number } | null;
+  /** The number of the last move that was answered. */
+  last: number;
+}
+
 export interface State {
   rec: Rec | null;
   rows: Row[];
@@ -149,6 +176,7 @@ export interface State {
   wiped: boolean;
   /** Something went wrong, so that only the schedule may help. */
   odd: boolean;
+  operator?: Operator;
   bud: Budget;
   clock: number;
   ids: number;
@@ -159,7 +187,13 @@ export interface Mix {
   /** Rows that stayed, by their requests. */
   rows?: string[];
   ps: Spec[];
+  /** The parties that have asked before the history begins, in their order. */
+  asked?: number[];
   bud?: Partial<Budget>;
+  /** What an operator allows, one command after the other: null lifts, and `until` ends by itself. */
+  caps?: (number | null | { until: number })[];
+  /** The parties whose rows an operator moves to the front. */
+  moves?: number[];
   /** How many requests the ring has room for: eight in the product. */
   ring?: number;
 }
@@ -189,11 +223,28 @@ export const specOf = (j: number): Spec => game.mix.ps[j] as Spec;
 export const nameOf = (j: number, run: number): string => `${specOf(j).k}${specOf(j).as ?? j}${'abcd'[run]}`;
 export const partyOf = (n: string): number => Number(n[1]);
 export const roomOf = (j: number): number => (specOf(j).k === 'X' ? 0 : specOf(j).l - specOf(j).w);
+/** What all holders may weigh beside this party. A cap of this or more changes nothing. */
+export const limitOf = (j: number): number => (specOf(j).k === 'X' ? 1 : specOf(j).l);
 export const weightOfParty = (j: number): number => (specOf(j).k === 'X' ? ALL : specOf(j).w);
 export const ttlOf = (j: number): number => (specOf(j).execution === 'bound' ? FAR : 1);
 /** Whether the request of a party fits, without the expired entries. */
 export const fits = (r: Rec, j: number): boolean =>
-  isThird(r) ? r.lx === -1 : (r.used ?? 0) - weightOf(expiredIn(r)) <= roomOf(j);
+  isThird(r) ? r.lx === -1 && roomIn(r, j) >= 0 : (r.used ?? 0) - weightOf(expiredIn(r)) <= roomIn(r, j);
+
+/** How much may be in use before a grant to this party. A request that is heavier than the cap is granted alone. @param isOver whether a cap may end by itself */
+export function roomIn({ cap }: Rec, j: number, isOver = true): number {
+  const [room, w] = [roomOf(j), weightOfParty(j)];
+  if (!cap || (isOver && cap.x === -1)) return room;
+  if (cap.m === 0) return -1;
+  if (without('cap: weight')) return Math.min(room, cap.m - 1);
+  return w > cap.m && !(w < ALL && without('cap: alone')) ? 0 : Math.min(room, cap.m - w);
+}
+
+/** The rows in the order in which a hand-off serves them. */
+export const inOrder = (rows: Row[], { moved }: Rec): Row[] =>
+  moved === undefined || without('moved: first')
+    ? rows
+    : [...rows.filter(({ k }) => k === moved), ...rows.filter(({ k }) => k !== moved)];
 
 export const now = (s: State): number => (s.clock += 4);
 export const newId = (s: State): number => --s.ids;

@@ -8,6 +8,7 @@ import {
   game,
   holders,
   isThird,
+  limitOf,
   type Op,
   type Rec,
   remembers,
@@ -49,6 +50,21 @@ const still = (r: Rec, ended: readonly End[], rule: string): boolean =>
     return e?.i === i && (e.v === v || without(rule));
   });
 
+/** What a grant to these parties asks of the cap, after a look at this record. From `cover` on, a cap changes nothing. */
+export function capTerms(r: Rec | null, parties: number[]): Pick<Op, string> {
+  if (!game.mix.caps) return {};
+  const cover = Math.max(...parties.map(limitOf));
+  const binds = r?.cap && r.cap.m < cover;
+  return { cover, ...(binds && { capAt: r.capAt, capM: r.cap?.m }), looked: r !== null };
+}
+
+/** The cap leaves these grants the room that was computed for them. */
+function isUnderCap(r: Rec, o: Op, rule: string): boolean {
+  if (o.cover === undefined || without(rule)) return true;
+  if (o.capAt === undefined) return !r.cap || r.cap.m >= o.cover;
+  return without('cap: names the command') ? r.cap?.m === o.capM : r.capAt === o.capAt;
+}
+
 type Write = (r: Rec, o: Op) => Rec | undefined;
 
 /** What the conditions of all first tries and take-overs have in common. */
@@ -60,7 +76,7 @@ const mayTry = (r: Rec, { n, at }: Op): boolean =>
 function acquire(r: Rec, o: Op): Rec | undefined {
   const cut = without('margin') ? 0 : -1;
   const isFree = r.used === 0 || (r.used === null && (r.lv === null || r.lx <= cut || without('third party')));
-  if (!mayTry(r, o)) return undefined;
+  if (!mayTry(r, o) || !isUnderCap(r, o, o.looked ? 'cap: take-over' : 'cap: first try')) return undefined;
   if (o.w === ALL) {
     const isExpired = (r.used === ALL || without('expired: used')) && r.h !== null && r.h.x <= cut;
     const isBeside = without('exclusive: alone') && r.used !== ALL && !isThird(r);
@@ -70,7 +86,7 @@ function acquire(r: Rec, o: Op): Rec | undefined {
     return { ...r, h: entry(o as never, o.f), used, lv: 'ours', lx: o.x, fence: o.f };
   }
   if (r.shared.some(({ n }) => n === o.n)) return undefined;
-  if (!(isFree || (r.used !== null && (r.used <= o.l - o.w || without('room'))))) return undefined;
+  if (!(isFree || (r.used !== null && (r.used <= (o.room ?? o.l - o.w) || without('room'))))) return undefined;
   const f = (r.fence ?? o.now) + 1;
   const lease = without('shared: lease_version') ? { lv: r.lv, lx: r.lx } : { lv: 'ours' as const, lx: FAR };
   const h = without('shared: h goes') ? r.h : null;
@@ -81,8 +97,10 @@ function acquire(r: Rec, o: Op): Rec | undefined {
 function takeOver(r: Rec, o: Op): Rec | undefined {
   if (!mayTry(r, o) || !still(r, o.ended, 'take-over: versions') || r.used === null) return undefined;
   if (entryOf(r, o.n) && !o.ended.some(({ n }: End) => n === o.n)) return undefined;
+  if (!isUnderCap(r, o, 'cap: take-over')) return undefined;
   const isAlone = o.w === ALL;
-  if (r.used - o.freed > (isAlone ? 0 : o.l - o.w) || (isAlone && r.fence !== null && r.fence >= o.f)) return undefined;
+  if (r.used - o.freed > (isAlone ? 0 : (o.room ?? o.l - o.w)) || (isAlone && r.fence !== null && r.fence >= o.f))
+    return undefined;
   const f = isAlone ? o.f : (r.fence ?? 0) + 1;
   const left: Rec = {
     ...drop(r, o.ended),
@@ -102,12 +120,22 @@ function mark(r: Rec, o: Op): Rec | undefined {
   return { ...r, mark: without('mark: new value') ? (r.mark === null ? -1 : r.mark - 1) : o.m };
 }
 
+/** The number stays, so that an earlier command that comes late changes nothing. */
+const unmoved = (): Pick<Rec, 'moved' | 'movedAt'> => ({
+  moved: undefined,
+  ...(without('moved: number stays') && { movedAt: 0 }),
+});
+
+/** Another row was moved since. Only the move that was seen may go. */
+const isMovedAnew = (r: Rec, o: Op): boolean => o.unmoves && r.moved !== o.moved && !without('moved: as seen');
+
 /** Ends grants, and gives their places to those in line. */
 function grant(r: Rec, o: Op): Rec | undefined {
   const heads: Entry[] = o.heads;
   if (r.fence !== o.fence && !without('give: fence as seen')) return undefined;
   if (!still(r, o.ended, 'give: versions')) return undefined;
   if (!o.others && r.mark !== o.m && !without('clear: mark as seen')) return undefined;
+  if (!isUnderCap(r, o, 'cap: hand-off') || isMovedAnew(r, o)) return undefined;
   if (o.used) {
     if (r.used === null || (r.used - o.freed > o.room && !without('give: room'))) return undefined;
   } else if (
@@ -130,6 +158,7 @@ function grant(r: Rec, o: Op): Rec | undefined {
     lx: isAlone ? head.x : without('give: lease_expiry of shared') ? r.lx : FAR,
   };
   if (!isAlone) after.h = null;
+  if (o.unmoves) Object.assign(after, unmoved());
   for (const e of heads) after = put(after, e);
   return after;
 }
@@ -139,11 +168,18 @@ function end(r: Rec, o: Op): Rec | undefined {
   if (!still(r, o.ended, 'give: versions') || (o.ended.length > 0 && r.used === null)) return undefined;
   if (o.clears && r.mark !== o.m && !(o.m === null ? without('end: no mark as seen') : without('clear: mark as seen')))
     return undefined;
+  if (isMovedAnew(r, o)) return undefined;
   const after = drop(r, o.ended);
   const wasAlone = r.h?.i && !after.h?.i;
   const used = r.used === null && !without('end: used stays') ? null : (r.used ?? 0) - o.freed;
   const clears = o.clears && !(o.m === null);
-  return { ...after, used, ...(clears && { mark: null }), ...(wasAlone && { lv: null, freed: 0 }) };
+  return {
+    ...after,
+    used,
+    ...(clears && { mark: null }),
+    ...(o.unmoves && unmoved()),
+    ...(wasAlone && { lv: null, freed: 0 }),
+  };
 }
 
 /** A release or a break. The entry of an exclusive grant remembers its request, so that the ring stays as it is. */
@@ -166,6 +202,8 @@ function quick(r: Rec, o: Op): Rec | undefined {
   )
     return undefined;
   if (r.mark === null && !without('quick: marked')) return undefined;
+  if (!isUnderCap(r, o, 'cap: quick release')) return undefined;
+  if (r.moved !== undefined && !without('quick: not moved')) return undefined;
   if (r.fence !== null && r.fence >= o.f && !without('quick: fence rises')) return undefined;
   const ring = without('quick: ring') ? r.ring : remember(r, [r.h.n]);
   return { ...r, h: { ...o.head, f: o.f }, fence: o.f, lx: o.head.x, ring };
@@ -212,7 +250,17 @@ function markEnding(r: Rec, o: Op): Rec | undefined {
   return put(r, { ...e, s: true, v: without('ending: new version') ? e.v : o.nv });
 }
 
+/** A command has a higher number than all before, so a late one changes nothing. */
+const setCap = (r: Rec, { m, no, x }: Op): Rec | undefined =>
+  (r.capAt ?? 0) >= no && !without('cap: rises')
+    ? undefined
+    : { ...r, cap: m === null ? undefined : { m, at: no, x }, capAt: no };
+
+const moveTo = (r: Rec, { k, no }: Op): Rec | undefined =>
+  r.mark === null || (r.movedAt ?? 0) >= no ? undefined : { ...r, moved: k, movedAt: no };
+
 const WRITES: Record<string, Write> = {
+  ...{ cap: setCap, move: moveTo },
   ...{ acquire, takeOver, mark, grant, end, release, quick, heartbeat, markEnding },
   ...{ claim: versioned, answer: versioned, renew: versioned, raise: versioned, grace: versioned, note: versioned },
 };

@@ -14,6 +14,10 @@ const MIXES: Record<string, Mix> = {
   'cancellations of an awake sleeper': { who: 'HAO', faults: 1 },
   'cancellations of a return twice': { who: 'HSDO', whole: true },
   'a task': { who: 'HST' },
+  'a moved sleeper': { who: 'HSM', faults: 1 },
+  'a moved sleeper and a caller': { who: 'HSCM', whole: true },
+  'a moved sleeper and a task': { who: 'HSTM', whole: true },
+  'a moved sleeper is cancelled': { who: 'HSMO', whole: true },
 };
 
 const MUTANTS: Record<string, string> = {
@@ -27,6 +31,8 @@ const MUTANTS: Record<string, string> = {
   'look again': 'a hand-off that met only sleepers does not look again',
   'on condition': 'a call with a grant deletes a withdrawn place',
   'row first': 'a return writes its place before its row',
+  'moved first': 'a hand-off ignores who was moved',
+  'moved: ten seconds': 'a hand-off waits for a moved sleeper until its place expires',
   'place, then row': 'a cancel flags the row before the place',
 };
 
@@ -36,7 +42,7 @@ export const playPlaces = (args: string[]): boolean =>
       name: 'places',
       mixes: MIXES,
       mutants: mutantsOf(MUTANTS),
-      forMutants: ['a task', 'cancellations of an awake sleeper'],
+      forMutants: ['a task', 'cancellations of an awake sleeper', 'a moved sleeper and a task'],
       play(mix, seconds, off = []) {
         Object.assign(game, { off: new Set(off), whole: mix.whole ?? false });
         forget();

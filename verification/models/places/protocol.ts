@@ -2,16 +2,16 @@ import type { Move } from '../engine/states.ts';
 
 /**
  * Who takes part, by a letter each. H has the key first. S sleeps and joins far from the front, A sleeps and joins near it. D is a second call of the first
- * sleeper, and O cancels that sleeper. N does not wait, C waits and does not sleep, T is a task. `faults`: deaths, and deletions without effect. `wipes`:
+ * sleeper, O cancels that sleeper, and M moves it to the front. N does not wait, C waits and does not sleep, T is a task. `faults`: deaths, and deletions without effect. `wipes`:
  * a third-party client or TTL removes the record. `whole`: nothing happens between the rows and the places of a query.
  */
 export type Mix = { who: string; faults?: number; wipes?: number; whole?: boolean };
 
 /**
  * `by`: the request that has the key, or -1. `c`: the grant is not claimed, and lasts for the window alone. `x`: the grant has not expired. `patient`: the
- * key has been free for so long that anybody may take it. `ended`: the requests whose grants have ended.
+ * key has been free for so long that anybody may take it. `ended`: the requests whose grants have ended. `moved`: who was moved to the front, or -1.
  */
-type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v', number> & {
+type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v' | 'moved', number> & {
   c: boolean;
   x: boolean;
   patient: boolean;
@@ -19,8 +19,8 @@ type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v', number> & {
 };
 /** `age`: 2 in time, 1 ten seconds late, 0 past `keep_until` by a fast clock, -1 by every clock. `no`: the arrivals after its mark. `off`: withdrawn. */
 type Place = { age: number; off: boolean; no: number };
-/** A hand-off: the record before its query (`seen`), whether it ends the own grant, the step after it, whom it serves, and whether `more` are in line. */
-type HandOff = { seen: Rec; end: boolean; then: string; head: number; more: boolean };
+/** A hand-off: the record before its query (`seen`), whether it ends the own grant, the step after it, whom it serves, whether `more` are in line, and who is `first`: moved, and awake or not yet late. */
+type HandOff = { seen: Rec; end: boolean; then: string; head: number; more: boolean; first: number };
 /** A call, and its next step (`pc`). `row`: it has put its row, or flagged one. `fresh`: it has seen the mark since the record was last removed. */
 type Party = {
   k: string;
@@ -49,8 +49,19 @@ export const game = { off: new Set<string>(), whole: false };
 const has = (rule: string): boolean => !game.off.has(rule);
 
 export function beginning({ who, faults = 0, wipes = 0 }: Mix): State {
-  const ps = [...who].map((k, r) => ({ k, r: 'DO'.includes(k) ? FIRST : r, pc: k === 'H' ? 'held' : 'try' }));
-  const rec = { mark: 0, arrivals: 0, fence: 100, by: 0, v: 101, c: false, x: true, patient: false, ended: [] };
+  const ps = [...who].map((k, r) => ({ k, r: 'DOM'.includes(k) ? FIRST : r, pc: k === 'H' ? 'held' : 'try' }));
+  const rec = {
+    mark: 0,
+    arrivals: 0,
+    fence: 100,
+    by: 0,
+    v: 101,
+    moved: -1,
+    c: false,
+    x: true,
+    patient: false,
+    ended: [],
+  };
   return {
     faults,
     wipes,
@@ -98,7 +109,7 @@ const unsee = (s: State, of: (r: number) => boolean): void => {
   s.ps = s.ps.map((p) => (p.fresh && of(p.r) ? { ...p, fresh: undefined } : p));
 };
 const handOff = (s: State, j: number, then: string, end = false): void =>
-  go(s, j, 'rows', { h: { seen: { ...s.rec, arrivals: 0 }, end, then, head: -1, more: false } });
+  go(s, j, 'rows', { h: { seen: { ...s.rec, arrivals: 0 }, end, then, head: -1, more: false, first: -1 } });
 /** Puts the own row. A row that is there stays as it is. */
 function putRow(s: State, j: number, then: string): void {
   const { r } = s.ps[j] as Party;
@@ -142,19 +153,33 @@ const STEPS: Record<string, Step> = {
       if (isOver && s.rows[r] === 'in') s.rows[r] = '';
       return (s.rows[r] === 'in' || (!has('rows alone') && isLive(s, r, seen))) && (end || !isOwn(seen, r));
     });
-    const head = end || isFree(seen) ? (waits[0] ?? -1) : -1;
-    go(s, j, 'places', { h: { ...h, head, more: waits.length > (head < 0 ? 0 : 1) } });
+    const first = waits.includes(seen.moved) ? seen.moved : -1;
+    const next = has('moved first') && first >= 0 ? first : (waits[0] ?? -1);
+    const head = end || isFree(seen) ? next : -1;
+    go(s, j, 'places', { h: { ...h, head, more: waits.length > (head < 0 ? 0 : 1), first } });
     if (game.whole) STEPS.places?.(s, j, s.ps[j] as never);
   },
   /** A hand-off reads the places. A plain acquire that meets only sleepers joins if their time is over, and otherwise tries again. */
   places(s, j, { r: own, h }) {
-    const { seen, end, head, then } = h;
-    const live = s.order.filter((r) => r !== head && !(end && r === own) && isLive(s, r, seen));
+    const { seen, end, then } = h;
+    const isAsleep = (r: number) => !(end && r === own) && isLive(s, r, seen);
+    const isDue =
+      h.first < 0 && isAsleep(seen.moved) && (s.places[seen.moved]?.age ?? 0) > (has('moved: ten seconds') ? 1 : 0);
+    const head = isDue && has('moved first') ? -1 : h.head;
+    const live = s.order.filter((r) => r !== head && isAsleep(r));
     const isPatient = seen.patient || !live.some((r) => (s.places[r]?.age ?? 0) > (has('ten seconds') ? 1 : 0));
     if (then === 'try' && head < 0 && live.length > 0) return go(s, j, isPatient ? 'row' : 'try', { h: undefined });
-    go(s, j, 'write', { h: { ...h, more: h.more || (live.length > 0 && has('mark with places')) } });
+    const more = h.more || h.head !== head;
+    go(s, j, 'write', {
+      h: {
+        ...h,
+        head,
+        first: isDue ? seen.moved : h.first,
+        more: more || (live.length > 0 && has('mark with places')),
+      },
+    });
   },
-  write(s, j, { r: own, h: { seen, end, then, head, more } }) {
+  write(s, j, { r: own, h: { seen, end, then, head, more, first } }) {
     const { rec } = s;
     const finish = () => go(s, j, then, { h: undefined });
     if (head < 0 && more && !end) return finish();
@@ -164,7 +189,14 @@ const STEPS: Record<string, Step> = {
     const arrivals = more && (head >= 0 || has('numbers stay')) ? rec.arrivals : 0;
     if (end) ends(s, own, head);
     else if (head >= 0 || (seen.by >= 0 && !seen.x)) take(s, head);
-    s.rec = { ...s.rec, mark: more ? rec.mark || s.ids++ : 0, arrivals };
+    // Who is late keeps the move, because it may come back.
+    const isMoved = seen.moved >= 0 && seen.moved !== head && (first >= 0 || isLive(s, seen.moved, seen)) && more;
+    s.rec = {
+      ...s.rec,
+      mark: more ? rec.mark || s.ids++ : 0,
+      arrivals,
+      moved: seen.moved >= 0 && !isMoved ? -1 : s.rec.moved,
+    };
     if (head >= 0 && head !== own && s.ps[head]?.k === 'T') {
       s.rows[head] = '';
       go(s, head, 'held');
@@ -231,6 +263,11 @@ const STEPS: Record<string, Step> = {
     s.places[r] = null;
     go(s, j, isOwn(s.rec, r) ? 'held' : 'out'); // another call of the request may have released it
   },
+  move(s, j) {
+    if (s.rec.mark === 0) return go(s, j, 'out');
+    s.rec = { ...s.rec, moved: FIRST };
+    handOff(s, j, 'out');
+  },
   'flag place'(s, j, { row }) {
     const place = s.places[FIRST];
     if (place) s.places[FIRST] = { ...place, off: true };
@@ -289,7 +326,7 @@ export function moves(s0: State): Move<State>[] {
   if (wipes > 0)
     act('the record is removed', (s) => {
       s.wipes--;
-      take(s, -1, { mark: 0, arrivals: 0, fence: 0, ended: [] });
+      take(s, -1, { mark: 0, arrivals: 0, fence: 0, ended: [], moved: -1 });
       unsee(s, () => true);
     });
   return out;
@@ -307,8 +344,9 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
   }
   if (pc === 'try') {
     if (k === 'O' && line.includes(FIRST)) goes('begins', has('place, then row') ? 'flag place' : 'flag row');
+    else if (k === 'M' && (rows[FIRST] === 'in' || (place && !place.off))) goes('begins', 'move');
     else if (k === 'D' && place && place.no > 0) goes('begins', 'look');
-    else if ('DO'.includes(k)) return;
+    else if ('DOM'.includes(k)) return;
     else if (isFree(rec) && rec.mark === 0)
       does(
         'tries',
@@ -351,6 +389,8 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
 /** What is wrong in a state, if anything is. */
 export function broken(s: State): string | undefined {
   const { rec, ps, places, rows, cancelled } = s;
+  for (const { pc, h } of ps)
+    if (pc === 'write' && h && h.first >= 0 && h.head >= 0 && h.head !== h.first) return `moved: ${h.head} passes it`;
   const holders = new Set(ps.filter(({ pc }) => pc === 'held').map(({ r }) => r));
   if (holders.size > 1) return `two holders: ${[...holders]}`;
   if (cancelled && holders.has(FIRST)) return 'cancelled: it holds the key';
@@ -364,7 +404,11 @@ export function broken(s: State): string | undefined {
       if (rec.arrivals < (places[r]?.no ?? 0)) return `numbers: ${r} arrived before they began`;
     }
     const isQuiet =
-      k === 'T' && rows[r] === 'in' && rec.by < 0 && ps.every((p) => p.pc === 'parked' || RESTS.includes(p.pc));
+      k === 'T' &&
+      rows[r] === 'in' &&
+      rec.by < 0 &&
+      rec.moved < 0 && // after a moved sleeper that did not come, the schedule serves the task
+      ps.every((p) => p.pc === 'parked' || RESTS.includes(p.pc));
     if (isQuiet) return 'quiet: a task waits for a free key';
   }
   if (!winsAlone(s, 1)) return 'end: ten seconds after they were due, dead sleepers hold the key back';
