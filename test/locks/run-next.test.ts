@@ -142,13 +142,18 @@ it.each([
   expect(await rawItem(key)).not.toHaveProperty('moved');
 });
 
-it('a moved caller that sleeps keeps the free key until ten seconds after it was due', async () => {
-  const key = 'sleeper';
+it.each([
+  ['without a row', false],
+  ['with the row of its last call', true],
+])('a moved caller that sleeps, %s, keeps the free key until it is late', async (how, hasRow) => {
+  const key = `sleeper ${how}`;
   const { holder, tasks, served } = await line(key);
   const ticket = `${String(clock.now()).padStart(15, '0')}-sleeper`;
   const due = clock.now() + 30_000;
   const times = { deadline: { N: '0' }, keep_until: { N: String(due + 60_000) }, awake_at: { N: String(due) } };
   await putTicket({ ...callerRow(key, 'sleeper'), ticket: { S: `p${ticket}` }, ...times });
+  const over = { deadline: { N: String(clock.now()) }, keep_until: { N: String(clock.now() + 5000) } };
+  if (hasRow) await putTicket({ ...callerRow(key, 'sleeper'), ticket: { S: ticket }, ...over });
   expect(await next(key, ticket)).toMatchObject({ moved: true });
   await release(holder);
   clock.advance(39_000);

@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { isExpected } from './place.ts';
-import { getWaiter, isPlace, placeOf, readWaiters, rowOf, type Waiter } from './waiters.ts';
+import { getWaiter, isOverdue, isPlace, isTask, placeOf, readWaiters, rowOf, type Waiter } from './waiters.ts';
 
 type Query = Parameters<typeof readWaiters>[1] & Pick<KeyRecord, 'moved'>;
 
@@ -21,14 +21,15 @@ export async function* readInOrder(
   for await (const waiter of readWaiters(dependencies, query, call)) if (rowOf(waiter).ticket !== own) yield waiter;
 }
 
-/** A caller that sleeps counts as long as others leave a free key to it. */
+/** A caller that sleeps counts as long as others leave a free key to it. The row of its last call may still be there. */
 async function readMoved(
   dependencies: LeaseDependencies,
   { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
   call: Call,
 ): Promise<Waiter | undefined> {
-  const awake = await getWaiter(dependencies, { key, ticket }, call);
-  if (awake || !canSleep(dependencies)) return awake;
+  const now = dependencies.clock.now();
+  const row = await getWaiter(dependencies, { key, ticket }, call);
+  if ((row && (isTask(row) || !isOverdue(row, now))) || !canSleep(dependencies)) return row;
   const place = await getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
-  return place && isPlace(place) && isExpected(place, dependencies.clock.now()) ? place : undefined;
+  return place && isPlace(place) && isExpected(place, now) ? place : row;
 }
