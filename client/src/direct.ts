@@ -7,19 +7,23 @@ import { namesIn, namesOut } from '../../shared/lambda/stored-names.ts';
 import { KEY_OR_PAGE_NAMES } from '../../shared/listings/key-or-page.ts';
 import { acquire } from '../../shared/locks/calls/acquire.ts';
 import { breakGrant } from '../../shared/locks/calls/break.ts';
+import { capKey } from '../../shared/locks/calls/cap.ts';
 import { heartbeat } from '../../shared/locks/calls/heartbeat.ts';
 import {
   acquireInput,
   breakInput,
+  capInput,
   heartbeatInput,
   LEASE_LISTS,
   LEASE_NAMES,
   readInput,
   releaseInput,
+  runNextInput,
   withdrawInput,
 } from '../../shared/locks/calls/inputs.ts';
 import { lookUp } from '../../shared/locks/calls/read.ts';
 import { release } from '../../shared/locks/calls/release.ts';
+import { runNext } from '../../shared/locks/calls/run-next.ts';
 import { withdrawOwnRequest } from '../../shared/locks/calls/withdraw.ts';
 import type { LeaseDependencies } from '../../shared/locks/dependencies.ts';
 import type { Names } from '../../shared/namespace.ts';
@@ -128,6 +132,8 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
     release: checked(releaseInput(), release(dependencies)),
     withdraw: checked(withdrawInput(), withdrawOwnRequest(dependencies)),
     breakLease: checked(breakInput(), breakGrant(dependencies)),
+    capKey: checked(capInput(), capKey(dependencies)),
+    runNext: checked(runNextInput(), runNext(dependencies)),
     readLeases: checked(readInput(), lookUp(dependencies)),
     onceBegin: checked(beginInput(), beginOnce(dependencies)),
     onceComplete: checked(completeInput(), completeOnce(dependencies)),

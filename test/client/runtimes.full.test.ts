@@ -190,7 +190,7 @@ it.runIf(browser)('the built package works in Chromium, with a JWT', { timeout: 
     const page = await instance.newPage();
     await page.goto(site.url);
     await page.waitForFunction('window.play');
-    expect(await page.evaluate(`window.play(${JSON.stringify(jwt('me'))})`)).toHaveLength(10);
+    expect(await page.evaluate(`window.play(${JSON.stringify(jwt('me'))})`)).toHaveLength(11);
     expect(await page.evaluate(`window.refused('${jwt('me')}x')`)).toEqual(['Refused', 401]);
   } finally {
     await instance.close();

@@ -153,6 +153,28 @@ export async function scenario({
     equal((await other.rateForget({ key: held, paidUntil })).forgotten, true);
   });
 
+  begin('an operator pauses a key, and a waiter that it moves goes first', async () => {
+    const name = key('paused');
+    const lease = await holdfast.acquire(name);
+    await other.cap({ key: name, limit: 0, reason: 'down' });
+    const held = await other.acquire(name).catch((reason) => reason);
+    equal(isHoldfastError(held, 'LeaseHeld') && [held.cap?.limit, held.cap?.reason], [0, 'down']);
+    equal(await codeOf(other.rate(name, { limit: 1, per: '1s' })), 'RateExceeded');
+    await lease.release();
+    const order: string[] = [];
+    const waits = ['a', 'b'].map((holder) =>
+      holdfast.withLease(name, { holder, waitMs: 60_000 }, () => void order.push(holder)),
+    );
+    await until(async () => (await other.readLease(name)).waiting === 2);
+    const { waiters = [] } = await other.readLease(name, { waiters: true });
+    const { ticket = '', holder } = waiters[1] ?? {};
+    equal((await other.runNext({ key: name, ticket })).moved, true);
+    const { before, cap } = await other.cap({ key: name, limit: null });
+    equal([before?.limit, cap], [0, null]);
+    await Promise.all(waits);
+    equal(order[0], holder);
+  });
+
   begin('errors have their fields', async () => {
     const error = await holdfast.acquire('', {}).catch((reason) => reason);
     equal(isHoldfastError(error, 'InvalidRequest') && error.issues[0]?.path, 'key');
