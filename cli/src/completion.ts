@@ -5,7 +5,7 @@ import type { Service } from './service.ts';
 import { readSettings } from './settings.ts';
 import type { Verb } from './verb.ts';
 import { KINDS } from './verbs/kinds.ts';
-import { nameOf, stateText } from './verbs/words.ts';
+import { keyStateText, nameOf } from './verbs/words.ts';
 
 type Verbs = Record<string, Verb>;
 type Candidate = [word: string, help: string];
@@ -96,8 +96,12 @@ async function found(
   return candidates;
 }
 
-const helpOf = (row: { holder: string | null; state: string; ending: boolean }): string =>
-  row.state === 'held' && row.holder !== null ? `${stateText(row)} by ${nameOf(row.holder)}` : stateText(row);
+function helpOf(row: Parameters<typeof keyStateText>[0] & { holder: string | null }): string {
+  const state = keyStateText(row);
+  return row.state === 'held' && row.holder !== null && state !== 'paused'
+    ? `${state} by ${nameOf(row.holder)}`
+    : state;
+}
 
 /**
  * Each script asks the command what may stand there. Behind -- stands a command, which is completed as if it stood alone. Other people choose the

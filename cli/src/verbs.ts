@@ -2,6 +2,7 @@ import { candidates, SCRIPTS } from './completion.ts';
 import { misuse } from './failure.ts';
 import type { Verb } from './verb.ts';
 import { breakVerb } from './verbs/break.ts';
+import { cap, next } from './verbs/cap.ts';
 import { commit } from './verbs/commit.ts';
 import { consoleVerb } from './verbs/console.ts';
 import { deploy, drain, history, liftFences, parameters, resume } from './verbs/deploy.ts';
@@ -54,6 +55,8 @@ export const VERBS: Record<string, Verb> = {
   break: breakVerb,
   forget,
   cancel,
+  cap,
+  next,
   report,
   expired,
   clean,

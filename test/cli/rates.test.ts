@@ -157,9 +157,9 @@ describe('keys with rates', () => {
     const { code, stdout } = await call('status', 'list/', '--kind', 'rate');
     expect(code).toBe(0);
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-      ['KEY', 'RATES', 'PAID UNTIL', 'OPEN'],
-      ['list/a', '1/1h', expect.stringMatching(/^\S+Z \(in (1h|59m \d+s)\)$/), expect.stringContaining('1')],
-      ['list/b', '1000/1s tokens:5000/1s', 'idle', expect.stringContaining('0')],
+      ['KEY', 'RATES', 'PAID UNTIL', 'OPEN', 'CAP'],
+      ['list/a', '1/1h', expect.stringMatching(/^\S+Z \(in (1h|59m \d+s)\)$/), expect.stringContaining('1'), '-'],
+      ['list/b', '1000/1s tokens:5000/1s', 'idle', expect.stringContaining('0'), '-'],
       [''],
     ]);
     const json = await call('status', 'list/a', '--kind', 'rate', '--json');

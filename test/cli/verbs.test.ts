@@ -95,6 +95,7 @@ describe('every verb', () => {
       const refused: Record<string, string> = {
         break: '1',
         cancel: '1',
+        next: '1',
         forget: '1',
         ...Object.fromEntries(ofReleases),
       };

@@ -6,7 +6,7 @@ import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Options } from '../syntax.ts';
-import { isShared, untilEnd, untilText, usedText } from './words.ts';
+import { capText, isShared, untilEnd, untilText, usedText } from './words.ts';
 
 /** The options of the verbs that acquire a lease. */
 export const ACQUIRE_OPTIONS: Options = {
@@ -71,8 +71,11 @@ export async function refusal(
 }
 
 /** The time is rounded up, because an earlier try would be refused again. */
-const usedUpLine = ({ key, boundBy, retryAfterMs }: ErrorFields['RateExceeded']): string =>
-  `the rate ${boundBy} of ${key} is used up: try again ${untilText(Math.ceil(retryAfterMs / 1000) * 1000)}`;
+function usedUpLine({ key, boundBy, retryAfterMs, cap }: ErrorFields['RateExceeded']): string {
+  if (cap?.limit === 0) return `${key} is ${capText(cap)}`;
+  const usedUp = `the rate ${boundBy} of ${key} is used up: try again ${untilText(Math.ceil(retryAfterMs / 1000) * 1000)}`;
+  return cap ? `${usedUp} (${capText(cap)})` : usedUp;
+}
 
 /** Warns if the previous grant named another limit. */
 export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'key' | 'limitChanged'>): void {
@@ -83,9 +86,10 @@ export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'ke
 
 /** Says who holds a key, since when and until when, as far as the caller may read it. */
 async function holdingLine(service: Service, known: ErrorFields['LeaseHeld'], isOnce: boolean): Promise<string> {
-  const { key } = known;
+  const { key, cap } = known;
+  if (cap?.limit === 0) return `${key} is ${capText(cap)}`;
   if (isShared(known))
-    return `${key} is held by ${known.holder}${untilEnd(known.expiresAt)}, in use: ${usedText(known)}`;
+    return `${key} is held by ${known.holder}${untilEnd(known.expiresAt)}, in use: ${usedText(known)}${cap ? ` (${capText(cap)})` : ''}`;
   const limits = { timeoutMs: 2000 };
   const reading = isOnce ? service.readOnce(key, limits) : service.readKey(key, {}, limits);
   const read = await reading.catch((error: unknown) => {

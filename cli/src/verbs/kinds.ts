@@ -3,7 +3,8 @@ import { misuse } from '../failure.ts';
 import type { Cell } from '../output.ts';
 import type { Call } from '../verb.ts';
 import { onceCells, onceHelp } from './once.ts';
-import { rateCells, ratesText } from './rates.ts';
+import { rateCells } from './rates.ts';
+import { ratesText } from './words.ts';
 
 type Schemas = components['schemas'];
 
@@ -27,7 +28,7 @@ const once: Kind<Schemas['OnceKey']> = {
 };
 const rate: Kind<Schemas['RateKey']> = {
   operation: 'readRates',
-  head: ['KEY', 'RATES', 'PAID UNTIL', 'OPEN'],
+  head: ['KEY', 'RATES', 'PAID UNTIL', 'OPEN', 'CAP'],
   cells: rateCells,
   help: ({ rates }) => ratesText(rates),
 };

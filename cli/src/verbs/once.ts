@@ -4,7 +4,7 @@ import { Failure } from '../failure.ts';
 import type { Cell } from '../output.ts';
 import type { Verb } from '../verb.ts';
 import { forgetRate } from './rates.ts';
-import { agoText, endText, nameOf, stateText } from './words.ts';
+import { agoText, endText, keyStateText, nameOf } from './words.ts';
 
 type Row = components['schemas']['OnceKey'];
 
@@ -13,7 +13,7 @@ const isAtWork = ({ state }: Row): boolean => state === 'held' || state === 'exp
 /** The worker, if there is one, and the last slot that was done. The list has no results. */
 export const onceCells = (row: Row): Cell[] => [
   row.key,
-  stateText(row),
+  keyStateText(row),
   isAtWork(row) && row.holder !== null ? nameOf(row.holder) : null,
   row.fence,
   isAtWork(row) ? endText(row) : null,
@@ -51,4 +51,4 @@ With --rate the next caller starts at once. Callers that have a start keep it, s
 
 /** What the completion says of a key. */
 export const onceHelp = ({ done, ...row }: Row): string =>
-  isAtWork(row as Row) || !done ? stateText(row) : `done for ${done.slot}`;
+  isAtWork(row as Row) || row.cap || !done ? keyStateText(row) : `done for ${done.slot}`;

@@ -3,7 +3,19 @@ import { EXIT } from '../exit-codes.ts';
 import type { Output } from '../output.ts';
 import type { Key } from '../service.ts';
 import type { Verb } from '../verb.ts';
-import { agoText, endText, holderText, isShared, NO_RECORD, nameOf, stateText, untilText, usedText } from './words.ts';
+import {
+  agoText,
+  capText,
+  endText,
+  holderText,
+  isShared,
+  keyStateText,
+  NO_RECORD,
+  nameOf,
+  stateText,
+  untilText,
+  usedText,
+} from './words.ts';
 
 type Schemas = components['schemas'];
 
@@ -31,15 +43,19 @@ export const queue: Verb = {
 
 function lease(read: Key, output: Output): void {
   const { key, holder, fence, execution, data, waiting, previous } = read;
-  const [state, ends] = [stateText(read), endText(read)];
+  const [state, ends] = [keyStateText(read), endText(read)];
   const since = sinceText(read.acquiredAt);
   const shared = data === null ? null : JSON.stringify(data);
   output.fields({
     ...{ key, state, holder: holder && nameOf(holder), fence, since, ends, execution, data: shared, waiting },
     ...(read.brokenAt && { broken: brokenText(read) }),
     ...(previous && { previous: previousText(previous) }),
+    ...(read.cap?.limit && { used: usedText(read) }),
+    ...capField(read),
   });
 }
+
+const capField = ({ cap }: Pick<Key, 'cap'>) => cap && { cap: capText(cap) };
 
 const sinceText = (at: string | null): string | null => at && `${at} (${agoText(at)} ago)`;
 
@@ -57,7 +73,14 @@ const previousText = ({ holder, ended, at, by }: Schemas['PreviousHolder']): str
 
 function permits(read: Key, output: Output): void {
   const { key, limitBy, holders, waiting } = read;
-  output.fields({ key, state: read.state, used: usedText(read), 'limit named by': limitBy, waiting });
+  output.fields({
+    key,
+    state: keyStateText(read),
+    used: usedText(read),
+    'limit named by': limitBy,
+    waiting,
+    ...capField(read),
+  });
   output.line('');
   output.table(
     ['HOLDER', 'STATE', 'FENCE', 'HELD', 'ENDS', 'MODE', 'WEIGHT'],
@@ -92,11 +115,12 @@ function waiters({ waiters: rows = [] }: Pick<Key, 'waiters'>, output: Output): 
   );
 }
 
-/** When a caller that sleeps is due, or a task gives up. Null for a call that waits, because its program may ask again. */
-function waiterText({ kind, deadline, dueAt }: Schemas['Waiter']): string | null {
+/** Who moved it, and when a caller that sleeps is due, or a task gives up. A call that waits has no end, because its program may ask again. */
+function waiterText({ kind, deadline, dueAt, movedBy }: Schemas['Waiter']): string | null {
   const until = (instant: string) => untilText(Date.parse(instant) - Date.now());
-  if (dueAt) return `asleep, due ${until(dueAt)}`;
-  return kind === 'caller' ? null : `gives up ${until(deadline)}`;
+  const moved = movedBy === undefined ? [] : [`moved by ${movedBy ?? 'an operator'}`];
+  const ends = kind === 'caller' ? [] : [`gives up ${until(deadline)}`];
+  return [...moved, ...(dueAt ? [`asleep, due ${until(dueAt)}`] : ends)].join(', ') || null;
 }
 
 export const cancel: Verb = {

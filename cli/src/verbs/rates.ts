@@ -8,7 +8,7 @@ import type { Cell, Output } from '../output.ts';
 import { Signals } from '../run/signals.ts';
 import type { Call, Verb } from '../verb.ts';
 import { refusal, waitSeconds } from './holding.ts';
-import { untilText } from './words.ts';
+import { ratesText, untilText } from './words.ts';
 
 type Row = components['schemas']['RateKey'];
 
@@ -27,10 +27,6 @@ export function ratesOf(texts: readonly string[]): Rate[] {
     );
   return rates;
 }
-
-/** As a command line has them, without the units. */
-export const ratesText = (rates: Row['rates']): string =>
-  rates.map(({ name, limit, per }) => `${name === 'requests' ? '' : `${name}:`}${limit}/${per}`).join(' ');
 
 /** @throws Failure if options for a single rate meet several */
 function withOptions(rates: Rate[], args: Arguments): Rate[] {
@@ -90,7 +86,9 @@ function noteRates(output: Output, key: string, changed: RateStart['rateChanged'
   output.note(`the rate of ${key} was ${from}, and is now ${to}: all callers of a key should name the same`);
 }
 
-export const rateCells = (row: Row): Cell[] => [row.key, ratesText(row.rates), paidText(row), row.open];
+export const rateCells = (row: Row): Cell[] => [row.key, ratesText(row.rates), paidText(row), row.open, capCell(row)];
+
+const capCell = ({ cap }: Row): Cell => (cap?.limit === 0 ? 'paused' : cap?.rates && ratesText(cap.rates));
 
 /** Until when a key is paid, by the clock of this machine. */
 function paidText({ paidUntil }: Row): string {

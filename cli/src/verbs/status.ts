@@ -8,7 +8,7 @@ import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Call, Verb } from '../verb.ts';
 import { KINDS, listKind } from './kinds.ts';
-import { agoText, endText, nameOf, stateText, usedText } from './words.ts';
+import { agoText, endText, keyStateText, nameOf, usedText } from './words.ts';
 
 type Row = components['schemas']['ListedKey'];
 
@@ -38,7 +38,7 @@ export const status: Verb = {
     watch: { help: 'refresh the list, and print the list when it has changed' },
     interval: { value: 'SECONDS', help: 'how often to refresh (2)' },
   },
-  notes: `A key is active if it has a holder, expired or not, or if a caller or a task waits for it.
+  notes: `A key is active if it has a holder, expired or not, if a caller or a task waits for it, or if an operator has capped it.
 If several callers hold a key, HOLDER to ENDS describe the permit that ends first, or with --sort held the oldest.
 holdfast queue KEY shows all holders.`,
   example: 'holdfast status jobs/ --sort held --limit 20',
@@ -145,9 +145,7 @@ async function watch({ output, connect, settings }: Call, listing: Listing, paus
 
 /** A heartbeat is no change. */
 const fingerprint = (rows: Row[]): string =>
-  JSON.stringify(
-    rows.map((row) => [row.key, stateText(row), row.used, row.limit, row.holders, row.fence, row.waiting]),
-  );
+  JSON.stringify(rows.map((row) => [row.key, keyStateText(row), usedText(row), row.holders, row.fence, row.waiting]));
 
 const HEAD = ['KEY', 'STATE', 'USED', 'HOLDER', 'FENCE', 'HELD', 'ENDS', 'WAITING'];
 
@@ -155,8 +153,8 @@ const hasHolder = ({ state }: Row): boolean => state === 'held' || state === 'ex
 
 const cells = (row: Row) => [
   row.key,
-  stateText(row),
-  row.limit === null && row.holders <= 1 ? null : usedText(row),
+  keyStateText(row),
+  row.limit === null && row.holders <= 1 && !row.cap?.limit ? null : usedText(row),
   holderText(row),
   row.fence,
   hasHolder(row) ? agoText(row.acquiredAt) : null,

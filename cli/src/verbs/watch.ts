@@ -4,7 +4,7 @@ import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import type { Key } from '../service.ts';
 import type { Verb } from '../verb.ts';
-import { holderText, isShared, NO_RECORD, nameOf, stateText, untilEnd, usedText } from './words.ts';
+import { capText, holderText, isShared, NO_RECORD, nameOf, stateText, untilEnd, usedText } from './words.ts';
 
 const UNTIL = ['held', 'free'] as const;
 
@@ -47,12 +47,12 @@ export const watch: Verb = {
 
 const fingerprint = (read: Key): string => {
   const shown = (isShared(read) ? read.holders : [read]).map((one) => [stateText(one), one.holder, one.fence]);
-  return JSON.stringify([read.hasRecord, read.waiting, usedText(read), shown]);
+  return JSON.stringify([read.hasRecord, read.waiting, usedText(read), read.cap?.since, shown]);
 };
 
 function lineOf(read: Key): string {
   const { key, state, holder, fence, acquiredAt, expiresAt, waiting } = read;
-  const line = waiting > 0 ? `, ${waiting} in line` : '';
+  const line = `${waiting > 0 ? `, ${waiting} in line` : ''}${read.cap ? `, ${capText(read.cap)}` : ''}`;
   if (!read.hasRecord) return `${key}: ${NO_RECORD}${line}`;
   if (isShared(read)) return `${key} is ${state} by ${namesOf(read.holders)}, in use: ${usedText(read)}${line}`;
   const by = holder === null ? '' : ` by ${nameOf(holder)}`;

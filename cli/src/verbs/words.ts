@@ -1,3 +1,7 @@
+import type { components } from '../../../client/src/contract.ts';
+
+type Schemas = components['schemas'];
+
 /** A length of time for people: `4m 5s`. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
@@ -49,9 +53,26 @@ interface Ending {
 export const untilText = (remainingMs: number | null): string | null =>
   remainingMs === null ? null : remainingMs > 0 ? `in ${duration(remainingMs)}` : `${duration(-remainingMs)} ago`;
 
-/** How much of a limit is in use: `3 of 5`. */
-export const usedText = ({ used, limit }: { used: number; limit: number | null }): string =>
-  limit === null ? String(used) : `${used} of ${limit}`;
+/** How much of a limit is in use: `3 of 5`, or under a cap `3 of 5, cap 3`. */
+export function usedText({ used, limit, cap }: { used: number; limit: number | null } & Capped): string {
+  const most = limit === null ? String(used) : `${used} of ${limit}`;
+  return cap?.limit ? `${most}, cap ${cap.limit}` : most;
+}
+
+interface Capped {
+  cap?: Schemas['Cap'];
+}
+
+/** What an operator has set: `paused by ann since …: the vendor is down`. */
+export function capText({ limit, rates, reason, by, since, until }: Schemas['Cap']): string {
+  const most = [...(limit === null ? [] : [limit]), ...(rates ? [ratesText(rates)] : [])].join(' and ');
+  const end = until === null ? '' : ` until ${until}`;
+  return `${limit === 0 ? 'paused' : `capped at ${most}`} by ${by ?? 'an operator'} since ${since}${end}: ${reason}`;
+}
+
+/** As a command line has them, without the units. */
+export const ratesText = (rates: Schemas['NamedRate'][]): string =>
+  rates.map(({ name, limit, per }) => `${name === 'requests' ? '' : `${name}:`}${limit}/${per}`).join(' ');
 
 /** The state of a key without a record. */
 export const NO_RECORD = 'no record (never used, or last used before the retention)';
@@ -69,6 +90,10 @@ export const holderText = ({ holder }: { holder: string | null }): string =>
 /** The state of a lease for people: a lease that an operator broke stays held until its holder has stopped. */
 export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>
   state === 'held' && ending ? 'ending' : state;
+
+/** The state of a key for people. */
+export const keyStateText = (key: { state: string; ending: boolean } & Capped): string =>
+  key.cap?.limit === 0 ? 'paused' : stateText(key);
 
 /** Whether several callers may hold the key at once. An exclusive holder has the key alone. */
 export const isShared = ({ holders }: { holders: { mode: string }[] }): boolean =>

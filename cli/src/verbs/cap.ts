@@ -1,0 +1,115 @@
+import type { components } from '../../../client/src/contract.ts';
+import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { RequestOf } from '../../../client/src/transport.ts';
+import type { Arguments } from '../arguments.ts';
+import { EXIT } from '../exit-codes.ts';
+import { misuse } from '../failure.ts';
+import type { Service } from '../service.ts';
+import type { Verb } from '../verb.ts';
+import { ratesOf } from './rates.ts';
+import { capText } from './words.ts';
+
+type Cap = components['schemas']['Cap'];
+
+/** The highest limit, and the longest cap. */
+const MOST_PERMITS = 200;
+const MOST_SECONDS = 31 * 86_400;
+
+/** How long to look for slots, in milliseconds. Without an answer, the command says nothing of them. */
+const LOOK_MS = 2000;
+
+export const cap: Verb = {
+  summary: 'cap how many may hold a key, pause the key, or lift that',
+  usage: 'KEY [N|none]',
+  words: [1, 2],
+  takesKey: true,
+  options: {
+    reason: { value: 'TEXT', help: 'why: each caller that the cap keeps out sees it' },
+    for: { value: 'DURATION', help: 'when the cap ends by itself (never)' },
+    rate: { value: 'N/PERIOD', help: 'cap what may start, such as 20/1m, or none', multiple: true },
+    kind: { value: 'KIND', help: 'pause the slots of the key in place of its holders', choices: ['once'] },
+  },
+  notes: `N is the most that all holders may weigh, whatever limit they name, and 0 pauses the key. The holders keep what they have.
+With none, the cap is lifted, that of rates too, and the next in line are served.`,
+  example: "holdfast cap render 0 --reason 'the vendor is down' --for 2h",
+  async run({ arguments: args, output, connect }) {
+    const request = requestOf(args);
+    const service = connect();
+    const answer = await service.call('capKey', request);
+    if (output.isJson) {
+      output.json(answer);
+      return 0;
+    }
+    const { key, before, used, waiting } = answer;
+    if (answer.cap) output.line(`${key} is ${capText(answer.cap)}`);
+    else output.line(before ? `${key} was ${capText(before)}; the cap is lifted` : `${key} had no cap`);
+    if (answer.cap && before) output.line(`before, it was ${capText(before)}`);
+    const keeps = isOver(answer.cap, used) ? ', and the holders keep what they have' : '';
+    output.line(`in use: ${used}, in line: ${waiting}${keeps}`);
+    if (request.limit === 0 && !request.kind && (await hasSlots(service, key)))
+      output.line(`slots of ${key} still begin: pause them by --kind once`);
+    return 0;
+  },
+};
+
+const isOver = (now: Cap | null, used: number): boolean => typeof now?.limit === 'number' && used > now.limit;
+
+/** @throws Failure that names what is wrong */
+function requestOf(args: Arguments): RequestOf<'capKey'> {
+  const [key = '', word] = args.words;
+  const kind = args.text('kind');
+  const limit = limitOf(word);
+  const texts = args.all('rate');
+  const rates = texts.length > 0 ? cappedRates(texts) : word === 'none' && !kind ? null : undefined;
+  const reason = args.text('reason');
+  const forSeconds = args.seconds('for', { least: 1, most: MOST_SECONDS, whole: true });
+  if (limit === undefined && rates === undefined) throw misuse('say how many may hold the key, or none, or --rate');
+  if (kind && (limit || rates)) throw misuse('--kind once takes 0 or none, and no --rate');
+  const lifts = limit == null && !rates;
+  if (!lifts && reason === undefined) throw misuse('--reason is missing: callers that the cap keeps out see it');
+  if (lifts && forSeconds !== undefined) throw misuse('--for is for a cap, and this lifts one');
+  return { key, limit, rates, reason, forSeconds, kind } as RequestOf<'capKey'>;
+}
+
+function limitOf(word: string | undefined): number | null | undefined {
+  if (word === undefined) return undefined;
+  if (word === 'none') return null;
+  const limit = /^\d+$/.test(word) ? Number(word) : Number.NaN;
+  if (limit <= MOST_PERMITS) return limit;
+  throw misuse(`the cap must be a whole number from 0 to ${MOST_PERMITS}, or none, not '${word}'`);
+}
+
+function cappedRates(texts: string[]) {
+  if (texts.length === 1 && texts[0] === 'none') return null;
+  return ratesOf(texts).map(({ units, ...rate }) => {
+    if (units !== undefined) throw misuse('a capped rate is N/PERIOD or NAME:N/PERIOD, without units');
+    return rate;
+  });
+}
+
+/** Whether callers also begin slots of the key, which a pause leaves alone. */
+async function hasSlots(service: Service, key: string): Promise<boolean> {
+  const read = await service.readOnce(key, { timeoutMs: LOOK_MS }).catch((error: unknown) => {
+    if (isHoldfastError(error)) return undefined;
+    throw error;
+  });
+  return typeof read?.fence === 'number' && read.cap === undefined;
+}
+
+export const next: Verb = {
+  summary: 'move a task or a caller to the front of the line of a key',
+  usage: 'KEY TICKET',
+  words: [2, 2],
+  takesKey: true,
+  options: {},
+  notes: `The next grant of the key is for that waiter. One waiter of a key is moved at a time, and the last command counts.
+The exit code is 1 if no waiter has the ticket.`,
+  example: 'holdfast next nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
+  async run({ arguments: args, output, connect }) {
+    const answer = await connect().call('runNext', { key: args.word(0), ticket: args.word(1) });
+    if (output.isJson) output.json(answer);
+    else if (answer.moved) output.line(`the ticket is next${answer.before ? `, before ${answer.before}` : ''}`);
+    else output.line(`the ticket was not in line (${answer.reason})`);
+    return answer.moved ? 0 : EXIT.refused;
+  },
+};
