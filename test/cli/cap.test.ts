@@ -25,7 +25,7 @@ describe.concurrent('holdfast cap', () => {
       'in use: 1, in line: 0, and the holders keep what they have',
     ]);
     const { cap } = await holdfast.readLease(key);
-    expect(Date.parse(cap?.until ?? '') - Date.parse(cap?.since ?? '')).toBeGreaterThan(7_199_000);
+    expect(Date.parse(cap?.until ?? '') - Date.parse(cap?.since ?? '')).toBeGreaterThan(7_100_000);
     expect((await holdfast.readRates({ key })) as object).toMatchObject({ cap: { limit: 0 } });
   });
 
