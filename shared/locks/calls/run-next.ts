@@ -48,10 +48,24 @@ async function waiterAt(
   return getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
 }
 
+/** Another operator may have moved a waiter in the same millisecond, or by a clock that is ahead. */
+const MAX_TRIES = 5;
+
+async function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call): Promise<Moved> {
+  let at = dependencies.clock.now();
+  for (let tries = 1; ; tries++) {
+    const moved = await writeMove(dependencies, { waiter, at }, call);
+    const { won, record } = moved;
+    if (won || record.mark === undefined || record.moved === waiter.ticket || tries === MAX_TRIES) return moved;
+    at = Math.max(dependencies.clock.now(), (record.movedAt ?? 0) + 1);
+  }
+}
+
+type Moved = Awaited<ReturnType<typeof updateKey>>;
+
 /** A mark is there while anybody is in line. A late duplicate meets a later `moved_at`, or a ticket that no longer waits. */
-function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call) {
+function writeMove(dependencies: LeaseDependencies, { waiter, at }: { waiter: Waiter; at: number }, call: Call) {
   const { key, ticket } = waiter;
-  const now = dependencies.clock.now();
   const operator = operatorOf(call);
   // A caller looks by itself, and sees from the hints that it is next. A task does not.
   const isCaller = !isTask(waiter);
@@ -60,17 +74,17 @@ function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call) {
     {
       key,
       set: [
-        ...['moved = :ticket', 'moved_at = :now', 'next_ticket = :ticket'],
+        ...['moved = :ticket', 'moved_at = :at', 'next_ticket = :ticket'],
         ...(operator === undefined ? [] : ['moved_by = :operator']),
         ...(isCaller ? ['next_tickets = :names'] : []),
       ],
       remove: [...(operator === undefined ? ['moved_by'] : []), ...(isCaller ? [] : ['next_tickets'])],
       condition: all(
         { expression: 'attribute_exists(mark)' },
-        { expression: 'attribute_not_exists(moved_at) OR moved_at < :now' },
+        { expression: 'attribute_not_exists(moved_at) OR moved_at < :at' },
       ),
       values: {
-        ...{ ':ticket': text(ticket), ':now': integer(now) },
+        ...{ ':ticket': text(ticket), ':at': integer(at) },
         ...(operator !== undefined && { ':operator': text(operator) }),
         ...(isCaller && { ':names': text(namesOf([ticket])) }),
       },

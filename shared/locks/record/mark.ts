@@ -64,8 +64,8 @@ export const keptMark = (
   };
 };
 
-/** The attributes that name the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next). */
-const MOVED = ['moved', 'moved_at', 'moved_by'];
+/** The attributes that name the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next). `moved_at` stays, because an earlier command may be late. */
+const MOVED = ['moved', 'moved_by'];
 
 /** What a write removes that serves the moved waiter, or that has found that it is gone. @param moved undefined if the write has not seen one */
 export const movedNoMore = (moved: string | undefined): string[] => (moved === undefined ? [] : MOVED);

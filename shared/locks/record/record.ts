@@ -136,6 +136,8 @@ export interface KeyRecord {
   /** The ticket of the waiter that an operator has moved to the front, and who that was. */
   moved: string | undefined;
   movedBy: string | undefined;
+  /** When an operator last moved a waiter. */
+  movedAt: number | undefined;
   cap: Cap | undefined;
   /** When an operator last set or lifted a cap. */
   capAt: number | undefined;
@@ -201,7 +203,7 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     lookAt: number(item, 'look_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
-    ...{ moved: item.moved?.S, movedBy: item.moved_by?.S },
+    ...{ moved: item.moved?.S, movedBy: item.moved_by?.S, movedAt: number(item, 'moved_at') },
     ...{ cap: parseCap(item), capAt: number(item, 'cap_at') },
     malformed: found && malformed(found),
   };
