@@ -168,9 +168,11 @@ function leaveRow(s: State, j: number, o: Op): string | undefined {
   for (const k of new Set<number>([o.k, get(s, j).ticket])) {
     const row = rowOf(s, k);
     if (!row || row.n !== o.n) continue;
-    dropRow(s, k);
-    if (!row.cancelled || without('claim: row is read')) continue;
-    dropRow(s, get(s, j).ticket);
+    if (!row.cancelled || without('claim: row is read')) {
+      dropRow(s, k);
+      continue;
+    }
+    // A row that was withdrawn stays, because each call of the request must see that.
     endRun(s, j);
     if (k === o.k) set(s, j, { op: { t: 'release', n: o.n, i: o.i, how: 'released' } });
     return undefined;

@@ -87,6 +87,11 @@ export const MIXES: Record<string, Mix> = {
   'a call and a task of one request': { ps: [X(), X({ ...call, quick: true }), X({ ...task, as: 1 })] },
   withdrawals: { ps: [X(), X(call)], bud: { withdraw: 1, lost: 1 } },
   'withdrawals, together': { ps: [X(), S(2, call), S(2, call)], bud: { withdraw: 1 } },
+  'withdrawals of one request twice': {
+    ps: [X(), X(call), X({ ...call, as: 1 })],
+    asked: [0, 1, 2],
+    bud: { withdraw: 1 },
+  },
   cancellations: { ps: [X(), X(task), X(task)], bud: { cancel: 1 } },
   'executions end': { ps: [X({ execution: 'ttl' }), X(task)], bud: { end: 1, redrive: 1 } },
   'one of two readers ends, a writer waits': { ps: [S(2, { execution: 'ttl' }), S(2), X(task)], bud: { end: 1 } },
