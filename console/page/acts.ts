@@ -82,16 +82,16 @@ function whyNotBroken(error: unknown, noun: string): unknown {
   return error;
 }
 
-interface CancelProps {
+interface WaiterProps {
   leaseKey: string;
   waiter: Waiter;
   onClose(): void;
   onDone(): void;
 }
 
-/** Why a ticket was not cancelled. */
-const NOT_CANCELLED = {
-  granted: 'The waiter already has its grant, so it was not cancelled.',
+/** Why an act on a ticket had no effect. */
+const NOT_IN_LINE = {
+  granted: 'The waiter already has its grant.',
   gone: 'The waiter had left the line already.',
   unknown: 'No waiter has that ticket.',
 };
@@ -103,24 +103,46 @@ const CANCELLED = {
   caller: 'The call that waits is answered with LeaseLost.',
 };
 
+const About = ({ leaseKey, waiter: { ticket, holder, parkedAt } }: Pick<WaiterProps, 'leaseKey' | 'waiter'>) =>
+  html`<dl class="facts">
+    <dt>Key</dt><dd class="mono"><${Cut} text=${leaseKey} /></dd>
+    <dt>Who waits</dt><dd class="mono">${holder}</dd>
+    <dt>Since</dt><dd><${At} instant=${parkedAt} /></dd>
+    <dt>Ticket</dt><dd class="mono">${ticket}</dd>
+  </dl>`;
+
 /** Asks before it takes a waiter out of a queue. */
-export function CancelDialog({ leaseKey, waiter: { kind, ticket, holder, parkedAt }, onClose, onDone }: CancelProps) {
+export function CancelDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps) {
+  const { kind, ticket, holder } = waiter;
   const { history, announce } = useContext(Page);
   const act = async () => {
     const answer = await call('cancelWaiter', { key: leaseKey, ticket });
-    const outcome = answer.cancelled ? `${holder} is out of the line of ${leaseKey}.` : NOT_CANCELLED[answer.reason];
+    const outcome = answer.cancelled ? `${holder} is out of the line of ${leaseKey}.` : NOT_IN_LINE[answer.reason];
     if (answer.cancelled)
       history.did('leases', { subject: leaseKey, what: `this page took ${holder} out of the line` }, Date.now());
     announce(outcome);
     onDone();
   };
   return html`<${Confirm} title=${`Take this ${kind} out of the line?`} act="Take it out" onAct=${act} onClose=${onClose}>
-    <dl class="facts">
-      <dt>Key</dt><dd class="mono"><${Cut} text=${leaseKey} /></dd>
-      <dt>Who waits</dt><dd class="mono">${holder}</dd>
-      <dt>Since</dt><dd><${At} instant=${parkedAt} /></dd>
-      <dt>Ticket</dt><dd class="mono">${ticket}</dd>
-    </dl>
+    <${About} leaseKey=${leaseKey} waiter=${waiter} />
     <p>${CANCELLED[kind]} The others keep their positions.</p>
+  <//>`;
+}
+
+/** Asks before it moves a waiter to the front of its line. */
+export function RunNextDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps) {
+  const { ticket, holder, dueAt } = waiter;
+  const { history, announce } = useContext(Page);
+  const act = async () => {
+    const answer = await call('runNext', { key: leaseKey, ticket });
+    if (answer.moved)
+      history.did('leases', { subject: leaseKey, what: `this page moved ${holder} to the front` }, Date.now());
+    announce(answer.moved ? `${holder} is next in the line of ${leaseKey}.` : NOT_IN_LINE[answer.reason]);
+    onDone();
+  };
+  return html`<${Confirm} title="Run this waiter next?" act="Run it next" onAct=${act} onClose=${onClose}>
+    <${About} leaseKey=${leaseKey} waiter=${waiter} />
+    <p>The next grant is for this waiter. Holders keep their grants, and the others keep their order behind it. A waiter that was moved before goes back to its position.</p>
+    ${dueAt && html`<p>It sleeps until ${clockTime(dueAt)} at the latest. Nobody else is served before.</p>`}
   <//>`;
 }

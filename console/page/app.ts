@@ -36,6 +36,9 @@ const VIEW_OF = {
 /** How often to ask for what changes only if the service, or the server of the page, starts again. */
 const RARELY_MS = 300_000;
 
+/** How long what was done stays on the screen. */
+const SAID_MS = 8000;
+
 const askWho = (signal: AbortSignal) => call('whoami', {}, signal);
 
 export function App() {
@@ -44,6 +47,10 @@ export function App() {
   const { data: who } = usePolled(askWho, { everyMs: RARELY_MS });
   const history = useMemo(() => new History(), []);
   const [said, setSaid] = useState('');
+  useEffect(() => {
+    const timer = setTimeout(() => setSaid(''), SAID_MS);
+    return () => clearTimeout(timer);
+  }, [said]);
   const [helping, setHelping] = useState(false);
   const help = useCallback(() => setHelping(true), []);
   const [, setZoned] = useState(0);

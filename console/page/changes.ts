@@ -1,4 +1,4 @@
-import type { InFlight, ListedKey, NameRecord } from './service.ts';
+import type { Cap, InFlight, ListedKey, NameRecord } from './service.ts';
 import { isShared, usedText } from './words.ts';
 
 /** Something that this page saw change between two looks. */
@@ -26,12 +26,21 @@ export const keyChanges: Compare<ListedKey> = (before, after) => {
     const then = before.get(subject);
     const what = then ? keyChange(then, now) : firstSight(now);
     if (what) said.push({ subject, what });
+    const capped = capChange(then?.cap, now.cap);
+    if (capped) said.push({ subject, what: capped });
     if (Boolean(then?.waiting) !== Boolean(now.waiting))
       said.push({ subject, what: now.waiting ? 'a line has formed' : 'its line is empty' });
   }
   for (const subject of before.keys()) if (!after.has(subject)) said.push({ subject, what: 'its record is gone' });
   return said;
 };
+
+/** Each command of an operator has an instant of its own. */
+function capChange(then: Cap | undefined, now: Cap | undefined): string | undefined {
+  if (then?.since === now?.since) return undefined;
+  if (!now) return then?.limit === 0 ? 'it is no longer paused' : 'it is no longer capped';
+  return `${now.by ?? 'an unknown operator'} ${now.limit === 0 ? 'paused it' : `capped it at ${now.limit}`}: ${now.reason}`;
+}
 
 function firstSight(now: ListedKey): string | undefined {
   if (isShared(now)) return inUse(now);

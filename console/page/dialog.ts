@@ -36,11 +36,14 @@ interface ConfirmProps {
   onClose(): void;
 }
 
-/** Asks before something that cannot be taken back. The focus is on the way out. */
+/** Asks before something that cannot be taken back. The focus is on the way out, or on the first field of a form. */
 export function Confirm({ title, children, act, onAct, onClose }: ConfirmProps) {
   const [under, setUnder] = useState(false);
   const [problem, setProblem] = useState<Problem>();
-  const run = async () => {
+  const run = async (event: Event) => {
+    const button = event.currentTarget as HTMLElement;
+    // Says at the first wrong field what is wrong.
+    if (button.closest('dialog')?.querySelector<HTMLInputElement>('input:invalid')?.reportValidity() === false) return;
     setUnder(true);
     setProblem(undefined);
     try {

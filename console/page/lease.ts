@@ -1,5 +1,6 @@
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
-import { BreakDialog, CancelDialog } from './acts.ts';
+import { BreakDialog, CancelDialog, RunNextDialog } from './acts.ts';
+import { Acts, CapNotice } from './cap.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
 import {
@@ -12,6 +13,7 @@ import {
   Loaded,
   None,
   Nothing,
+  Operator,
   Since,
   State,
   TimeLeft,
@@ -46,10 +48,10 @@ export function LeaseDetail({ leaseKey, route, list }: DetailProps) {
   );
   const polled = usePolled(ask, {
     everyMs: EVERY_MS,
-    fingerprint: ({ waiting, ...read }) => {
+    fingerprint: ({ waiting, cap, waiters, ...read }) => {
       const grants = [read, ...read.holders];
       return [
-        waiting,
+        ...[waiting, cap?.since, waiters?.[0]?.ticket],
         ...grants.flatMap(({ state, ending, fence, expiresAt }) => [state, ending, fence, expiresAt]),
       ].join();
     },
@@ -71,6 +73,7 @@ export function LeaseDetail({ leaseKey, route, list }: DetailProps) {
     </header>
     ${leaseKey.length > LONG_KEY && html`<details><summary>The whole key</summary><p class="mono">${leaseKey}</p></details>`}
     <${Loaded} polled=${polled} isSaid=${isListOut}>${(read: Key, at: number) => html`
+      ${read.cap && html`<${CapNotice} cap=${read.cap} />`}
       ${
         read.holders.some(({ mode }) => mode === 'shared')
           ? html`<${Permits} read=${read} at=${at} onChange=${changed} />`
@@ -92,8 +95,8 @@ function Facts({ lease, at, onChange }: PartProps) {
   const context = useContext(Page);
   const [breaking, setBreaking] = useState<Key>();
   const { state, ending, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
-  if (!lease.hasRecord) return html`<${NoRecord} />`;
   const refusal = refusalOf(context, 'breakLease');
+  if (!lease.hasRecord) return html`<${NoRecord} /><${Acts} read=${lease} onChange=${onChange} />`;
   const isHeld = state === 'held' || state === 'expired';
   const isBound = lease.bound && state === 'held';
   return html`
@@ -109,12 +112,9 @@ function Facts({ lease, at, onChange }: PartProps) {
       ${lease.previous && html`<dt>Holder before</dt><dd><${Before} of=${lease.previous} /></dd>`}
       ${data !== null && html`<dt>Data</dt><dd class="wide"><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}
     </dl>
-    ${
-      isHeld &&
-      fence !== null &&
-      html`<p><button type="button" class="danger" disabled=${refusal !== undefined} aria-describedby=${refusal && 'break-refusal'} onClick=${() => setBreaking(lease)}>Break lease…</button>
-      ${refusal && html`${' '}<span id="break-refusal" class="why">${refusal}</span>`}</p>`
-    }
+    <${Acts} read=${lease} refusal=${refusal} onChange=${onChange}>
+      ${isHeld && fence !== null && html`<button type="button" class="danger" disabled=${refusal !== undefined} aria-describedby=${refusal && 'refusal'} onClick=${() => setBreaking(lease)}>Break lease…</button>`}
+    <//>
     ${
       breaking &&
       html`<${BreakDialog} noun="lease" held=${fence === breaking.fence ? lease : breaking} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {
@@ -146,7 +146,7 @@ function Before({ of: { holder, ended, at, by } }: { of: NonNullable<Key['previo
 
 function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartProps, 'lease'> & { of: Key }) {
   const context = useContext(Page);
-  const [cancelling, setCancelling] = useState<Waiter>();
+  const [asking, setAsking] = useState<{ Dialog: typeof RunNextDialog; waiter: Waiter }>();
   const refusal = refusalOf(context, 'cancelWaiter');
   return html`
     <h3>Line</h3>
@@ -154,13 +154,13 @@ function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartPr
       waiting === 0
         ? html`<${Nothing}>The line is empty.<//>`
         : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'waiter')} in line. The first are shown.` : `${counted(waiting, 'waiter')} in line, the first on top.`}</p>
-          <ol class="queue">${waiters.map((waiter, index) => html`<${Place} key=${waiter.ticket} place=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onCancel=${() => setCancelling(waiter)} />`)}</ol>
+          <ol class="queue">${waiters.map((waiter, index) => html`<${Place} key=${waiter.ticket} place=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onAct=${(Dialog: typeof RunNextDialog) => setAsking({ Dialog, waiter })} />`)}</ol>
           ${refusal && html`<p class="why">${refusal}</p>`}`
     }
     ${
-      cancelling &&
-      html`<${CancelDialog} leaseKey=${key} waiter=${cancelling} onClose=${() => setCancelling(undefined)} onDone=${() => {
-        setCancelling(undefined);
+      asking &&
+      html`<${asking.Dialog} leaseKey=${key} waiter=${asking.waiter} onClose=${() => setAsking(undefined)} onDone=${() => {
+        setAsking(undefined);
         onChange();
       }} />`
     }
@@ -172,22 +172,27 @@ interface PlaceProps {
   waiter: Waiter;
   at: number;
   refusal: string | undefined;
-  onCancel(): void;
+  onAct(dialog: typeof RunNextDialog): void;
 }
 
-function Place({ place, waiter, at, refusal, onCancel }: PlaceProps) {
-  const { kind, holder, execution, parkedAt, dueAt } = waiter;
+function Place({ place, waiter, at, refusal, onAct }: PlaceProps) {
+  const { kind, holder, execution, parkedAt, dueAt, movedBy } = waiter;
+  const isMoved = movedBy !== undefined;
   return html`<li>
     <span class="place" aria-hidden="true">${place}</span>
     <div>
       <span class="mono"><${Who} holder=${holder} /></span>
+      ${isMoved && html`<span><span class="state waiting">runs next</span> <span class="quiet">moved by <${Operator} by=${movedBy} /></span></span>`}
       <span>${kind}, <${Waited} instant=${parkedAt} /></span>
       <span class="quiet">since <${At} instant=${parkedAt} /></span>
       ${dueAt && html`<${Asleep} dueAt=${dueAt} />`}
       ${kind !== 'caller' && html`<${Deadline} waiter=${waiter} at=${at} />`}
       ${execution && html`<${Execution} arn=${execution} />`}
     </div>
-    <button type="button" disabled=${refusal !== undefined} onClick=${onCancel}>Cancel…<span class="unseen"> the wait of ${holder}</span></button>
+    <div>
+      ${!isMoved && html`<button type="button" disabled=${refusal !== undefined} onClick=${() => onAct(RunNextDialog)}>Run next…<span class="unseen"> ${holder}</span></button>`}
+      <button type="button" disabled=${refusal !== undefined} onClick=${() => onAct(CancelDialog)}>Cancel…<span class="unseen"> the wait of ${holder}</span></button>
+    </div>
   </li>`;
 }
 

@@ -1,4 +1,5 @@
 import { useContext } from 'preact/hooks';
+import { CapBadge } from './cap.ts';
 import { keyChanges } from './changes.ts';
 import { Page } from './context.ts';
 import { html } from './html.ts';
@@ -8,21 +9,27 @@ import { Cut, Loaded, None, Since, State, TimeLeft, Trouble, Who } from './parts
 import { usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
 import { call, type ListedKey, type Listing, list } from './service.ts';
-import { compareTexts, isShared, nameOf, stateText, usedText } from './words.ts';
+import { compareTexts, isShared, nameOf, roomText, stateText } from './words.ts';
 
 const EVERY_MS = 2000;
 
+const isActive = ({ state, waiting, cap }: ListedKey): boolean =>
+  state === 'held' || state === 'expired' || waiting > 0 || cap !== undefined;
+
+const isPaused = ({ cap }: ListedKey): boolean => cap?.limit === 0;
+
 const FILTERS: Record<string, { label: string; has(row: ListedKey): boolean }> = {
-  active: { label: 'Active', has: ({ state, waiting }) => state === 'held' || state === 'expired' || waiting > 0 },
+  active: { label: 'Active', has: isActive },
   held: { label: 'Held', has: ({ state }) => state === 'held' },
   waiting: { label: 'Waited for', has: ({ waiting }) => waiting > 0 },
+  capped: { label: 'Capped', has: ({ cap }) => cap !== undefined },
   expired: { label: 'Expired', has: ({ state }) => state === 'expired' },
   released: { label: 'Released', has: ({ state }) => state === 'released' || state === 'free' },
   all: { label: 'All', has: () => true },
 };
 
-const texts = ({ key, holder, execution, data }: ListedKey) => [
-  ...[key, holder, execution],
+const texts = ({ key, holder, execution, data, cap }: ListedKey) => [
+  ...[key, holder, execution, cap ? cap.reason : null],
   data === null ? null : JSON.stringify(data),
 ];
 
@@ -47,8 +54,13 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
       html`<a class="mono" data-row href=${linkTo({ ...route, key })} aria-current=${route.key === key ? 'true' : undefined}><${Cut} text=${key} /></a>`,
     order: { by: 'key', compare: byKey },
   },
-  { head: 'State', cell: (row) => html`<${State} of=${row} />`, order: { by: 'state', compare: by(stateText) } },
-  { head: 'In use', cell: (row) => isShared(row) && usedText(row) },
+  {
+    head: 'State',
+    cell: (row) =>
+      html`${(!isPaused(row) || heldSince(row)) && html`<${State} of=${row} /> `}<${CapBadge} cap=${row.cap} />`,
+    order: { by: 'state', compare: by((row) => (isPaused(row) ? 'paused' : stateText(row))) },
+  },
+  { head: 'In use', cell: (row) => (isShared(row) || Boolean(row.cap?.limit)) && roomText(row) },
   {
     head: 'In line',
     cell: ({ waiting }) => waiting > 0 && html`<span class="state waiting">up to ${waiting}</span>`,
@@ -62,8 +74,8 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   {
     head: 'Holder',
     class: 'mono',
-    cell: ({ holder, holders }) => [
-      holder === null ? None('no name') : html`<${Who} holder=${holder} />`,
+    cell: ({ state, holder, holders }) => [
+      holder === null ? state !== 'free' && None('no name') : html`<${Who} holder=${holder} />`,
       holders > 1 && html` <span class="more">and ${holders - 1} more</span>`,
     ],
     order: { by: 'holder', compare: by(({ holder }) => holder && nameOf(holder)) },
@@ -82,14 +94,16 @@ export function LeasesView({ route }: { route: Route }) {
   const polled = usePolled(readLeases, {
     everyMs: EVERY_MS,
     fingerprint: ({ rows }) =>
-      rows.map((row) => [row.key, row.state, row.ending, row.fence, row.waiting, row.used].join()).join('\n'),
+      rows
+        .map((row) => [row.key, row.state, row.ending, row.fence, row.waiting, row.used, row.cap?.since].join())
+        .join('\n'),
     onData: ({ rows, more }) => {
       const byName = new Map(rows.map((row) => [row.key, row]));
       if (!more) history.saw({ of: 'leases', rows: byName, compare: keyChanges }, Date.now());
     },
   });
-  const isActive = !FILTERS[route.show] || route.show === 'active';
-  const empty = isActive ? 'No key is held, and no caller is in line.' : 'No key is in this state.';
+  const showsActive = !FILTERS[route.show] || route.show === 'active';
+  const empty = showsActive ? 'No key is held or capped, and no caller is in line.' : 'No key is in this state.';
   return html`<${Trouble} polled=${polled} />
   <div class="split ${key === undefined ? '' : 'open'}">
     <section class="list" aria-label="Keys">

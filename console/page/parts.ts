@@ -87,7 +87,10 @@ export const Who = ({ holder }: { holder: string }) => html`<span class="who" ti
 
 /** When a grant was broken, and by whom if the record says so. */
 export const BrokenBy = ({ at, by }: { at: string; by: string | null | undefined }) =>
-  html`<${At} instant=${at} names />${' by '}${by ? html`<span class="mono">${by}</span>` : None('an unknown operator')}`;
+  html`<${At} instant=${at} names />${' by '}<${Operator} by=${by} />`;
+
+export const Operator = ({ by }: { by: string | null | undefined }) =>
+  by ? html`<span class="mono">${by}</span>` : None('an unknown operator');
 
 export function State({ of }: { of: { state: string; ending: boolean } }) {
   const shown = stateText(of);

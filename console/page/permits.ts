@@ -1,5 +1,6 @@
 import { useContext, useState } from 'preact/hooks';
 import { BreakDialog } from './acts.ts';
+import { Acts } from './cap.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
 import { At, BrokenBy, None, Since, State, TimeLeft, Who } from './parts.ts';
@@ -17,12 +18,13 @@ interface PermitsProps {
 export function Permits({ read, at, onChange }: PermitsProps) {
   const context = useContext(Page);
   const [breaking, setBreaking] = useState<Key['holders'][number]>();
-  const { key, holders, limitBy, waiting } = read;
+  const { key, holders, limitBy, waiting, cap } = read;
   const refusal = refusalOf(context, 'breakLease');
   const now = holders.find(({ fence }) => fence === breaking?.fence);
   return html`
-    <div class="standing"><${State} of=${{ ...read, ending: false }} /><span>${usedText(read)} in use.</span></div>
+    <div class="standing"><${State} of=${{ ...read, ending: false }} /><span>${usedText(read)} in use${cap?.limit ? `, cap ${cap.limit}` : ''}.</span></div>
     <dl class="facts"><dt>Limit named by</dt><dd class="mono">${limitBy === null ? None('no name') : html`<${Who} holder=${limitBy} />`}</dd></dl>
+    <${Acts} ...${{ read, refusal, onChange }} />
     <h3>Permits</h3>
     <ol class="permits">${holders.map((permit) => {
       const { holder, mode, weight, fence, acquiredAt, ending, brokenAt, brokenBy } = permit;
@@ -37,7 +39,6 @@ export function Permits({ read, at, onChange }: PermitsProps) {
         <button type="button" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>
       </li>`;
     })}</ol>
-    ${refusal && html`<p class="why">${refusal}</p>`}
     ${
       breaking &&
       html`<${BreakDialog} noun="permit" held=${{ ...breaking, ...now, key, waiting }} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {

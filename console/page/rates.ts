@@ -1,3 +1,4 @@
+import { CapBadge } from './cap.ts';
 import { useTicking } from './clock.ts';
 import { html } from './html.ts';
 import { List, type Table } from './list.ts';
@@ -5,22 +6,18 @@ import { Cut, Loaded, None, Since, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { call, type Listing, list, type RateKey } from './service.ts';
-import { clockTime, compareTexts, duration } from './words.ts';
+import { capText, clockTime, compareTexts, duration, ratesText } from './words.ts';
 
 const EVERY_MS = 5000;
 
-/** As the command line has a rate: `50/1m`, or `tokens:100000/1m`. */
-const ratesText = (rates: RateKey['rates']): string =>
-  rates.map(({ name, limit, per }) => `${name === 'requests' ? '' : `${name}:`}${limit}/${per}`).join(', ');
-
-const texts = ({ key, rates, by }: RateKey) => [key, by, ratesText(rates)];
+const texts = ({ key, rates, by, cap }: RateKey) => [key, by, ratesText(rates), cap ? cap.reason : null];
 const idOf = ({ key }: RateKey) => key;
 
 const byKey = (left: RateKey, right: RateKey): number => compareTexts(left.key, right.key);
 
 const COLUMNS: Table<RateKey>['columns'] = [
   { head: 'Key', class: 'mono', cell: ({ key }) => html`<${Cut} text=${key} />`, order: { by: 'key', compare: byKey } },
-  { head: 'Rates', cell: (row) => html`<${Rates} of=${row} />` },
+  { head: 'Rates', class: 'reason', cell: (row) => html`<${Rates} of=${row} />` },
   {
     head: 'Paid until',
     cell: ({ paidUntil }) => paidUntil && html`<${Paid} until=${paidUntil} />`,
@@ -43,10 +40,13 @@ const COLUMNS: Table<RateKey>['columns'] = [
   },
 ];
 
-/** What the last caller named, and what the caller before did if that differs: they should agree. */
-function Rates({ of: { rates, ratesBefore } }: { of: RateKey }) {
+/**
+ * What the last caller named, and what the caller before did if that differs: they should agree. Below, all of the cap, because rates have no view of one
+ * key.
+ */
+function Rates({ of: { rates, ratesBefore, cap } }: { of: RateKey }) {
   const [now, before] = [ratesText(rates), ratesText(ratesBefore)];
-  return html`<span>${now || None('not known')}${before !== now && html` <span class="state ending">before: ${before}</span>`}</span>`;
+  return html`<span>${now || None('not known')}${before !== now && html` <span class="state ending">before: ${before}</span>`}${cap && html`<br /><${CapBadge} cap=${cap} /> ${cap.rates && `${ratesText(cap.rates)} `}${cap.reason}<br /><span class="quiet">${capText(cap)}</span>`}</span>`;
 }
 
 /** The time goes on while the page shows it, so a key becomes idle without a call. */
@@ -69,7 +69,8 @@ const readRates = (signal: AbortSignal) =>
 export function RatesView({ route }: { route: Route }) {
   const polled = usePolled(readRates, {
     everyMs: EVERY_MS,
-    fingerprint: ({ rows }) => rows.map(({ key, paidUntil, open }) => [key, paidUntil, open].join()).join('\n'),
+    fingerprint: ({ rows }) =>
+      rows.map(({ key, paidUntil, open, cap }) => [key, paidUntil, open, cap?.since].join()).join('\n'),
   });
   return html`<section aria-label="Rates">
     <p class="lead">Until when each key is paid by the starts that callers have reserved. The next caller starts then: earlier with a burst, and at once if the key is idle.</p>

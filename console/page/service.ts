@@ -5,6 +5,7 @@ import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../cl
 type Schemas = components['schemas'];
 export type ListedKey = Schemas['ListedKey'];
 export type Key = Schemas['Key'];
+export type Cap = Schemas['Cap'];
 export type Waiter = Schemas['Waiter'];
 export type InFlight = Schemas['PathInFlight'];
 export type RateKey = Schemas['RateKey'];
@@ -19,7 +20,7 @@ export interface Settings {
   endpoint: string;
   /** The namespace of all calls, which the server of the page sets. Undefined: the whole deployment. */
   namespace?: string;
-  /** Whether break, cancel, clean and report are passed on. */
+  /** Whether calls that change something are passed on. */
   write: boolean;
   /** Whether it is the stack of `npm start`, whose executions no console of AWS shows. */
   local: boolean;

@@ -1,3 +1,5 @@
+import type { Cap, RateKey } from './service.ts';
+
 /** `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. @param ms rounded up, so that what has not ended never reads 0 s */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
@@ -48,6 +50,14 @@ export function clockTime(instant: string | number, { names = false, now = Date.
 export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>
   state === 'held' && ending ? 'ending' : state;
 
+/** Who capped or paused something, since when and until when. */
+export const capText = ({ by, since, until }: Cap): string =>
+  `by ${by ?? 'an unknown operator'} since ${clockTime(since)} until ${until ? clockTime(until) : 'it is lifted'}`;
+
+/** As the command line has a rate: `50/1m`, or `tokens:100000/1m`. */
+export const ratesText = (rates: RateKey['rates']): string =>
+  rates.map(({ name, limit, per }) => `${name === 'requests' ? '' : `${name}:`}${limit}/${per}`).join(', ');
+
 /** The ARN of an execution of Step Functions: the name of its state machine, and its own name. */
 const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
 
@@ -61,6 +71,10 @@ export const isShared = ({ limit, holders }: { limit: number | null; holders: nu
 /** How much of a limit is in use: `3 of 5`. */
 export const usedText = ({ used, limit }: { used: number; limit: number | null }): string =>
   limit === null ? String(used) : `${used} of ${limit}`;
+
+/** How much of a limit is in use, and the cap of an operator: `3 of 5, cap 3`. */
+export const roomText = ({ cap, ...row }: { used: number; limit: number | null; cap?: Cap }): string =>
+  `${usedText(row)}${cap?.limit ? `, cap ${cap.limit}` : ''}`;
 
 /** Compares two texts for a sorted list. One that is missing comes last. */
 export function compareTexts(left: string | null | undefined, right: string | null | undefined): number {

@@ -1,12 +1,18 @@
-import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { startConsole } from '../../cli/src/console/server.ts';
 import { refusal } from '../../client/src/errors.ts';
 import { httpTransport } from '../../client/src/http.ts';
 import { Holdfast } from '../../client/src/index.ts';
 import type { Transport } from '../../client/src/transport.ts';
-import { beyond, executablePath, pageTests, picture, violations } from '../support/programs/console-page.ts';
-import { isFull } from '../support/time/rounds.ts';
+import {
+  beyond,
+  executablePath,
+  faults,
+  pageTests,
+  picture,
+  SCREENS,
+  violations,
+} from '../support/programs/console-page.ts';
 import { until } from '../support/time/until.ts';
 
 const site = pageTests();
@@ -62,7 +68,8 @@ describe.runIf(executablePath)('the page', () => {
       await expect.poll(() => reading.url()).not.toContain('token');
       await reading.getByRole('link', { name: 'guarded' }).click();
       await reading.getByText('This page only reads.').waitFor();
-      expect(await reading.getByRole('button', { name: 'Break lease…' }).isDisabled()).toBe(true);
+      for (const name of ['Break lease…', 'Cap…'])
+        expect(await reading.getByRole('button', { name }).isDisabled()).toBe(true);
       expect(await violations(reading)).toEqual([]);
 
       const writing = await site.open('#token=T', { url: writer.url, expectsRefusals: true });
@@ -186,31 +193,6 @@ function waitFor(key: string, options: { limit?: number } = {}) {
       await (await acquired)?.release();
     },
   };
-}
-
-/** The screens of a desk and of a phone, by day and by night. */
-const SCREENS = [
-  ['wide', 'light', { width: 1280, height: 760 }],
-  ['wide', 'dark', { width: 1280, height: 760 }],
-  ['phone', 'light', { width: 390, height: 844 }],
-  ['phone', 'dark', { width: 390, height: 844 }],
-] as const;
-
-/** The widest and the narrowest alone, unless everything is tested. */
-const screens = isFull || process.env.PICTURES ? SCREENS : [SCREENS[0], SCREENS[3]];
-
-/** What axe finds on each screen, and what makes the screen scroll sideways. */
-async function faults(page: Page, name: string): Promise<unknown[]> {
-  const found: unknown[] = [];
-  for (const [device, colorScheme, viewport] of screens) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize(viewport);
-    found.push(...(await violations(page)), ...((await beyond(page)) as unknown[]));
-    await picture(page, `${name}-${device}-${colorScheme}`);
-  }
-  await page.emulateMedia({ colorScheme: 'light' });
-  await page.setViewportSize(SCREENS[0][2]);
-  return found;
 }
 
 describe.runIf(executablePath)('the page', () => {

@@ -141,6 +141,10 @@ describe('holdfast console', () => {
     expect(sent).toHaveLength(before);
     expect((await raw(writer, '/v1/leases/break', json, 'POST', body)).status).toBe(200);
     expect(sent.at(-1)).toMatchObject({ method: 'POST', url: '/v1/leases/break', body });
+    for (const path of ['/v1/leases/cap', '/v1/leases/next', '/v1/leases/cancel']) {
+      expect((await raw(reader, path, json, 'POST', body)).status, path).toBe(403);
+      expect((await raw(writer, path, json, 'POST', body)).status, path).toBe(200);
+    }
   });
 
   it('holdfast console passes on what the service says, and distinguishes its own refusal from that of the gateway', async () => {

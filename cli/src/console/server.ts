@@ -24,7 +24,7 @@ export interface ConsoleOptions {
 }
 
 /** The calls of the page that change something. No other writing call is ever passed on. */
-const WRITES: readonly Operation[] = ['breakLease', 'cancelWaiter', 'clean', 'report'];
+const WRITES: readonly Operation[] = ['breakLease', 'cancelWaiter', 'capKey', 'runNext', 'clean', 'report'];
 
 /** Of JSON. What the page sends is far below. */
 const MAX_BODY_BYTES = 64 * 1024;

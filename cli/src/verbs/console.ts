@@ -15,7 +15,7 @@ export const consoleVerb: Verb = {
   words: [0, 0],
   noTimeout: true,
   options: {
-    write: { help: 'let the page break leases, cancel waits, report and clean up' },
+    write: { help: 'let the page break, cap, cancel, run next, report and clean up' },
     port: { value: 'PORT', help: 'where to listen (any free port)' },
   },
   example: 'holdfast console --write',

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { isFull } from '../time/rounds.ts';
 import { type ConsoleWorld, consoleWorld } from '../worlds/console.ts';
 import { chromiumIn } from './browser.ts';
 
@@ -96,4 +97,29 @@ export async function picture(page: Page, name: string): Promise<void> {
   if (!process.env.PICTURES) return;
   const taken = await page.screenshot({ path: join(process.env.PICTURES, `console-${name}.png`) });
   expect(taken.length).toBeGreaterThan(5000);
+}
+
+/** The screens of a desk and of a phone, by day and by night. */
+export const SCREENS = [
+  ['wide', 'light', { width: 1280, height: 760 }],
+  ['wide', 'dark', { width: 1280, height: 760 }],
+  ['phone', 'light', { width: 390, height: 844 }],
+  ['phone', 'dark', { width: 390, height: 844 }],
+] as const;
+
+/** The widest and the narrowest alone, unless everything is tested. */
+const screens = isFull || process.env.PICTURES ? SCREENS : [SCREENS[0], SCREENS[3]];
+
+/** What axe finds on each screen, and what makes the screen scroll sideways. */
+export async function faults(page: Page, name: string): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for (const [device, colorScheme, viewport] of screens) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(viewport);
+    found.push(...(await violations(page)), ...((await beyond(page)) as unknown[]));
+    await picture(page, `${name}-${device}-${colorScheme}`);
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize(SCREENS[0][2]);
+  return found;
 }

@@ -2,6 +2,8 @@ import { readHealth } from '../../../functions/contract/health.ts';
 import { whoami } from '../../../functions/contract/whoami.ts';
 import { localPage } from '../../../local/console.ts';
 import { breakGrant } from '../../../shared/locks/calls/break.ts';
+import { capKey } from '../../../shared/locks/calls/cap.ts';
+import type { CapInput } from '../../../shared/locks/calls/inputs.ts';
 import { DEFAULT_QUOTAS } from '../../../shared/locks/dependencies.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { call } from '../emulators/aws.ts';
@@ -79,6 +81,8 @@ export async function consoleWorld() {
     /** Breaks a lease or a permit as an operator that an API has authenticated. */
     breakAs: (principal: string, input: { key: string; fence: number; wait?: boolean }) =>
       breakGrant(queue.dependencies)(input, call({ principal })),
+    /** Caps or pauses a key, or lifts the cap, as an operator that an API has authenticated. */
+    capAs: (principal: string, input: CapInput) => capKey(queue.dependencies)(input, call({ principal })),
     /** A lease that its holder let expire three hours ago. */
     abandon: (key: string, holder: string) => queue.putRaw(leaseOf(key, holder, clock.now() - 3 * HOUR_MS)),
     /** A lease that its holder has had for five minutes, where turns take one. So whoever is second in line sleeps. */

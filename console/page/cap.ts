@@ -1,0 +1,116 @@
+import type { ComponentChildren } from 'preact';
+import { useContext, useState } from 'preact/hooks';
+import { Page, refusalOf } from './context.ts';
+import { Confirm } from './dialog.ts';
+import { html } from './html.ts';
+import { At, Cut, Operator, Since } from './parts.ts';
+import { type Cap, call, type Key } from './service.ts';
+import { capText, counted } from './words.ts';
+
+/** That an operator has capped or paused something. The tooltip says who, why, and until when. */
+export function CapBadge({ cap }: { cap: Cap | undefined }) {
+  if (!cap) return null;
+  const word = cap.limit === 0 ? 'paused' : 'capped';
+  return html`<span class="state ${word}" title=${`${cap.reason}, ${capText(cap)}`}>${word}</span>`;
+}
+
+/** What the cap of a key does, who set it, why, and until when. */
+export function CapNotice({ cap }: { cap: Cap }) {
+  const { limit, reason, by, since, until } = cap;
+  return html`<div class="notice">
+    <p><${CapBadge} cap=${cap} /> <strong>${limit === 0 ? 'No caller gets a grant.' : `At most ${limit} in use, whatever limit callers name.`}</strong></p>
+    <dl class="facts">
+      <dt>Reason</dt><dd><${Cut} text=${reason} /></dd>
+      <dt>By</dt><dd><${Operator} by=${by} /></dd>
+      <dt>Since</dt><dd><${At} instant=${since} names />, <${Since} instant=${since} /></dd>
+      <dt>Until</dt><dd>${until ? html`<${At} instant=${until} names />` : 'an operator lifts it'}</dd>
+    </dl>
+  </div>`;
+}
+
+interface ActsProps {
+  read: Key;
+  /** Why the reader may not do the other acts. */
+  refusal?: string | undefined;
+  /** The other acts. */
+  children?: ComponentChildren;
+  onChange(): void;
+}
+
+/** What the reader can do to a key: the acts of its holder, and the cap. */
+export function Acts({ read, refusal, children, onChange }: ActsProps) {
+  const context = useContext(Page);
+  const [asking, setAsking] = useState<'cap' | 'lift'>();
+  const why = refusal ?? refusalOf(context, 'capKey');
+  const button = (act: 'cap' | 'lift', words: string) =>
+    html`<button type="button" disabled=${why !== undefined} aria-describedby=${why && 'refusal'} onClick=${() => setAsking(act)}>${words}</button>`;
+  return html`<div class="acts">
+    ${children}${button('cap', 'Cap…')}${read.cap && button('lift', 'Lift…')}
+    ${why && html`<span id="refusal" class="why">${why}</span>`}
+    ${
+      asking &&
+      html`<${CapDialog} read=${read} lifts=${asking === 'lift'} onClose=${() => setAsking(undefined)} onDone=${() => {
+        setAsking(undefined);
+        onChange();
+      }} />`
+    }
+  </div>`;
+}
+
+interface CapProps {
+  read: Key;
+  lifts: boolean;
+  onClose(): void;
+  onDone(): void;
+}
+
+/** For how long, in seconds. The service takes at most 31 days. */
+const TIMES: [number, string][] = [
+  [0, 'until it is lifted'],
+  [900, '15 minutes'],
+  [3600, 'an hour'],
+  [14_400, '4 hours'],
+  [86_400, 'a day'],
+  [604_800, 'a week'],
+  [2_678_400, '31 days'],
+];
+
+/** Asks how much may be in use, why and for how long, or whether to lift that. */
+function CapDialog({ read: { key, cap, waiting }, lifts, onClose, onDone }: CapProps) {
+  const { history, announce } = useContext(Page);
+  const [limit, setLimit] = useState(String(cap?.limit ?? 0));
+  const [reason, setReason] = useState(cap?.reason ?? '');
+  const [seconds, setSeconds] = useState(0);
+  const isPause = Number(limit) === 0;
+  const noun = isPause ? 'pause' : 'cap';
+  const act = async () => {
+    const terms = { limit: Number(limit), reason, ...(seconds > 0 && { forSeconds: seconds }) };
+    await call('capKey', { key, ...(lifts ? { limit: null } : terms) });
+    const did = lifts ? `lifted the ${noun}` : isPause ? 'paused it' : `capped it at ${limit}`;
+    history.did('leases', { subject: key, what: `this page ${did}` }, Date.now());
+    announce(lifts ? `The ${noun} of ${key} is lifted.` : `${key} is ${isPause ? 'paused' : `capped at ${limit}`}.`);
+    onDone();
+  };
+  const inLine = waiting > 0 && html`<dt>In line</dt><dd>${counted(waiting, 'waiter')}</dd>`;
+  const about = html`<dl class="facts"><dt>Key</dt><dd class="mono"><${Cut} text=${key} /></dd>${inLine}</dl>`;
+  if (lifts)
+    return html`<${Confirm} title=${`Lift the ${noun}?`} act=${`Lift the ${noun}`} onAct=${act} onClose=${onClose}>
+      ${about}<p>Callers in line are served at once, as far as there is room.</p>
+    <//>`;
+  const textOf = (event: Event) => (event.currentTarget as HTMLInputElement).value;
+  return html`<${Confirm} title="Cap or pause this key?" act=${isPause ? 'Pause the key' : 'Cap the key'} onAct=${act} onClose=${onClose}>
+    ${about}
+    <label class="field">At most in use
+      <input type="number" min="0" max="200" required autofocus aria-describedby="cap-means" value=${limit} onInput=${(event: Event) => setLimit(textOf(event))} />
+    </label>
+    <p id="cap-means" class="why">${isPause ? '0 pauses the key: no caller gets a grant, or a start at its rates.' : 'A request that is heavier is granted alone. 0 pauses the key.'} Holders keep their grants, and the line keeps its order.</p>
+    <label class="field">Reason, for those whom it keeps out
+      <input type="text" maxlength="256" required autocomplete="off" value=${reason} onInput=${(event: Event) => setReason(textOf(event))} />
+    </label>
+    <label class="field">For
+      <select onChange=${(event: Event) => setSeconds(Number(textOf(event)))}>
+        ${TIMES.map(([value, words]) => html`<option value=${value} selected=${value === seconds}>${words}</option>`)}
+      </select>
+    </label>
+  <//>`;
+}
