@@ -147,6 +147,7 @@ export class MemoryOnce {
         ? { slot: done.slot, by: done.by, at: instant(done.at), fence: done.fence, keptUntil: instant(done.keepUntil) }
         : null,
       result: done?.result ?? null,
+      ...(cap && { cap }),
     };
   }
 

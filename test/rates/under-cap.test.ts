@@ -200,7 +200,7 @@ describe('capped rates', () => {
     const below = (most: number) => Math.floor(random() * most);
     const key = 'random';
     let [paid, capped, until] = [0, 0, 0];
-    for (let round = 0; round < rounds(3000, 80); round++) {
+    for (let round = 0; round < rounds(1000, 80); round++) {
       clock.advance([0, 1, below(1000), below(20_000)][below(4)] ?? 0);
       const now = clock.now();
       if (below(5) === 0) {

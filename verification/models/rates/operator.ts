@@ -1,5 +1,6 @@
+import { type Command as Asked, capAfter, type RateCap } from '../../../shared/rates/cap-after.ts';
 import type { NamedRate } from '../../../shared/rates/record.ts';
-import type { Cap, Command, Mutant, Row } from './protocol.ts';
+import type { Command, Mutant, Row } from './protocol.ts';
 
 interface Parts {
   row: Row;
@@ -13,9 +14,9 @@ interface Parts {
 export class Operator {
   readonly #parts: Parts;
   readonly #sent: Command[] = [];
-  #set: Cap | undefined;
+  #set: RateCap | undefined;
   /** Every cap that was in effect. */
-  readonly caps: Cap[] = [];
+  readonly caps: RateCap[] = [];
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -46,21 +47,21 @@ export class Operator {
     }
   }
 
-  #written(now: number, cap: Omit<Cap, 'at'> | undefined): Command {
+  #written(now: number, asked: Asked): Command {
     const { row, mutant } = this.#parts;
     const at = mutant === 'capNumberStays' ? 1 : Math.max(now, (row.capAt ?? 0) + 1);
-    return { seen: row.capAt, at, cap: cap && { ...cap, at } };
+    return { seen: row.capAt, at, cap: capAfter(row.capFor(now * 1000), asked, at) };
   }
 
-  /** @returns undefined for a lift */
-  #chosen(now: number): Omit<Cap, 'at'> | undefined {
+  #chosen(now: number): Asked {
     const { rates, pick, happens } = this.#parts;
-    if (happens(0.3)) return undefined;
     const capped = rates.filter(() => happens(0.6)).map((rate) => ({ ...rate, limit: this.#capped(rate.limit) }));
-    const more = happens(0.3) ? [{ name: 'more', limit: 30, per: '1m' }] : [];
-    const named = [...capped, ...more];
-    const until = happens(0.5) ? undefined : now + pick([0, 20, 1000, 60_000]);
-    return { paused: named.length === 0 || happens(0.2), rates: named, until };
+    const named = [...capped, ...(happens(0.3) ? [{ name: 'more', limit: 30, per: '1m' }] : [])];
+    const someRates = named.length > 0 ? named : null;
+    return {
+      change: { paused: pick([undefined, false, false, true]), rates: pick([undefined, null, someRates, someRates]) },
+      until: happens(0.5) ? undefined : now + pick([0, 20, 1000, 60_000]),
+    };
   }
 
   #capped = (limit: number): number => Math.max(1, Math.floor(limit * this.#parts.pick([0.1, 0.5, 1, 3])));

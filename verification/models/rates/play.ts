@@ -1,3 +1,4 @@
+import type { RateCap } from '../../../shared/rates/cap-after.ts';
 import {
   chargeOf,
   type Form,
@@ -9,7 +10,7 @@ import {
 } from '../../../shared/rates/charge.ts';
 import { seededRandom } from '../../../test/support/chance/seed.ts';
 import { Operator } from './operator.ts';
-import { type At, type Cap, lastOf, MOST_LATE, type Mutant, type Request, Row } from './protocol.ts';
+import { type At, lastOf, MOST_LATE, type Mutant, type Request, Row } from './protocol.ts';
 import { brokenWhenSettled, brokenWindow, type Start } from './windows.ts';
 
 /** `plain`: callers name the same one to three rates. */
@@ -93,18 +94,16 @@ export class Run {
   }
 
   /** Whether the work that was reserved under a cap keeps its rates. */
-  #brokenCap({ at, rates }: Cap, spread: number): string | undefined {
-    const starts = this.#starts.filter(({ request }) => request.cap?.at === at);
+  #brokenCap({ at, capped }: RateCap, spread: number): string | undefined {
+    const { rates = [] } = capped ?? {};
+    const starts = this.#starts.filter(({ request: { cap } }) => cap?.at === at && cap.capped);
     const units = (request: Request) =>
       rates.map(({ name, limit }) => {
         const { units: taken = 1 } = request.rates.find((rate) => rate.name === name) ?? {};
         return Math.min(taken, MOST_PERIODS * limit);
       });
-    const capped = starts.map(({ request, ...start }) => ({
-      ...start,
-      request: { ...request, units: units(request) },
-    }));
-    return brokenWindow(capped, rates, spread) && 'too many start under a cap';
+    const under = starts.map(({ real, request }) => ({ real, request: { ...request, units: units(request) } }));
+    return brokenWindow(under, rates, spread) && 'too many start under a cap';
   }
 
   #pick = <T>(values: readonly T[]): T => values[Math.floor(this.#random() * values.length)] as T;
@@ -121,7 +120,7 @@ export class Run {
     });
     const offset = this.#offset();
     const hint = this.#pick([undefined, this.#row.capFor(this.#now + offset)]);
-    const charge = this.#under(hint?.paused ? undefined : hint, rates);
+    const charge = this.#under(hint?.pause ? undefined : hint, rates);
     const period = this.#charge(rates.map((rate) => ({ ...rate, units: rate.limit, burst: undefined }))).charge;
     return {
       ...charge,
@@ -138,8 +137,8 @@ export class Run {
     return this.#whole(-half, half);
   };
 
-  #under(cap: Cap | undefined, rates: readonly Rate[]) {
-    const capped = this.#mutant === 'capNotCounted' ? [] : cap?.rates;
+  #under(cap: RateCap | undefined, rates: readonly Rate[]) {
+    const capped = this.#mutant === 'capNotCounted' ? [] : cap?.capped?.rates;
     return { ...this.#charge(ratesUnder(rates, capped)), cap };
   }
 
@@ -196,7 +195,7 @@ export class Run {
     const isOwn = last === lastOf(request);
     if (isOwn && this.#mutant === 'startIsOver') return 'repeated';
     const found = formFor(request, { paidUntil, isOwn }, { now, since, waitMs: request.waitUs / 1000 });
-    return request.cap?.paused && found !== 'repeated' ? 'paused' : found;
+    return request.cap?.pause && found !== 'repeated' ? 'paused' : found;
   }
 
   #refused(request: Request, now: number, retryMs: number): string | undefined {

@@ -1,6 +1,6 @@
-import { capAt } from '../../../shared/locks/record/capped.ts';
+import type { RateCap } from '../../../shared/rates/cap-after.ts';
 import { type Charge, type Form, latestPaid, type Rate } from '../../../shared/rates/charge.ts';
-import type { NamedRate } from '../../../shared/rates/record.ts';
+import { rateCapAt } from '../../../shared/rates/record.ts';
 
 /** The row of docs/protocols/rates.md and its conditional writes. All times are microseconds. */
 
@@ -29,20 +29,15 @@ export const MUTANTS = {
 } as const;
 export type Mutant = keyof typeof MUTANTS;
 
-/** What an operator allows, as the row has it. Times are milliseconds. */
-export interface Cap {
-  at: number;
-  paused: boolean;
-  rates: readonly NamedRate[];
-  until: number | undefined;
-}
-
 /** A write of an operator, by the number that it has seen. */
 export interface Command {
   seen: number | undefined;
   at: number;
-  cap: Cap | undefined;
+  cap: RateCap | undefined;
 }
+
+const endOf = (part: { until: number | undefined } | undefined): number =>
+  part ? (part.until ?? Number.POSITIVE_INFINITY) : 0;
 
 /** When a write is sent: by the clock of its function, when its call came, or a second ago, and the true time. */
 export interface At {
@@ -56,7 +51,7 @@ export interface Request extends Charge {
   /** What its caller names. */
   rates: readonly Rate[];
   /** The cap under which its charge was computed. */
-  cap: Cap | undefined;
+  cap: RateCap | undefined;
   /** When its call came, by the clock of its function. */
   came: number;
   /** Of each rate, in their order. */
@@ -75,7 +70,7 @@ export const lastOf = ({ name, charge, ahead }: Request): string => `${name}.${c
 export const MOST_LATE = 1_000_000;
 
 export class Row {
-  cap: Cap | undefined;
+  cap: RateCap | undefined;
   capAt: number | undefined;
   /** Whether a call has reserved while the key was paused. */
   isBroken = false;
@@ -97,7 +92,7 @@ export class Row {
   copy = (): Row => new Row(this.#spread, this.#mutant, this);
 
   /** The cap that counts for a call. */
-  capFor = (now: number): Cap | undefined => capAt({ cap: this.cap }, this.#margin(now));
+  capFor = (now: number): RateCap | undefined => rateCapAt({ cap: this.cap }, this.#margin(now));
 
   #margin = (now: number) => ({
     now: Math.floor(now / 1000),
@@ -114,16 +109,17 @@ export class Row {
   #isUnder({ cap }: Request, now: number): boolean {
     if (this.#mutant === 'capIgnored') return true;
     if (cap) return this.capAt === cap.at;
-    if (this.#mutant === 'endNotAsked' && this.cap?.until !== undefined) return true;
-    return this.capFor(now) === undefined;
+    const until = Math.max(endOf(this.cap?.pause), endOf(this.cap?.capped));
+    if (this.#mutant === 'endNotAsked' && Number.isFinite(until)) return true;
+    const { now: nowMs, clockSkewMs } = this.#margin(now);
+    return this.cap === undefined || until < nowMs - clockSkewMs;
   }
 
   /** @returns whether the condition held */
   reserve(request: Request, at: At): boolean {
     if (!this.#isUnder(request, at.now)) return false;
     const isReserved = this.#pay(request, at);
-    const { paused = false, until = Number.POSITIVE_INFINITY } = this.cap ?? {};
-    this.isBroken ||= isReserved && paused && at.real <= until * 1000;
+    this.isBroken ||= isReserved && at.real <= endOf(this.cap?.pause) * 1000;
     return isReserved;
   }
 
