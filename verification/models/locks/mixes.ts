@@ -117,7 +117,7 @@ export const MIXES: Record<string, Mix> = {
   },
   'a cap and weights': { ps: [S(3), S(3, { w: 2, ...task })], asked: [0], caps: [2, null] },
   'a cap below a weight': { ps: [X(), S(3, { w: 2, ...task }), S(3, task)], asked: [0, 1, 2], caps: [1] },
-  'a cap, a reader and a writer': { ps: [S(2), S(2, task), X(task)], asked: [0, 2], caps: [1] },
+  'a cap, a reader and a writer': { ps: [S(2), S(2, task), X(task)], asked: [0, 2, 1], caps: [1] },
   'a pause and a quick release': { ps: [X(), X({ ...task, quick: true }), X(task)], asked: [0, 1, 2], caps: [0, null] },
   'the crate and a pause': { ps: [X(task)], caps: [0, null], bud: { crate: 1, schedule: 1 } },
   'a waiter is moved': { ps: [X(), X(task), X(task)], asked: [0, 1, 2], moves: [2], bud: { late: 1 } },
