@@ -68,7 +68,7 @@ it('a plain call is one write to standard output, of at most 600 bytes, with its
   );
 });
 
-it('the lines of a break and of a cancelled ticket name the operator', async () => {
+it('the lines of a break, a cancelled ticket, a cap and a move name the operator', async () => {
   const { leaseWorld } = await import('../support/worlds/leases.ts');
   const { handlers } = await leaseWorld();
   const operator = 'arn:aws:iam::123456789012:user/operator';
@@ -77,12 +77,19 @@ it('the lines of a break and of a cancelled ticket name the operator', async () 
   const { body } = await post(handlers.acquire, { key: 'k', holder: 'h' });
   await throughHttp(handlers.breakLease, asOperator({ key: 'k', fence: body.fence }));
   await throughHttp(handlers.cancelWaiter, asOperator({ key: 'k', ticket: 'none' }));
+  const cap = { limit: 3, rates: [{ name: 'requests', limit: 20, per: '1m' }], reason: 'slow', forSeconds: 60 };
+  await throughHttp(handlers.capKey, asOperator({ key: 'k', ...cap }));
+  await throughHttp(handlers.capKey, asOperator({ key: 'k', limit: null }));
+  await throughHttp(handlers.runNext, asOperator({ key: 'k', ticket: 'none' }));
   vi.restoreAllMocks();
 
   expect(requests()).toMatchObject([
     { function: 'acquire' },
     { function: 'breakLease', key: 'k', fence: body.fence, caller: operator },
     { function: 'cancelWaiter', key: 'k', ticket: 'none', caller: operator },
+    { function: 'capKey', key: 'k', ...cap, caller: operator },
+    { function: 'capKey', key: 'k', limit: null, caller: operator },
+    { function: 'runNext', key: 'k', ticket: 'none', moved: false, reason: 'unknown', caller: operator },
   ]);
 });
 

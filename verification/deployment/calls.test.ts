@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 
 /** Calls whose examples need a task, an upload, or a record that only the recording has. */
-const UNSENT = ['cancelWaiter', 'runNext', 'stageUpload', 'resetFence', 'readCommit', 'readInFlight'];
+const UNSENT = ['cancelWaiter', 'stageUpload', 'resetFence', 'readCommit', 'readInFlight'];
 const isSent = ({ function: name, request }: Step) =>
   !UNSENT.includes(name) &&
   !('taskToken' in request) &&
