@@ -26,7 +26,7 @@ import {
 const AUDIT_LOG = { 'Fn::GetAtt': ['AuditLogGroup', 'Arn'] };
 
 const USING_BUCKET = [
-  ...['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence', 'runNext'],
+  ...['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'],
   ...['report', 'readExpired', 'clean'],
 ];
 
@@ -101,7 +101,7 @@ describe('functions', () => {
     for (const { LoggingConfig } of logging) expect(LoggingConfig.LogGroup).toEqual({ Ref: 'AuditLogGroup' });
     const audited = [
       ...['breakLease', 'cancelWaiter', 'capKey', 'clean', 'onceForget'],
-      ...['rateForget', 'repairNames', 'resetFence'],
+      ...['rateForget', 'repairNames', 'resetFence', 'runNext'],
     ];
     expect(logging.map(({ name }) => name).toSorted()).toEqual(audited);
     const writing = roles().filter(({ statements }) =>
