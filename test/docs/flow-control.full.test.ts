@@ -54,3 +54,45 @@ it('the command without a wait in docs/flow-control.md skips its work', async ()
   await run;
   expect((await read('sync')).state).toBe('released');
 });
+
+it('the commands for a cap in docs/flow-control.md pause a key and lift the pause', async () => {
+  const { work } = await scene('At most N at once', 'render.sh');
+  const [less = '', pause = '', lift = ''] = (blocks(PAGE, 'Less for now, or nothing', 'sh')[0] ?? '').split('\n');
+  const [run = ''] = blocks(PAGE, 'At most N at once', 'sh');
+  await shell(less);
+  const first = shell(run);
+  await until(() => work.atWork.length).toBe(1);
+  const second = shell(run);
+  await waiting('render', 1);
+  await shell(pause);
+  expect(await read('render')).toMatchObject({ cap: { limit: 0, reason: 'the disk is full' } });
+  work.finishAll();
+  await first;
+  expect(await read('render')).toMatchObject({ used: 0, waiting: 1 });
+  await shell(lift);
+  await until(() => work.begun.length).toBe(2);
+  work.finishAll();
+  await second;
+});
+
+it('the commands of docs/flow-control.md move the last request to the front', async () => {
+  const { work } = await scene('At most N at once', 'render.sh');
+  const [limited = ''] = blocks(PAGE, 'At most N at once', 'sh');
+  const [queue = '', next = ''] = (blocks(PAGE, 'This one next', 'sh')[0] ?? '').split('\n');
+  const run = (holder: string) => shell(limited.replace(' -- ', ` --holder ${holder} -- `));
+  const before = await holdfast.acquire('render', { limit: 2, weight: 2 });
+  const runs: Promise<string>[] = [];
+  for (const [at, holder] of ['first', 'second', 'third'].entries()) {
+    runs.push(run(holder));
+    await waiting('render', at + 1);
+  }
+  const ticket = /third.* (\S+)$/m.exec(await shell(queue))?.[1] ?? '';
+  await shell(next.replace('TICKET', ticket));
+  await before.release();
+  await until(() => work.atWork.length).toBe(2);
+  expect((await read('render')).holders?.map(({ holder }) => holder).sort()).toEqual(['first', 'third']);
+  work.finishAll();
+  await until(() => work.begun.length).toBe(3);
+  work.finishAll();
+  await Promise.all(runs);
+});
