@@ -107,6 +107,7 @@ function Facts({ lease, at, onChange }: PartProps) {
       ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} names />, <${Since} instant=${acquiredAt} /></dd>`}
       ${expiresAt && !isBound && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} names /></dd>`}
       ${lease.brokenAt && html`<dt>Broken</dt><dd><${BrokenBy} at=${lease.brokenAt} by=${lease.brokenBy} /></dd>`}
+      ${lease.supersededBy && html`<dt>Superseded by</dt><dd class="mono"><${Who} holder=${lease.supersededBy} /></dd>`}
       ${isHeld && !ending && !isBound && ttlSeconds !== null && html`<dt>Each heartbeat gives</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
       ${isHeld && html`<dt>Execution</dt><dd><${Execution} arn=${execution} /></dd>`}
       ${lease.previous && html`<dt>Holder before</dt><dd><${Before} of=${lease.previous} /></dd>`}
@@ -130,16 +131,13 @@ const NoRecord = () => html`
   <p>No caller has used this key, or the last use was longer ago than the retention of records. Is the key spelt right, and is it of this namespace?</p>
 `;
 
-const ENDED = {
-  ...{ released: 'released', expired: 'expired', superseded: 'superseded' },
-  executionEnded: 'its execution ended',
-};
+const ENDED = { released: 'released', expired: 'expired', executionEnded: 'its execution ended' };
 
 /** The holder before a grant in line, and how its grant ended. */
 function Before({ of: { holder, ended, at, by } }: { of: NonNullable<Key['previous']> }) {
   const how =
-    ended === 'broken'
-      ? html`broken <${BrokenBy} at=${at} by=${by} />`
+    ended === 'broken' || ended === 'superseded'
+      ? html`${ended} <${BrokenBy} at=${at} by=${by} />`
       : html`${ENDED[ended]} <${At} instant=${at} names />`;
   return html`<span class="mono"><${Who} holder=${holder} /></span>, ${how}`;
 }

@@ -281,6 +281,21 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('row', { name: /queue.*up to \d/ }).waitFor();
   });
 
+  it('the page shows which newer holder has asked a holder to stop', async () => {
+    const replacing = { replace: 'running' };
+    const { leaseId } = await site.world.acquire('preview', { ...replacing, waitSeconds: 1, ttlSeconds: 600 });
+    await site.world.park('preview', 'newer', { ...replacing, parkSeconds: 90 });
+    const page = await site.open('#/leases/preview');
+    const detail = page.getByRole('region', { name: 'preview' });
+    const fact = (name: string) => detail.locator('dt', { hasText: name }).locator('+ dd');
+    await detail.locator('.state.ending').waitFor();
+    expect(await fact('Superseded by').textContent()).toBe('newer');
+    expect(await violations(page)).toEqual([]);
+    await site.world.post('leases/release', { key: 'preview', leaseId });
+    await expect.poll(() => fact('Holder before').textContent()).toMatch(/^worker-1, superseded .* by newer$/);
+    expect(await fact('Superseded by').count()).toBe(0);
+  });
+
   it('the page shows when callers that sleep are due, after those awake', async () => {
     await site.world.holdLong('drowsy', 'slow');
     await site.world.park('drowsy', 'awake', { parkSeconds: 90 });
