@@ -14,6 +14,13 @@ export type LockState = Pick<KeyRecord, 'used' | 'entries' | 'ring'> & {
   isForeign: boolean;
   /** Until when third-party clients take the key for held, in epoch milliseconds. Undefined if each of them may take it at once. */
   guardedUntil: number | undefined;
+  /** What an operator has set, and when: each command has a later time than those before. */
+  cap?: { limit: number; until: number | undefined } | undefined;
+  capAt?: number | undefined;
+  /** The ticket of the waiter that an operator has moved. */
+  first?: string | undefined;
+  /** The name of the newest request that joined by `replace`. */
+  latest?: string | undefined;
 };
 
 /** No record. */
@@ -26,8 +33,8 @@ type What =
   | { what: 'deadline'; ticket: string; deadline: number }
   | { what: 'flag' | 'deletion' | 'mark'; ticket: string }
   /** The place of a caller that sleeps: put, kept for longer, withdrawn or deleted. */
-  | { what: 'place'; ticket: string; request: string; keepUntil: number }
-  | { what: 'extension'; ticket: string; keepUntil: number }
+  | { what: 'place'; ticket: string; request: string; keepUntil: number; awakeAt?: number }
+  | { what: 'extension'; ticket: string; keepUntil: number; awakeAt?: number }
   | { what: 'placeFlag' | 'placeDeletion'; ticket: string }
   /** A look at the line, from the oldest on. */
   | { what: 'query' }
@@ -45,7 +52,7 @@ type What =
   /** The end of an exclusive grant. */
   | { what: 'end' }
   /** What a call of rates does to the row of a key: it reserves, changes what is paid by settling or cancelling, or forgets the row. */
-  | { what: 'reserved'; paidUntil: number; last: string }
+  | { what: 'reserved'; paidUntil: number; last: string; cap?: string | undefined }
   | { what: 'settled'; more: number }
   | { what: 'forgotten' }
   /** The record as it is now. A release that finds nobody in line is answered without the record. */
@@ -123,11 +130,15 @@ function onRates(
   { ExpressionAttributeValues: values = {} }: Input,
   answer: () => { Attributes?: Item },
 ): What[] {
-  if (command === 'DeleteItem') return [{ what: 'forgotten' }];
+  // A row with a cap remains, with the cap alone.
+  if (command === 'DeleteItem' || command === 'PutItem') return [{ what: 'forgotten' }];
   if (command !== 'UpdateItem') return [];
   if (values[':more']) return [{ what: 'settled', more: Number(values[':more'].N) }];
-  const { paid_until: paid, last_request: last } = answer().Attributes ?? {};
-  return paid ? [{ what: 'reserved', paidUntil: Number(paid.N), last: last?.S?.replace(/\.s$/, '') ?? '' }] : [];
+  // An operator caps the rate.
+  if (!values[':last']) return [];
+  const { paid_until: paid, last_request: last, cap } = answer().Attributes ?? {};
+  if (!paid) return [];
+  return [{ what: 'reserved', paidUntil: Number(paid.N), last: last?.S?.replace(/\.s$/, '') ?? '', cap: cap?.S }];
 }
 
 const PLACE = placeOf('');
@@ -141,21 +152,29 @@ function onPlaces(
       // An operator may flag a place before its call has put one.
       return item?.cancelled_at
         ? { what: 'placeFlag', ticket }
-        : { what: 'place', ticket, request: nameOf(item), keepUntil: Number(item?.keep_until?.N) };
+        : { what: 'place', ticket, request: nameOf(item), ...timesOf(item?.keep_until, item?.awake_at) };
     case 'DeleteItem':
       return { what: 'placeDeletion', ticket };
     case 'UpdateItem':
       return values[':keep'] === undefined
         ? { what: 'placeFlag', ticket }
-        : { what: 'extension', ticket, keepUntil: Number(values[':keep'].N) };
+        : { what: 'extension', ticket, ...timesOf(values[':keep'], values[':awake']) };
     default:
       return undefined;
   }
 }
 
+const timesOf = (keep: Item[string] | undefined, awake: Item[string] | undefined) => ({
+  keepUntil: Number(keep?.N),
+  ...(awake && { awakeAt: Number(awake.N) }),
+});
+
 /** The name of its request in the record. */
 const nameOf = (item: Item = {}): string =>
   requestName({ holder: item.holder?.S ?? '', requestId: item.request_id?.S ?? '', principal: item.principal?.S });
+
+/** Such as `#g0 = :g0`, or the expiry of a record that TTL must not delete before another time. */
+const ASSIGNED = /([#\w]+) = (?:if_not_exists\((\w+), )?(:\w+)/g;
 
 /** The record after an update. The first try of an exclusive request is answered with the record before, and sets and removes whole attributes. */
 function afterUpdate(input: Input, answer: () => { Attributes?: Item }): Item | undefined {
@@ -165,8 +184,8 @@ function afterUpdate(input: Input, answer: () => { Attributes?: Item }): Item | 
   const [, set = '', remove = ''] = /^SET (.*?)(?: REMOVE (.*))?$/.exec(update) ?? [];
   const after: Item = { ...input.Key, ...answer().Attributes };
   for (const name of remove.split(', ')) delete after[names[name] ?? name];
-  for (const [name = '', value = ''] of set.split(', ').map((part) => part.split(' = '))) {
-    const assigned = input.ExpressionAttributeValues?.[value];
+  for (const [, name = '', kept = '', value = ''] of set.matchAll(ASSIGNED)) {
+    const assigned = after[kept] ?? input.ExpressionAttributeValues?.[value];
     if (assigned) after[names[name] ?? name] = assigned;
   }
   return after;
@@ -207,5 +226,10 @@ const grantOf = (entry: HolderEntry): What => ({
 
 function stateOf({ used, entries, ring, mark, thirdParty }: KeyRecord, item: Item): LockState {
   const guardedUntil = item.lease_version && Number(item.lease_expiry?.N) * 1000;
-  return { used, entries, ring, isMarked: mark !== undefined, isForeign: thirdParty !== undefined, guardedUntil };
+  const { cap, cap_at: capAt, cap_until: until, moved, latest } = item;
+  return {
+    ...{ used, entries, ring, isMarked: mark !== undefined, isForeign: thirdParty !== undefined, guardedUntil },
+    ...(cap && { cap: { limit: Number(cap.N), until: until && Number(until.N) } }),
+    ...{ capAt: capAt && Number(capAt.N), first: moved?.S, latest: latest?.M?.n?.S },
+  };
 }

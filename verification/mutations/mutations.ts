@@ -56,7 +56,10 @@ export const MUTATIONS: Mutation[] = [
     name: 'a heartbeat does not show third-party clients the new expiry',
     promise: 'third-party clients take a held key for held',
     changes: [
-      change("[...extension.set, 'lease_expiry = :seconds + #h.u']", "[...extension.set, 'lease_expiry = :seconds']"),
+      change(
+        "[...extension.set, `lease_expiry = ${orCapTtl(':seconds')} + #h.u`]",
+        "[...extension.set, `lease_expiry = ${orCapTtl(':seconds')}`]",
+      ),
     ],
     only: 'leases',
   },
@@ -270,7 +273,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a lease is handed on whatever became of it since it was read',
     promise: 'at most one holder at a time',
-    changes: [change('all(hasRoomAsSeen(line.seen, room), ...still,', 'all(hasRoomAsSeen(line.seen, room),')],
+    changes: [change('underCap, ...still, ...(line.also', 'underCap, ...(line.also')],
     only: 'queue',
   },
   {
@@ -533,5 +536,64 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'rates',
+  },
+  {
+    name: 'the first try of a call does not ask for the cap',
+    promise: 'no caller is granted the key while its cap is reached',
+    changes: [change('    isUnmarked,\n    underCap,\n', '    isUnmarked,\n')],
+    only: 'permits',
+  },
+  {
+    name: 'a hand-off does not ask for the cap',
+    promise: 'no caller is granted the key while its cap is reached',
+    changes: [
+      change('const grant = { ...asked, room: roomUnder(cap, asked) };', 'const grant = asked;'),
+      change('const cap = record && capAt(record, {', 'const cap = record && !line && capAt(record, {'),
+      change('hasRoomAsSeen(line.seen, room), underCap, ...still', 'hasRoomAsSeen(line.seen, room), ...still'),
+    ],
+    only: 'permits',
+  },
+  {
+    name: 'a late command of an operator replaces a later one',
+    promise: 'only a later command changes a cap',
+    changes: [
+      change('attribute_not_exists(cap_at) OR cap_at < :cap_at', 'attribute_not_exists(cap_at) OR cap_at <> :cap_at'),
+    ],
+    only: 'permits',
+  },
+  {
+    name: 'a hand-off serves the line without regard to the waiter that was moved',
+    promise: 'a waiter that an operator has moved is served before all others',
+    changes: [change('if (row) yield row;\n  const own = row && rowOf(row).ticket;', "const own = row && '';")],
+    only: 'queue',
+  },
+  {
+    name: 'a moved waiter stays first after its grant',
+    promise: 'a moved waiter comes first once',
+    changes: [change('remove: movedNoMore(moved)', 'remove: []')],
+    only: 'queue',
+  },
+  {
+    name: 'a request that was replaced is not remembered',
+    promise: 'no request is granted the key after a newer one has replaced it',
+    changes: [change("'r0 = latest.n'", "'r0 = :none'")],
+    only: 'queue',
+  },
+  {
+    name: 'no newer request asks the holder to stop',
+    promise: 'a holder that lets itself be replaced is asked to stop',
+    changes: [
+      change(
+        "if (!latest?.stops || entry?.replace !== 'running'",
+        "if (!latest?.stops || entry?.replace !== 'waiting'",
+      ),
+    ],
+    only: 'leases',
+  },
+  {
+    name: 'each newer request drops whoever waits',
+    promise: 'a request is superseded only if both replace, and the other joined later',
+    changes: [change('if (replace === undefined) return write();', '')],
+    only: 'leases',
   },
 ];

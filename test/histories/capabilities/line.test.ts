@@ -100,6 +100,29 @@ describe('nobody in line is overtaken:', () => {
     expect(check(joins('a', 1000), ...unheard, joins('a', 1950), plain)).toEqual([promise]);
   });
 
+  it('a moved waiter is served before all others, once, by a call that can know', () => {
+    const first = (ms: number, ticket: string) =>
+      did('operator', { what: 'lock', ms, state: { ...NO_LOCK, isMarked: true, first: ticket } });
+    const lines = [joins('a', 1000), joins('b', 1100), joins('c', 1200)];
+    const serves = (ms: number, who: string, ticket: string, next?: string) => {
+      const one = did('p', query(ms), grant(ms + 10, who, ticket));
+      one.landed?.push(
+        ...landedOn(KEY, { what: 'lock', ms: ms + 11, state: { ...NO_LOCK, isMarked: true, first: next } }),
+      );
+      return one;
+    };
+    const inTurn = [serves(3000, 'c', '1200 c'), serves(3100, 'a', '1000 a')];
+    expect(check(...lines, first(2000, '1200 c'), ...inTurn)).toEqual([]);
+    const moved = 'a waiter that an operator has moved is served before all others';
+    expect(check(...lines, first(2000, '1200 c'), serves(3000, 'a', '1000 a', '1200 c'))).toEqual([moved]);
+    expect(check(...lines, first(2900, '1200 c'), serves(3000, 'a', '1000 a', '1200 c'))).toEqual([]);
+    const struck = { ...serves(3000, 'a', '1000 a', '1200 c'), faults: ['GetItem slow'] };
+    expect(check(...lines, first(2000, '1200 c'), struck)).toEqual([]);
+    expect(check(...lines, first(2000, '1200 c'), serves(3000, 'b', '1100 b', '1200 c'))).toContain(moved);
+    const once = 'a moved waiter comes first once';
+    expect(check(...lines, first(2000, '1200 c'), serves(3000, 'c', '1200 c', '1200 c'))).toEqual([once]);
+  });
+
   it('the row of a request whose end the record remembers keeps nobody out', () => {
     const remembers = (name: string) =>
       did('q', { what: 'lock', ms: 1500, state: { ...NO_LOCK, ring: [{ name, broken: undefined }] } });

@@ -49,6 +49,18 @@ describe('places in histories:', () => {
     expect(check(sleeps('a', 1000, 500), plain)).toEqual([]);
   });
 
+  it('the line waits for a moved sleeper until ten seconds after it was due', () => {
+    const asleep = { ...place(1000, 'a'), awakeAt: BEGIN + 5000 };
+    const sleeper = did('a', [1000, 1020], asleep);
+    const moved = did('operator', [1400], lock(1500, { ...MARKED, first: 'a' }));
+    const gets = (ms: number) =>
+      did('p', [ms - 50], { what: 'grant', ms, ticket: 'b', request: request('b'), fence: 1 });
+    const promise = 'a waiter that an operator has moved is served before all others';
+    expect(check(sleeper, moved, gets(14_000))).toEqual([promise]);
+    expect(check(sleeper, moved, gets(15_500))).toEqual([]);
+    expect(check(sleeper, gets(14_000))).toEqual([]);
+  });
+
   it('a return in time keeps its ticket, unless its request has had a grant', () => {
     const returns = (ms: number) => {
       const one = did('a', [ms], { what: 'row', ms: ms + 5, ticket: 'b', deadline: BEGIN + ms, request: request('a') });

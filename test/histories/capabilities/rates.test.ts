@@ -95,6 +95,17 @@ describe('the checker of rates', () => {
     expect(check(...first, refused(2))).toEqual([REFUSED_TRULY]);
   });
 
+  it('the checker of rates counts what an operator has capped, until the cap has ended by every clock', () => {
+    const under = (until?: number) => {
+      const cap = JSON.stringify({ capped: { rates: [{ name: 'calls', limit: 1, per: '2s' }], until } });
+      const one = reserved('a', [10, 20], 1000);
+      return { ...one, landed: one.landed?.map((effect) => ({ ...effect, cap })) as Entry['landed'] } as Entry;
+    };
+    expect(check(under())).toEqual([PAYS_ITS_UNITS]);
+    expect(check(under(BEGIN - 600))).toEqual([]);
+    expect(check(under(BEGIN - 2000))).toEqual([]);
+  });
+
   it('the checker of rates finds a key that is stuck after all faults', () => {
     const last = entry('rateReserve', { key, rates: named, waitSeconds: 0 }, [9000, 9010], 'Unavailable');
     expect(check(...first, { ...last, actor: AFTERWARDS })).toEqual(['no key is stuck']);

@@ -114,12 +114,15 @@ export function windowKept(history: readonly Entry[], key: string, { spreadMs }:
     if (event.what !== 'grant' || !event.isWindow) continue;
     const untilMs = event.ms + WINDOW_MS + spreadMs + 2 * UNDER_WAY_MS;
     const [ticket, next] = [...rows].filter(([one]) => one !== event.ticket).sort()[0] ?? [];
+    const isPaused = events.some(
+      (one) => one.what === 'lock' && one.ms <= untilMs && one.ms > event.ms && one.state.cap?.limit === 0,
+    );
     const isThere = next?.faults.length === 0 && Number(next.answeredAt?.ms) > untilMs && !next.input.taskToken;
     const goesOn = events.slice(nth + 1).some((later) => {
       const isIts = (later.what === 'deletion' || later.what === 'flag') && later.ticket === ticket;
       return later.ms <= untilMs && (later.what === 'grant' || later.what === 'claim' || isIts);
     });
-    if (!next || !isThere || goesOn) continue;
+    if (!next || !isThere || isPaused || goesOn) continue;
     const detail = `${next.actor} still waits ${(untilMs - event.ms).toFixed(0)} ms after a grant that nobody claimed`;
     return [{ promise: WINDOW_KEPT, detail, entries: [event.entry, next] }];
   }

@@ -2,6 +2,7 @@ import type { Caller } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { TaskResult } from '../step-functions.ts';
 import { DurableExecution } from './durable.ts';
+import { replaceOf } from './operators.ts';
 import { type Bus, type Grant, type Terms, TTLS, tellOfEnd, USUAL_BUS, workUnder } from './work.ts';
 
 const MAX_TRIES = 3;
@@ -12,9 +13,14 @@ const DURABLE_OF_FIVE = 2;
 /** An execution of a state machine, or of a durable function: it parks, is woken, works under its leases, gives them back; and may die at any moment. */
 export function startExecution(caller: Caller, keys: readonly string[], terms: Terms = () => ({})): void {
   const id = Math.floor(caller.random() * 1e9).toString(36);
-  if (Number.parseInt(id, 36) % 5 < DURABLE_OF_FIVE)
-    caller.start(`durable ${id}`, (one) => new DurableExecution(one, keys, { id, terms }).run());
-  else caller.start(`execution ${id}`, (one) => new Worker(one, keys, { id, terms }).run());
+  const lot = Number.parseInt(id, 36);
+  const all: Terms = (one, key) => {
+    const asked = terms(one, key);
+    return { ...asked, ...replaceOf(lot, { ...asked, waitSeconds: 1 }) };
+  };
+  if (lot % 5 < DURABLE_OF_FIVE)
+    caller.start(`durable ${id}`, (one) => new DurableExecution(one, keys, { id, terms: all }).run());
+  else caller.start(`execution ${id}`, (one) => new Worker(one, keys, { id, terms: all }).run());
 }
 
 export type Heard = TaskResult | 'aborted' | 'invocation failed' | 'timed out';
@@ -147,9 +153,10 @@ export async function askInTheNameOfATask(caller: Caller, names: readonly string
   const keys = names.map((name) => caller.world.prefix + name);
   const tasks = caller.world.entries.filter(({ call, input }) => call === 'task' && keys.includes(String(input.key)));
   if (tasks.length === 0) return;
-  const { key, holder, requestId, ttlSeconds, limit, weight, mode } = caller.pick(tasks.slice(-3)).input;
+  const { key, holder, requestId, ttlSeconds, limit, weight, mode, replace } = caller.pick(tasks.slice(-3)).input;
   const terms = Object.entries({ limit, weight, mode }).filter(([, value]) => value !== undefined);
-  const wait = caller.random() < 0.9 ? { waitSeconds: 1 + Math.floor(caller.random() * 20) } : {};
+  const replaces = replace === undefined ? {} : { replace };
+  const wait = caller.random() < 0.9 ? { waitSeconds: 1 + Math.floor(caller.random() * 20), ...replaces } : {};
   const request = { key, holder, requestId, ttlSeconds, ...Object.fromEntries(terms), ...wait };
   const answer = await caller.call('acquire', request);
   if (answer?.outcome !== 'ok') return;

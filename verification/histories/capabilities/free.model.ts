@@ -3,8 +3,9 @@ import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { termsUnder } from './caps.model.ts';
 import { eventsOf, nameOf } from './line.model.ts';
-import { termsOf } from './permits.model.ts';
+
 import { stateAt, weightOf, writesOn } from './record.model.ts';
 
 // What a caller gets that does not wait, beside a line in which nobody can be granted anything.
@@ -78,10 +79,12 @@ export function freeLeaseIsHad(
   key: string,
   { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
 ): Violation[] {
+  const writes = writesOn(history, key);
   return plainRefusals(history, key).flatMap((entry) => {
     const { calledAt, body } = entry;
     // Free, or of another client.
     if (body?.expiresAt !== null) return [];
+    if (termsUnder(stateAt(writes, calledAt.moment), entry, { ms: calledAt.ms, spreadMs }).limit < 0) return [];
     const rows = rowsAt(history, key, calledAt.moment);
     if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs))) return [];
     const detail = `${entry.actor} was refused a free lease, with ${rows.length} rows in line that are over`;
@@ -98,9 +101,9 @@ export function roomBesideLine(
   const writes = writesOn(history, key);
   return plainRefusals(history, key).flatMap((entry) => {
     const { calledAt } = entry;
-    const { entries, isMarked, isForeign } = stateAt(writes, calledAt.moment);
+    const { entries, isMarked, isForeign, cap } = stateAt(writes, calledAt.moment);
     const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
-    const { weight, limit } = termsOf(entry);
+    const { weight, limit } = termsUnder({ cap }, entry, { ms: calledAt.ms, spreadMs });
     const isOwn = standing.some(({ name }) => name === nameOf(entry));
     if (!isMarked || isForeign || isOwn || weightOf(standing) + weight > limit) return [];
     const rows = rowsAt(history, key, calledAt.moment);
@@ -126,9 +129,9 @@ export function deadTaskCostsNothing(
   };
   return plainRefusals(history, key).flatMap((entry) => {
     const { calledAt } = entry;
-    const { entries, isForeign } = stateAt(writes, calledAt.moment);
+    const { entries, isForeign, cap } = stateAt(writes, calledAt.moment);
     const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
-    const { weight, limit } = termsOf(entry);
+    const { weight, limit } = termsUnder({ cap }, entry, { ms: calledAt.ms, spreadMs });
     const rows = rowsAt(history, key, calledAt.moment).filter((row) => isPresent(row, calledAt.ms, spreadMs));
     const isOwn = standing.some(({ name }) => name === nameOf(entry));
     if (isForeign || isOwn || weightOf(standing) + weight > limit || rows.length === 0) return [];

@@ -62,7 +62,7 @@ export function leaseOperations(
         if (saysNothing(entry)) return isInLine(entry) ? grants : [stray];
         if (entry.call === 'clean') return cleaned(entry) ? [operation] : [stray];
         // A try of it that got no answer may have been granted, and broken before the next one.
-        const isRefused = entry.outcome === 'LeaseLost' || entry.outcome === 'LeaseHeld';
+        const isRefused = ['LeaseLost', 'LeaseHeld', 'Superseded'].includes(entry.outcome ?? '');
         // What was granted is granted once: its own record refuses a late try, where no other client and no clean-up took that away.
         const mayBeGrantedAgain = entry.outcome !== 'ok' || foreignLeases || sweeps;
         const mayBeGranted =
@@ -110,7 +110,10 @@ const isShownBefore = ({ call, outcome, faults, input, body, calledAt }: Entry, 
   outcome === 'ok' &&
   entries.some(({ body: shown, answeredAt }) => {
     const isLower = shown?.holder === input.holder && Number(shown?.fence) < Number(body?.fence);
-    const mayBeSame = shown?.leaseId === undefined || shown.leaseId === body?.leaseId;
+    // The answer to a reader may be late, and show an earlier grant that its caller was told of.
+    const lease =
+      shown?.leaseId ?? entries.find((one) => one.body?.leaseId && one.body.fence === shown?.fence)?.body?.leaseId;
+    const mayBeSame = lease === undefined || lease === body?.leaseId;
     const isMeanwhile = Number(answeredAt?.moment) > calledAt.moment;
     return isLower && ((mayBeSame && isMeanwhile) || faults.length > 0);
   });
@@ -228,8 +231,11 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         // Nobody is locked out by his own request, but for the margin after its end.
         return body.holder === holder && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
       case 'LeaseLost':
-        if (body.reason === 'cancelled') return [state];
+        if (body.reason === 'cancelled' || body.reason === 'superseded') return [state];
         return ended.some((one) => one.holder === holder) ? [state] : [];
+      // Whether another has replaced it is another rule (`replacedRightly`).
+      case 'Superseded':
+        return [state];
       default:
         return [];
     }
@@ -240,6 +246,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     const { held } = state;
     const isHeld = held && !held.foreign && fits(held.leaseId, String(entry.input.leaseId));
     if (unknown) return isHeld ? [{ ...state, held: { ...held, expiresAt: null } }] : [];
+    // A holder that is asked to stop holds the lease until it has released it.
+    if (entry.outcome === 'LeaseLost' && body.reason === 'superseded') return isHeld ? [state] : [];
     if (entry.outcome === 'LeaseLost') return held?.leaseId === entry.input.leaseId ? [] : [state];
     if (entry.outcome !== 'ok' || !isHeld) return [];
     const expiresAt = epoch(body.expiresAt);

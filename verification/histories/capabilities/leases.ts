@@ -12,6 +12,7 @@ import { cleaningsOf } from './expiry.model.ts';
 import { freeLeaseIsHad } from './free.model.ts';
 import { leaseModel, leaseOperations } from './leases.model.ts';
 import { overtaken } from './line.model.ts';
+import { liftCaps, operatorOn, replaceOf } from './operators.ts';
 import { placeRules } from './places.model.ts';
 import { recordRules } from './record.model.ts';
 import { sleepersOn, sleepMsOf } from './sleepers.ts';
@@ -47,9 +48,10 @@ export const leases: Capability = {
 
   act: (caller) => actOn(caller, LEASE_KEYS),
   actForeign: (caller) => actForeignOn(caller, LEASE_KEYS),
-  others: [sleepersOn('sleepers of leases', LEASE_KEYS)],
+  others: [sleepersOn('sleepers of leases', LEASE_KEYS), operatorOn('operator of leases', LEASE_KEYS)],
 
   async settle(caller) {
+    await liftCaps(caller, LEASE_KEYS);
     await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
     for (const name of LEASE_KEYS) await acquireAfterwards(caller, name);
   },
@@ -132,8 +134,9 @@ export async function actOn(
   const waitSeconds = 1 + Math.floor(caller.random() * 5);
   const waits = { waitSeconds, ...(caller.random() < 0.2 ? { fair: false } : sleeps) };
   const wait = caller.random() < 0.4 ? waits : {};
-  const request = { key, holder: `${caller.name}/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), ...wait };
-  return acquire(caller, { ...request, ...terms(caller, key) });
+  const request = { key, holder: `${caller.name}/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS) };
+  const asked = { ...request, ...wait, ...terms(caller, key) };
+  return acquire(caller, { ...asked, ...replaceOf(lot, asked) });
 }
 
 /** What a client of the Rust crate does. */

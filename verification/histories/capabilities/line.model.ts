@@ -36,8 +36,8 @@ export function eventsOf(history: readonly Entry[], key: string): Event[] {
 }
 
 /** The end of the only grant. Its entry remembers the request. */
-const released = ({ entries, ring }: LockState): LockState => ({
-  ...NO_LOCK,
+const released = ({ entries, ring, cap, capAt, latest }: LockState): LockState => ({
+  ...{ ...NO_LOCK, cap, capAt, latest },
   ring: [{ name: entries[0]?.name, broken: undefined }, ...ring.slice(-8)],
 });
 
@@ -45,7 +45,46 @@ const released = ({ entries, ring }: LockState): LockState => ({
 export const nameOf = ({ input }: Entry): string =>
   requestName({ holder: String(input.holder), requestId: String(input.requestId) });
 
-type Grant = Extract<Event, { what: 'grant' }>;
+export type Grant = Extract<Event, { what: 'grant' }>;
+
+export const MOVED_FIRST = 'a waiter that an operator has moved is served before all others';
+const MOVED_ONCE = 'a moved waiter comes first once';
+
+/** A call without a fault reads the record, and then the line, within this time. */
+const LOOK_MS = 500;
+
+/** The waiters that operators have moved. */
+export class Moves {
+  readonly #moves: { ticket: string | undefined; moment: number; ms: number }[] = [];
+  /** The tickets that the present write serves. */
+  #served: string[] = [];
+
+  take(event: Event): void {
+    if (event.what === 'grant' && event.ticket !== undefined) this.#served.push(event.ticket);
+    if (event.what !== 'lock') return;
+    this.#served = [];
+    const { first: ticket } = event.state;
+    if (ticket !== this.#moves.at(-1)?.ticket) this.#moves.push({ ticket, moment: event.moment, ms: event.ms });
+  }
+
+  /** Whether the waiter was the first while a call was under way, so that the call may have seen it as such. */
+  wasFirst(ticket: string | undefined, { calledAt }: Entry): boolean {
+    const since = this.#moves.findLastIndex(({ moment }) => moment <= calledAt.moment);
+    return ticket !== undefined && this.#moves.slice(Math.max(0, since)).some((one) => one.ticket === ticket);
+  }
+
+  /** The first, if the call that made the grant can know. */
+  before({ entry, sent, ms }: Grant): string | undefined {
+    const last = this.#moves.at(-1);
+    const canKnow = last && last.moment < sent && last.ms + LOOK_MS < ms && entry.faults.length === 0;
+    return canKnow ? last.ticket : undefined;
+  }
+
+  /** Whether the record still names a waiter as the first that the same write has served. */
+  isLeftOver({ state: { first } }: Extract<Event, { what: 'lock' }>): boolean {
+    return first !== undefined && this.#served.includes(first);
+  }
+}
 
 /** What is known of one key at a moment. */
 class Line {
@@ -62,13 +101,24 @@ class Line {
   /** The requests whose grants have ended, as far as the record remembers them. */
   #remembered: ReadonlySet<string | undefined> = new Set();
   #last: Grant | undefined;
+  readonly #moves = new Moves();
 
   constructor(isShared: boolean) {
     this.#isShared = isShared;
   }
 
+  /** What the event breaks. @param slackMs by how much clocks differ @param mayLoseMark as of `Where` */
+  broken(event: Event, { slackMs, mayLoseMark }: { slackMs: number; mayLoseMark: boolean }): Broken | undefined {
+    if (event.what === 'lock' && this.#moves.isLeftOver(event)) return { promise: MOVED_ONCE, place: undefined };
+    if (event.what !== 'grant' || (event.ticket === undefined && mayLoseMark)) return undefined;
+    const place = this.#passedOver(event, slackMs);
+    if (!place) return undefined;
+    return { promise: place.ticket === this.#moves.before(event) ? MOVED_FIRST : NOT_OVERTAKEN, place };
+  }
+
   take(event: Event): void {
     const { moment, entry } = event;
+    this.#moves.take(event);
     switch (event.what) {
       case 'row': {
         const { ticket, request, deadline } = event;
@@ -113,13 +163,18 @@ class Line {
     }
   }
 
-  /** Who is there and should have been granted the key instead. @param slackMs by how much clocks differ */
-  passedOver(grant: Grant, slackMs: number): Place | undefined {
+  /** Who is there and should have been granted the key instead. */
+  #passedOver(grant: Grant, slackMs: number): Place | undefined {
     // A bound grant that reached no task passes to the next task of its execution.
     const to = this.#places.get(grant.ticket ?? '')?.entry.input;
     if (to?.bound && this.#bound.has(to.execution)) return undefined;
     const lookedAt = this.#looks.get(grant.entry)?.findLast((moment) => moment < grant.sent) ?? 0;
-    return [...this.#places.values()].find((place) => {
+    const first = this.#moves.before(grant);
+    const isMoved = this.#moves.wasFirst(grant.ticket, grant.entry);
+    const places = [...this.#places.values()].toSorted(
+      (one, other) => Number(other.ticket === first) - Number(one.ticket === first),
+    );
+    return places.find((place) => {
       const { ticket, request, deadline, since, isMarked, wasGranted } = place;
       // The place of the grant that ends here goes, and so does another one of its request.
       const isOfLast = this.#isShared
@@ -132,9 +187,18 @@ class Line {
       // A second try of the write of its row may land when its task, which is gone, has been served and deleted.
       const isServed = this.#served.get(grant.entry)?.has(ticket) === true;
       if (isOfLast || isServed || hasEnded || !isPresent || request === grant.request) return false;
-      return grant.ticket === undefined ? isMarked && !wasGranted : ticket < grant.ticket && since < lookedAt;
+      if (grant.ticket === undefined) return isMarked && !wasGranted;
+      return !isMoved && (ticket < grant.ticket || ticket === first) && since < lookedAt;
     });
   }
+}
+
+const NOT_OVERTAKEN = 'nobody in line is overtaken';
+
+interface Broken {
+  promise: string;
+  /** Who is passed over. */
+  place: Place | undefined;
 }
 
 interface Where {
@@ -157,16 +221,13 @@ export function overtaken(
 ): Violation[] {
   const line = new Line(isShared);
   for (const event of eventsOf(history, key)) {
-    const isChecked = event.what === 'grant' && !(event.ticket === undefined && mayLoseMark);
-    const place = isChecked ? line.passedOver(event, spreadMs) : undefined;
-    if (place)
-      return [
-        {
-          promise: 'nobody in line is overtaken',
-          detail: `${event.entry.actor} granted the lease past ${place.entry.actor}, who was in line since ${place.ticket}`,
-          entries: [place.entry, event.entry],
-        },
-      ];
+    const broken = line.broken(event, { slackMs: spreadMs, mayLoseMark });
+    if (broken) {
+      const { promise, place } = broken;
+      const passed = place ? ` past ${place.entry.actor}, who was in line since ${place.ticket}` : '';
+      const detail = `${event.entry.actor} granted the lease${passed}`;
+      return [{ promise, detail, entries: [...(place ? [place.entry] : []), event.entry] }];
+    }
     line.take(event);
   }
   return [];

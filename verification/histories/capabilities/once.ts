@@ -2,8 +2,10 @@ import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { BEGIN } from '../clocks.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { pauseKept } from './caps.model.ts';
 import { keysOf } from './leases.ts';
 import { brokenOfOnce, ONCE_CALLS } from './once.model.ts';
+import { liftCaps, operatorOn } from './operators.ts';
 
 /** Of the first, callers name the slot. The second has a slot for each ten seconds of the service's clock. */
 const NAMED = 'o0';
@@ -51,9 +53,11 @@ export const once: Capability = {
     { name: 'patient worker', steps: 4, share: 0.6, act: waitOverEnd },
     { name: 'second patient worker', steps: 4, share: 0.6, act: waitOverEnd },
     { name: 'early worker', steps: 4, share: 0.3, act: beginEarly },
+    operatorOn('operator of pauses', KEYS, { kind: 'once', limits: [0] }),
   ],
 
   async settle(caller) {
+    await liftCaps(caller, KEYS, { kind: 'once' });
     await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
     for (const name of KEYS) {
       const key = caller.world.prefix + name;
@@ -71,6 +75,7 @@ export const once: Capability = {
           facts,
         ),
       ),
+      ...keys.flatMap((key) => pauseKept(history, { key, kind: 'once' }, facts)),
       ...stuck(
         calls.filter(({ call, input }) => call === 'onceBegin' && keys.includes(String(input.key))),
         'no key is stuck',

@@ -6,6 +6,7 @@ import { askInTheNameOfATask, startExecution } from './executions.ts';
 import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
 import { acquireAfterwards, actForeignOn, actOn, falselyLost, keysOf, previousTold } from './leases.ts';
 import { overtaken } from './line.model.ts';
+import { liftCaps, operatorOn } from './operators.ts';
 import { fencesRiseByRequest, foundAgain, neverTooHeavy } from './permits.model.ts';
 import { placeRules } from './places.model.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
@@ -54,9 +55,11 @@ export const permits: Capability = {
       share: 0.3,
       act: (caller) => askInTheNameOfATask(caller, KEYS),
     },
+    operatorOn('operator of permits', KEYS),
   ],
 
   async settle(caller) {
+    await liftCaps(caller, KEYS);
     await settleLines(caller, 3);
     for (const name of KEYS) {
       await acquireAfterwards(caller, name);
@@ -80,7 +83,7 @@ export const permits: Capability = {
           ...foundAgain(grants, facts),
           ...recordRules(history, { key, grants }, facts),
           ...previousTold(grants, facts),
-          ...roomIsNoticed(history, key),
+          ...roomIsNoticed(history, key, facts),
           ...ticketsGone(history, key),
           ...falselyLost(grants),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps, isShared: true }, facts),

@@ -2,7 +2,7 @@ import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 import { type LockState, NO_LOCK } from '../landed.ts';
-import { eventsOf, nameOf } from './line.model.ts';
+import { eventsOf, type Grant, MOVED_FIRST, Moves, nameOf } from './line.model.ts';
 
 // Callers that sleep between two calls (docs/protocols/places.md).
 
@@ -10,6 +10,9 @@ const MARK_STAYS = 'the mark stays while a place is live';
 const NOT_PASSED = 'a caller that sleeps is not passed by one that does not wait';
 const KEEPS_POSITION = 'a caller that comes back in time keeps its position';
 const WITHDRAWN = 'a withdrawn request holds no lease';
+
+/** How long the line waits for a sleeper that is next. */
+const WAITED_FOR_MS = 10_000;
 
 type Event = ReturnType<typeof eventsOf>[number];
 
@@ -20,6 +23,8 @@ interface Place {
   entry: Entry;
   /** Since when it stays until when. */
   kept: { since: number; until: number }[];
+  /** When its caller is due. */
+  awakeMs: number;
   /** Whether its caller has raised the mark. */
   isMarked: boolean;
 }
@@ -44,6 +49,7 @@ class Places {
   /** The moments of each call's looks at the line. */
   readonly #looks = new Map<Entry, number[]>();
   #state = NO_LOCK;
+  readonly #moves = new Moves();
 
   constructor(where: Where, spreadMs: number) {
     this.#where = where;
@@ -52,16 +58,21 @@ class Places {
 
   take(event: Event): void {
     const { moment, entry } = event;
+    this.#moves.take(event);
     switch (event.what) {
       case 'place': {
         const { ticket, request, keepUntil } = event;
         const kept = [{ since: moment, until: keepUntil - BEGIN }];
-        this.#places.set(ticket, { ticket, request, entry, kept, isMarked: false });
+        const awakeMs = Number(event.awakeAt) - BEGIN;
+        this.#places.set(ticket, { ticket, request, entry, kept, awakeMs, isMarked: false });
         break;
       }
-      case 'extension':
-        this.#places.get(event.ticket)?.kept.push({ since: moment, until: event.keepUntil - BEGIN });
+      case 'extension': {
+        const place = this.#places.get(event.ticket);
+        if (place) place.awakeMs = Number(event.awakeAt) - BEGIN;
+        place?.kept.push({ since: moment, until: event.keepUntil - BEGIN });
         break;
+      }
       case 'placeFlag':
       case 'placeDeletion':
         this.#places.delete(event.ticket);
@@ -76,6 +87,9 @@ class Places {
         break;
       case 'grant':
         if (!event.isWindow) this.#served.add(event.request);
+        // A second ticket of a request waits for the outcome of the first, and the grant may have removed the mark.
+        for (const place of this.#places.values())
+          if (place.request === event.request && place.ticket !== event.ticket) place.isMarked = false;
         break;
       case 'claim':
         this.#served.add(nameOf(entry));
@@ -90,8 +104,18 @@ class Places {
     const { mayLoseMark } = this.#where;
     if (event.what === 'lock' && !event.state.isMarked) return this.#unmarked(event, event.state);
     if (event.what === 'grant' && event.ticket === undefined && !mayLoseMark) return this.#passed(event);
+    if (event.what === 'grant') return this.#servedBefore(event);
     if (event.what === 'row' || event.what === 'place') return this.#moved(event);
     return undefined;
+  }
+
+  /** The line waits for a sleeper that an operator has moved until ten seconds after the sleeper was due. */
+  #servedBefore(grant: Grant) {
+    const place = this.#places.get(this.#moves.before(grant) ?? '');
+    if (!place || grant.ticket === undefined || grant.ticket === place.ticket || this.#mayHaveHad(place))
+      return undefined;
+    const isDue = grant.ms > place.awakeMs + WAITED_FOR_MS - this.#spreadMs;
+    return isDue || Number.isNaN(place.awakeMs) ? undefined : { promise: MOVED_FIRST, place };
   }
 
   /** A write that removes the mark, by a look that has met the place. */

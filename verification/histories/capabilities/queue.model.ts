@@ -89,6 +89,7 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
   for (const granted of grantsOf(entries)) {
     const { body = {}, answeredAt, input } = granted;
     const place = input.token === undefined ? undefined : ticketOf(granted, entries);
+    if (entries.some((one) => one.call === 'runNext' && place !== undefined && one.input.ticket === place)) continue;
     if (body.repeated || !answeredAt || (place === undefined && (facts.foreignLeases || input.token !== undefined)))
       continue;
     const grantedMs = Date.parse(String(body.acquiredAt)) - BEGIN;

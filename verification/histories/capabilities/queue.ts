@@ -25,6 +25,7 @@ import {
   previousTold,
 } from './leases.ts';
 import { overtaken } from './line.model.ts';
+import { liftCaps, operatorOn } from './operators.ts';
 import { placeRules } from './places.model.ts';
 import {
   asGrants,
@@ -68,9 +69,11 @@ export const queue: Capability = {
     schedule('schedule', 4),
     sleepersOn('sleepers', QUEUE_KEYS, { cancels: true }),
     { name: 'second client of tasks', steps: 6, share: 0.3, act: (caller) => askInTheNameOfATask(caller, QUEUE_KEYS) },
+    operatorOn('operator of the queue', QUEUE_KEYS),
   ],
 
   async settle(caller) {
+    await liftCaps(caller, QUEUE_KEYS);
     await settleLines(caller, 4);
     for (const name of QUEUE_KEYS) await acquireAfterwards(caller, name);
   },
@@ -129,6 +132,7 @@ const OWN_CALLS = new Set([
   'executionEnds',
   'executionRedriven',
   'cancelWaiter',
+  'runNext',
   'repairQueues',
   'executionEnded',
 ]);

@@ -2,6 +2,7 @@ import { periodSeconds } from '../../../shared/periods.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
 
 export const RATE_CALLS = new Set(['rateReserve', 'rateSettle', 'rateForget', 'readRates', 'rateStart']);
 
@@ -35,6 +36,28 @@ function chargeOf(rates: readonly NamedRate[]): { charge: number; ahead: number 
   return { charge, ahead: Math.max(charge, Math.min(...bursts)) };
 }
 
+/** A capped rate counts as if the call had named it, with the units of its own rate of that name, or one. */
+const ratesUnder = (named: readonly NamedRate[], capped: readonly NamedRate[]): NamedRate[] => [
+  ...named,
+  ...capped.map(({ name, limit, per }) => {
+    const { units = 1 } = named.find((rate) => rate.name === name) ?? {};
+    return { name, limit, per, units: Math.min(units, 10 * limit) };
+  }),
+];
+
+/** What a reservation may count by: the named rates, and those under the cap on the row. At the end of a cap, clocks decide which. */
+function mayCountBy(
+  entry: Entry,
+  cap: string | undefined,
+  { ms, spreadMs }: { ms: number; spreadMs: number },
+): NamedRate[][] {
+  const named = ratesOf(entry);
+  const { capped } = JSON.parse(cap ?? '{}') as { capped?: { rates: NamedRate[]; until?: number } };
+  if (!capped) return [named];
+  const leftMs = (capped.until ?? Number.POSITIVE_INFINITY) + CLOCK_SKEW_MS - BEGIN - ms;
+  return [...(leftMs < spreadMs ? [named] : []), ...(leftMs > -spreadMs ? [ratesUnder(named, capped.rates)] : [])];
+}
+
 /** A write that landed on the row, and what the row has after it. */
 interface Write {
   entry: Entry;
@@ -64,6 +87,7 @@ function writesOf(entries: readonly Entry[], facts: WorldFacts): Write[] {
     .toSorted((one, other) => one.one.moment - other.one.moment);
   const writes: Write[] = [];
   const open = new Set<string>();
+  const caps = new Map<string, NamedRate[][]>();
   for (const { one, entry } of landed) {
     const { paid, last } = writes.at(-1) ?? {};
     const { moment } = one;
@@ -72,17 +96,18 @@ function writesOf(entries: readonly Entry[], facts: WorldFacts): Write[] {
       writes.push({ entry, moment, what: 'forgotten', paid: undefined, last: undefined, more: 0 });
     } else if (one.what === 'reserved') {
       const nowMost = (BEGIN + one.ms + facts.spreadMs / 2) * 1000;
-      const wrong = wrongPayment(chargeOf(ratesOf(entry)).charge, {
-        before: paid,
-        after: one.paidUntil,
-        nowMost,
-        isLast: one.last === last,
-      });
+      const charge = Number(one.last.split('.')[1]);
+      const counted = mayCountBy(entry, one.cap, { ms: one.ms, spreadMs: facts.spreadMs });
+      const isLast = one.last === last;
+      const wrong = counted.some((rates) => chargeOf(rates).charge === charge)
+        ? wrongPayment(charge, { before: paid, after: one.paidUntil, nowMost, isLast })
+        : { promise: PAYS_ITS_UNITS, detail: `${charge} us are paid` };
+      caps.set(one.last, counted);
       if (entry.input.settle) open.add(nameIn(one.last));
       writes.push({ entry, moment, what: 'reserved', paid: one.paidUntil, last: one.last, more: 0, wrong });
     } else if (one.what === 'settled') {
       const { more } = one;
-      const wrong = wrongSettling(entry, { more, last, open });
+      const wrong = wrongSettling(entry, { more, last, open, counted: caps.get(lastOf(entry)) ?? [ratesOf(entry)] });
       open.delete(nameOf(entry));
       const lastNow = entry.input.cancel && last === lastOf(entry) ? '-' : last;
       writes.push({ entry, moment, what: 'settled', paid: (paid ?? 0) + more, last: lastNow, more, wrong });
@@ -111,17 +136,22 @@ function wrongPayment(
   return { promise: PAYS_ITS_UNITS, detail };
 }
 
-function wrongSettling(
-  entry: Entry,
-  { more, last, open }: { more: number; last: string | undefined; open: ReadonlySet<string> },
-): Write['wrong'] {
+interface Settling {
+  more: number;
+  last: string | undefined;
+  open: ReadonlySet<string>;
+  /** What the reservation may have counted by. */
+  counted: NamedRate[][];
+}
+
+function wrongSettling(entry: Entry, { more, last, open, counted }: Settling): Write['wrong'] {
   const { units, cancel } = entry.input as { units?: Record<string, number>; cancel?: boolean };
   const charge = Number(lastOf(entry).split('.')[1]);
   const mayBe = open.has(nameOf(entry)) || (cancel && last === lastOf(entry));
-  const real = cancel
-    ? 0
-    : Math.max(...ratesOf(entry).map((rate) => Math.ceil(timeOf(rate, units?.[rate.name] ?? rate.units))));
-  if (mayBe && more === real - charge) return undefined;
+  const real = counted
+    .filter((rates) => chargeOf(rates).charge === charge)
+    .map((rates) => Math.max(...rates.map((rate) => Math.ceil(timeOf(rate, units?.[rate.name] ?? rate.units)))));
+  if (mayBe && (cancel ? [0] : real).includes(more + charge)) return undefined;
   return { promise: SETTLED_ONCE, detail: `${entry.actor} changes what is paid by ${more}, and it paid ${charge}` };
 }
 
@@ -138,11 +168,13 @@ function wrongAnswer(entry: Entry, writes: readonly Write[], { spreadMs }: World
     const lateMs = Date.parse(String(body.startAt)) - BEGIN - answeredAt.ms - spreadMs / 2 - waitMs;
     return lateMs > 1 ? violation(PATIENCE_KEPT, `${entry.actor} is to start ${lateMs} ms after its patience`) : [];
   }
-  if (outcome !== 'RateExceeded') return [];
+  const cap = body.cap as { limit: number | null; rates: NamedRate[] | null } | undefined;
+  // What a pause refuses is a matter of `pauseKept`, and of the last caller.
+  if (outcome !== 'RateExceeded' || cap?.limit === 0) return [];
   const before = writes.findLast(({ moment }) => moment < calledAt.moment);
   const during = writes.filter(({ moment }) => moment > calledAt.moment && moment < answeredAt.moment);
   const paid = Math.max(...[before, ...during].map((write) => write?.paid ?? 0));
-  const { charge, ahead } = chargeOf(ratesOf(entry));
+  const { charge, ahead } = chargeOf(ratesUnder(ratesOf(entry), cap?.rates ?? []));
   const least = (BEGIN + calledAt.ms - spreadMs / 2 - 1 + waitMs) * 1000 + ahead - charge;
   return paid <= least ? violation(REFUSED_TRULY, `${entry.actor} is refused, and ${paid} was paid`) : [];
 }

@@ -2,7 +2,9 @@ import type { Answer } from '../../../test/support/stack/adapters.ts';
 import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { pauseKept } from './caps.model.ts';
 import { keysOf } from './leases.ts';
+import { liftCaps, operatorOn } from './operators.ts';
 import { brokenOfRates, type NamedRate, RATE_CALLS } from './rates.model.ts';
 
 /** Callers of the first name the same three rates. Those of the second name a slower and a faster rate. Those of the third settle. */
@@ -10,6 +12,12 @@ const SAME = 'r0';
 const DIFFERENT = 'r1';
 const SETTLED = 'r2';
 const KEYS = [SAME, DIFFERENT, SETTLED];
+
+/** What operators cap: a rate that callers name, and one that some do not. */
+const CAPS = [
+  { name: 'calls', limit: 2, per: '1s' },
+  { name: 'pages', limit: 5, per: '3s' },
+];
 
 /** In seconds. */
 const WAITS = [0, 1, 3, 10, 30];
@@ -37,10 +45,12 @@ export const rates: Capability = {
   others: [
     { name: 'reserver', steps: 8, act: work },
     { name: 'operator of rates', steps: 2, share: 0.2, act: forget },
+    operatorOn('operator of caps', KEYS, { kind: 'rate', limits: [0, 0, 1], rates: CAPS }),
   ],
 
   async settle(caller) {
     const { prefix, facts } = caller.world;
+    await liftCaps(caller, KEYS, { kind: 'rate' });
     await caller.sleep(60_000 + CLOCK_SKEW_MS + facts.spreadMs);
     for (const name of KEYS) {
       const request = { key: prefix + name, holder: AFTERWARDS, requestId: AFTERWARDS, ...termsFor(caller, name) };
@@ -58,6 +68,7 @@ export const rates: Capability = {
           facts,
         ),
       ),
+      ...keys.flatMap((key) => pauseKept(history, { key, kind: 'rate' }, facts)),
       ...stuck(
         calls.filter(({ call, input }) => call === 'rateReserve' && keys.includes(String(input.key))),
         'no key is stuck',

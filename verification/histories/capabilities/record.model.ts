@@ -6,8 +6,10 @@ import type { Entry, Violation } from '../history.ts';
 import { type LockState, NO_LOCK } from '../landed.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { beliefs } from './beliefs.ts';
+import { capKept, termsUnder } from './caps.model.ts';
 import { eventsOf, nameOf } from './line.model.ts';
 import { mayForget, ONE_PERMIT, type Terms, termsOf } from './permits.model.ts';
+import { replacedRightly } from './replaced.model.ts';
 
 // What the record of a key tells, as each write has left it.
 
@@ -42,6 +44,14 @@ const isRemembered = ({ before, after }: Write, { name, fence }: HolderEntry): b
   const isThere = ({ ring }: LockState) => ring.some((slot) => slot.name === name);
   return isThere(after) && !after.entries.some((one) => one.name === name && one.fence === fence) && before !== after;
 };
+
+/** Whether a write has remembered a request that had no grant. */
+const isReplaced = (write: Write): boolean =>
+  write.after.latest !== write.before.latest &&
+  write.after.ring.some(
+    ({ name }) =>
+      name !== undefined && name === write.before.latest && !write.before.ring.some((one) => one.name === name),
+  );
 
 /** What each request asked for, by its name in the record. */
 function termsByName(history: readonly Entry[], key: string): Map<string, Terms> {
@@ -101,11 +111,11 @@ const REMEMBERED = 8;
 
 /** A request whose permit ended for good is granted no other, be its reply lost or its retry late, while the record remembers it. */
 export function neverTooManyPermits(history: readonly Entry[], key: string): Violation[] {
-  let ended: { one: HolderEntry; entry: Entry; isLast: boolean }[] = [];
+  let ended: { name: string; entry: Entry; isLast: boolean }[] = [];
   for (const write of writesOn(history, key)) {
     if (write.before === NO_LOCK || write.before.isForeign) ended = []; // the record was deleted or replaced
     for (const one of granted(write)) {
-      const last = ended.slice(-REMEMBERED).find(({ one: { name } }) => name === one.name);
+      const last = ended.slice(-REMEMBERED).find(({ name }) => name === one.name);
       if (last)
         return [
           {
@@ -119,7 +129,10 @@ export function neverTooManyPermits(history: readonly Entry[], key: string): Vio
     // The record knows the last exclusive holder by its entry, which the next grant replaces.
     if (isGranted) ended = ended.filter(({ isLast }) => !isLast);
     for (const one of removed(write))
-      if (isRemembered(write, one)) ended.push({ one, entry: write.entry, isLast: one.path === ALONE && !isGranted });
+      if (isRemembered(write, one))
+        ended.push({ name: one.name, entry: write.entry, isLast: one.path === ALONE && !isGranted });
+    // A request that another has replaced takes a slot too.
+    if (isReplaced(write)) ended.push({ name: '', entry: write.entry, isLast: false });
   }
   return [];
 }
@@ -165,6 +178,8 @@ export const recordRules = (
   ...timeIsKept(history, { key, grants }, facts),
   ...roomIsHad(history, key, facts),
   ...withdrawalTold(history, key),
+  ...capKept(history, key, facts),
+  ...replacedRightly(history, key),
 ];
 
 /** The record as it was at a moment. */
@@ -180,8 +195,8 @@ export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: 
     const isPlain = call === 'acquire' && input.key === key && !input.waitSeconds && !input.taskToken;
     if (!isPlain || outcome !== 'LeaseHeld' || !answeredAt) return [];
     if (writes.some(({ moment }) => moment > calledAt.moment && moment < answeredAt.moment)) return [];
-    const { entries, isMarked, isForeign } = stateAt(writes, calledAt.moment);
-    const { weight, limit } = termsOf(entry);
+    const { entries, isMarked, isForeign, cap } = stateAt(writes, calledAt.moment);
+    const { weight, limit } = termsUnder({ cap }, entry, { ms: calledAt.ms, spreadMs });
     const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
     // Its own permit has to be over by every clock first.
     const isOwn = standing.some(({ name }) => name === nameOf(entry));
@@ -195,7 +210,11 @@ export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: 
 const NOTICED_MS = 1500;
 
 /** No call ends its wait with a refusal that no fault struck, and that was first in line beside free room. */
-export function roomIsNoticed(history: readonly Entry[], key: string): Violation[] {
+export function roomIsNoticed(
+  history: readonly Entry[],
+  key: string,
+  { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
+): Violation[] {
   const events = eventsOf(history, key);
   return history.flatMap((entry) => {
     const { call, input, outcome, answeredAt, calledAt, faults, body } = entry;
@@ -206,14 +225,18 @@ export function roomIsNoticed(history: readonly Entry[], key: string): Violation
     if (calledAt.ms > fromMs - NOTICED_MS) return [];
     const { ticket } = (body?.retryWith ?? {}) as { ticket?: string };
     if (ticket === undefined) return [];
-    const { weight, limit } = termsOf(entry);
     const rows = new Set<string>();
     const places = new Set<string>();
     let state: LockState = NO_LOCK;
+    const hasRoom = () => {
+      const { weight, limit } = termsUnder(state, entry, { ms: answeredAt.ms, spreadMs });
+      return state.used + weight <= limit;
+    };
     const isFree = () =>
       rows.has(ticket) &&
       !state.isForeign &&
-      state.used + weight <= limit &&
+      hasRoom() &&
+      [undefined, ticket].includes(state.first) &&
       [...rows, ...places].every((one) => one >= ticket) &&
       !state.entries.some(({ name }) => name === nameOf(entry));
     let wasFree = true;
@@ -233,7 +256,7 @@ export function roomIsNoticed(history: readonly Entry[], key: string): Violation
       if (!isBefore) wasFree &&= isFree();
     }
     if (!(isBefore ? isFree() : wasFree)) return [];
-    const detail = `${entry.actor} was refused with ${state.used} of ${limit} in use`;
+    const detail = `${entry.actor} was refused with ${state.used} in use`;
     return [{ promise: 'nobody waits beside free room', detail, entries: [entry] }];
   });
 }

@@ -1,5 +1,6 @@
 import type { Caller } from '../caller.ts';
 import type { Other } from '../capability.ts';
+import { replaceOf } from './operators.ts';
 import { idFor } from './schedule.ts';
 
 // Callers that wait in line as the client does: each sleeps between two calls for as long as the service says, or does not keep to that.
@@ -29,7 +30,8 @@ export const sleepersOn = (
     const id = idFor(caller);
     const key = caller.world.prefix + (caller.random() < 0.7 ? keys[0] : caller.pick(keys));
     const named = { key, holder: `sleeper/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS) };
-    const request = { ...named, ...terms(caller, key) };
+    const asked = { ...named, ...terms(caller, key) };
+    const request = { ...asked, ...replaceOf(Number.parseInt(id, 36), { ...asked, waitSeconds: 1 }) };
     caller.start(`sleeper ${id}`, (one) => waitInTurns(one, request, cancels));
     await caller.sleep(caller.random() * caller.pick([50, 500, 5000, 30_000]));
   },
@@ -44,7 +46,7 @@ async function waitInTurns(one: Caller, request: Request, cancels: boolean): Pro
     if (one.random() < 0.08) one.start(`${one.name} again`, async (other) => void (await other.call('acquire', asked)));
     const answer = await one.call('acquire', asked);
     if (answer?.outcome === 'ok') return work(one, request.key, answer.body.leaseId);
-    if (answer?.outcome === 'LeaseLost' || answer?.outcome === 'InvalidRequest') return;
+    if (['LeaseLost', 'InvalidRequest', 'Superseded'].includes(answer?.outcome ?? '')) return;
     const {
       retryWith,
       comeBackMs = 1000,
