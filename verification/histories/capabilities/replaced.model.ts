@@ -61,7 +61,9 @@ export function replacedRightly(history: readonly Entry[], key: string): Violati
   if (!history.some(({ input }) => input.key === key && input.replace !== undefined) && !asked.some(isSuperseded))
     return [];
   const records = recordsOf(history, key);
-  const modes = new Map(asked.map((entry) => [nameOf(entry), entry.input.replace]));
+  // Another client may ask in the name of a request, and not say so.
+  const replacing = asked.filter(({ input }) => input.replace !== undefined);
+  const modes = new Map(replacing.map((entry) => [nameOf(entry), entry.input.replace]));
   const known = { key, modes, records };
   return [...toldRightly(asked, known), ...noOlder(records), ...holderAsked(history, known)];
 }
