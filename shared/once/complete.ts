@@ -8,7 +8,7 @@ import type { LostReason } from '../locks/calls/types.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { isOf } from '../locks/record/conditions.ts';
 import { proofOf } from '../locks/record/identity.ts';
-import { lostReason } from '../locks/record/outcomes.ts';
+import { lostReason } from '../locks/record/refusals.ts';
 import { endAlone, orCapTtl } from '../locks/record/requests.ts';
 import type { CompleteInput } from './inputs.ts';
 import { type Done, parseOnce } from './record.ts';

@@ -7,7 +7,7 @@ import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { EXCLUSIVE_WEIGHT } from '../locks/record/identity.ts';
-import { leaseHeld } from '../locks/record/outcomes.ts';
+import { leaseHeld } from '../locks/record/refusals.ts';
 import { keySummary } from '../locks/record/views.ts';
 import { mayForget } from './conditions.ts';
 import type { ForgetInput } from './inputs.ts';

@@ -1,8 +1,8 @@
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { EXCLUSIVE_WEIGHT } from '../locks/record/identity.ts';
-import { leaseLost } from '../locks/record/outcomes.ts';
 import { ending, entryOf } from '../locks/record/record.ts';
+import { leaseLost } from '../locks/record/refusals.ts';
 import { toEnd } from '../locks/record/room.ts';
 import { keySummary } from '../locks/record/views.ts';
 import type { OnceRequest } from './once-grant.ts';

@@ -8,7 +8,7 @@ import type { Lock } from '../line/lock.ts';
 import type { ParkedBy } from '../line/waiters.ts';
 import { tryOnce } from '../record/first-try.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, MOST_PERMITS, requestName } from '../record/identity.ts';
-import { grantView, leaseHeld, sharedTerms } from '../record/outcomes.ts';
+import { grantView, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
 import { type Granted, type GrantRequest, type Outcome, previousOf } from '../record/room.ts';
 import { noteMark, sawMark } from '../record/seen-marks.ts';
@@ -41,7 +41,10 @@ export function acquireGrant(dependencies: LeaseDependencies) {
       look: async (record: KeyRecord) =>
         record.entries.some(isBound) && (await import('../executions/look.ts')).lookBeside(dependencies, record, call),
       lock: async () => new (await import('../line/lock.ts')).Lock(dependencies, request, call),
-      held: (record: KeyRecord) => leaseHeld(record, { asked: request, now: clock.now(), clockSkewMs }),
+      held: async (record: KeyRecord) => {
+        const { leaseHeld } = await import('../record/refusals.ts');
+        return leaseHeld(record, { asked: request, now: clock.now(), clockSkewMs });
+      },
     };
     const granted = await tryThenWait(dependencies, asking, call).catch(naming({ requestId }));
     const { record: current, repeated, ended = [], previous } = granted;
@@ -145,7 +148,7 @@ interface Asking {
   /** Loads the lock. Only a call that waits, or that gives up its grant, needs it. */
   lock(): Promise<Lock>;
   /** The error LeaseHeld. */
-  held(record: KeyRecord): HoldfastError;
+  held(record: KeyRecord): Promise<HoldfastError>;
   waitSeconds: number;
   /** True if the call waits in line. False if it races. */
   fair: boolean;
@@ -187,7 +190,7 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call
   }
   const { record } = outcome;
   noteMark(dependencies, record);
-  if (isRefused) throw held(record);
+  if (isRefused) throw await held(record);
   if (fair) return joinLine(dependencies, { ...asking, deadline: Math.max(deadline, now), record }, call);
   const { race } = await import('../line/wait.ts');
   const wait = async () =>
@@ -195,7 +198,7 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call
   if (!canSleep(dependencies)) return wait();
   const { inSlot } = await import('../line/held-calls.ts');
   const raced = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait, call });
-  if (!raced) throw held(record);
+  if (!raced) throw await held(record);
   return raced.result;
 }
 

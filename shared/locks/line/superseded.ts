@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../errors.ts';
 import { NAMELESS } from '../calls/types.ts';
-import { leaseLost } from '../record/outcomes.ts';
 import { ending, entryOf, type KeyRecord } from '../record/record.ts';
+import { leaseLost } from '../record/refusals.ts';
 
 /** The error for a request that a newer one has replaced. @param by the holder of the newer request */
 export const superseded = (key: string, by = NAMELESS): HoldfastError =>

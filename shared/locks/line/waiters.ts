@@ -13,7 +13,7 @@ import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { REPLACES, type Replace } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { leaseLost } from '../record/outcomes.ts';
+import { leaseLost } from '../record/refusals.ts';
 import { superseded } from './superseded.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */

@@ -1,13 +1,9 @@
-import { HoldfastError } from '../../errors.ts';
 import { isInstant } from '../../surroundings/clock.ts';
-import { instant, type LeaseGrant, type LostReason, type Mode, NAMELESS } from '../calls/types.ts';
-import { ASK_EVERY_MS } from '../dependencies.ts';
-import { type Cap, capAt, capView, isBinding } from './capped.ts';
+import { instant, type LeaseGrant, type Mode } from '../calls/types.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, leaseIdOf } from './identity.ts';
-import { byEnd, ending, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
-import { type Asked, roomAt, weightInUse } from './room.ts';
+import { type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
-// Answers to callers that acquire, hold or lose a key. What readers see is in views.ts.
+// Answers to callers that acquire or hold a key. Refusals are in refusals.ts, and what readers see is in views.ts.
 
 /** What LeaseHeld says about each holder. A third-party client has no name, no fence, and perhaps no expiry. */
 export interface HolderView {
@@ -18,7 +14,7 @@ export interface HolderView {
   expiresAt: string | null;
 }
 
-const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
+export const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
 const modeOf = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'shared');
 /** An exclusive holder weighs more than every limit on record, and 1 for readers. */
 export const weightShown = (weight: number): number => (isAlone(weight) ? 1 : weight);
@@ -72,78 +68,3 @@ const wasAlone = ({ entries, last, thirdParty }: KeyRecord): boolean =>
   thirdParty !== undefined || last !== undefined || entries.some(({ path }) => path === ALONE);
 
 export const limitOf = (record: KeyRecord): number | null => (wasAlone(record) ? null : (record.lastLimit ?? null));
-
-/** Sorts grants by their ends. Expired grants, whose room no caller has needed, come last. */
-const byNextEnd = (now: number) => (one: HolderEntry, other: HolderEntry) =>
-  Number(one.expiresAt <= now) - Number(other.expiresAt <= now) || byEnd(one, other);
-
-/** LeaseHeld lists up to this many holders. */
-const MOST_TOLD = 10;
-
-interface Held {
-  asked: Asked & { limit: number | null };
-  now: number;
-  clockSkewMs: number;
-}
-
-/** `holder`, `fence` and `expiresAt` are those of the grant that ends first, or of an expired grant if all have expired. */
-export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held): HoldfastError {
-  const { entries, thirdParty } = record;
-  const shown = entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD).map(holderView);
-  const holders = thirdParty ? [...shown, thirdPartyView(thirdParty)] : shown;
-  const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
-  const seen = capAt(record, { now, clockSkewMs });
-  const cap = seen && isBinding(seen, [asked]) ? seen : undefined;
-  const room = roomAt(record, asked, clockSkewMs);
-  // Without an end, others took the room in between, and it may be free again.
-  const roomInMs = Number.isFinite(room) ? Math.max(1, room - now) : cap ? CAPPED_MS : 1000;
-  return new HoldfastError('LeaseHeld', whyHeld(record, { asked, now, clockSkewMs, cap }), {
-    ...{ key: record.key, holder, fence, expiresAt },
-    used: weightShown(weightInUse(record, { now, clockSkewMs })),
-    limit: asked.limit ?? limitOf(record),
-    holders,
-    ...(cap && { cap: capView(cap) }),
-    retryAfterMs: entries.some(isBound) ? Math.min(roomInMs, ASK_EVERY_MS) : roomInMs,
-  });
-}
-
-/** A caller that a cap without an end keeps out tries again after this time. */
-const CAPPED_MS = 60_000;
-
-function whyHeld(record: KeyRecord, { asked, now, clockSkewMs, cap }: Held & { cap: Cap | undefined }): string {
-  const hasRoom = roomAt(record, asked, clockSkewMs) <= now;
-  if (cap?.limit === 0) return `an operator has paused the key: ${cap.reason}`;
-  if (hasRoom && record.mark !== undefined) return 'other waiters are in line';
-  if (hasRoom) return 'the key was held a moment ago, and may be free now: send the call again';
-  const used = weightInUse(record, { now, clockSkewMs });
-  const [first] = record.entries;
-  if (isAlone(used))
-    return `the lease is held by ${first?.holder ?? NAMELESS}${first && isBound(first) ? ' until its execution ends' : ''}`;
-  const limit = cap ? `${cap.limit}, an operator's cap` : asked.limit;
-  const most = asked.limit === null ? 'the call needs the key alone' : `the limit is ${limit}`;
-  return `there is no room: the holders weigh ${used}, and ${most}`;
-}
-
-/**
- * Why a caller has lost its grant. A shared grant that others took over leaves no trace, so its reason is `unknown`. An exclusive grant is `taken` if another
- * holder is on record, or was the last. After the end of an execution, the last holder may be the caller itself, so that is `unknown` too.
- */
-export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 'name' | 'path'>): LostReason {
-  const how = ending(record, name);
-  if (how) return how;
-  const { ended = 'expired' } = record.last ?? {};
-  const hadOther = ended !== 'expired' && ended !== 'executionEnded';
-  const isTaken = path === ALONE && (record.entries.length > 0 || hadOther || record.thirdParty !== undefined);
-  return isTaken ? 'taken' : 'unknown';
-}
-
-/** Names the holder that has the key alone now. If the grant was broken or superseded, that holder may be the caller itself, so there is no name. */
-export function leaseLost(key: string, reason: LostReason | 'cancelled', record?: KeyRecord): HoldfastError {
-  const isEnding = reason === 'broken' || reason === 'superseded';
-  const holder = isEnding ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;
-  const detail =
-    reason === 'cancelled'
-      ? 'an operator cancelled the waiter, or the caller withdrew it'
-      : `the grant is no longer yours (${reason}): stop the work under the grant`;
-  return new HoldfastError('LeaseLost', detail, { key, reason, holder: holder ?? null });
-}
