@@ -37,6 +37,7 @@ const EXIT_CODES: Partial<Record<ErrorCode, number>> = {
   LeaseHeld: EXIT.held,
   CommitInProgress: EXIT.held,
   RateExceeded: EXIT.held,
+  Superseded: EXIT.held,
   LeaseLost: EXIT.lost,
 };
 

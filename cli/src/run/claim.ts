@@ -24,7 +24,7 @@ export const SLOT_OPTIONS: Options = {
 type Slot = SlotOptions & { keepSeconds: number | undefined };
 
 const MOST_SECONDS = 366 * 86_400;
-const PERMIT_OPTIONS = ['limit', 'weight', 'shared', 'exclusive', 'also'];
+const PERMIT_OPTIONS = ['limit', 'weight', 'shared', 'exclusive', 'also', 'replace'];
 
 /** @returns undefined without `--once-per` and `--slot` @throws Failure that names the wrong option */
 export function slotOf(args: Arguments): Slot | undefined {

@@ -14,11 +14,19 @@ export const ACQUIRE_OPTIONS: Options = {
   wait: { value: 'DURATION', help: 'how long to wait while another caller holds the key, or forever (0s)' },
   holder: { value: 'NAME', help: 'the name that other callers see (user@machine/process)' },
   data: { value: 'JSON', help: 'what other callers see with the lease' },
-  'held-exit-code': { value: 'N', help: 'the exit code if another caller holds the key (75)' },
+  'held-exit-code': {
+    value: 'N',
+    help: 'the exit code if another caller holds the key, or a newer run has replaced this one (75)',
+  },
   limit: { value: 'N', help: 'be one of at most N holders at once (up to 200)' },
   weight: { value: 'N', help: 'count as N holders (1)' },
   shared: { help: 'hold the key together with other readers' },
   exclusive: { help: 'hold the key alone' },
+  replace: {
+    value: 'WHOM',
+    help: 'latest wins: replace older runs that wait, or also the one that runs',
+    choices: ['waiting', 'running'],
+  },
 };
 
 /** The highest total weight of shared holders. */
@@ -27,9 +35,11 @@ const MOST_PERMITS = 200;
 /** The options for the client. @throws Failure that names the wrong option */
 export function acquireOptions(args: Arguments) {
   const data = args.json('data');
+  const waitMs = waitSeconds(args) * 1000;
   return {
     ttlSeconds: args.seconds('ttl', { least: 2, most: 86_400 }) ?? 60,
-    waitMs: waitSeconds(args) * 1000,
+    waitMs,
+    replace: replaceOption(args, waitMs),
     holder: args.text('holder'),
     ...permitOptions(args),
     ...(data !== undefined && { data }),
@@ -45,6 +55,17 @@ function permitOptions(args: Arguments): PermitOptions {
   return exclusive ? { mode: 'exclusive' } : { limit, weight, mode: shared ? 'shared' : undefined };
 }
 
+/** Whom the run replaces. @throws Failure if another option excludes that */
+function replaceOption(args: Arguments, waitMs: number): 'waiting' | 'running' | undefined {
+  const replace = args.text('replace') as 'waiting' | 'running' | undefined;
+  if (replace === undefined) return undefined;
+  for (const option of ['limit', 'weight', 'shared'])
+    if (args.is(option) || args.text(option) !== undefined)
+      throw misuse(`--replace and --${option} exclude each other`);
+  if (waitMs === 0) throw misuse('--replace needs --wait');
+  return replace;
+}
+
 /** @throws Failure if it is no duration */
 export function waitSeconds(args: Arguments): number {
   return args.text('wait') === 'forever'
@@ -58,13 +79,15 @@ export const heldExitCode = (args: Arguments): number | undefined =>
 /**
  * The line that a refused acquire or reservation prints, and its exit code.
  * @param how `held` is the exit code; `isOnce` for a key of `once`
- * @throws `error` if it is neither LeaseHeld nor RateExceeded
+ * @throws `error` if it is neither LeaseHeld nor RateExceeded nor Superseded
  */
 export async function refusal(
   service: Service,
   error: unknown,
   { held, isOnce = false }: { held: number; isOnce?: boolean },
 ): Promise<{ line: string; code: number }> {
+  if (isHoldfastError(error, 'Superseded'))
+    return { line: `${error.key} is left to a newer run, by ${error.by}`, code: held };
   if (isHoldfastError(error, 'RateExceeded')) return { line: usedUpLine(error), code: held };
   if (!isHoldfastError(error, 'LeaseHeld')) throw error;
   return { line: await holdingLine(service, error, isOnce), code: held };

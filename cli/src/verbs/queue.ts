@@ -49,6 +49,7 @@ function lease(read: Key, output: Output): void {
   output.fields({
     ...{ key, state, holder: holder && nameOf(holder), fence, since, ends, execution, data: shared, waiting },
     ...(read.brokenAt && { broken: brokenText(read) }),
+    ...(read.supersededBy !== undefined && { 'superseded by': nameOf(read.supersededBy) }),
     ...(previous && { previous: previousText(previous) }),
     ...(read.cap?.limit && { used: usedText(read) }),
     ...capField(read),
@@ -115,12 +116,12 @@ function waiters({ waiters: rows = [] }: Pick<Key, 'waiters'>, output: Output): 
   );
 }
 
-/** Who moved it, and when a caller that sleeps is due, or a task gives up. A call that waits has no end, because its program may ask again. */
-function waiterText({ kind, deadline, dueAt, movedBy }: Schemas['Waiter']): string | null {
+/** Who moved it, when a caller that sleeps is due, or a task gives up, and whom it replaces. A call that waits has no end, because its program may ask again. */
+function waiterText({ kind, deadline, dueAt, movedBy, replace }: Schemas['Waiter']): string | null {
   const until = (instant: string) => untilText(Date.parse(instant) - Date.now());
-  const moved = movedBy === undefined ? [] : [`moved by ${movedBy ?? 'an operator'}`];
-  const ends = kind === 'caller' ? [] : [`gives up ${until(deadline)}`];
-  return [...moved, ...(dueAt ? [`asleep, due ${until(dueAt)}`] : ends)].join(', ') || null;
+  const moved = movedBy !== undefined && `moved by ${movedBy ?? 'an operator'}`;
+  const end = dueAt ? `asleep, due ${until(dueAt)}` : kind !== 'caller' && `gives up ${until(deadline)}`;
+  return [moved, end, replace && `replaces ${replace}`].filter(Boolean).join(', ') || null;
 }
 
 export const cancel: Verb = {
