@@ -2,18 +2,18 @@
  * In bytes after gzip, in a browser: what `import 'holdfast-client'` loads, and what the client loads later: the signer at the first signed
  * request, uploads at the first commit with content, several leases at the first `withLeases`, a slot at the first `once`, a rate at the first `rate`.
  */
-export const MAIN_BYTES = { index: 6450, sigv4: 800, content: 1000, several: 900, once: 1300, rate: 1200 };
+export const MAIN_BYTES = { index: 6500, sigv4: 800, content: 1000, several: 900, once: 1300, rate: 1200 };
 
 /** README.md and docs/client.md name `index` and `all`, the sum of all parts of the main entry. */
-export const MAX_BYTES = { ...MAIN_BYTES, all: 11_250 };
+export const MAX_BYTES = { ...MAIN_BYTES, all: 11_300 };
 
 /** The most bytes after gzip that a bundler takes for the other entries, and for each wrapper of a handler, without the main entry. */
 export const MINIFIED_BYTES = {
-  handlers: 2640,
+  handlers: 2850,
   durable: 1850,
-  testing: 8100,
+  testing: 8600,
   leased: 1536,
   middyLease: 1536,
-  leasedRecords: 1760,
+  leasedRecords: 1900,
   onceHandler: 1536,
 };

@@ -22,6 +22,11 @@ export interface LockOptions extends LeaseOptions {
   data?: unknown;
   /** True to wait in line (the default), false to race for the lease. */
   fair?: boolean | undefined;
+  /**
+   * Latest wins: older requests of the key that said `replace` and still wait fail with Superseded. With `running`, a holder that said `running` is asked
+   * to stop too, and the lease follows when it has stopped. Needs `waitMs`. Not for permits, and not with `fair: false`.
+   */
+  replace?: 'waiting' | 'running' | undefined;
   /** The ARN of the Standard execution that will hold the lease. Its end frees the lease. */
   execution?: string | undefined;
   /** The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
@@ -75,7 +80,7 @@ type Answered = Exclude<AnswerOf<'onceBegin'>, { leaseId: string }>;
 
 /**
  * Acquires a lease, and waits for the lease for up to `waitMs`.
- * @throws HoldfastError LeaseHeld at the end of the wait; the errors of every call; the reason of the signal
+ * @throws HoldfastError LeaseHeld at the end of the wait; Superseded; the errors of every call; the reason of the signal
  */
 export const acquire = (
   core: Core,
@@ -126,14 +131,15 @@ const waitLeftMs = ({ core, options: { waitMs = 0 }, startedAt }: Acquisition) =
 /** Sends requests until the grant or another answer is there, the wait has ended, or a retry cannot help. @throws as `acquire` */
 async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease | Answered> {
   const { by } = core;
-  const { signal } = options;
+  const { signal, replace, waitMs } = options;
   const at: Acquisition = { core, request, options, startedAt: moment(by), requestId: by.uuid(), failures: 0 };
   // The pending request continues, because it may still bring a grant. A process that will be frozen cannot wait for that.
   const leave = () => (at.inLine || options.waitUntil) && takeBack(at, 0);
   signal?.addEventListener('abort', leave);
   try {
-    // The first request does not wait, so that the caller learns at once who holds the lease.
-    for (let waitSeconds = 0; ; ) {
+    // The first request does not wait, so that the caller learns at once who holds the lease. Only a request that waits may replace others.
+    const least = replace && waitMs ? 1 : 0;
+    for (let waitSeconds = least; ; ) {
       signal?.throwIfAborted();
       const askedAt = moment(by);
       let pause: number;
@@ -143,7 +149,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
         pause = pauseAfter(at, error, { tookMs: since(by, askedAt), waitSeconds });
       }
       await sleep(by, pause, signal);
-      waitSeconds = Math.max(0, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(at) / 1000)));
+      waitSeconds = Math.max(least, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(at) / 1000)));
     }
   } catch (error) {
     if (at.doubt) takeBack(at, at.doubt[1] - since(by, at.doubt[0]));
@@ -171,7 +177,7 @@ async function askOnce(at: Acquisition, waitSeconds: number): Promise<Lease | An
   askAnew(at, (grant as { slot?: string }).slot);
   options.signal?.throwIfAborted();
   const lost = lease.lost as HoldfastError & ErrorFields['LeaseLost'];
-  throw lost.reason === 'maxHold' && waitLeftMs(at) <= 0 ? lost : unreachable(GONE);
+  throw options.replace || (lost.reason === 'maxHold' && waitLeftMs(at) <= 0) ? lost : unreachable(GONE);
 }
 
 async function send(at: Acquisition, waitSeconds: number, sentAt: Moment): Promise<Grant> {
@@ -189,6 +195,8 @@ async function send(at: Acquisition, waitSeconds: number, sentAt: Moment): Promi
     if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
     // An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for the holder, the key stays with it.
     takeBack(at, 0);
+    // By a new id, this request would be the newest again.
+    if (options.replace) throw error;
     askAnew(at, retryWith?.slot);
     throw unreachable(GONE, error);
   }

@@ -24,6 +24,11 @@ interface CallbackConfig {
 export type DurableLeaseOptions = PermitOptions & {
   /** How long to wait in line, in seconds; the default is 3600, and the most is a week. The execution is suspended for that time. */
   parkSeconds?: number | undefined;
+  /**
+   * Latest wins: older requests of the key that said `replace` and still wait fail with Superseded. With `running`, a holder that said `running` is asked to
+   * stop too: an execution learns that by `lease.check()`. Not for permits.
+   */
+  replace?: 'waiting' | 'running' | undefined;
   /** Who holds the lease, shown to others. The default is the holder of the client. */
   holder?: string | undefined;
   /** Any JSON up to 4 KiB, shown to others. */
@@ -50,6 +55,12 @@ export interface DurableLease {
   readonly key: string;
   /** The fencing token, the same in every replay. */
   readonly fence: number;
+  /**
+   * Asks the service in a step whether the lease is still held, and extends a lease with an expiry. The role needs the call `heartbeat`.
+   * @throws HoldfastError LeaseLost, with the reason `superseded` or `broken` if the body is asked to stop; Throttled, Unavailable, OutcomeUnknown and
+   * Unreachable after four retries
+   */
+  check(): Promise<void>;
 }
 
 /** Several leases or permits of a durable execution. */
@@ -100,7 +111,7 @@ type Problem = ConstructorParameters<typeof HoldfastError>[0];
  *
  * The body runs again in each replay, as all code outside steps does. Put effects into steps.
  * @param ctx the context of `withDurableExecution`, or of a branch of `ctx.parallel`
- * @throws what the body throws; HoldfastError LeaseHeld after `parkSeconds`, QueueFull, and the other errors of `acquire`; Unreachable if
+ * @throws what the body throws; HoldfastError LeaseHeld after `parkSeconds`, Superseded, QueueFull, and the other errors of `acquire`; Unreachable if
  * the callback has no answer four minutes after `parkSeconds`
  * @example
  * export const handler = withDurableExecution(async (event, ctx) =>
@@ -118,8 +129,13 @@ export async function withLease<T>(
   ...[options, body]: [options: DurableLeaseOptions, body: (lease: DurableLease) => T | PromiseLike<T>]
 ): Promise<T> {
   const { leaseId, fence } = await acquired(ctx, holdfast, { key, ...options });
+  const check = async () => {
+    const beat = () => holdfast.heartbeat({ key, leaseId }, { timeoutMs: STEP_MS }).then(() => null);
+    const checked = await inSteps(ctx, 'check', key, beat);
+    if ('failure' in checked) throw checked.failure;
+  };
   try {
-    return await body({ key, fence });
+    return await body({ key, fence, check });
   } finally {
     // The SDK never settles the promise of a suspended body, so this runs only when the body has ended.
     await released(ctx, holdfast, { key, leaseId });

@@ -19,8 +19,8 @@ export interface LambdaContext {
 export type ByEvent<Event, Text extends string | undefined = string | undefined> = string | ((event: Event) => Text);
 
 /**
- * How the wrappers acquire a lease or a permit: the options of `acquire`, without the options that the wrapper computes from the invocation. With `rates`,
- * `waitMs` is a third of the remaining time by default.
+ * How the wrappers acquire a lease or a permit: the options of `acquire`, without the options that the wrapper computes from the invocation. With `rates` or
+ * `replace`, `waitMs` is a third of the remaining time by default.
  */
 export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
   LockOptions,
@@ -33,6 +33,11 @@ export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
     key: ByEvent<Event, Key>;
     /** The ARN of the Standard execution that called the function. Its end frees the lease. */
     execution?: ByEvent<Event> | undefined;
+    /**
+     * With `replace`, what a wrapper does if a newer request replaces this one, in line or while the handler works: `skip` (the default) answers `undefined`, so
+     * that the event counts as done, or `throw` the error. A superseded event that is delivered again would replace the newer one.
+     */
+    onSuperseded?: 'skip' | 'throw' | undefined;
   };
 
 /** The lease that a handler gets. Undefined is possible only if `key` may return undefined. */
@@ -61,9 +66,16 @@ const RELEASE_MS = 5000;
 export const isHeld = (error: unknown): error is HeldError =>
   isHoldfastError(error, 'LeaseHeld') || isHoldfastError(error, 'RateExceeded');
 
+/** True if a newer request has replaced this one, in line or while it had the lease, and its event counts as done. */
+export const isSkipped = ({ onSuperseded }: Pick<Asking, 'onSuperseded'>, error: unknown): boolean =>
+  onSuperseded !== 'throw' &&
+  (isHoldfastError(error, 'Superseded') || (isHoldfastError(error, 'LeaseLost') && error.reason === 'superseded'));
+
 /** How long to wait at most, in milliseconds. @param leftMs the remaining time of the invocation */
-export const patienceMs = ({ rates, waitMs = rates ? Infinity : 0 }: Waiting, leftMs: number): number =>
-  Math.min(waitMs, leftMs / 3);
+export const patienceMs = (
+  { rates, replace, waitMs = rates || replace ? Infinity : 0 }: Waiting,
+  leftMs: number,
+): number => Math.min(waitMs, leftMs / 3);
 
 export const byEvent = (value: ByEvent<never> | undefined, event: unknown): string | undefined =>
   typeof value === 'function' ? value(event as never) : value;
@@ -83,7 +95,7 @@ interface Wanted {
   context: LambdaContext;
 }
 
-interface Waiting extends Pick<RatesOptions, 'rates'> {
+interface Waiting extends Pick<RatesOptions, 'rates'>, Pick<LockOptions, 'replace'> {
   waitMs?: number | undefined;
 }
 
@@ -95,6 +107,7 @@ interface Asking extends Waiting {
   ttlSeconds?: number | undefined;
   releaseTimeoutMs?: number | undefined;
   execution?: ByEvent<never> | undefined;
+  onSuperseded?: 'skip' | 'throw' | undefined;
 }
 
 /** What can be released. */
@@ -121,6 +134,7 @@ export async function take<Taken extends object = Lease>(
     releaseTimeoutMs = RELEASE_MS,
     ttlSeconds = Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
     execution,
+    onSuperseded: _,
     ...asked
   } = options;
   const by = holdfast.surroundings;

@@ -2,6 +2,7 @@ import {
   byEvent,
   type HandlerLeaseOptions,
   type Held,
+  isSkipped,
   type LambdaContext,
   type LeaseOf,
   refuseDurable,
@@ -27,16 +28,25 @@ export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecor
  *   async (event: ScheduledEvent, context: Context, lease) => buildReport({ signal: lease.signal, fence: lease.fence }),
  * );
  */
-export const leased = <Event, Key extends string | undefined = string, Hold extends OnHeld<Event> = 'throw'>({
+export const leased = <
+  Event,
+  Key extends string | undefined = string,
+  Hold extends OnHeld<Event> = 'throw',
+  Replace extends HandlerLeaseOptions<Event, Key>['replace'] = undefined,
+>({
   onHeld,
   ...options
-}: HandlerLeaseOptions<Event, Key> & { onHeld?: Hold | undefined }) => {
+}: HandlerLeaseOptions<Event, Key> & { onHeld?: Hold | undefined; replace?: Replace }) => {
   assertOnHeld(onHeld);
+  const { onSuperseded } = options;
   return <Own extends Event, Context extends LambdaContext, Result>(
     handler: (event: Own, context: Context, lease: LeaseOf<Key>) => Result | Promise<Result>,
   ) =>
     // Lambda refuses a handler with a third parameter, which was the callback of former runtimes.
-    async (event: Own, context: Context): Promise<Result | Skipped<Hold>> => {
+    async (
+      event: Own,
+      context: Context,
+    ): Promise<Result | Skipped<Hold> | (Replace extends string ? undefined : never)> => {
       refuseDurable(context);
       const key = byEvent(options.key, event);
       if (key === undefined) return handler(event, context, undefined as LeaseOf<Key>);
@@ -44,12 +54,15 @@ export const leased = <Event, Key extends string | undefined = string, Hold exte
       try {
         held = await take(options, { key, event, context });
       } catch (error) {
-        return (await notGranted(onHeld, error, [event, context])) as Skipped<Hold>;
+        return (await notGranted({ onHeld, onSuperseded }, error, [event, context])) as Skipped<Hold>;
       }
       try {
         const result = await handler(event, context, held.lease as LeaseOf<Key>);
         if (held.lease.lost) throw held.lease.lost;
         return result;
+      } catch (error) {
+        if (isSkipped(options, held.lease.lost)) return undefined as never;
+        throw error;
       } finally {
         await held.end();
       }

@@ -10,7 +10,7 @@ interface TermOptions {
   onLost?: ((error: HoldfastError) => unknown) | undefined;
 }
 
-export type LeadOptions = Omit<LockOptions, 'waitMs'> & PermitOptions & TermOptions;
+export type LeadOptions = Omit<LockOptions, 'waitMs' | 'replace'> & PermitOptions & TermOptions;
 
 type UnderLease = (options: AcquireOptions, work: (lease: Lease) => Promise<void>) => Promise<void>;
 

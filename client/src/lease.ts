@@ -73,7 +73,7 @@ export interface Lease extends AsyncDisposable {
   settle(units: Readonly<Record<string, number>>): Promise<boolean>;
   /**
    * Releases the lease, after a pending heartbeat. Best effort: `release` never throws. Call `release` when the work has stopped, also
-   * after a loss: the release of a broken lease hands off to the next waiter.
+   * after a loss: the release of a lease that was broken or superseded hands off to the next waiter.
    * @param timeoutMs how long the release with its retries may take, in milliseconds; the default is `releaseTimeoutMs`
    * @returns true if the service confirmed the release; otherwise the lease was lost, or expires
    */
@@ -89,7 +89,7 @@ const LOOK_MS = 1000;
 /** How long a heartbeat may take at most, in milliseconds. */
 const BEAT_MS = 5000;
 
-/** The longest time between two heartbeats, in milliseconds: a holder whose lease is broken learns of it from the next heartbeat. */
+/** The longest time between two heartbeats, in milliseconds: a holder whose lease is broken or superseded learns of it from the next heartbeat. */
 const MAX_INTERVAL_MS = 20_000;
 
 /** The reserve: how long before the lease deadline `signal` aborts, in milliseconds, but at most a tenth of the ttl, because no timer is exact. */
@@ -273,8 +273,8 @@ async function beat(kept: Kept): Promise<void> {
     error = reason;
     if (check(kept)) return;
     if (isHoldfastError(error, 'LeaseLost')) {
-      // A broken lease may be kept for this caller until the work has stopped: its release hands the key on.
-      kept.gone = error.reason !== 'broken';
+      // A lease that was broken or superseded may be kept for this caller until the work has stopped: its release hands the key on.
+      kept.gone = error.reason !== 'broken' && error.reason !== 'superseded';
       return lose(kept, error.reason, error.holder);
     }
     const pause = Math.min(backoff(core.by, kept.failures++, error), leftMs(kept) / 2);

@@ -19,8 +19,21 @@ export interface Grant {
   endsAt: number;
   previous: Acquired['previous'];
   limitChanged: Acquired['limitChanged'];
-  /** True if an operator broke the grant, and it stays until its release. */
+  /** True if an operator broke the grant, or a newer request has asked its holder to stop, and it stays until its release. */
   ending: boolean;
+  /** The holder of that newer request. */
+  supersededBy?: string;
+}
+
+/** How a grant ends that its holder releases. */
+export const endOf = ({ ending, supersededBy }: Grant) =>
+  supersededBy !== undefined ? 'superseded' : ending ? 'broken' : 'released';
+
+/** What the next holder learns of a grant. */
+export function previousOf({ request, fence, supersededBy }: Grant, reason: string, now: number): Acquired['previous'] {
+  const ended = reason === 'released' || reason === 'broken' || reason === 'superseded' ? reason : 'expired';
+  const by = ended === 'superseded' && supersededBy !== undefined && { by: supersededBy };
+  return { holder: request.holder, fence, ended, at: instant(now), ...by };
 }
 
 export interface Waiter {
@@ -68,13 +81,13 @@ export const timesOf = ({ acquiredAt, endsAt }: Grant, now: number) => ({
 
 /** The fields of a grant that every reader may see. */
 export function grantView(grant: Grant, now: number): Schemas['FullHolder'] {
-  const { request, ending, endsAt } = grant;
+  const { request, ending, endsAt, supersededBy } = grant;
   const { ttlSeconds = 60, data = null } = request;
   return {
     ...holderOf(grant),
     ...timesOf(grant, now),
     state: endsAt > now ? 'held' : 'expired',
-    ...{ ttlSeconds, data, ending },
+    ...{ ttlSeconds, data, ending, ...(supersededBy !== undefined && { supersededBy }) },
     ...{ brokenAt: null, brokenBy: null, execution: null, bound: false, inGrace: false },
   };
 }
@@ -109,4 +122,5 @@ export const waiterView = ({ request, ticket, since }: Waiter, isMoved: boolean)
   deadline: instant(since + (request.waitSeconds ?? 0) * 1000),
   dueAt: null,
   ...(isMoved && { movedBy: null }),
+  ...(request.replace && { replace: request.replace }),
 });

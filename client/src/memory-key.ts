@@ -8,6 +8,7 @@ import {
   type Cap,
   cappedFields,
   capView,
+  endOf,
   type Grant,
   grantView,
   holderOf,
@@ -15,12 +16,14 @@ import {
   isExclusive,
   limitOf,
   type ProblemOf,
+  previousOf,
   problemsOf,
   timesOf,
   type Waiter,
   waiterView,
   weightOf,
 } from './memory-grants.ts';
+import { MemoryReplace } from './memory-replace.ts';
 import { interruptible, type Surroundings } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
@@ -45,6 +48,7 @@ export class MemoryKey {
   #limited: Grant | undefined;
   /** How each grant ended, by its lease id and by its request id. */
   readonly #ended = new Map<string, 'released' | LossReason>();
+  readonly #replace: MemoryReplace;
   #cancelTimer = () => {};
   #cap: Cap | undefined;
   /** When the last command came. Each has a later instant. */
@@ -57,10 +61,11 @@ export class MemoryKey {
     this.key = key;
     this.#by = by;
     this.#problem = problemsOf(key, by);
+    this.#replace = new MemoryReplace(this.#problem);
     this.#idPrefix = idPrefix;
   }
 
-  /** @throws HoldfastError LeaseHeld, LeaseLost */
+  /** @throws HoldfastError LeaseHeld, LeaseLost, Superseded */
   acquire(request: AcquireRequest): Acquired {
     const { requestId = this.#by.uuid(), holder } = request;
     const own = this.#grants.find((one) => one.request.requestId === requestId && one.request.holder === holder);
@@ -73,6 +78,7 @@ export class MemoryKey {
 
   /** Acquires, or waits in line for up to `waitSeconds`. @throws the errors of `acquire` */
   async wait(request: AcquireRequest, signal: AbortSignal): Promise<Acquired> {
+    if (request.replace) this.#replace.join(request, { line: this.#line, grants: this.#grants, ended: this.#ended });
     const { ticket: own } = request;
     const first = own !== undefined && (own === this.#moved || this.#line.every(({ ticket }) => ticket > own));
     if (first && this.#hasRoom(request)) return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
@@ -97,7 +103,7 @@ export class MemoryKey {
 
   heartbeat(leaseId: string, ttlSeconds?: number): AnswerOf<'heartbeat'> {
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
-    if (!grant || grant.ending) throw this.#lost(grant ? 'broken' : (this.#ended.get(leaseId) ?? 'unknown'));
+    if (!grant || grant.ending) throw this.#lost(grant ? endOf(grant) : (this.#ended.get(leaseId) ?? 'unknown'));
     grant.request.ttlSeconds = ttlSeconds ?? grant.request.ttlSeconds ?? 60;
     grant.version = this.#by.uuid();
     grant.endsAt = this.#now + grant.request.ttlSeconds * 1000;
@@ -114,10 +120,11 @@ export class MemoryKey {
   release(leaseId: string): AnswerOf<'release'> {
     const { key } = this;
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
-    if (grant) this.#end(grant, grant.ending ? 'broken' : 'released');
+    if (grant) this.#end(grant, endOf(grant));
     const reason = this.#ended.get(leaseId) ?? 'unknown';
     if (grant || reason === 'released') return { key, released: true };
-    return { key, released: false, reason: reason === 'taken' || reason === 'broken' ? reason : 'unknown' };
+    const isTold = reason === 'taken' || reason === 'broken' || reason === 'superseded';
+    return { key, released: false, reason: isTold ? reason : 'unknown' };
   }
 
   withdraw({ requestId, holder }: RequestOf<'withdraw'>): AnswerOf<'withdraw'> {
@@ -130,6 +137,7 @@ export class MemoryKey {
     const { key } = this;
     if (waiters.length + grants.length === 0) return { key, requestId, cancelled: false, reason: 'unknown' };
     this.#ended.set(requestId, 'released');
+    this.#replace.leave({ requestId });
     return { key, requestId, cancelled: true };
   }
 
@@ -287,17 +295,17 @@ export class MemoryKey {
     if (last && this.#ended.get(last.leaseId) === 'released') this.#ended.set(last.leaseId, 'taken');
     if (limit !== undefined) this.#limited = grant;
     if (request.ticket === this.#moved) this.#moved = undefined;
+    this.#replace.leave(request);
     this.#last = grant;
     this.#grants.push(grant);
     return grant;
   }
 
   /** Notes how a grant ended, for its holder and for the next one. */
-  #note({ request, leaseId, fence }: Grant, reason: 'released' | LossReason): void {
-    this.#ended.set(leaseId, reason);
-    if (request.requestId !== undefined) this.#ended.set(request.requestId, reason);
-    const ended = reason === 'released' || reason === 'broken' ? reason : 'expired';
-    this.#previous = { holder: request.holder, fence, ended, at: instant(this.#now) };
+  #note(grant: Grant, reason: 'released' | LossReason): void {
+    this.#ended.set(grant.leaseId, reason);
+    if (grant.request.requestId !== undefined) this.#ended.set(grant.request.requestId, reason);
+    this.#previous = previousOf(grant, reason, this.#now);
   }
 
   #end(grant: Grant, reason: 'released' | LossReason): void {

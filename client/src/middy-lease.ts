@@ -2,6 +2,7 @@ import {
   byEvent,
   type HandlerLeaseOptions,
   type Held,
+  isSkipped,
   type LambdaContext,
   refuseDurable,
   take,
@@ -18,6 +19,7 @@ interface MiddyRequest<Event> {
   context: object;
   internal: Internal;
   error?: unknown;
+  response?: unknown;
   earlyResponse?: unknown;
 }
 
@@ -51,6 +53,7 @@ export function middyLease<Event>({
   ...options
 }: HandlerLeaseOptions<Event, string | undefined> & { onHeld?: OnHeld<Event> | undefined }): MiddyLease<Event> {
   assertOnHeld(onHeld);
+  const { onSuperseded } = options;
   const holding = new WeakMap<object, Held>();
   return {
     async before(request) {
@@ -68,18 +71,23 @@ export function middyLease<Event>({
         internal.lease = held.lease;
       } catch (error) {
         // The presence of `earlyResponse` ends the chain, even if the value is undefined.
-        request.earlyResponse = await notGranted(onHeld, error, [event, context]);
+        request.earlyResponse = await notGranted({ onHeld, onSuperseded }, error, [event, context]);
       }
     },
     async after(request) {
       const held = holding.get(request);
       const lost = held?.lease.lost;
       await held?.end();
-      if (lost) throw lost;
+      if (isSkipped(options, lost)) request.response = null;
+      else if (lost) throw lost;
     },
     async onError(request) {
       // At middy's own timeout the handler still runs, so the lease is not released and expires.
-      if (!isMiddyTimeout(request.error)) await holding.get(request)?.end();
+      if (isMiddyTimeout(request.error)) return;
+      const held = holding.get(request);
+      await held?.end();
+      // Middy takes undefined for no answer, and throws the error.
+      if (isSkipped(options, held?.lease.lost)) request.response = null;
     },
   };
 }

@@ -1,4 +1,4 @@
-import { type HeldError, isHeld, type LambdaContext } from './handler-lease.ts';
+import { type HeldError, isHeld, isSkipped, type LambdaContext } from './handler-lease.ts';
 
 /**
  * The action of a wrapper if the key is held, if its `rates` allow no start in time, or if too little time is left: `throw` the error (the default), `skip` the handler and resolve to
@@ -44,12 +44,13 @@ export function assertOnHeld(onHeld: unknown): void {
     throw new TypeError(`onHeld must be throw, skip or a function, not ${onHeld}`);
 }
 
-/** The result of a handler whose key was not granted. @throws the error, unless the error is a HeldError and `onHeld` handles it */
+/** The result of a handler whose key was not granted. @throws the error, unless `onHeld` handles a HeldError, or a superseded event counts as done */
 export async function notGranted(
-  onHeld: OnHeld<never> | undefined,
+  { onHeld, onSuperseded }: { onHeld: OnHeld<never> | undefined; onSuperseded: 'skip' | 'throw' | undefined },
   error: unknown,
   [event, context]: [unknown, LambdaContext],
 ): Promise<unknown> {
+  if (isSkipped({ onSuperseded }, error)) return undefined;
   if (!isHeld(error) || onHeld === undefined || onHeld === 'throw') throw error;
   return onHeld === 'skip' ? undefined : onHeld(error, event as never, context as never);
 }

@@ -20,7 +20,7 @@ export type SlotOptions =
     };
 
 /** The options of every slot. */
-export interface OnceOptions extends Omit<LockOptions, 'fair' | 'target' | 'graceSeconds'> {
+export interface OnceOptions extends Omit<LockOptions, 'fair' | 'replace' | 'target' | 'graceSeconds'> {
   /** How long the result is kept, in seconds; the default is a day, or two periods of `per` if they are longer. */
   keepSeconds?: number | undefined;
   /** A text that differs if the input of the work differs. If the slot is done with another input, the call fails with Conflict. */

@@ -4,6 +4,7 @@ import {
   type HandlerLeaseOptions,
   type Held,
   isHeld,
+  isSkipped,
   type LambdaContext,
   type LeaseOf,
   patienceMs,
@@ -64,8 +65,9 @@ export const leasedRecords =
     refuseDurable(context);
     const left = () => context.getRemainingTimeInMillis();
     /** The remaining time of the invocation when all waits have ended, in milliseconds. */
-    const waitedOutMs = left() - patienceMs({ rates, waitMs: options.waitMs }, left());
-    const waitLeftMs = () => Math.max(0, left() - waitedOutMs);
+    const waitedOutMs = left() - patienceMs({ ...options, rates }, left());
+    // A request that replaces others must be able to wait.
+    const waitLeftMs = () => Math.max(options.replace ? 1 : 0, left() - waitedOutMs);
     const failures = failuresOf<Message>(onFailure);
 
     /** Waits for the start of a record. @throws HoldfastError RateExceeded, after the record was deferred */
@@ -90,6 +92,7 @@ export const leasedRecords =
       try {
         if (key !== undefined) held = await take({ ...options, waitMs: waitLeftMs() }, { key, event, context });
       } catch (error) {
+        if (isSkipped(options, error)) return;
         await failures.add(error, open);
         if (isHeld(error)) await Promise.all(open.map(({ record }) => hook(defer, record, error.retryAfterMs)));
         return;
@@ -100,7 +103,7 @@ export const leasedRecords =
           if (lease) await start(record, lease);
           await handler(record, context, lease as LeaseOf<Key>);
         };
-        await inOrder(open, { failures, lease, handle });
+        await inOrder(open, { failures, lease, handle, isOver: () => isSkipped(options, lease?.lost) });
       } finally {
         await held?.end();
       }
@@ -157,18 +160,22 @@ interface UnderLease<Message> {
   failures: Failures<Message>;
   lease: Lease | undefined;
   handle(record: Message): unknown;
+  /** True if a newer request has replaced these records, so that they count as done. */
+  isOver(): boolean;
 }
 
 /** Handles the records of one key one after the other, until their lease is lost. */
-async function inOrder<Message>(entries: Entry<Message>[], { failures, lease, handle }: UnderLease<Message>) {
+async function inOrder<Message>(entries: Entry<Message>[], { failures, lease, handle, isOver }: UnderLease<Message>) {
   for (const [at, entry] of entries.entries())
     try {
+      if (isOver()) return;
       if (lease?.lost) return await failures.add(lease.lost, entries.slice(at));
       if (failures.isBarred(entry)) continue;
       if ('fault' in entry) throw entry.fault;
       await handle(entry.record);
       if (lease?.lost) throw lease.lost;
     } catch (error) {
+      if (isOver()) return;
       await failures.add(error, [entry]);
     }
 }

@@ -88,7 +88,8 @@ export async function acquireAll(
   if (signal?.aborted) abort();
   try {
     for (const { key, ...entry } of inOrder(entries)) {
-      const leftMs = Math.max(0, waitMs - since(by, startedAt));
+      // A request that replaces others must be able to wait.
+      const leftMs = Math.max(waitMs && 1, waitMs - since(by, startedAt));
       const options = { ...common, ...entry, waitMs: leftMs, signal: controller.signal };
       const lease = await acquire(key, options as AcquireOptions);
       acquired.push(lease);

@@ -4,6 +4,7 @@ import type { AcquireRequest } from './memory-grants.ts';
 import { MemoryKey, YEAR_SECONDS } from './memory-key.ts';
 import { MemoryOnce, ONCE_IDS } from './memory-once.ts';
 import { MemoryRates } from './memory-rates.ts';
+import { canReplace } from './memory-replace.ts';
 import { type Surroundings, systemSurroundings } from './surroundings.ts';
 import type { AnswerOf, Operation, RequestOf } from './transport.ts';
 
@@ -104,6 +105,8 @@ export class MemoryService {
       if (!request.key) throw invalidRequest('key', 'must not be empty');
       if (request.sleepMs && (!request.waitSeconds || request.fair === false))
         throw invalidRequest('sleepMs', 'needs waitSeconds above 0 and fair true');
+      if (request.replace && !canReplace(request))
+        throw invalidRequest('replace', 'needs a wait in line, for the key alone');
       const one = this.#key(request.key);
       return request.waitSeconds ? one.wait(request, signal) : one.acquire(request);
     },

@@ -74,6 +74,24 @@ export async function scenario({
     equal(isHoldfastError(error, 'LeaseLost') && error.reason, 'broken');
   });
 
+  begin('the newest request runs, and stops and drops older ones', async () => {
+    const name = key('replaced');
+    const options = { replace: 'running', waitMs: 60_000, ttlSeconds: 9 } as const;
+    const old = await holdfast.acquire(name, options);
+    const dropped = holdfast.acquire(name, options).catch((reason) => reason);
+    await until(async () => (await other.readLease(name)).waiting === 1);
+    const newest = other.acquire(name, options);
+    const error = await dropped;
+    equal(isHoldfastError(error, 'Superseded') && error.by, 'other');
+    await until(async () => old.signal.aborted);
+    equal(isHoldfastError(old.lost, 'LeaseLost') && old.lost.reason, 'superseded');
+    equal(await old.release(), true);
+    const { fence, previous, release } = await newest;
+    equal([fence > old.fence, previous?.ended], [true, 'superseded']);
+    equal(await release(), true);
+    equal(await codeOf(holdfast.acquire(name, { replace: 'waiting' })), 'InvalidRequest');
+  });
+
   begin('an aborted wait leaves nothing behind', async () => {
     const name = key('aborted');
     const lease = await holdfast.acquire(name, { ttlSeconds: 60 });

@@ -48,7 +48,7 @@ it('The service in memory plays the scenario that every transport plays', async 
   const transport = documented(service.transport);
   const party = (holder: string) => new Holdfast({ transport, holder });
   const parties = { holdfast: party('scenario'), other: party('other'), isHoldfastError };
-  expect((await scenario({ ...parties, everything: false })).length).toBe(11);
+  expect((await scenario({ ...parties, everything: false })).length).toBe(12);
 });
 
 describe('The service in memory', () => {

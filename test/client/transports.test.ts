@@ -34,7 +34,7 @@ const run = (way: Way, everything: boolean) => {
 
 it.concurrent('the client plays the scenario over HTTP, signed', async () => {
   const credentials = async () => ({ accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'token' });
-  expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(16);
+  expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(17);
 });
 
 it.runIf(played.includes('namespace')).concurrent(
@@ -43,7 +43,7 @@ it.runIf(played.includes('namespace')).concurrent(
     // Of two reports of one deployment at once, the second is refused.
     const own = await startApi((await allWorlds()).handlers);
     try {
-      expect((await run({ endpoint: own.url, namespace: 'team-a' }, isFull)).length).toBe(isFull ? 16 : 11);
+      expect((await run({ endpoint: own.url, namespace: 'team-a' }, isFull)).length).toBe(isFull ? 17 : 12);
     } finally {
       await own.stop();
     }
@@ -58,7 +58,7 @@ it.runIf(played.includes('jwt')).concurrent('the client plays the scenario over 
   };
   let asked = 0;
   const token = () => `jwt-${++asked}`;
-  expect((await run({ endpoint: `${api.url}/`, token, fetch: watching }, false)).length).toBe(11);
+  expect((await run({ endpoint: `${api.url}/`, token, fetch: watching }, false)).length).toBe(12);
   expect(seen.length).toBeGreaterThan(20);
   expect(new Set(seen).size).toBe(seen.length);
   expect(seen.every((value) => /^Bearer jwt-\d+$/.test(String(value)))).toBe(true);
@@ -70,7 +70,7 @@ it.runIf(played.includes('invoke')).concurrent('the client plays the scenario by
   try {
     const client = new LambdaClient({ endpoint: lambda.url });
     const transport = lambdaTransport({ client, functions: 'holdfast-test-' });
-    expect((await run({ transport }, isFull)).length).toBe(isFull ? 16 : 11);
+    expect((await run({ transport }, isFull)).length).toBe(isFull ? 17 : 12);
     const none = new Holdfast({ transport: lambdaTransport({ client, functions: () => 'none' }), holder: 'x' });
     await expect(none.readLease('a')).rejects.toMatchObject({ code: 'Refused', status: 404 });
   } finally {
@@ -85,7 +85,7 @@ it.concurrent('the client plays the scenario in the same process, on its own Dyn
     leasesTable: table,
     waitersTable: dependencies.waitersTable,
   });
-  expect((await run({ transport }, false)).length).toBe(11);
+  expect((await run({ transport }, false)).length).toBe(12);
   const direct = new Holdfast({ transport, holder: 'x' });
   await expect(direct.readName('a')).rejects.toMatchObject({ code: 'Refused' });
   await expect(direct.park({ key: 'a', taskToken: 'b' })).rejects.toMatchObject({ code: 'Refused' });

@@ -114,6 +114,41 @@ function durableLeases(startBackend: StartBackend): void {
     await expect.poll(() => waiting(key)).toBe(0);
   });
 
+  it('The newest execution runs, and an older one that waits fails with Superseded', async () => {
+    const key = newKey();
+    const first = await holdfast.acquire(key);
+    const work = (name: string): Work =>
+      caught((_event, ctx) => withLease(ctx, holdfast, key, { replace: 'waiting', holder: name }, async () => name));
+    const older = await functions.start(work('older'));
+    await expect.poll(() => waiting(key)).toBe(1);
+    const newer = await functions.start(work('newer'));
+    expect(await resultOf(older)).toMatchObject({ code: 'Superseded', by: 'newer', status: 409 });
+    await first.release();
+    expect(await resultOf(newer)).toBe('newer');
+  });
+
+  it('A body that checks its lease learns that a newer request asks it to stop', async () => {
+    const key = newKey();
+    const running = { replace: 'running', graceSeconds: 0 } as const;
+    const seen: string[] = [];
+    const arn = await functions.start(
+      caught((_event, ctx) =>
+        withLease(ctx, holdfast, key, running, async (lease) => {
+          for (;;) {
+            await lease.check();
+            await ctx.step('part', async () => void seen.push('part'));
+            await pause(ctx);
+          }
+        }),
+      ),
+    );
+    await expect.poll(() => seen.length).toBeGreaterThan(0);
+    const next = await holdfast.acquire(key, { replace: 'running', waitMs: 60_000 });
+    expect(await resultOf(arn)).toMatchObject({ code: 'LeaseLost', reason: 'superseded' });
+    expect(next.previous).toMatchObject({ ended: 'superseded', by: 'durable' });
+    await next.release();
+  });
+
   it('A body that fails releases its lease, and its error reaches the caller', async () => {
     const key = newKey();
     const arn = await functions.start((_event, ctx) =>

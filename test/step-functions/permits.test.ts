@@ -50,6 +50,7 @@ describe('the wrapper with a limit', () => {
       { mode: 'exclusive' },
       { mode: 'shared' },
       { graceSeconds: 60 },
+      { replace: 'waiting' },
       { limit: 3, graceSeconds: 0 },
     ];
     for (const [at, input] of inputs.entries()) {
