@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { stepped } from '../support/faults/mortal.ts';
+import { before, dyingAfter, stepped } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld, resetting } from '../support/worlds/line.ts';
@@ -9,7 +9,7 @@ import { queueWorld, resetting } from '../support/worlds/line.ts';
 const timeline = new Timeline();
 const world = await queueWorld({ clock: timeline });
 stepped(world.dependencies.dynamodb);
-const { acquire, release, heartbeat, read, rows, rawItem, park, steps, requests, repairKey } = world;
+const { acquire, release, heartbeat, read, rows, rawItem, park, steps, repairKey } = world;
 resetting(world);
 
 let keys = 0;
@@ -124,12 +124,64 @@ it('a request that comes back between two calls learns that it was replaced', as
 
 it('the repair tells a task whose newcomer has exited after its mark', async () => {
   const key = newKey();
-  await acquire({ key, holder: 'first', replace: 'running', waitSeconds: 20, ...LONG });
+  const old = await acquire({ ...waiting(key, 'old', LONG), replace: 'running' });
   const older = await park({ key, holder: 'older', replace: 'running' });
-  steps.faults.SendTaskFailure = ['unavailable' as never];
+  steps.faults = { SendTaskFailure: ['throttled', 'throttled', 'throttled', 'throttled'] } as never;
   await park({ key, holder: 'newer', replace: 'running' });
   expect(older.task.state).toBe('waiting');
+  steps.faults = {};
   await repairKey(key);
   expect(older.task).toMatchObject({ state: 'failed', error: 'Superseded' });
-  expect(requests.sent.length).toBeGreaterThan(0);
+  expect(await failure(heartbeat(old))).toMatchObject({ context: { reason: 'superseded' } });
+});
+
+/** Whether the task has its grant, was told of the newer request, or waits. */
+const fateOf = ({ task }: Awaited<ReturnType<typeof park>>) => (task.output ? 'granted' : (task.error ?? 'waits'));
+
+it('a newcomer at each step of a release drops the older task, or starts after it', async () => {
+  for (let at = 0; ; at++) {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ...LONG });
+    const older = await park({ key, holder: 'older', replace: 'waiting' });
+    await park({ key, holder: 'plain' });
+    let newer: Awaited<ReturnType<typeof park>> | undefined;
+    const join = async () => {
+      newer = await park({ key, holder: 'newer', replace: 'waiting' });
+    };
+    const happened = await before(at, join, () => release(first));
+    if (!happened) return expect(at).toBeGreaterThan(2);
+    const wasGranted = fateOf(older) === 'granted';
+    expect(['granted', 'Superseded'], `before request ${at}`).toContain(fateOf(older));
+    if (wasGranted) await release(world.grantOf(older.task));
+    for (const row of await rows(key)) if (row.holder?.S === 'plain') await world.cancel(key, row.ticket?.S ?? '');
+    const { h } = (await rawItem(key)) ?? {};
+    if (h?.M?.h?.S === 'plain') await release({ key, leaseId: `e.${h.M.m?.S}.${h.M.i?.S}` });
+    expect(fateOf(newer as never), `before request ${at}`).toBe('granted');
+  }
+});
+
+it('a second run of a submitter drops no newer request', async () => {
+  const key = newKey();
+  const first = await acquire({ key, holder: 'first', ...LONG });
+  const asked = { key, holder: 'older', requestId: 'same', replace: 'waiting' };
+  const older = await park(asked);
+  const newer = await park({ key, holder: 'newer', replace: 'waiting' });
+  await park(asked, older.task);
+  expect([fateOf(older), fateOf(newer)]).toEqual(['Superseded', 'waits']);
+  await release(first);
+  expect(fateOf(newer)).toBe('granted');
+});
+
+it('a newcomer that exits at any step leaves no older task waiting', async () => {
+  for (let calls = 1; ; calls++) {
+    const key = newKey();
+    await acquire({ key, holder: 'first', ...LONG });
+    const older = await park({ key, holder: 'older', replace: 'waiting' });
+    const newcomer = () => park({ key, holder: 'newer', replace: 'waiting' });
+    const { survived } = await dyingAfter(calls, newcomer);
+    const hasJoined = (await rawItem(key))?.latest?.M?.h?.S === 'newer';
+    await repairKey(key);
+    expect(fateOf(older), `after request ${calls}`).toBe(hasJoined ? 'Superseded' : 'waits');
+    if (survived) return expect(calls).toBeGreaterThan(2);
+  }
 });

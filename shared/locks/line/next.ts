@@ -326,9 +326,10 @@ function grantOf(
   const gone = leaving.find(({ entry }) => entry.name === name || entry.ticket === waiter.ticket);
   // A call that knows the request may have ended the grant before its task was notified.
   if (gone?.how === 'released' || gone?.how === 'broken') return gone.entry.isEnding ? endingOf(gone.entry) : gone.how;
+  const how = ending(record, name);
+  if (gone && how === 'superseded') return how;
   if (gone && gone.entry.ticket !== waiter.ticket) return 'none';
   if (gone) return gone.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
-  const how = ending(record, name);
   const entry = entryOf(record, name);
   // Another call notifies its task, even if the grant has ended since.
   if (entry ? entry.ticket === waiter.ticket : how && reading.wasGranted(waiter)) return 'own';

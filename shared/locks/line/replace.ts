@@ -192,7 +192,7 @@ export async function repairReplaced(dependencies: LeaseDependencies, record: Ke
   if (isThere) await askHolder(dependencies, record, call);
 }
 
-/** Tells the request of a row if the record remembers it as superseded. @returns undefined for the row of a call, which its call deletes */
+/** Tells the request of a row, if the record remembers it as superseded. @returns undefined for the row of a call, which its call deletes */
 export async function tellIfSuperseded(
   dependencies: LeaseDependencies,
   { record, row }: { record: KeyRecord; row: Waiter },

@@ -9,7 +9,7 @@ export const superseded = (key: string, by = NAMELESS): HoldfastError =>
 
 /** The holder of the newer request that has replaced a request, or has asked its grant to stop. */
 export const supersederOf = (record: KeyRecord, name: string): string | undefined =>
-  (entryOf(record, name) ?? record.ring.find((slot) => slot.name === name))?.newer;
+  entryOf(record, name)?.newer ?? record.ring.find((slot) => slot.name === name)?.newer;
 
 /** Why a request receives no grant: its grant has ended or is ending, as far as the record remembers, or a newer request has replaced it. */
 export function refusalOf(record: KeyRecord, name: string): HoldfastError | undefined {

@@ -89,6 +89,10 @@ export const isNotRemembered = (name: string): Condition =>
     values: { ':m': text(name) },
   });
 
+/** The ring does not name the request. */
+export const isNotInRing = (name: string): Condition =>
+  not({ expression: `:m IN (${SLOTS})`, values: { ':m': text(name) } });
+
 /**
  * No caller has the key, or an exclusive holder has it whose grant has expired.
  * @param cut as of `hasRoom`

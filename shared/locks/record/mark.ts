@@ -4,7 +4,7 @@ import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Staying } from '../line/waiters.ts';
-import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
+import { hasNoEntry, isNotInRing, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
 import { entryOf, type KeyRecord, type NewGrant, ownOf } from './record.ts';
 import { type Part, updateKey, type Written } from './requests.ts';
 
@@ -75,7 +75,7 @@ export const isNoneMoved: Condition = { expression: 'attribute_not_exists(moved)
 
 /** Waiters that replace others may have been replaced since they were read. A write that leaves no waiter sees that by the mark. */
 export const areNotSuperseded = (grants: readonly NewGrant[]): Condition[] =>
-  grants.filter(({ replace }) => replace !== undefined).map(({ name }) => isNotRemembered(name));
+  grants.filter(({ replace }) => replace !== undefined).map(({ name }) => isNotInRing(name));
 
 /** No operator has moved another waiter since the record was seen. Otherwise the write that serves one would forget the other. */
 export const isStillMoved = (moved: string | undefined): Condition[] =>

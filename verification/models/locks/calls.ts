@@ -1,4 +1,6 @@
 import { landed } from './landed.ts';
+import { drops, isSuperseded, replaces } from './latest.ts';
+import { ask, follow, superseded, tellRow } from './replace.ts';
 import {
   ALL,
   BARE,
@@ -51,6 +53,11 @@ export function firstTry(s: State, j: number, seen: Rec | null): Op {
 }
 export const markOp = (s: State, n: string, more: { seen?: number; back?: boolean } = {}): Op => ({
   ...{ t: 'mark', n, m: newId(s), seen: 0, back: false },
+  ...(replaces(n) && {
+    replace: true,
+    drops: drops(s.rec ?? BARE, n),
+    k: s.rows.findLast((row) => row.n === n)?.k ?? 0,
+  }),
   ...more,
 });
 const claimOp = (s: State, e: Entry, j: number): Op => ({
@@ -76,9 +83,10 @@ function hold(s: State, j: number, e: Entry, repeated: boolean): string | undefi
   return isLow ? `fences: ${n} is answered with a fence that is not higher than all before` : undefined;
 }
 
-/** LeaseLost. */
+/** LeaseLost, or Superseded. */
 function lose(s: State, j: number): string | undefined {
   const n = own(s, j);
+  if (s.rec && isSuperseded(s.rec, n)) return superseded(s, j);
   dropRow(s, get(s, j).ticket);
   endRun(s, j);
   const isRight = hasEnded(s, n) || (s.rec && entryOf(s.rec, n)?.s);
@@ -145,6 +153,8 @@ export function perform(s: State, j: number): string | undefined {
       return withdraw(s, j, o);
     case 'leaveRow':
       return leaveRow(s, j, o);
+    case 'follow':
+      return follow(s, o.dropped) ?? arrived(s, j, s.rec ?? BARE);
   }
   const before = s.rec;
   const { won, bad } = landed(s, o);
@@ -244,7 +254,7 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
         op: { ...o.onward, heads: o.onward.heads.map((h: Entry) => (h.n === o.n ? { ...h, v: mine.v } : h)) },
       });
     case 'mark':
-      return marked(s, j, o, won);
+      return marked(s, j, o, won, before?.latest?.k ?? 0);
     case 'grant':
       if (!won && !o.heads.some((e: Entry) => entryOf(r, e.n)?.i === e.i)) return lookAgain(s, j, r);
       if (!won) return finish(s, j, 'served'); // an earlier try landed
@@ -256,7 +266,7 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
       if (o.clears) return finish(s, j, 'empty');
       return without('end: looks again') ? finish(s, j, 'waits') : void set(s, j, { op: queryOp() });
     case 'claim':
-      if (won && mine) return received(s, j, mine, false);
+      if (won && mine) return ask(s) ?? received(s, j, mine, false);
       if (mine?.c) return void set(s, j, { op: claimOp(s, mine, j) });
       if (mine && !mine.s && mine.x > 0) return void set(s, j, { op: answerOp(s, mine) });
       if (remembers(r, o.n) || mine?.s) return lose(s, j);
@@ -333,16 +343,22 @@ function served(s: State, j: number, { heads, rows, others }: Op): string | unde
   return void set(s, j, { op: { t: 'tell', n: '', heads: tasks, rows: theirs, others } });
 }
 
-function marked(s: State, j: number, o: Op, won: boolean): string | undefined {
+/** A waiter is in line, and the mark is there. */
+function arrived(s: State, j: number, r: Rec): string | undefined {
+  const mine = entryOf(r, own(s, j));
+  set(s, j, { op: null, st: rest(j) });
+  return !(mine && mine.x !== -1) && fits(r, j) ? void handOff(s, j, 'wait', r) : undefined;
+}
+
+function marked(s: State, j: number, o: Op, won: boolean, before: number): string | undefined {
   if (j < 0) return finish(s, j, 'served');
   const r = s.rec ?? BARE;
   const mine = entryOf(r, o.n);
   const st = rest(j);
   if (without('row before mark') && !hasRow(s, j) && !o.back) return void set(s, j, { op: { t: 'row', n: o.n } });
-  if (won || (o.back && r.mark !== null)) {
-    set(s, j, { op: null, st });
-    return !(mine && mine.x !== -1) && fits(r, j) ? void handOff(s, j, 'wait', r) : undefined;
-  }
+  if (won && o.replace && !o.back)
+    return void set(s, j, { op: { t: 'follow', n: o.n, dropped: o.drops ? before : 0 } });
+  if (won || (o.back && r.mark !== null)) return arrived(s, j, r);
   if (mine?.s || (!mine && remembers(r, o.n))) return lose(s, j);
   if (mine?.k && mine.k === get(s, j).ticket && st === 'parked') return void set(s, j, { op: null, st }); // whoever granted it notifies the task
   if (mine?.c) return void set(s, j, { op: claimOp(s, mine, j), st });
@@ -397,7 +413,7 @@ const queryOp = (told: number[] = []): Op => ({ t: 'query', n: '', told });
 export const handOff = (s: State, j: number, cont: Party['cont'], seen: Rec, end: End[] = []): void =>
   set(s, j, { op: queryOp(), cont, seen, end });
 
-type Place = 'waits' | 'passed' | 'gone' | 'lost' | { repeats: Entry };
+type Place = 'waits' | 'passed' | 'gone' | 'lost' | 'superseded' | { repeats: Entry };
 
 /** What the record that was seen shows about a row. */
 function judgeRow(row: Row, r: Rec, ended: readonly End[]): Place {
@@ -405,6 +421,8 @@ function judgeRow(row: Row, r: Rec, ended: readonly End[]): Place {
   const mine = entryOf(r, row.n);
   const gone = ended.find(({ n }) => n === row.n);
   const isLost = gone ? isRemembered(gone) : mine?.k !== row.k && remembers(r, row.n) && !without('line: remembered');
+  const isReplaced = isSuperseded(r, row.n) && !row.over && !mine;
+  if (isReplaced && !row.cancelled) return 'superseded';
   if (isLost && !row.cancelled) return 'lost';
   if (row.over) return 'gone';
   if (row.cancelled) return 'passed';
@@ -434,6 +452,8 @@ function query(s: State, j: number): string | undefined {
   if (isFirstOver && without('moved: passed over')) return finish(s, j, 'waits');
   for (const row of inOrder(s.rows, r)) {
     const place = judgeRow(row, r, ending);
+    const toldWrong = place === 'superseded' ? tellRow(s, row) : undefined;
+    if (toldWrong) return toldWrong;
     if (place === 'gone' || place === 'lost') dropRow(s, row.k);
     if (place === 'lost' && takes(s, row)) endRun(s, row.by);
     if (place === 'lost' && !hasEnded(s, row.n) && !entryOf(r, row.n)?.s && !end.some(isRemembered))

@@ -28,6 +28,8 @@ import {
 
 /** What is wrong in a state, if anything is. */
 export function broken(s: State): string | undefined {
+  const newest = s.joined.at(-1);
+  if (newest !== undefined && s.told.includes(newest)) return `superseded: ${newest} is the newest, and was replaced`;
   return together(s) ?? onRecord(s.rec) ?? disobeyed(s) ?? (s.wiped || s.odd ? undefined : inLine(s)) ?? inTheEnd(s);
 }
 
@@ -54,7 +56,7 @@ function onRecord(r: Rec | null): string | undefined {
 function inLine({ rec, rows: all, ps, outside, late, ended }: State): string | undefined {
   const r = rec ?? BARE;
   // If another call has ended the grant of the request, its task may wait for the schedule, which sends LeaseLost.
-  const rows = all.filter(({ n }) => !hasEnded({ ended }, n));
+  const rows = all.filter(({ n }) => !hasEnded({ ended }, n) && !r.sup.includes(n));
   const waiting = rows.filter(({ n, by, k }) => ps[by]?.ticket === k && ps[by]?.st === 'parked' && !entryOf(r, n));
   const isGranted = (n: string) =>
     [...ps, outside].some(({ op }) => [op, op?.onward].some((o) => o?.heads?.some((e: { n: string }) => e.n === n)));
@@ -82,6 +84,8 @@ function endOf({ rec: r, rows, ps }: State): string {
     r.h?.i === 0,
     entry,
     r.ring,
+    r.sup,
+    r.latest?.n,
     r.mark === null,
     r.cap?.m,
   ];
@@ -142,7 +146,7 @@ function servedBy(base: State): string | undefined {
     else next.push(...[repair(ended)].filter((step) => step !== undefined));
     if (!next[0]) break;
     const [what, s, bad] = next[0];
-    if (bad && !/^(fences|one grant|lost)/.test(bad)) return `${bad} (the schedule: ${what})`;
+    if (bad && !/^(fences|one grant|lost|superseded)/.test(bad)) return `${bad} (the schedule: ${what})`;
     ended = s.outside.op ? s : { ...s, rec: overIn(s.rec), ps: s.ps.map((p) => deadOf(p, s)) };
   }
   return ended.rows.length > 0 ? `end: ${ended.rows.map(({ n }) => n)} is never served` : undefined;

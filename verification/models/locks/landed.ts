@@ -1,3 +1,4 @@
+import { replaces } from './latest.ts';
 import { obeys } from './operator.ts';
 import {
   ALL,
@@ -28,6 +29,11 @@ export function landed(s: State, o: Op): { won: boolean; bad?: string | undefine
   if (!after) return { won: false };
   s.rec = after;
   note(s, o, before.h);
+  if (after.latest && after.latest.n !== before.latest?.n) {
+    const { n } = after.latest;
+    s.joined = [...s.joined.filter((one) => one !== n && one !== `${n}!`), n];
+    s.told = s.told.filter((one) => one !== n);
+  }
   let bad: string | undefined;
   const isTry = o.t === 'acquire' || o.t === 'takeOver';
   for (const e of grantsOf(o, s)) {
@@ -40,6 +46,13 @@ export function landed(s: State, o: Op): { won: boolean; bad?: string | undefine
     bad ??= obeys(s, o, before, e);
     const most = e.w === ALL ? 0 : specOf(partyOf(e.n)).l - e.w;
     if (beside.length > 0 && weightOf(beside) > most) bad = `limit: ${e.n} is granted beside ${weightOf(beside)}`;
+    // A grant that reached nobody may be given again. The `!` says so.
+    const newer = replaces(e.n) && s.joined.includes(e.n) ? s.joined.slice(s.joined.indexOf(e.n) + 1) : [];
+    const waiting = newer.find(
+      (n) => !entryOf(after, n) && s.rows.some((row) => row.n === n && !row.over && !row.cancelled),
+    );
+    if (waiting) bad = `newest: ${e.n} starts while ${waiting} waits, which is newer`;
+    s.joined = s.joined.map((n) => (n === e.n ? `${n}!` : n));
     if (e.f <= s.top) s.rec = put(s.rec, { ...(entryOf(s.rec, e.n) as Entry), low: true });
   }
   if (isTry && before.freed > o.at) bad ??= `late: a try of ${o.n} takes a place that came free after it was sent`;

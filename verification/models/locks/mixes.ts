@@ -6,6 +6,8 @@ const S = (l: number, more: Partial<Spec> = {}): Spec => ({ k: 'S', w: 1, l, run
 const task = { wait: 'task' } as const;
 const call = { wait: 'call' } as const;
 const bound = { execution: 'bound' } as const;
+const waiting = { replace: 'waiting' } as const;
+const running = { replace: 'running' } as const;
 
 const dead = (n: string, w: number, i: number): Entry => entry({ n, i, v: i - 1, w, x: -1 }, 1020);
 const last = (n: string): Entry => ({ ...dead(n, ALL, 0), v: 0 });
@@ -136,4 +138,32 @@ export const MIXES: Record<string, Mix> = {
   },
   'a waiter is moved in a pause': { ps: [X(), X(task), X(task)], asked: [0, 1, 2], caps: [0, null], moves: [2] },
   'the crate, bound grants': { ps: [X(bound), X()], bud: { crate: 1, end: 1, redrive: 1 } },
+  'newest of tasks': { ring: 4, ps: [X(running), X({ ...task, ...running }), X({ ...task, ...running })] },
+  'newest of tasks, quick': {
+    ring: 4,
+    ps: [X({ ...task, ...running, quick: true }), X({ ...task, ...running, quick: true }), X({ ...task, ...running })],
+  },
+  'newest of calls': { ring: 4, ps: [X(), X({ ...call, ...waiting }), X({ ...call, ...waiting })] },
+  'newest of a call and a task': { ring: 4, ps: [X(running), X({ ...call, ...running }), X({ ...task, ...running })] },
+  'newest, late': { ring: 4, ps: [X(), X({ ...task, ...waiting }), X({ ...task, ...waiting })], bud: { late: 1 } },
+  'newest, doubled': { ring: 4, ps: [X(), X({ ...task, ...waiting }), X({ ...task, ...waiting })], bud: { twice: 1 } },
+  'newest, newcomers exit': {
+    ring: 4,
+    ps: [X(), X({ ...task, ...waiting }), X({ ...task, ...waiting })],
+    bud: { exit: 1, schedule: 1 },
+  },
+  'newest, submitted twice': {
+    ring: 4,
+    ps: [X(), X({ ...task, ...waiting }), X({ ...task, ...waiting })],
+    bud: { again: 1 },
+  },
+  'newest beside others': {
+    ring: 4,
+    ps: [X({ runs: 0 }), X({ ...task, ...waiting }), X(task), X({ ...task, ...waiting })],
+  },
+  'newest, and a holder that did not say running': {
+    ring: 4,
+    ps: [X(waiting), X({ ...task, ...running })],
+    bud: { beat: 1 },
+  },
 };

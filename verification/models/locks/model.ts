@@ -21,6 +21,8 @@ function beginning({ start, rows = [], ps, bud, caps, moves, asked = [] }: Mix):
       ended: rows.filter((n) => rec?.ring.includes(n)),
       leaving: [],
       withdrawn: [],
+      joined: [],
+      told: [],
     },
     ...((caps || moves) && { operator: { caps: 0, moves: 0, no: 0, told: null, moved: null, last: 0 } }),
     ...{ wiped: false, odd: false, bud: { ...NEVER, ...bud }, clock: 1040, ids: -20 },

@@ -173,4 +173,29 @@ export const MUTANTS: Record<string, Mutant> = {
     'the fence as seen',
     'readers, a writer waits',
   ),
+  'replace: form': caught(
+    'a join names itself the latest, whatever the record shows',
+    'newest of tasks',
+    'newest of calls',
+  ),
+  'replace: ring': caught('the ring does not name the request that a join drops', 'newest of tasks', 'newest of calls'),
+  'replace: own request': caught(
+    'a second row of a request counts as another request',
+    'newest, submitted twice',
+    'newest, doubled',
+  ),
+  'replace: holders': second(
+    'a join drops the latest even if it holds the key',
+    'a holder does not read the ring, and its task takes no second message',
+    'newest of tasks',
+  ),
+  'give: not superseded': caught(
+    'a hand-off does not ask whether its waiter was replaced',
+    'newest beside others',
+    'newest of tasks',
+  ),
+  'ask: who said running': caught(
+    'a holder is asked to stop that did not say running',
+    'newest, and a holder that did not say running',
+  ),
 };

@@ -1,5 +1,6 @@
 import { firstTry, handOff, markOp } from './calls.ts';
 import { landed } from './landed.ts';
+import { repairReplaced } from './replace.ts';
 import {
   BARE,
   copy,
@@ -35,6 +36,11 @@ const OUTSIDE = -1;
 
 /** What the schedule does next, if it looks now (docs/protocols/locks.md#repair). */
 export function repair(s0: State): Step | undefined {
+  const told = repairReplaced(s0);
+  if (told) {
+    spend(told[1], 'schedule');
+    return told;
+  }
   const s = copy(s0);
   const r = s.rec ?? BARE;
   spend(s, 'schedule');

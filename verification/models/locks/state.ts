@@ -50,6 +50,9 @@ export interface Rec {
   h: Entry | null;
   shared: Entry[];
   ring: string[];
+  /** Those in the ring that newer requests have replaced, and the newest that joined by `replace`. */
+  sup: string[];
+  latest: { n: string; k: number } | null;
   mark: number | null;
   /** What an operator allows, and the number of the last command, which stays after a lift. */
   cap?: Cap | undefined;
@@ -133,6 +136,8 @@ export interface Spec {
   execution?: 'ttl' | 'bound';
   /** Its grant goes on for a grace after the end of the execution. */
   grace?: boolean;
+  /** It replaces older requests. */
+  replace?: 'waiting' | 'running';
   /** It sends the request of another party once more. */
   as?: number;
 }
@@ -172,6 +177,9 @@ export interface State {
   /** Requests of which a withdrawal has begun, and of which one is done. */
   leaving: string[];
   withdrawn: string[];
+  /** Requests that joined by `replace`, in the order of their joins, and those that were told that a newer one has replaced them. */
+  joined: string[];
+  told: string[];
   /** The crate or TTL has deleted what we wrote. */
   wiped: boolean;
   /** Something went wrong, so that only the schedule may help. */
@@ -204,6 +212,7 @@ export const without = (rule: string): boolean => game.off.has(rule);
 
 export const BARE: Rec = {
   ...{ lv: null, lx: -1, used: null, fence: null, h: null, shared: [], ring: [], mark: null, freed: -3 },
+  ...{ sup: [], latest: null },
 };
 export const IDLE: Party = {
   ...{ left: 0, run: -1, held: null, op: null, st: '', seen: null, end: [], cont: '', next: null },

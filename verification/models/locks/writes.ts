@@ -1,3 +1,4 @@
+import { joined, replaces } from './latest.ts';
 import {
   ALL,
   BARE,
@@ -71,7 +72,8 @@ type Write = (r: Rec, o: Op) => Rec | undefined;
 const mayTry = (r: Rec, { n, at }: Op): boolean =>
   (r.mark === null || without('acquire: no mark')) &&
   (!remembers(r, n) || without('acquire: not remembered')) &&
-  (r.freed <= at || without('acquire: freed'));
+  (r.freed <= at || without('acquire: freed')) &&
+  !(r.latest && replaces(n));
 
 function acquire(r: Rec, o: Op): Rec | undefined {
   const cut = without('margin') ? 0 : -1;
@@ -117,7 +119,8 @@ function mark(r: Rec, o: Op): Rec | undefined {
   const mine = entryOf(r, o.n);
   if (mine && mine.v !== o.seen) return undefined;
   if (o.back ? r.mark !== null : remembers(r, o.n) && !o.seen) return undefined;
-  return { ...r, mark: without('mark: new value') ? (r.mark === null ? -1 : r.mark - 1) : o.m };
+  const after = { ...r, mark: without('mark: new value') ? (r.mark === null ? -1 : r.mark - 1) : o.m };
+  return joined(r, o, after, (names) => remember(r, names));
 }
 
 /** The number stays, so that an earlier command that comes late changes nothing. */
@@ -145,6 +148,8 @@ function grant(r: Rec, o: Op): Rec | undefined {
       : r.lv !== o.third && !without('give: version of the third party'))
   )
     return undefined;
+  const isNewest = ({ n }: Entry) => !replaces(n) || !r.ring.includes(n) || without('give: not superseded');
+  if (!heads.every(isNewest)) return undefined;
   const [head] = heads as [Entry];
   const isAlone = head.w === ALL;
   const names = o.ended.filter(isRemembered).map(({ n }: End) => n);
@@ -155,6 +160,7 @@ function grant(r: Rec, o: Op): Rec | undefined {
     ...{ used: (r.used ?? 0) - o.freed + weightOf(heads), lv: 'ours', fence: (heads.at(-1) as Entry).f },
     ring: without('give: ring') ? r.ring : remember(r, names),
     mark: o.others ? (r.mark ?? (o.m === null ? o.back : null)) : null,
+    latest: o.others ? r.latest : null,
     lx: isAlone ? head.x : without('give: lease_expiry of shared') ? r.lx : FAR,
   };
   if (!isAlone) after.h = null;
@@ -176,7 +182,7 @@ function end(r: Rec, o: Op): Rec | undefined {
   return {
     ...after,
     used,
-    ...(clears && { mark: null }),
+    ...(clears && { mark: null, latest: null }),
     ...(o.unmoves && unmoved()),
     ...(wasAlone && { lv: null, freed: 0 }),
   };
@@ -267,4 +273,7 @@ const WRITES: Record<string, Write> = {
 export const isWrite = ({ t }: Op): boolean => t in WRITES;
 
 /** @returns the record after a write, or undefined if its condition did not hold */
-export const landing = (rec: Rec | null, o: Op): Rec | undefined => (WRITES[o.t] as Write)(rec ?? BARE, o);
+export const landing = (rec: Rec | null, o: Op): Rec | undefined => {
+  const after = (WRITES[o.t] as Write)(rec ?? BARE, o);
+  return after && after.sup.length > 0 ? { ...after, sup: after.sup.filter((n) => after.ring.includes(n)) } : after;
+};

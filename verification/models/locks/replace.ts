@@ -1,0 +1,69 @@
+import { landed } from './landed.ts';
+import { isSuperseded, replaces } from './latest.ts';
+import {
+  copy,
+  dropRow,
+  endRun,
+  get,
+  newId,
+  own,
+  type Row,
+  remembers,
+  rowOf,
+  type State,
+  specOf,
+  without,
+} from './state.ts';
+
+// What calls do about requests that replace older ones (docs/protocols/replace.md).
+
+function isTold(s: State, n: string): string | undefined {
+  s.told = [...new Set([...s.told, n])];
+  return s.joined.indexOf(n) < s.joined.length - 1
+    ? undefined
+    : `superseded: ${n} is told that it was replaced, and no request is newer`;
+}
+
+/** Tells the request of a row: a message to a task, and a flag for a call. */
+export function tellRow(s: State, row: Row): string | undefined {
+  const p = get(s, row.by);
+  if (specOf(row.by).wait === 'call')
+    s.rows = s.rows.map((one) => (one.k === row.k ? { ...one, cancelled: true } : one));
+  else {
+    dropRow(s, row.k);
+    if (p.ticket === row.k && p.st === 'parked' && !p.op) endRun(s, row.by);
+  }
+  return isTold(s, row.n);
+}
+
+/** A call sees that its request was replaced. */
+export function superseded(s: State, j: number): string | undefined {
+  const n = own(s, j);
+  dropRow(s, get(s, j).ticket);
+  endRun(s, j);
+  return isTold(s, n);
+}
+
+/** The newcomer tells the request that it has dropped, and asks the holder. */
+export function follow(s: State, dropped: number): string | undefined {
+  const row = dropped ? rowOf(s, dropped) : undefined;
+  return (row && tellRow(s, row)) ?? ask(s);
+}
+
+/** Asks the holder to stop, if it and the latest request said `running`. */
+export function ask(s: State): string | undefined {
+  const { latest, h } = s.rec ?? {};
+  if (!s.rec || !latest || !h?.i || h.n === latest.n || h.s || h.c || h.x === -1) return undefined;
+  const agrees = replaces(h.n) === 'running' || without('ask: who said running');
+  if (replaces(latest.n) !== 'running' || !agrees || remembers(s.rec, latest.n)) return undefined;
+  const { bad } = landed(s, { t: 'markEnding', n: h.n, i: h.i, nv: newId(s) });
+  return replaces(h.n) === 'running' ? bad : `asked: ${h.n} did not say running, and is asked to stop`;
+}
+
+/** The schedule tells a request whose newcomer has exited. */
+export function repairReplaced(s0: State): [string, State, string | undefined] | undefined {
+  const row = s0.rows.find(({ n, cancelled, over }) => s0.rec && isSuperseded(s0.rec, n) && !cancelled && !over);
+  if (!row) return undefined;
+  const s = copy(s0);
+  return ['the schedule tells of a newer request', s, tellRow(s, row)];
+}
