@@ -9,7 +9,7 @@ export const NO_OLDER = 'no request is granted the key after a newer one has rep
 export const HOLDER_ASKED = 'a holder that lets itself be replaced is asked to stop';
 
 /** A call without a fault joins, tells the one before and asks the holder within this time. */
-const ASKED_AFTER_MS = 2000;
+const ASKED_AFTER_MS = 500;
 
 /** A write after which another request is the newest. */
 interface Join {

@@ -45,7 +45,7 @@ async function waitInTurns(one: Caller, request: Request, cancels: boolean): Pro
     const asked = { ...request, ...more, ...waits };
     if (one.random() < 0.08) one.start(`${one.name} again`, async (other) => void (await other.call('acquire', asked)));
     const answer = await one.call('acquire', asked);
-    if (answer?.outcome === 'ok') return work(one, request.key, answer.body.leaseId);
+    if (answer?.outcome === 'ok') return work(one, request, answer.body.leaseId);
     if (['LeaseLost', 'InvalidRequest', 'Superseded'].includes(answer?.outcome ?? '')) return;
     const {
       retryWith,
@@ -105,8 +105,12 @@ async function giveUp(
   await one.call('withdraw', { key, requestId, holder, ...named });
 }
 
-async function work(one: Caller, key: string, leaseId: unknown): Promise<void> {
-  await one.sleep(one.random() * 3000);
-  if (one.random() < 0.2) await one.call('heartbeat', { key, leaseId });
+/** A holder that lets itself be replaced looks several times. */
+async function work(one: Caller, { key, replace }: Request, leaseId: unknown): Promise<void> {
+  for (let looks = replace === 'running' ? 6 : 1; looks > 0; looks--) {
+    await one.sleep((one.random() * 3000) / Math.sqrt(looks));
+    if (looks === 1 && one.random() >= 0.2) break;
+    if ((await one.call('heartbeat', { key, leaseId }))?.outcome === 'LeaseLost') break;
+  }
   if (one.random() < 0.85) await one.call('release', { key, leaseId });
 }
