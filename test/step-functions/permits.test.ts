@@ -65,6 +65,26 @@ describe('the wrapper with a limit', () => {
     }
   });
 
+  it('the wrapper with replace runs the newest execution, and an older one in line fails with Superseded', async () => {
+    const { run, atWorkNo, inLine, asked, running } = await wrapped({ replace: 'waiting' });
+    const first = await run({ input: { n: 1 } });
+    const one = await atWorkNo(0);
+    const older = await run({ input: { n: 2 } });
+    await inLine(1);
+    const newest = await run({ input: { n: 3 }, holder: 'newest' });
+    expect(await states.ended(older)).toMatchObject({ status: 'FAILED', error: 'Superseded' });
+    expect(asked).toHaveLength(3);
+    one.finish(null);
+    const next = await atWorkNo(1);
+    expect(next.input).toEqual({ n: 3 });
+    next.finish(null);
+    expect([(await states.ended(first)).status, (await states.ended(newest)).status]).toEqual([
+      'SUCCEEDED',
+      'SUCCEEDED',
+    ]);
+    expect(running).toHaveLength(2);
+  });
+
   it('the wrapper with a mode runs readers at once, and a writer alone', async () => {
     const { run, atWorkNo, inLine, readKey } = await wrapped();
     const readers = [await run({ mode: 'shared' }), await run({ mode: 'shared' })];
