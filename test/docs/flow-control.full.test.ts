@@ -55,6 +55,21 @@ it('the command without a wait in docs/flow-control.md skips its work', async ()
   expect((await read('sync')).state).toBe('released');
 });
 
+it('the command with replace in docs/flow-control.md leaves only the newest in line', async () => {
+  const { code, work } = await scene('Only the newest', 'build.sh');
+  const run = () => shell(`${code.trim()} || echo "exit $?"`);
+  const first = run();
+  await until(() => work.atWork.length).toBe(1);
+  const second = run();
+  await waiting('preview/12', 1);
+  const third = run();
+  expect(await second).toBe('exit 75\n');
+  work.finishAll();
+  await until(() => work.begun.length).toBe(2);
+  work.finishAll();
+  expect([await first, await third]).toEqual(['', '']);
+});
+
 it('the commands for a cap in docs/flow-control.md pause a key and lift the pause', async () => {
   const { work } = await scene('At most N at once', 'render.sh');
   const [less = '', pause = '', lift = ''] = (blocks(PAGE, 'Less for now, or nothing', 'sh')[0] ?? '').split('\n');

@@ -30,6 +30,7 @@ interface Scene {
 }
 
 const [LIMIT = ''] = blocks(PAGE, 'At most N at once', 'ts');
+const [REPLACE = ''] = blocks(PAGE, 'Only the newest', 'ts');
 const [PAUSE = ''] = blocks(PAGE, 'Less for now, or nothing', 'ts');
 const [NEXT = ''] = blocks(PAGE, 'This one next', 'ts');
 const RESULT = 'receives the result of 1';
@@ -58,6 +59,17 @@ const SCENES: Scene[] = [
     names: (work) => ({ sync: work, leased }),
   },
   {
+    ...{ heading: 'Only the newest', file: 'replace' },
+    names: (work) => ({ build: work, pr: 12 }),
+    expected: [0, 'superseded by 3', 'superseded by 4', 'superseded by 5', 10],
+  },
+  {
+    ...{ heading: 'Only the newest', file: 'replace-running' },
+    example: REPLACE.replace("'waiting'", "'running', ttlSeconds: 15"),
+    names: (work) => ({ build: work, pr: 12 }),
+    expected: [0, 'superseded by 3', 'superseded by 4', 'superseded by 5', 4.5],
+  },
+  {
     ...{ heading: 'Less for now, or nothing', file: 'cap', example: LIMIT, expected: [0, 0, 25, 25, 35] },
     names: (work) => ({ render: work }),
     commands: [
@@ -74,6 +86,7 @@ const SCENES: Scene[] = [
 
 /** What a request received by an error. */
 const refusal = (error: unknown) => {
+  if (isHoldfastError(error, 'Superseded')) return `superseded by ${error.by.replace('request ', '')}`;
   return isHoldfastError(error) ? error.code : String(error);
 };
 
