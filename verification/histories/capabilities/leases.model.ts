@@ -246,8 +246,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     const { held } = state;
     const isHeld = held && !held.foreign && fits(held.leaseId, String(entry.input.leaseId));
     if (unknown) return isHeld ? [{ ...state, held: { ...held, expiresAt: null } }] : [];
-    // A holder that is asked to stop holds the lease until it has released it.
-    if (entry.outcome === 'LeaseLost' && body.reason === 'superseded') return isHeld ? [state] : [];
+    // A holder that is asked to stop holds the lease until it has released it. A request may also be replaced after its grant has expired.
+    if (entry.outcome === 'LeaseLost' && body.reason === 'superseded') return [state];
     if (entry.outcome === 'LeaseLost') return held?.leaseId === entry.input.leaseId ? [] : [state];
     if (entry.outcome !== 'ok' || !isHeld) return [];
     const expiresAt = epoch(body.expiresAt);
