@@ -185,7 +185,7 @@ async function send(at: Acquisition, waitSeconds: number, sentAt: Moment): Promi
   const ms = waitSeconds * 1000 + ANSWER_MS;
   const operation = options.once ? 'onceBegin' : 'acquire';
   const maySleep = waitSeconds > 0 && !options.once && options.fair !== false;
-  const sleepMs = maySleep ? Math.floor(Math.min(MAX_SLEEP_MS, waitLeftMs(at))) : undefined;
+  const sleepMs = maySleep ? Math.max(0, Math.floor(Math.min(MAX_SLEEP_MS, waitLeftMs(at)))) : undefined;
   try {
     const grant = await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds, sleepMs }, { ms });
     at.doubt = undefined;

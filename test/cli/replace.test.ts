@@ -56,6 +56,14 @@ describe.concurrent('holdfast run --replace', () => {
     expect(await third.exited).toMatchObject({ code: 0, stdout: 'third\n' });
   });
 
+  it('holdfast run --replace exits with 75 at the end of its wait', async () => {
+    const key = freshKey();
+    await using lease = await holdfast.acquire(key);
+    const { code, stderr } = await start(key, '--replace', 'waiting', '--wait', '1.5s', '--', 'echo', 'never').exited;
+    expect([code, lease.held]).toEqual([75, true]);
+    expect(stderr).toContain(`${key} is held by the other since`);
+  });
+
   it('holdfast queue shows who has been asked to stop, and whom a waiter replaces', async () => {
     const key = freshKey();
     const options = [key, '--replace', 'running', '--wait', '1h', '--ttl', '30'];

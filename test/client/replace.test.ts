@@ -49,6 +49,7 @@ describe('a request with replace', () => {
     const { by, asked, outcome } = answered({ ...WAITING, waitMs: 500 }, held);
     await by.advance(1000);
     expect(asked().map(({ waitSeconds }) => waitSeconds)).toEqual(asked().map(() => 1));
+    expect(asked().at(-1)?.sleepMs).toBe(0);
     expect(outcome.error).toMatchObject({ code: 'LeaseHeld' });
   });
 
