@@ -3151,9 +3151,9 @@ export interface components {
             holder: string;
             /** @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
             key: string;
-            /** @description One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after a pause: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default. */
+            /** @description One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default. */
             rates: {
-                /** @description How many units may start at once after a pause. The default and the least is `units`. */
+                /** @description How many units may start at once after the key was idle. The default and the least is `units`. */
                 burst?: number;
                 /** @description The units in each period. */
                 limit: number;

@@ -16,7 +16,7 @@ export interface Rate {
   per: string;
   /** How many units the work takes; the default is 1. */
   units?: number | undefined;
-  /** How many units may start at once after a pause. The default is `units`, so that starts are spaced evenly. */
+  /** How many units may start at once after the key was idle. The default is `units`, so that starts are spaced evenly. */
   burst?: number | undefined;
 }
 

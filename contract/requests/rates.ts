@@ -56,12 +56,12 @@ export const reserveRequest = request(reserveInput(), {
     },
     rates: {
       description:
-        'One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after a pause: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default.',
+        'One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default.',
       type: 'array',
       ...ratesWith({
         units: { description: 'What this call takes, at most ten times the limit.', ...whole, default: 1 },
         burst: {
-          description: 'How many units may start at once after a pause. The default and the least is `units`.',
+          description: 'How many units may start at once after the key was idle. The default and the least is `units`.',
           ...whole,
         },
       }),

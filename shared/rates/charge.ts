@@ -9,7 +9,7 @@ export interface Rate {
   /** Such as `1m`. */
   per: string;
   units: number;
-  /** How many units may start at once after a pause. The units of the call if it is absent. */
+  /** How many units may start at once after the key was idle. The units of the call if it is absent. */
   burst?: number | undefined;
 }
 

@@ -51,7 +51,8 @@ const MOST_ROWS = 100;
 const ASK_PAUSED_MS = 60_000;
 
 /**
- * Reserves a start for work that takes so many units (docs/protocols/rates.md#reserve). One conditional UpdateItem, or two after a pause or its end. The call never waits.
+ * Reserves a start for work that takes so many units (docs/protocols/rates.md#reserve). One conditional UpdateItem, or two when
+ * the key becomes idle or busy. The call never waits.
  * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`, or an operator has paused the key), QueueFull (too many reservations are open), Throttled,
  * Unavailable, OutcomeUnknown
  */

@@ -46,7 +46,7 @@ export const rate: Verb = {
   takesKey: 'rate',
   options: {
     units: { value: 'N', help: 'how many units the work takes (1)' },
-    burst: { value: 'N', help: 'how many units may start at once after a pause (only those of the work)' },
+    burst: { value: 'N', help: 'how many units may start at once after the key was idle (only those of the work)' },
     name: { value: 'NAME', help: 'the name of the rate (requests)' },
     wait: { value: 'DURATION', help: 'how late the start may be, or forever (0s)' },
     holder: { value: 'NAME', help: 'the name that other callers see (user@machine/process)' },

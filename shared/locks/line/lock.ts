@@ -125,7 +125,7 @@ export class Lock {
 
   /**
    * The grant of the request, even if it has expired, or how the grant ended. A grant that an operator broke and that is ending counts as `broken`, and one
-   * that a newer request has asked to stop as `superseded`, like a request that a newer one has dropped.
+   * that a newer request has asked to stop as `superseded`, like a request that a newer one has replaced.
    */
   own(record: KeyRecord): Grant | 'released' | 'broken' | 'superseded' | undefined {
     const entry = this.#entry(record);
@@ -312,7 +312,7 @@ export class Lock {
     const first = before ? isStill(before) : all(hasNoEntry(name), isNotRemembered(name));
     const { won, record } = await this.#replacing(ticket, (replacing) => {
       const condition = replacing ? all(first, replacing.condition) : first;
-      const arrival = { key, condition, ticket, left: Number(replacing?.drops ?? false), also: replacing?.also };
+      const arrival = { key, condition, ticket, left: Number(replacing?.replaces ?? false), also: replacing?.also };
       return mark(this.#dependencies, arrival, this.#call);
     });
     const isRuined = !won && before === undefined && this.own(record) === undefined;

@@ -161,8 +161,8 @@ async function flag(
   call: Call,
 ): Promise<Judgement> {
   if (look.budget.over-- <= 0) return 'passed';
-  const { tellIfSuperseded } = await import('./replace.ts');
-  await tellIfSuperseded(dependencies, { record: look.record, row: waiter }, call);
+  const { notifyIfSuperseded } = await import('./replace.ts');
+  await notifyIfSuperseded(dependencies, { record: look.record, row: waiter }, call);
   return 'passed';
 }
 

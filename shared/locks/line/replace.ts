@@ -21,8 +21,8 @@ import { isTask, parseWaiter, placeOf, readWaiters, type Waiter } from './waiter
 interface Latest {
   name: string;
   ticket: string;
-  /** The ticket of the request that the last join dropped. */
-  dropped: string | undefined;
+  /** The ticket of the request that it replaced, which may not know yet. */
+  replaced: string | undefined;
   holder: string;
   /** Whether it asks the holder to stop. */
   stops: boolean;
@@ -31,35 +31,35 @@ interface Latest {
 function latestOf({ latest: map }: KeyRecord): Latest | undefined {
   const [name, ticket, holder] = [map?.n?.S, map?.t?.S, map?.h?.S];
   if (name === undefined || ticket === undefined || holder === undefined) return undefined;
-  return { name, ticket, holder, dropped: map?.d?.S, stops: map?.r?.BOOL === true };
+  return { name, ticket, holder, replaced: map?.d?.S, stops: map?.r?.BOOL === true };
 }
 
 type Newcomer = Pick<GrantRequest, 'key' | 'name' | 'holder' | 'replace'> & { ticket: string };
 
 const SLOTS = Array.from({ length: RING }, (_, slot) => `r${slot}`).join(', ');
 
-/** The latest request waits no more, or it is the newcomer itself. Then a join drops no request. */
-const dropsNone = (name: string): Condition => ({
+/** The latest request no longer waits, or is the newcomer itself. Then the newcomer replaces no request. */
+const replacesNone = (name: string): Condition => ({
   expression: `latest.n = :m OR #alone.m = latest.n OR latest.n IN (${SLOTS})`,
   names: { '#alone': ALONE },
   values: { ':m': text(name) },
 });
 
-/** The same of a record that was read. */
-function isDropping(record: KeyRecord, name: string): boolean {
+/** Whether a newcomer would replace the latest request of a record that was read. */
+function replacesLatest(record: KeyRecord, name: string): boolean {
   const latest = latestOf(record);
   if (!latest || latest.name === name || entryOf(record, latest.name)) return false;
   return ending(record, latest.name) === undefined;
 }
 
-/** Names the newcomer. The write that drops another puts that name into the ring, from the record as the write meets it, so a crowd needs no second write. */
-function replacing({ name, holder, replace, ticket }: Newcomer, drops: boolean): Replacing {
+/** The part of the write that makes the newcomer the latest. It copies the name of the replaced request inside DynamoDB, so that newcomers that join at once do not conflict. */
+function replacing({ name, holder, replace, ticket }: Newcomer, replaces: boolean): Replacing {
   const stops = { BOOL: replace === 'running' };
-  const none = dropsNone(name);
-  if (!drops) {
+  const none = replacesNone(name);
+  if (!replaces) {
     const latest: Item[string] = { M: { n: text(name), t: text(ticket), h: text(holder), r: stops } };
     const condition = { ...none, expression: `attribute_not_exists(latest) OR ${none.expression}` };
-    return { drops, condition, also: { set: ['latest = :latest'], values: { ':latest': latest } } };
+    return { replaces, condition, also: { set: ['latest = :latest'], values: { ':latest': latest } } };
   }
   const [, ...shifted] = remember('').set;
   const newest = [
@@ -70,7 +70,7 @@ function replacing({ name, holder, replace, ticket }: Newcomer, drops: boolean):
     'latest.r = :stops',
   ];
   return {
-    drops,
+    replaces,
     condition: all({ expression: 'attribute_exists(latest)' }, not(none)),
     also: {
       set: ['r0 = latest.n', ...shifted, ...newest],
@@ -83,8 +83,8 @@ function replacing({ name, holder, replace, ticket }: Newcomer, drops: boolean):
 }
 
 /**
- * Raises the mark for a newcomer, which becomes the latest (docs/protocols/replace.md#join). Then tells the request that it replaces, and asks the
- * holder to stop. What this call leaves undone, a hand-off or the schedule does.
+ * Raises the mark for a newcomer, which becomes the latest (docs/protocols/replace.md#join). Then notifies the request that it replaced, and asks the
+ * holder to stop. If this call exits before that, a hand-off or the schedule finishes it.
  * @param write raises the mark, with what the newcomer adds to it
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the mark
  */
@@ -94,35 +94,35 @@ export async function markReplacing<Marked extends Written>(
   call: Call,
 ): Promise<Marked> {
   const { key, name, holder } = newcomer;
-  for (let [drops, hasDropped] = [false, false]; ; ) {
-    const marked = await write(replacing(newcomer, drops));
+  for (let [replaces, hasReplaced] = [false, false]; ; ) {
+    const marked = await write(replacing(newcomer, replaces));
     const { won, record } = marked;
     const latest = latestOf(record);
-    // A try without an answer has landed, and the next one must find out whether it has dropped another.
-    hasDropped ||= drops && (won || latest?.ticket === newcomer.ticket);
+    // A lost try that has no answer may have landed and replaced a request, which this call must then notify.
+    hasReplaced ||= replaces && (won || latest?.ticket === newcomer.ticket);
     if (won) {
-      const dropped = hasDropped ? latest?.dropped : undefined;
-      if (dropped !== undefined)
-        await tell(dependencies, { key, ticket: dropped, by: holder }, call).catch(leftToSchedule);
+      const replaced = hasReplaced ? latest?.replaced : undefined;
+      if (replaced !== undefined)
+        await notifySuperseded(dependencies, { key, ticket: replaced, by: holder }, call).catch(leftToSchedule);
       await askHolder(dependencies, record, call).catch(leftToSchedule);
       return marked;
     }
-    if (isDropping(record, name) === drops || entryOf(record, name) || ending(record, name)) return marked;
-    drops = !drops;
+    if (replacesLatest(record, name) === replaces || entryOf(record, name) || ending(record, name)) return marked;
+    replaces = !replaces;
   }
 }
 
 /**
- * Tells a request that a newer one has replaced it: sends a message to a task, and flags the place and the row of a call.
- * @param told `by`: the holder of the newer request
+ * Notifies a request that a newer one has replaced it: a task receives the error, and the place and the row of a call are flagged.
+ * @param superseded `by`: the holder of the newer request
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function tell(
+export async function notifySuperseded(
   dependencies: LeaseDependencies,
   { key, ticket, by }: { key: string; ticket: string; by: string },
   call: Call,
 ): Promise<Delivery | undefined> {
-  // A call that comes back writes its row, and then its place. So one of the two calls sees the other.
+  // A call that comes back writes its row first, and then its place. This order is the reverse, so one of the two calls sees the other.
   for (const name of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket]) {
     const row = await flag(dependencies, { key, ticket: name, by }, call);
     if (row) call.log?.({ message: 'superseded', key, holder: row.holder, ticket, by });
@@ -153,8 +153,8 @@ async function flag(
 }
 
 /**
- * Asks the holder to stop, if it and the latest request said `running`: its next heartbeat fails (docs/protocols/replace.md#ask-the-holder). Whoever claims
- * a grant asks itself, because a grant that nobody has claimed has no holder to ask.
+ * Asks the holder to stop, if it and the latest request said `running`: its next heartbeat fails (docs/protocols/replace.md#ask-the-holder). A grant
+ * that is not claimed yet has no holder to ask, so the call that claims it asks.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function askHolder(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<void> {
@@ -180,20 +180,20 @@ export async function askHolder(dependencies: LeaseDependencies, record: KeyReco
 /** The repair looks at up to this many rows of a key for requests that were superseded. */
 const MOST_ROWS = 100;
 
-/** Does what a call has left undone that died after its mark: tells the requests that it replaced, and asks the holder. */
+/** Finishes the work of a newcomer that exited after its mark: notifies the requests that were replaced, and asks the holder to stop. */
 export async function repairReplaced(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<void> {
   const latest = latestOf(record);
   let [read, isThere] = [0, false];
   for await (const row of readWaiters(dependencies, { key: record.key, firstPage: MOST_ROWS }, call)) {
     isThere ||= row.ticket === latest?.ticket && (isTask(row) || row.cancelledAt === undefined);
-    await tellIfSuperseded(dependencies, { record, row }, call);
+    await notifyIfSuperseded(dependencies, { record, row }, call);
     if (++read === MOST_ROWS) break;
   }
   if (isThere) await askHolder(dependencies, record, call);
 }
 
-/** Tells the request of a row, if the record remembers it as superseded. @returns undefined for the row of a call, which its call deletes */
-export async function tellIfSuperseded(
+/** Notifies the request of a row if the record remembers it as superseded. @returns undefined for the row of a call, which its call deletes */
+export async function notifyIfSuperseded(
   dependencies: LeaseDependencies,
   { record, row }: { record: KeyRecord; row: Waiter },
   call: Call,
@@ -201,5 +201,5 @@ export async function tellIfSuperseded(
   const by = supersederOf(record, requestName(row));
   const isFlagged = !isTask(row) && row.cancelledAt !== undefined;
   if (row.replace === undefined || by === undefined || isFlagged) return undefined;
-  return tell(dependencies, { key: row.key, ticket: row.ticket, by }, call);
+  return notifySuperseded(dependencies, { key: row.key, ticket: row.ticket, by }, call);
 }

@@ -193,8 +193,8 @@ interface Joining {
 export interface Replacing {
   condition: Condition;
   also: Partial<Part>;
-  /** Whether it drops another, which leaves the line. */
-  drops: boolean;
+  /** Whether it replaces another, which then leaves the line. */
+  replaces: boolean;
 }
 
 /**
@@ -211,7 +211,7 @@ export async function markJoined(
   const marks = mustBeMarked ? [{ expression: 'attribute_exists(mark)' }] : [];
   const more = replacing ? [replacing.condition] : [];
   const first = isAsleep ? {} : { first: [ticket] };
-  const left = Number(isAgain) + Number(replacing?.drops ?? false);
+  const left = Number(isAgain) + Number(replacing?.replaces ?? false);
   for (let own = hasNoEntry(name); ; ) {
     const condition = all(own, also, ...marks, ...more);
     const arrival = { key, condition, ticket, ...first, left, also: replacing?.also };
