@@ -5,7 +5,7 @@ export const ERRORS = {
   InvalidRequest: { status: 400, title: 'The request is not valid' },
   Forbidden: { status: 403, title: 'The caller may not do this' },
   NotFound: { status: 404, title: 'There is no such record' },
-  LeaseHeld: { status: 409, title: 'Another caller holds the lease' },
+  LeaseHeld: { status: 409, title: 'The key is not available' },
   Superseded: { status: 409, title: 'A newer request has replaced this one' },
   CommitInProgress: { status: 409, title: 'Another writer is committing to the path' },
   Conflict: { status: 409, title: 'The record is not in the expected state' },

@@ -1,6 +1,6 @@
 import type { HoldfastEvent } from '../../client/src/events.ts';
 import { shown } from './escape.ts';
-import { untilEnd } from './verbs/words.ts';
+import { capText, untilEnd } from './verbs/words.ts';
 
 /** How often the line is updated, in milliseconds. */
 const TICK_MS = 1000;
@@ -33,10 +33,9 @@ export class Progress {
   }
 
   /** Progress of a wait for a lease, from the events of the client. Away from a terminal, a line for each new holder. */
-  waitingFor({ key, holder, since, expiresAt }: HoldfastEvent & { type: 'waiting' }): void {
-    const until = untilEnd(expiresAt);
-    const by = holder ?? 'another caller';
-    const text = `waiting since ${since}: ${key} is held by ${by}${until}`;
+  waitingFor({ key, holder, since, expiresAt, cap }: HoldfastEvent & { type: 'waiting' }): void {
+    const by = cap?.limit === 0 ? capText(cap) : `held by ${holder ?? 'another caller'}`;
+    const text = `waiting since ${since}: ${key} is ${by}${cap?.limit === 0 ? '' : untilEnd(expiresAt)}`;
     if (this.#isLive) this.show(text);
     else if (by !== this.#holder) this.note(text);
     this.#holder = by;

@@ -228,8 +228,8 @@ function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tr
   }
   if (leftMs <= 0) throw error;
   at.inLine = true;
-  const { key, holder, expiresAt, place, comeBackMs: sleepMs = 0, keptMs = 0 } = error;
-  emit({ type: 'waiting', key, holder, since: new Date(at.startedAt[0]).toISOString(), expiresAt, place });
+  const { key, holder, expiresAt, place, cap, comeBackMs: sleepMs = 0, keptMs = 0 } = error;
+  emit({ type: 'waiting', key, holder, since: new Date(at.startedAt[0]).toISOString(), expiresAt, place, cap });
   if (sleepMs > 0 || (at.place && place)) at.place = { sleepMs, keptMs, from: moment(by) };
   if (sleepMs > 0) {
     at.failures = 0;

@@ -1849,7 +1849,7 @@ export interface components {
              */
             ttlSeconds: number | null;
         };
-        /** @description Another caller holds the lease. */
+        /** @description The key is not available. */
         LeaseHeld: components["schemas"]["Problem"] & {
             cap?: components["schemas"]["Cap"];
             /** @enum {string} */
@@ -4236,7 +4236,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Another caller holds the lease. */
+            /** @description The key is not available. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -4400,7 +4400,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Another caller holds the lease. A newer request has replaced this one. */
+            /** @description The key is not available. A newer request has replaced this one. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -5092,7 +5092,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Another caller holds the lease. The record is not in the expected state. */
+            /** @description The key is not available. The record is not in the expected state. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -5218,7 +5218,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFound"];
                 };
             };
-            /** @description The record is not in the expected state. Another caller holds the lease. */
+            /** @description The record is not in the expected state. The key is not available. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];

@@ -1,10 +1,18 @@
+import type { components } from './contract.ts';
 import type { HoldfastError, LossReason } from './errors.ts';
 
 /** The argument of the hook `onEvent`. Instants are ISO 8601. */
 export type HoldfastEvent = { key: string } & (
   | { type: 'acquired'; fence: number; waitedMs: number; expiresAt: string }
-  /** Another caller holds the lease. This call has waited since `since`, at the position `place` in line. */
-  | { type: 'waiting'; holder: string | null; since: string; expiresAt: string | null; place?: number | undefined }
+  /** Another caller holds the lease, or an operator's `cap` keeps this call out. It has waited since `since`, at the position `place` in line. */
+  | {
+      type: 'waiting';
+      holder: string | null;
+      since: string;
+      expiresAt: string | null;
+      place?: number | undefined;
+      cap?: components['schemas']['Cap'] | undefined;
+    }
   /** A heartbeat succeeded, or failed with `error` and is retried. */
   | { type: 'beat'; fence: number; expiresAt: string; error?: unknown }
   | { type: 'lost'; fence: number; reason: LossReason; error: HoldfastError }

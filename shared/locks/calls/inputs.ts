@@ -141,8 +141,13 @@ function termsFaults({ limit, weight, mode, data }: Asked): Faults {
 /** Only a request that can wait for the key alone replaces others. */
 function replaceFaults(asked: Asked): Faults {
   const { replace, waitSeconds, fair, limit, mode } = asked;
-  const canWait = limit === undefined && mode !== 'shared' && fair && (waitSeconds > 0 || parkedBy(asked));
-  return !replace || canWait ? [] : [['replace', 'needs a wait in line, for the key alone']];
+  if (!replace) return [];
+  const others = { limit: limit !== undefined, mode: mode === 'shared', fair: !fair };
+  const faults = Object.entries(others).flatMap(
+    ([field, isSet]): Faults => (isSet ? [[field, 'cannot be combined with replace']] : []),
+  );
+  const waits = waitSeconds > 0 || parkedBy(asked);
+  return waits ? faults : [...faults, ['replace', 'needs waitSeconds above 0, a taskToken or a callbackId']];
 }
 
 export const heartbeatInput = () =>
@@ -176,7 +181,7 @@ export const capInput = () =>
       /** 0 pauses the key, and refuses reservations of its rates. Null lifts the cap. What is absent stays. */
       limit: z.optional(z.nullable(whole(0, MOST_PERMITS))),
       rates: z.optional(z.nullable(cappedRates())),
-      reason: z.optional(name(256)),
+      reason: z.optional(name(256).check(z.refine((reason) => reason.trim() !== '', 'must not be blank'))),
       forSeconds: z.optional(whole(1, MOST_CAP_SECONDS)),
       /** Pauses the key's `once`, instead of its leases and permits. */
       kind: z.optional(oneOf(['once'])),
