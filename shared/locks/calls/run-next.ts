@@ -1,8 +1,9 @@
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
-import { canSleep, type LeaseDependencies } from '../dependencies.ts';
-import { getWaiter, isInLine, isOverdue, isTask, placeOf, type Waiter } from '../line/waiters.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { readMoved } from '../line/moved-row.ts';
+import { isInLine, isOverdue, isPlace, isTask, isWaiting, type Waiter } from '../line/waiters.ts';
 import { namesOf } from '../record/mark.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { readKey, updateKey } from '../record/requests.ts';
@@ -18,10 +19,12 @@ import { type MovedToFront, operatorOf } from './types.ts';
 export function runNext(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: RunNextInput, call: Call): Promise<MovedToFront> => {
     const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, moved: false, reason }) as const;
-    const waiter = await waiterAt(dependencies, { key, ticket }, call);
+    const waiter = await readMoved(dependencies, { key, ticket }, call);
     if (!waiter) return not(hasGrant(await readKey(dependencies, key, call), ticket) ? 'granted' : 'unknown');
     const now = dependencies.clock.now();
-    if (isTask(waiter) ? isOverdue(waiter, now) : !isInLine(waiter, now)) return not('gone');
+    // A caller that is away between two calls, and does not sleep, keeps its position only until others are served.
+    const mayBeNext = isPlace(waiter) ? isInLine(waiter, now) : !isOverdue(waiter, now) && isWaiting(waiter, now);
+    if (!mayBeNext) return not('gone');
     const { won, record, before } = await move(dependencies, waiter, call);
     if (hasGrant(record, ticket)) return not('granted');
     if (!won && record.moved !== ticket) return not('gone');
@@ -37,16 +40,6 @@ export function runNext(dependencies: LeaseDependencies) {
 }
 
 const hasGrant = ({ entries }: KeyRecord, ticket: string): boolean => entries.some((one) => one.ticket === ticket);
-
-async function waiterAt(
-  dependencies: LeaseDependencies,
-  { key, ticket }: RunNextInput,
-  call: Call,
-): Promise<Waiter | undefined> {
-  const awake = await getWaiter(dependencies, { key, ticket }, call);
-  if (awake || !canSleep(dependencies)) return awake;
-  return getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
-}
 
 /** Another operator may have moved a waiter in the same millisecond, or by a clock that is ahead. */
 const MAX_TRIES = 5;

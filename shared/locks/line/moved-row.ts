@@ -22,7 +22,7 @@ export async function* readInOrder(
 }
 
 /** A caller that sleeps counts as long as others leave a free key to it. The row of its last call may still be there. */
-async function readMoved(
+export async function readMoved(
   dependencies: LeaseDependencies,
   { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
   call: Call,
