@@ -125,9 +125,12 @@ async function ask(core: Core, { key, holder, options }: Asking, startedAt: Mome
     try {
       return await persist(by, { timeoutMs, signal }, () => attempt(core, 'rateReserve', { ...request, waitSeconds }));
     } catch (error) {
-      // The service counts whole seconds, and the rest of the wait may be enough.
-      if (!isHoldfastError(error, 'RateExceeded') || !(error.retryAfterMs <= leftMs % 1000)) throw error;
-      await sleep(by, error.retryAfterMs, signal);
+      if (!isHoldfastError(error, 'RateExceeded')) throw error;
+      const { retryAfterMs, cap } = error;
+      // An operator may lift a pause at any time. Otherwise the service counts whole seconds, and the rest of the wait may be enough.
+      const isPaused = cap?.limit === 0 && leftMs > 0;
+      if (!isPaused && !(retryAfterMs <= leftMs % 1000)) throw error;
+      await sleep(by, Math.min(retryAfterMs, leftMs), signal);
     }
   }
 }

@@ -83,6 +83,22 @@ describe('holdfast.rate', () => {
     expect(await paidMs()).toBe(6000);
   });
 
+  it('holdfast.rate waits while an operator has paused the key, and no longer than waitMs', async () => {
+    const world = setting();
+    const operator = world.client('operator');
+    await operator.cap({ key: 'vendor', limit: 0, reason: 'down' });
+    const started = world.holdfast.rate('vendor', { ...RATE, waitMs: 100_000 }).then(() => world.at());
+    const refused = errorOf(world.client('two').rate('vendor', { ...RATE, waitMs: 30_000 })).then((error) => [
+      (error as { code: string }).code,
+      world.at(),
+    ]);
+    await world.clock.advance(50_000);
+    expect(await refused).toEqual(['RateExceeded', 30_000]);
+    await operator.cap({ key: 'vendor', limit: null });
+    await world.clock.advance(50_000);
+    expect(await started).toBe(60_000);
+  });
+
   it('holdfast.rate waits a part of a second, which the service cannot count', async () => {
     const world = setting();
     const rate = { limit: 5, per: '1s' };
