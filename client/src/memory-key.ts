@@ -51,7 +51,7 @@ export class MemoryKey {
   readonly #replace: MemoryReplace;
   #cancelTimer = () => {};
   #cap: Cap | undefined;
-  /** When the last command came. Each has a later instant. */
+  /** When the last command about the cap came. Each has a later instant, which names the command. */
   #cappedAt = 0;
   /** The ticket that an operator has moved to the front. */
   #moved: string | undefined;
@@ -157,7 +157,7 @@ export class MemoryKey {
     return { key, fence, holder, broken: true, ended: !wait, holderUntil, lastHeartbeatAt: null };
   }
 
-  /** Caps what all holders may weigh, or lifts the cap. An undefined limit leaves the cap alone. */
+  /** Caps what all holders may weigh, or lifts the cap. An undefined limit does not change the cap. */
   capBy({ limit, reason = '', forSeconds }: RequestOf<'capKey'>): AnswerOf<'capKey'> {
     const { key } = this;
     const before = this.#cap;
@@ -240,7 +240,7 @@ export class MemoryKey {
     return this.#last && isExclusive(this.#last.request) ? this.#last : undefined;
   }
 
-  /** The cap, unless it is over. */
+  /** The cap, unless it has ended. */
   get #capNow(): Cap | undefined {
     return this.#cap && this.#cap.until > this.#now ? this.#cap : undefined;
   }

@@ -138,7 +138,7 @@ export class MemoryRates {
     return { key, forgotten: true };
   }
 
-  /** Caps the rates, pauses the key, or lifts what was capped. */
+  /** Caps the rates, pauses the key, or lifts either. */
   capBy({ limit, rates, reason, forSeconds }: RequestOf<'capKey'>) {
     const now = this.#by.wall();
     const before = this.#capNow;

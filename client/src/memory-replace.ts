@@ -11,9 +11,9 @@ interface Lock {
 /** The requests of a key that replace others, as the service in memory knows them. */
 export class MemoryReplace {
   readonly #problem: ProblemOf;
-  /** The newest request that joined by `replace`, until its grant. */
+  /** The newest request that joined with `replace`, until its grant. */
   #latest: AcquireRequest | undefined;
-  /** Who has replaced a request, by its request id: while it waited, or while it had the key. */
+  /** The newer holder, by the request id of each superseded request: one that waited, or one that had the key. */
   readonly #newer = new Map<string | undefined, string>();
 
   constructor(problem: ProblemOf) {
@@ -21,7 +21,7 @@ export class MemoryReplace {
   }
 
   /**
-   * Makes a request the newest, unless it has or had a grant: the newest before is dropped, and a holder is asked to stop if both said `running`.
+   * Makes a request the newest, unless it has or had a grant: it replaces the newest before, and asks the holder to stop if both said `running`.
    * @throws HoldfastError Superseded
    */
   join(request: AcquireRequest, { line, grants, ended }: Lock): void {
@@ -34,7 +34,7 @@ export class MemoryReplace {
     if (before && before.requestId !== requestId) {
       this.#newer.set(before.requestId, holder);
       const at = line.findIndex(({ request: waiting }) => waiting.requestId === before.requestId);
-      // At once, because the key may be released before the promise has settled.
+      // Taken out here, because the key may be released before the rejected promise takes it out.
       if (at >= 0) line.splice(at, 1)[0]?.reject(this.#superseded(holder));
     }
     for (const grant of grants)
@@ -48,7 +48,7 @@ export class MemoryReplace {
     return this.#problem('Superseded', 409, `a newer request, by ${by}, has replaced this one`, { by });
   }
 
-  /** Notes that a request waits no more. */
+  /** Notes that a request no longer waits. */
   leave({ requestId }: Pick<AcquireRequest, 'requestId'>): void {
     if (this.#latest?.requestId === requestId) this.#latest = undefined;
   }

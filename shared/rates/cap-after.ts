@@ -17,7 +17,7 @@ export interface RateCap {
 
 /** A command of an operator. Instants are epoch milliseconds. */
 export interface Command {
-  /** What is absent stays. `paused: false` and `rates: null` lift. */
+  /** An absent part stays as it is. `paused: false` lifts the pause, and `rates: null` the capped rates. */
   change: { paused?: boolean | undefined; rates?: readonly NamedRate[] | null | undefined };
   /** Needed unless the command only lifts. */
   reason?: string | undefined;

@@ -24,7 +24,7 @@ export interface Capped {
 
 const MAX_TRIES = 5;
 const DAY_SECONDS = 86_400;
-/** TTL deletes no row with a cap before this is over, and each reservation begins it again. */
+/** How long a row with a cap stays after its last command or reservation. */
 export const CAPPED_SECONDS = 400 * DAY_SECONDS;
 
 /**
@@ -67,7 +67,7 @@ async function readRow({ dynamodb, table }: LeaseDependencies, key: string, call
   return (await send(dynamodb, { command, operation: reading(`table ${table}`) }, call)).Item;
 }
 
-/** The attributes of a cap. A lift leaves `cap_at` alone. */
+/** The attributes of a cap. A lift keeps `cap_at`. */
 const ATTRIBUTES = ['cap_at', 'cap', 'cap_until'];
 
 /** No command has come since. */
@@ -76,7 +76,7 @@ export const hasCapAt = (at: number | undefined): Condition =>
     ? { expression: 'attribute_not_exists(cap_at)' }
     : { expression: 'cap_at = :capAt', values: { ':capAt': integer(at) } };
 
-/** The row without its reservations. */
+/** The row with the cap alone, without its reservations. */
 export const onlyCap = (item: Item): Item =>
   Object.fromEntries(Object.entries(item).filter(([name]) => ['key', 'lease_expiry', ...ATTRIBUTES].includes(name)));
 

@@ -39,7 +39,7 @@ const MAX_TRIES = 5;
  */
 const MOST_LATE_US = 1_000_000;
 
-/** The form that won last for a row, and under which cap. Most calls then need one write. */
+/** The form that won last for a row, and the cap at that time. A call that begins with both usually needs one write. */
 interface Hint {
   form: Form;
   cap: RateCap | undefined;
@@ -47,7 +47,7 @@ interface Hint {
 const hintsOf = new WeakMap<LeaseDependencies, Map<string, Hint>>();
 const MOST_ROWS = 100;
 
-/** When a caller asks again at a pause without an end. */
+/** When a caller asks again, if the pause has no end. */
 const ASK_PAUSED_MS = 60_000;
 
 /**

@@ -15,7 +15,7 @@ const paused = `paused by an operator since ${INSTANT}: the vendor is down`;
 const pause = (key: string) => holdfast.cap({ key, limit: 0, reason: 'the vendor is down' });
 
 describe.concurrent('holdfast cap', () => {
-  it('holdfast cap pauses a key until a time, and says how many hold it and wait', async () => {
+  it('holdfast cap pauses a key for a time, and prints holders and waiters', async () => {
     const key = freshKey();
     await using _ = await holdfast.acquire(key, { limit: 5 });
     const { code, stdout } = await call('cap', key, '0', '--reason', 'the vendor is down', '--for', '2h');
@@ -29,7 +29,7 @@ describe.concurrent('holdfast cap', () => {
     expect((await holdfast.readRates({ key })) as object).toMatchObject({ cap: { limit: 0 } });
   });
 
-  it('holdfast cap none lifts the cap, also of the rates, and prints what it was', async () => {
+  it('holdfast cap none lifts the cap and the capped rates, and prints both', async () => {
     const key = freshKey();
     await call('cap', key, '3', '--rate', '20/1m', '--rate', 'tokens:100/1s', '--reason', 'slow');
     const capped = `capped at 3 and 20/1m tokens:100/1s by an operator since ${INSTANT}: slow`;
@@ -46,11 +46,11 @@ describe.concurrent('holdfast cap', () => {
     expect((await call('cap', key, '--rate', 'none')).stdout).toMatch(`${key} was capped at 20/1m by an operator`);
   });
 
-  it('holdfast cap --kind once pauses the slots of a key, of which a pause of the key reminds', async () => {
+  it('holdfast cap --kind once pauses slots, and a pause of the key mentions them', async () => {
     const key = freshKey();
     await holdfast.once(key, { slot: 'a' }, () => 1);
     const reminded = await call('cap', key, '0', '--reason', 'down');
-    expect(lines(reminded.stdout).at(-1)).toBe(`slots of ${key} still begin: pause them by --kind once`);
+    expect(lines(reminded.stdout).at(-1)).toBe(`slots of ${key} can still begin: pause them with --kind once`);
     expect((await call('cap', key, '0', '--reason', 'down', '--kind', 'once')).code).toBe(0);
     expect((await call('status', '--kind', 'once', key)).stdout).toMatch(new RegExp(`^${key} +paused `, 'm'));
     const refused = await call('run', key, '--slot', 'b', '--', 'true');
@@ -60,11 +60,11 @@ describe.concurrent('holdfast cap', () => {
   });
 
   it.each([
-    [[], 'say how many may hold the key, or none, or --rate'],
+    [[], 'name a cap: a number, none, or --rate'],
     [['201', '--reason', 'r'], "the cap must be a whole number from 0 to 200, or none, not '201'"],
     [['half', '--reason', 'r'], "the cap must be a whole number from 0 to 200, or none, not 'half'"],
     [['0'], '--reason is missing: callers that the cap keeps out see it'],
-    [['none', '--for', '1h'], '--for is for a cap, and this lifts one'],
+    [['none', '--for', '1h'], '--for needs a cap, and this command only lifts'],
     [['3', '--kind', 'once', '--reason', 'r'], '--kind once takes 0 or none, and no --rate'],
     [['--rate', '5/1m=3', '--reason', 'r'], 'a capped rate is N/PERIOD or NAME:N/PERIOD, without units'],
   ])('holdfast cap refuses what it cannot mean: %j', async (args, message) => {
@@ -74,7 +74,7 @@ describe.concurrent('holdfast cap', () => {
 });
 
 describe.concurrent('a capped key', () => {
-  it('a paused key is shown with who paused it and why, also while it is free', async () => {
+  it('a paused key shows who paused it and why, even while it is free', async () => {
     const key = freshKey();
     await pause(key);
     expect((await call('status', key)).stdout).toMatch(new RegExp(`^${key} +paused +- +- +- +-`, 'm'));

@@ -39,7 +39,7 @@ describe.concurrent('holdfast run --replace', () => {
     expect(await read(key)).toMatchObject({ state: 'released', waiting: 0 });
   });
 
-  it('a run that waits exits with 75 if a newer one comes, and the one that runs ends', async () => {
+  it('a newer run replaces the run that waits, not the run that works', async () => {
     const key = freshKey();
     const options = [key, '--replace', 'waiting', '--wait', '1h'];
     const file = join(cli.folder, 'done');
@@ -48,9 +48,9 @@ describe.concurrent('holdfast run --replace', () => {
     const second = start(...options, '--held-exit-code', '0', '--', 'echo', 'never');
     await until(async () => (await read(key)).waiting).toBe(1);
     const third = start(...options, '--holder', 'newest', '--', 'echo', 'third');
-    const dropped = await second.exited;
-    expect(dropped).toMatchObject({ code: 0, stdout: '' });
-    expect(dropped.stderr).toContain(`${key} is left to a newer run, by newest`);
+    const replaced = await second.exited;
+    expect(replaced).toMatchObject({ code: 0, stdout: '' });
+    expect(replaced.stderr).toContain(`${key} is left to a newer run, by newest`);
     await writeFile(file, '');
     expect(await first.exited).toMatchObject({ code: 0, stdout: 'on\n' });
     expect(await third.exited).toMatchObject({ code: 0, stdout: 'third\n' });

@@ -35,7 +35,7 @@ const held = refusing('LeaseHeld', { key: 'k', holder: 'other', expiresAt: null,
 const grant = ({ payload }: Sent) => grantOf(payload);
 
 describe('a request with replace', () => {
-  it('a request with replace waits from the first call on, because only a waiter replaces others', async () => {
+  it('a request with replace waits from its first call on', async () => {
     const { by, asked, outcome } = answered({ ...RUNNING, waitMs: 60_000 }, held, grant);
     await by.advance(1000);
     expect(asked()).toMatchObject([
@@ -60,7 +60,7 @@ describe('a request with replace', () => {
     expect(asked()).toHaveLength(2);
   });
 
-  it('a request whose grant was lost before its answer is not sent again as the newest', async () => {
+  it('a request that lost its grant before the answer is not sent again', async () => {
     const late = (sent: Sent) => grantOf(sent.payload, 0);
     const { by, asked, outcome, service } = answered(RUNNING, late);
     await by.advance(60_000);

@@ -74,14 +74,14 @@ export async function scenario({
     equal(isHoldfastError(error, 'LeaseLost') && error.reason, 'broken');
   });
 
-  begin('the newest request runs, and stops and drops older ones', async () => {
+  begin('the newest request runs, and replaces and stops older ones', async () => {
     const name = key('replaced');
     const options = { replace: 'running', waitMs: 60_000, ttlSeconds: 9 } as const;
     const old = await holdfast.acquire(name, options);
-    const dropped = holdfast.acquire(name, options).catch((reason) => reason);
+    const replaced = holdfast.acquire(name, options).catch((reason) => reason);
     await until(async () => (await other.readLease(name)).waiting === 1);
     const newest = other.acquire(name, options);
-    const error = await dropped;
+    const error = await replaced;
     equal(isHoldfastError(error, 'Superseded') && error.by, 'other');
     await until(async () => old.signal.aborted);
     equal(isHoldfastError(old.lost, 'LeaseLost') && old.lost.reason, 'superseded');

@@ -162,7 +162,7 @@ describe('The service in memory', () => {
     await lease.release();
   });
 
-  it('the service in memory refuses callers of a capped key, and says who capped it and why', async () => {
+  it('the service in memory refuses callers of a capped key, and says why', async () => {
     const { clock, service, holdfast } = setting();
     const release = service.hold('render', { limit: 5, weight: 2 });
     await holdfast.cap({ key: 'render', limit: 3, reason: 'slow' });
@@ -188,18 +188,18 @@ describe('The service in memory', () => {
     await holdfast.acquire('idle');
   });
 
-  it.each(['lifted', 'over'])(
+  it.each(['lifted', 'ended'])(
     'the service in memory serves the line of a paused key when the pause is %s',
     async (how) => {
       const { clock, service, holdfast, client } = setting();
       const release = service.hold('nightly');
       const waiting = client('waiter').acquire('nightly', { waitMs: 600_000 });
       await clock.advance(100);
-      await holdfast.cap({ key: 'nightly', limit: 0, reason: 'down', ...(how === 'over' && { forSeconds: 50 }) });
+      await holdfast.cap({ key: 'nightly', limit: 0, reason: 'down', ...(how === 'ended' && { forSeconds: 50 }) });
       release();
       await clock.advance(40_000);
       expect(await holdfast.readLease('nightly')).toMatchObject({ state: 'released', waiting: 1 });
-      if (how === 'over') await clock.advance(20_000);
+      if (how === 'ended') await clock.advance(20_000);
       else
         expect(await holdfast.cap({ key: 'nightly', limit: null })).toMatchObject({
           cap: null,

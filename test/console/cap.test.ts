@@ -40,7 +40,7 @@ describe.runIf(executablePath)('the page', () => {
     await render.getByText('3 of 5 in use, cap 3.').waitFor();
   });
 
-  it('the page pauses a key by a form that asks why, and lifts the pause', async () => {
+  it('the page asks why, pauses the key, and lifts the pause', async () => {
     await site.world.acquire('form', { holder: 'one', limit: 5, ttlSeconds: 600 });
     await site.world.acquire('form', { holder: 'two', limit: 5, ttlSeconds: 600 });
     const page = await site.open('#/leases/form');

@@ -127,7 +127,7 @@ function durableLeases(startBackend: StartBackend): void {
     expect(await resultOf(newer)).toBe('newer');
   });
 
-  it('A body that checks its lease learns that a newer request asks it to stop', async () => {
+  it('A body that checks its lease learns that it is to stop', async () => {
     const key = newKey();
     const running = { replace: 'running', graceSeconds: 0 } as const;
     const seen: string[] = [];

@@ -68,7 +68,7 @@ it('a plain call is one write to standard output, of at most 600 bytes, with its
   );
 });
 
-it('the lines of a break, a cancelled ticket, a cap and a move name the operator', async () => {
+it('the log names the operator of a break, a cancel, a cap, a move', async () => {
   const { leaseWorld } = await import('../support/worlds/leases.ts');
   const { handlers } = await leaseWorld();
   const operator = 'arn:aws:iam::123456789012:user/operator';

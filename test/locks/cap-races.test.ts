@@ -68,7 +68,7 @@ const ignored = (error: unknown): undefined => {
   if (!(error instanceof HoldfastError)) throw error;
 };
 
-it(`no write grants more than the cap of the record (${ROUNDS} rounds from seed ${base})`, async () => {
+it(`no write exceeds the cap of the record (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened = { capped: 0, lifted: 0, exclusive: 0, moved: 0, tasks: 0 };
   for (let played = 0; goesOn(played, ROUNDS, happened); played++) {
     const seed = base + played;

@@ -191,7 +191,7 @@ it.runIf(isFull)(
 );
 
 describe('a late command', () => {
-  it('a late command changes nothing after a lift, even if the key has never been capped', async () => {
+  it('a late cap changes nothing after a lift, even of an uncapped key', async () => {
     const key = 'late';
     let late = async () => {};
     requests.faultsOf.UpdateItem = [
@@ -216,7 +216,7 @@ describe('a late command', () => {
   });
 });
 
-it('one command caps lock and rates, and one lift takes both back', async () => {
+it('one command caps lock and rates, and one command lifts both', async () => {
   const key = 'both';
   const rates = [{ limit: 20, per: '1m' }];
   const named = [{ name: 'requests', limit: 20, per: '1m' }];

@@ -87,13 +87,13 @@ async function stream(key: string, replace: Replace) {
   return runs;
 }
 
-it('a stream of requests that wait for 3 s of work has at most five runs', async () => {
+it('a stream of requests with `replace: waiting` has at most five runs', async () => {
   const runs = await stream('waiting', 'waiting');
   expect(runs.length).toBeLessThanOrEqual(5);
   expect(runs.every(({ stopped }) => !stopped)).toBe(true);
 }, 120_000);
 
-it('the last of a stream of running requests starts within 2 s of the old one', async () => {
+it('the last of a stream starts within 2 s of the stopped holder', async () => {
   const runs = await stream('running', 'running');
   const [last, before] = [runs.at(-1), runs.at(-2)];
   expect((last?.from ?? 0) - (before?.until ?? 0)).toBeLessThan(2000);

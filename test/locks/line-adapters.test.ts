@@ -105,7 +105,7 @@ it('the function cancelWaiter hands off a lease that came free', async () => {
   expect(grantOf(behind.task)).toMatchObject({ holder: 'behind' });
 });
 
-it('the function capKey pauses a key, and serves the line when it lifts the pause', async () => {
+it('the function capKey pauses a key, and serves the line after a lift', async () => {
   const key = 'capped';
   const first = await throughTask(acquire, { key, holder: 'first' });
   const overdue = await park({ key, parkSeconds: 1 });
@@ -123,7 +123,7 @@ it('the function capKey pauses a key, and serves the line when it lifts the paus
   expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
 });
 
-it('the function runNext serves the waiter that it has moved, if the key came free', async () => {
+it('the function runNext serves the moved waiter, if the key came free', async () => {
   const { lambdaContext } = await import('../support/stack/adapters.ts');
   const key = 'moved';
   const first = await throughTask(acquire, { key, holder: 'first' });

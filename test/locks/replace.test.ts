@@ -122,7 +122,7 @@ it('a request that comes back between two calls learns that it was replaced', as
   expect(await failure(acquire(waiting(key, 'older', retryWith)))).toMatchObject(superseded('newer'));
 });
 
-it('the repair tells a task whose newcomer has exited after its mark', async () => {
+it('the repair notifies a superseded task if the newcomer exited after its mark', async () => {
   const key = newKey();
   const old = await acquire({ ...waiting(key, 'old', LONG), replace: 'running' });
   const older = await park({ key, holder: 'older', replace: 'running' });
@@ -135,10 +135,10 @@ it('the repair tells a task whose newcomer has exited after its mark', async () 
   expect(await failure(heartbeat(old))).toMatchObject({ context: { reason: 'superseded' } });
 });
 
-/** Whether the task has its grant, was told of the newer request, or waits. */
+/** Whether the task has its grant, was superseded, or waits. */
 const fateOf = ({ task }: Awaited<ReturnType<typeof park>>) => (task.output ? 'granted' : (task.error ?? 'waits'));
 
-it('a newcomer at each step of a release drops the older task, or starts after it', async () => {
+it('a newcomer during a release replaces the older task, or starts after it', async () => {
   for (let at = 0; ; at++) {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', ...LONG });
@@ -160,7 +160,7 @@ it('a newcomer at each step of a release drops the older task, or starts after i
   }
 });
 
-it('a second run of a submitter drops no newer request', async () => {
+it('an older request that joins again does not replace the newer one', async () => {
   const key = newKey();
   const first = await acquire({ key, holder: 'first', ...LONG });
   const asked = { key, holder: 'older', requestId: 'same', replace: 'waiting' };

@@ -93,7 +93,7 @@ it.runIf(isFull)(
   60_000,
 );
 
-it('a moved waiter that has left stops nobody', async () => {
+it('a moved waiter that has left does not stop the line', async () => {
   const key = 'left';
   const { holder, tasks, served } = await line(key);
   await next(key, tasks[2].ticket);

@@ -44,7 +44,7 @@ describe('a paused key of once', () => {
     expect(await begin({ key, slot: '1' })).toMatchObject({ outcome: 'run', previous: null });
   });
 
-  it('a paused key of once lets its worker go on and complete, and gives the result', async () => {
+  it('a paused key of once lets its worker complete, and gives the result', async () => {
     const key = 'works';
     const { leaseId, fence } = await run({ key, slot: '1', requestId: 'r' });
     await pause(key);
@@ -57,7 +57,7 @@ describe('a paused key of once', () => {
     expect((await failure(begin({ key, slot: '1' }))).code).toBe('LeaseHeld');
   });
 
-  it('a paused key of once is not taken over from a worker that has expired', async () => {
+  it('a paused key of once is not taken over from an expired worker', async () => {
     const key = 'expired';
     const { leaseId } = await run({ key, slot: '1', ttlSeconds: 10 });
     await pause(key);
@@ -66,7 +66,7 @@ describe('a paused key of once', () => {
     expect(await complete({ key, leaseId, result: 1 })).toMatchObject({ completed: true });
   });
 
-  it('a paused key of once lets callers begin again when the pause has ended, by every clock', async () => {
+  it('a paused key of once lets callers begin again after the pause', async () => {
     const key = 'ends';
     await pause(key, { forSeconds: 60 });
     clock.advance(60_000 + clockSkewMs);
@@ -77,7 +77,7 @@ describe('a paused key of once', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('a paused key of once is shown to readers, and a lifted one that no caller used is not listed', async () => {
+  it('a paused key of once is listed, and an unused lifted one is not', async () => {
     for (const key of ['list/a', 'list/b']) await pause(key);
     await lift('list/b');
     expect(await readKey('list/a')).toMatchObject({ state: 'free', slot: null, cap: { limit: 0, reason } });
@@ -87,7 +87,7 @@ describe('a paused key of once', () => {
     expect(await readKey('list/b')).not.toHaveProperty('cap');
   });
 
-  it('a paused key of once is kept by TTL for 400 days, and for as long as a result', async () => {
+  it('TTL keeps a paused key of once as long as its result', async () => {
     const key = 'ttl';
     const keepSeconds = 732 * DAYS;
     const { leaseId } = await run({ key, slot: '1', keepSeconds });

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 
 describe('a cap of the rates of a key', () => {
-  it('a cap is written by one read and one write, with who, why and until when', async () => {
+  it('a cap takes one read and one write, and names its operator', async () => {
     const [now, until] = [clock.now(), clock.now() + 7_200_000];
     const capped = { limit: 0, at: now, by: 'ann', reason, until, rates: slow };
     const written = await capRate({ key: 'new', change: { rates: slow }, reason, by: 'ann', until });
@@ -54,7 +54,7 @@ describe('a cap of the rates of a key', () => {
     );
   });
 
-  it('a lift leaves the number of the command alone, and a later command has a higher number', async () => {
+  it('a lift keeps `cap_at`, and a later command has a later one', async () => {
     const key = 'number';
     const now = clock.now();
     await capRate({ key, change: { paused: true }, reason, by: 'ann', until: now + 1000 });
@@ -68,7 +68,7 @@ describe('a cap of the rates of a key', () => {
     expect(cap?.at).toBe(now + 2);
   });
 
-  it('a cap that is over counts as none for the next command', async () => {
+  it('a cap that has ended counts as none for the next command', async () => {
     const key = 'over';
     await capRate({ key, change: { rates: slow }, reason, until: clock.now() + 1000 });
     clock.advance(1000 + world.dependencies.clockSkewMs);
@@ -124,7 +124,7 @@ describe('a cap whose write has no response', () => {
     expect(await rawRate(late)).toEqual(lifted);
   });
 
-  it('a cap that others foil five times fails with Conflict', async () => {
+  it('a cap that loses to five other commands fails with Conflict', async () => {
     let at = 1_000_000_000_000;
     const other = async (send: () => Promise<unknown>) => {
       await world.putRaw({ key: { S: 'holdfast:rate:foiled' }, cap_at: { N: `${++at}` } });

@@ -123,7 +123,7 @@ function playWindows(random: () => number): string[] {
 describe('a charge', () => {
   const calls = rounds(1_000_000, 100_000);
 
-  it(`starts of ${calls} random calls, with and without a cap, equal those of the textbook`, () => {
+  it(`starts of ${calls} random calls, capped or not, equal those of the textbook`, () => {
     const each = Array.from({ length: calls / 500 }, (_, at) => playAgainstTextbook(testSeed() + at, 500));
     const sum = (what: 'exact' | 'putOff') => each.reduce((all, one) => all + one[what], 0);
     expect(sum('exact')).toBeGreaterThan(calls / 10);

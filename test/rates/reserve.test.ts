@@ -38,7 +38,7 @@ describe('a call that reserves', () => {
     expect(requests.sent).toHaveLength(5); // one more, because the first did not know that the key is busy
   });
 
-  it('a call that reserves at an idle key starts now, and the idle time saves nothing up', async () => {
+  it('a call at an idle key starts now, and idle time saves nothing', async () => {
     await reserve({ key: 'pause', rates });
     clock.advance(3_600_000);
     expect(await reserve({ key: 'pause', rates, waitSeconds: 9 })).toMatchObject({ waitMs: 0 });

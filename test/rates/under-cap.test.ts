@@ -52,7 +52,7 @@ describe('a paused key', () => {
     expect(await readRate('fresh')).toMatchObject({ paidUntil: null, rates: [], cap: { limit: 0 } });
   });
 
-  it('a paused key lets callers through again when the pause has ended, by every clock', async () => {
+  it('a paused key lets callers through once every clock is past the pause', async () => {
     const key = 'ends';
     await pause(key, { until: clock.now() + 5000 });
     expect((await refusal(key)).context.retryAfterMs).toBe(5000 + clockSkewMs + 1);
@@ -64,7 +64,7 @@ describe('a paused key', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('a paused key gives a request the start that it had reserved, but no later one', async () => {
+  it('a paused key repeats the start of a request, but reserves no other', async () => {
     const key = 'repeat';
     await reserve({ key, rates });
     const first = await reserve({ key, rates, requestId: 'r', waitSeconds: 60 });
@@ -140,7 +140,7 @@ describe('capped rates', () => {
     expect(await reserve({ key, rates, waitSeconds: 60 })).toMatchObject({ waitMs: 1000 });
   });
 
-  it('capped rates hold for a process that knows that an earlier cap is over', async () => {
+  it('capped rates hold for a process that knows an earlier, ended cap', async () => {
     const key = 'again';
     await cap(key, { until: clock.now() + 1000 });
     clock.advance(2000);
@@ -195,7 +195,7 @@ describe('capped rates', () => {
     expect(requests.sent).toHaveLength(3);
   });
 
-  it('capped rates give random calls the starts of the rule, while an operator caps and lifts', async () => {
+  it('random calls under changing caps get the starts of the rule', async () => {
     const random = seededRandom(testSeed());
     const below = (most: number) => Math.floor(random() * most);
     const key = 'random';
@@ -285,7 +285,7 @@ describe('a row with a cap', () => {
     expect((await failure(forget({ key: late, paidUntil }))).code).toBe('Conflict');
   });
 
-  it('a row with a cap is listed, and one with a lifted cap and no reservation is not', async () => {
+  it('a row with a cap is listed, and an empty lifted one is not', async () => {
     for (const name of ['list/a', 'list/b', 'list/c']) await pause(name);
     await lift('list/b');
     await reserve({ key: 'list/d', rates });

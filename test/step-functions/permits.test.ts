@@ -65,7 +65,7 @@ describe('the wrapper with a limit', () => {
     }
   });
 
-  it('the wrapper with replace runs the newest execution, and an older one in line fails with Superseded', async () => {
+  it('the wrapper with replace runs the newest execution, and supersedes older ones', async () => {
     const { run, atWorkNo, inLine, asked, running } = await wrapped({ replace: 'waiting' });
     const first = await run({ input: { n: 1 } });
     const one = await atWorkNo(0);

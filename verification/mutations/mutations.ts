@@ -591,7 +591,7 @@ export const MUTATIONS: Mutation[] = [
     only: 'leases',
   },
   {
-    name: 'each newer request drops whoever waits',
+    name: 'each newer request replaces whoever waits',
     promise: 'a request is superseded only if both replace, and the other joined later',
     changes: [change('if (replace === undefined) return write();', '')],
     only: 'leases',

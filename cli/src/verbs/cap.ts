@@ -15,7 +15,7 @@ type Cap = components['schemas']['Cap'];
 const MOST_PERMITS = 200;
 const MOST_SECONDS = 31 * 86_400;
 
-/** How long to look for slots, in milliseconds. Without an answer, the command says nothing of them. */
+/** How long to ask whether the key has slots, in milliseconds. Without an answer, the command does not remind of them. */
 const LOOK_MS = 2000;
 
 export const cap: Verb = {
@@ -25,12 +25,12 @@ export const cap: Verb = {
   takesKey: true,
   options: {
     reason: { value: 'TEXT', help: 'why: each caller that the cap keeps out sees it' },
-    for: { value: 'DURATION', help: 'when the cap ends by itself (never)' },
+    for: { value: 'DURATION', help: 'after how long the cap ends by itself (never)' },
     rate: { value: 'N/PERIOD', help: 'cap what may start, such as 20/1m, or none', multiple: true },
-    kind: { value: 'KIND', help: 'pause the slots of the key in place of its holders', choices: ['once'] },
+    kind: { value: 'KIND', help: 'pause the slots of the key, and not its leases and permits', choices: ['once'] },
   },
   notes: `N is the most that all holders may weigh, whatever limit they name, and 0 pauses the key. The holders keep what they have.
-With none, the cap is lifted, that of rates too, and the next in line are served.`,
+none lifts the whole cap, that of the rates too, and serves the line.`,
   example: "holdfast cap render 0 --reason 'the vendor is down' --for 2h",
   async run({ arguments: args, output, connect }) {
     const request = requestOf(args);
@@ -47,7 +47,7 @@ With none, the cap is lifted, that of rates too, and the next in line are served
     const keeps = isOver(answer.cap, used) ? ', and the holders keep what they have' : '';
     output.line(`in use: ${used}, in line: ${waiting}${keeps}`);
     if (request.limit === 0 && !request.kind && (await hasSlots(service, key)))
-      output.line(`slots of ${key} still begin: pause them by --kind once`);
+      output.line(`slots of ${key} can still begin: pause them with --kind once`);
     return 0;
   },
 };
@@ -63,11 +63,11 @@ function requestOf(args: Arguments): RequestOf<'capKey'> {
   const rates = texts.length > 0 ? cappedRates(texts) : word === 'none' && !kind ? null : undefined;
   const reason = args.text('reason');
   const forSeconds = args.seconds('for', { least: 1, most: MOST_SECONDS, whole: true });
-  if (limit === undefined && rates === undefined) throw misuse('say how many may hold the key, or none, or --rate');
+  if (limit === undefined && rates === undefined) throw misuse('name a cap: a number, none, or --rate');
   if (kind && (limit || rates)) throw misuse('--kind once takes 0 or none, and no --rate');
   const lifts = limit == null && !rates;
   if (!lifts && reason === undefined) throw misuse('--reason is missing: callers that the cap keeps out see it');
-  if (lifts && forSeconds !== undefined) throw misuse('--for is for a cap, and this lifts one');
+  if (lifts && forSeconds !== undefined) throw misuse('--for needs a cap, and this command only lifts');
   return { key, limit, rates, reason, forSeconds, kind } as RequestOf<'capKey'>;
 }
 
@@ -87,7 +87,7 @@ function cappedRates(texts: string[]) {
   });
 }
 
-/** Whether callers also begin slots of the key, which a pause leaves alone. */
+/** Whether callers also begin slots of the key, which a pause of the key does not stop. */
 async function hasSlots(service: Service, key: string): Promise<boolean> {
   const read = await service.readOnce(key, { timeoutMs: LOOK_MS }).catch((error: unknown) => {
     if (isHoldfastError(error)) return undefined;

@@ -17,12 +17,12 @@ import { waitingBy } from './list-keys.ts';
 import { handOffToLine } from './release.ts';
 import { type Capped, operatorOf } from './types.ts';
 
-/** A command is written again if another command came first. Operators are few. */
+/** A command is written again if another one came first. Operators are few, so a few tries are enough. */
 const MAX_TRIES = 5;
 
 interface Command {
   key: string;
-  /** Null lifts, and undefined leaves the cap of the lock alone. */
+  /** Null lifts the cap of the lock, and undefined does not change it. */
   limit: number | null | undefined;
   reason: string;
   operator: string | undefined;
@@ -31,8 +31,8 @@ interface Command {
 }
 
 /**
- * Sets or lifts the cap of a key (docs/protocols/cap.md). Each of the two records, of the lock and of the rate, gets one conditional write, which its `cap_at`
- * protects from a late duplicate. Serves the line, unless the key is paused.
+ * Sets or lifts the cap of a key (docs/protocols/cap.md). One conditional write each goes to the record of the lock and to that of the rate. `cap_at`
+ * protects both from late duplicates. Then the line is served, unless the key is paused.
  * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
  */
 export function capKey(dependencies: LeaseDependencies) {
@@ -50,7 +50,7 @@ export function capKey(dependencies: LeaseDependencies) {
       await import('../../rates/record.ts'),
     ];
     const change = { ...(limit !== undefined && { paused: limit === 0 }), ...(rates !== undefined && { rates }) };
-    // First the rate: who sees the key paused must not find a reservation granted afterwards.
+    // The rate comes first: once readers see the key paused, no call may reserve any more.
     const ofRate = await writeRateCap(dependencies, { ...command, change, by: command.operator, now }, call);
     const ofLock = await capRecord(dependencies, { ...command, limit }, call);
     return {
@@ -86,7 +86,7 @@ async function seenCap(dependencies: LeaseDependencies, key: string, call: Call)
 /** A command about the cap of the lock. */
 type Lock = Command & { limit: number | null };
 
-/** @returns `before`: the cap that the command replaces. Undefined too if its answer was lost */
+/** @returns `before`: the cap that the command has replaced. Undefined if there was none, or if the answer was lost */
 async function writeCommand(
   dependencies: LeaseDependencies,
   command: Lock,
@@ -121,7 +121,7 @@ type Update = Pick<Part, 'set' | 'remove' | 'values'> & { condition: Condition }
 interface Commanded {
   command: Lock;
   at: number;
-  /** Undefined for the first try, which takes the key for one of ours, and if it lifts, for one with a cap. */
+  /** Undefined for the first try, which expects a record of ours, and if it lifts, a record with a cap. */
   seen: KeyRecord | undefined;
 }
 
@@ -160,7 +160,7 @@ function updateFor(
   };
 }
 
-/** A lift leaves `cap_at`, because the first try of an earlier command may arrive later. */
+/** What a lift removes. `cap_at` stays, because a try of an earlier command may arrive after the lift. */
 const ATTRIBUTES = ['cap', 'cap_by', 'cap_reason', 'cap_ttl', 'cap_until'];
 
 const isThirdParty: Condition = { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' };

@@ -21,7 +21,7 @@ export async function* readInOrder(
   for await (const waiter of readWaiters(dependencies, query, call)) if (rowOf(waiter).ticket !== own) yield waiter;
 }
 
-/** A caller that sleeps counts as long as others leave a free key to it. The row of its last call may still be there. */
+/** A moved caller that sleeps is judged by its place, while the caller is expected back. The row of its last call may still be there, so the place is read too. */
 export async function readMoved(
   dependencies: LeaseDependencies,
   { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,

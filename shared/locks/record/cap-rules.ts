@@ -9,7 +9,7 @@ interface Weighed {
 }
 
 /**
- * How much may be in use already under a cap. None may be granted if the key is paused. A request that is heavier than the cap is granted alone: otherwise it
+ * How much may be in use before a grant under a cap. In a pause, nothing may be granted. A request that is heavier than the cap is granted alone: otherwise it
  * would keep its line waiting for as long as the cap lasts.
  */
 export function roomUnder(cap: { limit: number } | undefined, { weight, room }: Weighed): number {
@@ -18,7 +18,7 @@ export function roomUnder(cap: { limit: number } | undefined, { weight, room }: 
   return weight > cap.limit ? 0 : Math.min(room, cap.limit - weight);
 }
 
-/** What is capped of a lock and of the rate of its key, with the reason and the end of the later command. */
+/** The caps of a lock and of the rate of its key, as one: with the reason and the end of the later command. */
 export function bothCaps(ofLock: CapView | null, ofRate: CapView | undefined): CapView | null {
   if (!ofLock || !ofRate) return ofLock ?? ofRate ?? null;
   const later = ofLock.since < ofRate.since ? ofRate : ofLock;

@@ -9,11 +9,11 @@ import { type CapView, instant } from '../calls/types.ts';
 /** The weight that may be in use at once. 0 pauses the key. Instants are epoch milliseconds. */
 export interface Cap {
   limit: number;
-  /** When it was set. Each command sets a later instant, so the instant names the command. */
+  /** When the command came. Each command sets a later instant, so the instant names the command. */
   at: number;
   by: string | undefined;
   reason: string;
-  /** Absent if it lasts until it is lifted. */
+  /** Absent if the cap lasts until an operator lifts it. */
   until: number | undefined;
 }
 
@@ -23,7 +23,7 @@ export function parseCap(item: Item): Cap | undefined {
   return { limit, at, by: item.cap_by?.S, reason: item.cap_reason?.S ?? '', until: number(item, 'cap_until') };
 }
 
-/** What readers see of a cap, and callers that it keeps out. */
+/** The cap as readers see it, and callers that it keeps out. */
 export const capView = ({ limit, at, by, reason, until }: Cap): CapView => ({
   ...{ limit, rates: null, reason, by: by ?? null, since: instant(at) },
   until: until !== undefined && isInstant(until) ? instant(until) : null,
@@ -41,19 +41,19 @@ export const capAt = <Any extends Ends>(
   { now, clockSkewMs }: { now: number; clockSkewMs: number },
 ): Any | undefined => (cap && capEndsAt(cap, clockSkewMs) > now ? cap : undefined);
 
-/** No cap counts at all. For the rows of rates and of `once`, which a cap of 0 pauses. @param cut epoch milliseconds: now, less the margin of the clocks */
+/** No cap counts now. For the rows of rates and of `once`. @param cut epoch milliseconds: now, less the margin of the clocks */
 export const isUncapped = (cut: number): Condition => ({
   expression: 'attribute_not_exists(cap) OR cap_until < :cut',
   values: { ':cut': integer(cut) },
 });
 
-/** No cap is on record, not even one that is over. */
+/** The record has no cap, not even one that has ended. */
 export const isNotCapped: Condition = { expression: 'attribute_not_exists(cap)' };
 
 /** Null for a request that wants the key alone. */
 type Limited = { limit: number | null };
 
-/** From this cap on, the cap does not change the room of a request. */
+/** The lowest cap that does not change the room of a request. */
 const coverOf = ({ limit }: Limited): number => limit ?? 1;
 
 /** Whether the cap gives these requests less room than they ask for. */
@@ -61,7 +61,8 @@ export const isBinding = ({ limit }: Cap, grants: readonly Limited[]): boolean =
   grants.some((grant) => limit < coverOf(grant));
 
 /**
- * The cap leaves these grants the room that was computed for them. If the call has seen a cap that gives them less, or that is over, no command has come since.
+ * The cap leaves these grants the room that was computed for them. If the call has seen a cap that gives them less room than they
+ * ask for, even one that has ended, no command may have come since.
  * @param seen undefined if the call has not seen the record, or the record had no cap
  */
 export function isUnderCap(seen: Cap | undefined, grants: readonly Limited[]): Condition {

@@ -67,13 +67,13 @@ export const keptMark = (
 /** The attributes that name the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next). `moved_at` stays, because an earlier command may be late. */
 const MOVED = ['moved', 'moved_by'];
 
-/** What a write removes that serves the moved waiter, or that has found that it is gone. @param moved undefined if the write has not seen one */
+/** What a write removes if it serves the moved waiter, or has found that waiter gone. @param moved undefined if the write has not seen one */
 export const movedNoMore = (moved: string | undefined): string[] => (moved === undefined ? [] : MOVED);
 
 /** No waiter has been moved. A write that does not read the record serves the oldest waiter. */
 export const isNoneMoved: Condition = { expression: 'attribute_not_exists(moved)' };
 
-/** Waiters that replace others may have been replaced since they were read. A write that leaves no waiter sees that by the mark. */
+/** Waiters with `replace` may have been superseded since they were read. A write that leaves no waiter sees that by the mark. */
 export const areNotSuperseded = (grants: readonly NewGrant[]): Condition[] =>
   grants.filter(({ replace }) => replace !== undefined).map(({ name }) => isNotInRing(name));
 
@@ -87,7 +87,7 @@ const MARK = ['mark', ...LINE, ...PACE];
 
 /**
  * Removes the mark, and what belongs to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
- * asks again, it raises both. If one of them came by `replace`, `latest` stays, so that a newer request replaces it.
+ * asks again, it raises both. If one of them has `replace`, `latest` stays, so that a newer request replaces it.
  * @param moved as the record was seen. A waiter that was moved since may have put its row, and not yet raised the mark
  */
 export const removedMark = (
@@ -112,7 +112,7 @@ interface Marking {
   first?: readonly string[];
   /** How many of those that the mark has counted leave the line, or are counted once more. */
   left?: number;
-  /** What the write sets besides (../line/replace.ts). */
+  /** What else the write sets (../line/replace.ts). */
   also?: Partial<Part> | undefined;
 }
 

@@ -39,7 +39,7 @@ const check = (...history: Entry[]) => promises(capKept(history, KEY, facts));
 describe('caps in histories:', () => {
   const [a, b] = [holder('a', 1), holder('b', 2)];
 
-  it('no grant comes after the answer to a cap that is reached, until another command is sent', () => {
+  it('no grant exceeds a cap from its answer until the next command', () => {
     const cap = command([1000, 1010], { limit: 1 });
     expect(check(cap, left(1500, [a]), left(1600, [a, b]))).toEqual([CAP_KEPT]);
     expect(check(cap, left(1005, [a]), left(1008, [a, b]))).toEqual([]);
@@ -48,7 +48,7 @@ describe('caps in histories:', () => {
     expect(check(command([1000, 1010], { limit: 0 }), left(900, [a]), left(1500, [a]))).toEqual([]);
   });
 
-  it('a cap that ended, or beside which another command may count, is not asked for', () => {
+  it('a cap that has ended or may have been changed is not demanded', () => {
     expect(check(command([1000, 1010], { limit: 0, forSeconds: 1 }), left(2500, [a]))).toEqual([]);
     const pause = command([1000, 1010], { limit: 0 });
     expect(check(command([900, 2000], { limit: null }), pause, left(2500, [a]))).toEqual([]);
@@ -77,7 +77,7 @@ describe('caps in histories:', () => {
     expect(check(known, left(1000, [], on(3, 5)), left(1100, []))).toEqual([LAST_COMMAND]);
   });
 
-  it('a cap on record leaves no room beside it, until it has ended by every clock', () => {
+  it('a cap on record is kept until it has ended by every clock', () => {
     const refused = entry('acquire', { key: KEY, holder: 'r', requestId: 'r', limit: 5 }, [2000, 2010], 'LeaseHeld');
     const capped = (until?: number) => left(1000, [], { cap: { limit: 0, until } }, 'capKey');
     expect(promises(roomIsHad([capped(), refused], KEY, facts))).toEqual([]);

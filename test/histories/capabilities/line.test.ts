@@ -100,7 +100,7 @@ describe('nobody in line is overtaken:', () => {
     expect(check(joins('a', 1000), ...unheard, joins('a', 1950), plain)).toEqual([promise]);
   });
 
-  it('a moved waiter is served before all others, once, by a call that can know', () => {
+  it('a call that can know serves the moved waiter first, and once', () => {
     const first = (ms: number, ticket: string) =>
       did('operator', { what: 'lock', ms, state: { ...NO_LOCK, isMarked: true, first: ticket } });
     const lines = [joins('a', 1000), joins('b', 1100), joins('c', 1200)];

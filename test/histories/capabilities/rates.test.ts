@@ -95,7 +95,7 @@ describe('the checker of rates', () => {
     expect(check(...first, refused(2))).toEqual([REFUSED_TRULY]);
   });
 
-  it('the checker of rates counts what an operator has capped, until the cap has ended by every clock', () => {
+  it('the checker of rates counts capped rates until they have ended by every clock', () => {
     const under = (until?: number) => {
       const cap = JSON.stringify({ capped: { rates: [{ name: 'calls', limit: 1, per: '2s' }], until } });
       const one = reserved('a', [10, 20], 1000);

@@ -45,7 +45,7 @@ const check = (...history: Entry[]) => promises(replacedRightly(history, KEY));
 describe('requests that replace others, in histories:', () => {
   const [a, b] = [joins('a', 1000), joins('b', 1100)];
 
-  it('a request is told that it is superseded only after a newer one has joined', () => {
+  it('a request fails with Superseded only after a newer one has joined', () => {
     expect(check(a, b, told('a', 'b', 1200, 'waiting'))).toEqual([]);
     expect(check(a, b, told('b', 'a', 1200, 'waiting'))).toEqual([TOLD_RIGHTLY]);
     expect(check(a, b, told('a', 'b', 1050, 'waiting'))).toEqual([TOLD_RIGHTLY]);
@@ -54,7 +54,7 @@ describe('requests that replace others, in histories:', () => {
     expect(check(a, other, b, told('c', 'b', 1200))).toEqual([TOLD_RIGHTLY]);
   });
 
-  it('a request that a newer one has replaced is not granted the key, unless it held the key or joins again', () => {
+  it('a superseded request is not granted the key, unless it joins again', () => {
     const gets = asks('x', 1200, { entries: [holder('a')], latest: name('b') });
     expect(check(a, b, gets)).toEqual([NO_OLDER]);
     expect(check(joins('b', 900), a, gets)).toEqual([]);
@@ -76,7 +76,7 @@ describe('requests that replace others, in histories:', () => {
     expect(check(holds('running'), struck, beat(4000))).toEqual([]);
   });
 
-  it('a request that was replaced takes a slot of those that the record remembers', () => {
+  it('a superseded request takes one of the slots for remembered requests', () => {
     const ring = (names: string[]) => names.map((one) => ({ name: one, broken: undefined }));
     const write = (ms: number, state: Partial<LockState>) => asks('x', ms, state);
     const gone = [write(100, { entries: [holder('e')] }), write(200, { ring: ring([name('e')]) })];

@@ -154,7 +154,7 @@ export const MUTANTS: Record<string, Mutant> = {
   'cap: alone': caught('a waiter that is heavier than the cap waits', 'a cap below a weight'),
   'cap: weight': caught('a grant asks that less than the cap is in use', 'a cap and weights'),
   'cap: names the command': caught(
-    'a grant over a cap that has ended names its weight and not its command',
+    'a grant after a cap has ended names the weight and not the command',
     'a pause that ends, and another',
   ),
   'cap: a lift hands off': caught('a lift does not hand off', 'a pause, and a task waits'),
@@ -185,7 +185,7 @@ export const MUTANTS: Record<string, Mutant> = {
     'newest, doubled',
   ),
   'replace: holders': second(
-    'a join drops the latest even if it holds the key',
+    'a join replaces the latest even if it holds the key',
     'a holder does not read the ring, and its task takes no second message',
     'newest of tasks',
   ),
