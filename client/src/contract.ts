@@ -282,7 +282,7 @@ export interface paths {
         put?: never;
         /**
          * Cap or pause a key
-         * @description For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order. Refused callers learn the reason. Null lifts a part of the cap, and the next waiters are served.
+         * @description For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order. Each caller that the cap keeps out sees the reason. Null lifts a part of the cap, and then the line is served.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/cap`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -905,7 +905,7 @@ export interface components {
             by: string | null;
             /**
              * Format: int64
-             * @description The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier is granted alone.
+             * @description The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier than a cap above 0 is granted alone.
              */
             limit: number | null;
             /** @description The rates that count for every reservation. Null if the cap has none. */
@@ -944,18 +944,18 @@ export interface components {
         };
         /** @description Caps or pauses a key, or lifts the cap. */
         CapRequest: {
-            /** @description After how many seconds the cap ends by itself, from 1 to 31 days. Without it, the cap lasts until an operator lifts it. Not if the call only lifts. */
+            /** @description After how many seconds the cap ends by itself, at most 31 days. Without it, the cap lasts until an operator lifts it. Not allowed if the call only lifts. */
             forSeconds?: number;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
-             * @description With `once`, pauses `POST /v1/once/begin` of the key, in place of its lease and permits. Only with `limit` 0 or null, and without `rates`.
+             * @description With `once`, the call pauses `POST /v1/once/begin` of the key, and not its leases, permits and rates. Only with `limit` 0 or null, and without `rates`.
              * @enum {string}
              */
             kind?: "once";
-            /** @description The most that all holders may weigh. 0 pauses the key: no caller is granted the key, or a start at its rates. Null lifts this part of the cap, and without it this part stays. */
+            /** @description The most that all holders may weigh. 0 pauses the key: no caller is granted the key, or a start at its rates. Null lifts this part of the cap. Without the field, this part stays. */
             limit?: number | null;
-            /** @description One to four rates with different names, which count for each reservation as if its caller had named them. Null lifts this part of the cap, and without it this part stays. */
+            /** @description One to four rates with different names, which count for each reservation as if its caller had named them. Null lifts this part of the cap. Without the field, this part stays. */
             rates?: {
                 /** @description The units in each period. */
                 limit: number;
@@ -967,7 +967,7 @@ export interface components {
                 /** @description The period: a number and `s`, `m`, `h` or `d`, at most 31 days. */
                 per: string;
             }[] | null;
-            /** @description Why, for everybody whom the cap keeps out. Needed unless the call only lifts. */
+            /** @description Why. Each caller that the cap keeps out sees it. Needed unless the call only lifts. */
             reason?: string;
         } & ({
             limit: unknown;
@@ -3669,7 +3669,7 @@ export interface components {
              * @enum {string}
              */
             kind: "task" | "callback" | "caller";
-            /** @description The operator that moved the waiter to the front: an IAM ARN or the subject of a JWT. Null if the API did not authenticate the operator. Absent if no operator did. */
+            /** @description The operator that moved the waiter to the front: an IAM ARN or the subject of a JWT. Null if the API did not authenticate the operator. Absent if no operator has moved it. */
             movedBy?: string | null;
             /**
              * Format: date-time
@@ -3677,7 +3677,7 @@ export interface components {
              */
             parkedAt: string;
             /**
-             * @description What the request replaces. Absent if it replaces no other.
+             * @description What the request replaces: older requests that wait, or the holder too. Absent if it does not say `replace`.
              * @enum {string}
              */
             replace?: "waiting" | "running";

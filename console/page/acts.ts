@@ -143,6 +143,6 @@ export function RunNextDialog({ leaseKey, waiter, onClose, onDone }: WaiterProps
   return html`<${Confirm} title="Run this waiter next?" act="Run it next" onAct=${act} onClose=${onClose}>
     <${About} leaseKey=${leaseKey} waiter=${waiter} />
     <p>The next grant is for this waiter. Holders keep their grants, and the others keep their order behind it. A waiter that was moved before goes back to its position.</p>
-    ${dueAt && html`<p>It sleeps until ${clockTime(dueAt)} at the latest. Nobody else is served before.</p>`}
+    ${dueAt && html`<p>The waiter sleeps until ${clockTime(dueAt)} at the latest. No other waiter is served before.</p>`}
   <//>`;
 }

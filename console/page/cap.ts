@@ -7,7 +7,7 @@ import { At, Cut, Operator, Since } from './parts.ts';
 import { type Cap, call, type Key } from './service.ts';
 import { capText, counted } from './words.ts';
 
-/** That an operator has capped or paused something. The tooltip says who, why, and until when. */
+/** Shows that an operator has capped or paused something. The tooltip says who, why, and until when. */
 export function CapBadge({ cap }: { cap: Cap | undefined }) {
   if (!cap) return null;
   const word = cap.limit === 0 ? 'paused' : 'capped';
@@ -75,7 +75,7 @@ const TIMES: [number, string][] = [
   [2_678_400, '31 days'],
 ];
 
-/** Asks how much may be in use, why and for how long, or whether to lift that. */
+/** Asks how much may be in use, why and for how long. With `lifts`, asks whether to lift the cap. */
 function CapDialog({ read: { key, cap, waiting }, lifts, onClose, onDone }: CapProps) {
   const { history, announce } = useContext(Page);
   const [limit, setLimit] = useState(String(cap?.limit ?? 0));
@@ -95,7 +95,7 @@ function CapDialog({ read: { key, cap, waiting }, lifts, onClose, onDone }: CapP
   const about = html`<dl class="facts"><dt>Key</dt><dd class="mono"><${Cut} text=${key} /></dd>${inLine}</dl>`;
   if (lifts)
     return html`<${Confirm} title=${`Lift the ${noun}?`} act=${`Lift the ${noun}`} onAct=${act} onClose=${onClose}>
-      ${about}<p>Callers in line are served at once, as far as there is room.</p>
+      ${about}<p>Waiters are served at once, as far as there is room.</p>
     <//>`;
   const textOf = (event: Event) => (event.currentTarget as HTMLInputElement).value;
   return html`<${Confirm} title="Cap or pause this key?" act=${isPause ? 'Pause the key' : 'Cap the key'} onAct=${act} onClose=${onClose}>
@@ -103,8 +103,8 @@ function CapDialog({ read: { key, cap, waiting }, lifts, onClose, onDone }: CapP
     <label class="field">At most in use
       <input type="number" min="0" max="200" required autofocus aria-describedby="cap-means" value=${limit} onInput=${(event: Event) => setLimit(textOf(event))} />
     </label>
-    <p id="cap-means" class="why">${isPause ? '0 pauses the key: no caller gets a grant, or a start at its rates.' : 'A request that is heavier is granted alone. 0 pauses the key.'} Holders keep their grants, and the line keeps its order.</p>
-    <label class="field">Reason, for those whom it keeps out
+    <p id="cap-means" class="why">${isPause ? '0 pauses the key: no caller gets a grant, or a start at its rates.' : 'A request that is heavier than the cap is granted alone. 0 pauses the key.'} Holders keep their grants, and the line keeps its order.</p>
+    <label class="field">Reason, for callers that the cap keeps out
       <input type="text" maxlength="256" required autocomplete="off" value=${reason} onInput=${(event: Event) => setReason(textOf(event))} />
     </label>
     <label class="field">For

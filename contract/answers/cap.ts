@@ -19,7 +19,7 @@ export const cap = component<CapView>()(
   z.strictObject({
     limit: nullable(
       count(
-        'The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier is granted alone.',
+        'The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier than a cap above 0 is granted alone.',
       ),
     ),
     rates: nullable(list(namedRate, 'The rates that count for every reservation. Null if the cap has none.')),

@@ -27,10 +27,10 @@ export const waiter = component<WaiterView>()(
     movedBy: z.exactOptional(
       nullable(
         text(
-          'The operator that moved the waiter to the front: an IAM ARN or the subject of a JWT. Null if the API did not authenticate the operator. Absent if no operator did.',
+          'The operator that moved the waiter to the front: an IAM ARN or the subject of a JWT. Null if the API did not authenticate the operator. Absent if no operator has moved it.',
         ),
       ),
     ),
-    replace: z.exactOptional(oneOf(REPLACES, 'What the request replaces. Absent if it replaces no other.')),
+    replace: z.exactOptional(oneOf(REPLACES, 'What the request replaces: older requests that wait, or the holder too. Absent if it does not say `replace`.')),
   }),
 );

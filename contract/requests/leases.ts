@@ -177,26 +177,26 @@ export const capRequest = request(capInput(), {
     key: key(),
     limit: {
       description:
-        'The most that all holders may weigh. 0 pauses the key: no caller is granted the key, or a start at its rates. Null lifts this part of the cap, and without it this part stays.',
+        'The most that all holders may weigh. 0 pauses the key: no caller is granted the key, or a start at its rates. Null lifts this part of the cap. Without the field, this part stays.',
     },
     rates: {
       description:
-        'One to four rates with different names, which count for each reservation as if its caller had named them. Null lifts this part of the cap, and without it this part stays.',
+        'One to four rates with different names, which count for each reservation as if its caller had named them. Null lifts this part of the cap. Without the field, this part stays.',
       anyOf: undefined,
       type: ['array', 'null'],
       ...ratesWith(),
     },
     reason: {
-      description: 'Why, for everybody whom the cap keeps out. Needed unless the call only lifts.',
+      description: 'Why. Each caller that the cap keeps out sees it. Needed unless the call only lifts.',
       ...bytes(256),
     },
     forSeconds: {
       description:
-        'After how many seconds the cap ends by itself, from 1 to 31 days. Without it, the cap lasts until an operator lifts it. Not if the call only lifts.',
+        'After how many seconds the cap ends by itself, at most 31 days. Without it, the cap lasts until an operator lifts it. Not allowed if the call only lifts.',
     },
     kind: {
       description:
-        'With `once`, pauses `POST /v1/once/begin` of the key, in place of its lease and permits. Only with `limit` 0 or null, and without `rates`.',
+        'With `once`, the call pauses `POST /v1/once/begin` of the key, and not its leases, permits and rates. Only with `limit` 0 or null, and without `rates`.',
     },
   },
   rules: { allOf: [{ anyOf: [given('limit'), given('rates')] }] },

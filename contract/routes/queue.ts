@@ -29,11 +29,11 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Cap or pause a key',
     description:
-      'For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order. Refused callers learn the reason. Null lifts a part of the cap, and the next waiters are served.',
+      'For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order. Each caller that the cap keeps out sees the reason. Null lifts a part of the cap, and then the line is served.',
     request: capRequest,
     success: { 200: { description: 'The cap of the key from now on.', answer: capped } },
     errors: ['Conflict', 'OutcomeUnknown'],
-    when: { Conflict: 'Other operators have capped the key at the same moment, five times.' },
+    when: { Conflict: 'Commands of other operators came first, five times in a row.' },
     scope: 'breakScope',
     examples: examplesOf('capKey'),
   }),

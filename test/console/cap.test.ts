@@ -78,7 +78,7 @@ describe.runIf(executablePath)('the page', () => {
     await detail.getByRole('button', { name: 'Lift…' }).click();
     await page
       .getByRole('dialog', { name: 'Lift the cap?' })
-      .getByText('Callers in line are served at once, as far as there is room.')
+      .getByText('Waiters are served at once, as far as there is room.')
       .waitFor();
     expect(await violations(page)).toEqual([]);
     await page.getByRole('button', { name: 'Lift the cap' }).click();
