@@ -30,7 +30,7 @@ export const CAPPED_SECONDS = 400 * DAY_SECONDS;
 /**
  * Caps the rates of a key, pauses the key, or lifts what was capped (docs/protocols/rates.md#cap): one read, and one conditional UpdateItem. A lift leaves the
  * number of the command, so that a late duplicate of an earlier command changes nothing.
- * @throws HoldfastError Conflict (others cap the key at the same moment), Throttled, Unavailable, OutcomeUnknown
+ * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
  */
 export async function writeRateCap(dependencies: LeaseDependencies, command: CapCommand, call: Call): Promise<Capped> {
   const { dynamodb, table } = dependencies;
@@ -56,7 +56,7 @@ export async function writeRateCap(dependencies: LeaseDependencies, command: Cap
     item = outcome.old;
   }
   if (mayHaveLanded) throw outcomeUnknown(operation, undefined, { key });
-  throw new HoldfastError('Conflict', 'others cap the key at the same moment: read the key, and send the call again', {
+  throw new HoldfastError('Conflict', 'other operators cap the key at the same time: send the call again', {
     key,
     actual: viewOf(dependencies, key, item),
   });

@@ -12,10 +12,10 @@ export const CAP_KEPT = 'no caller is granted the key while its cap is reached';
 export const PAUSE_KEPT = 'no reservation is made and no slot begins under a pause';
 export const LAST_COMMAND = 'only a later command changes a cap';
 
-/** Longer than any function takes, and stands still. */
+/** Longer than any call lasts, even in a function that stands still for a time. */
 const MAX_CALL_MS = 160_000;
 
-/** A command that was answered, from its answer until another command may have come, or until it ends by itself. */
+/** A command that was answered. It counts from its answer until another command may have come, or until its cap ends by itself. */
 interface Order {
   entry: Entry;
   /** Null after a lift. */
@@ -58,11 +58,11 @@ function mayComeAfter(one: Entry, other: Entry, spreadMs: number): boolean {
   return endedMs + spreadMs >= other.calledAt.ms;
 }
 
-/** @param used with the request */
+/** Whether a grant breaks a cap. @param used the weight in use, with that of the grant */
 const isBeyond = (limit: number, { weight }: Pick<Terms, 'weight'>, used: number): boolean =>
   limit === 0 || used > Math.max(limit, weight);
 
-/** What a request may have in use with it, under the cap on record. @param ms of a moment at which the cap counts, unless it ended before by every clock */
+/** The weight and the limit of a request under the cap on record. @param ms a moment: the cap counts then, unless it ended before by every clock */
 export function termsUnder(
   { cap }: Pick<LockState, 'cap'>,
   entry: Entry,
@@ -74,7 +74,7 @@ export function termsUnder(
   return { weight, limit: cap.limit === 0 ? -1 : Math.min(limit, Math.max(cap.limit, weight)) };
 }
 
-/** From the answer to a command on, and by the record, no grant goes beyond the cap. */
+/** No grant exceeds a cap that an operator was answered, or that is on record. */
 export function capKept(history: readonly Entry[], key: string, facts: WorldFacts): Violation[] {
   // A third-party client that has the key replaces the record, and the cap with it.
   if (facts.foreignLeases || !history.some(({ call, input }) => call === 'capKey' && input.key === key)) return [];
@@ -107,7 +107,7 @@ export function capKept(history: readonly Entry[], key: string, facts: WorldFact
   return [];
 }
 
-/** What is granted by an answer: reservations, and runs of slots. */
+/** In a pause, no call reserves at a rate, and no slot begins. */
 export function pauseKept(
   history: readonly Entry[],
   { key, kind }: { key: string; kind: 'rate' | 'once' },

@@ -14,7 +14,7 @@ const DEAD_HOLDER_GONE = 'a dead bound holder is gone two minutes after a caller
 const STATUS_LAG_MS = 1000;
 /** No status is older than this, so that an end is certain by then. */
 const SURE_AFTER_MS = 60_000;
-/** Longer than any function takes, and stands still. */
+/** Longer than any call lasts, even in a function that stands still for a time. */
 const MAX_CALL_MS = 160_000;
 /** The most permits that a look at a key asks about. */
 const MOST_ASKED = 5;

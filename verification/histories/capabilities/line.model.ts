@@ -73,7 +73,7 @@ export class Moves {
     return ticket !== undefined && this.#moves.slice(Math.max(0, since)).some((one) => one.ticket === ticket);
   }
 
-  /** The first, if the call that made the grant can know. */
+  /** The moved waiter, if the call that made the grant can know of the move. */
   before({ entry, sent, ms }: Grant): string | undefined {
     const last = this.#moves.at(-1);
     const canKnow = last && last.moment < sent && last.ms + LOOK_MS < ms && entry.faults.length === 0;

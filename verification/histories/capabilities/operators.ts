@@ -49,7 +49,7 @@ async function command(caller: Caller, input: Readonly<Record<string, unknown>>)
 async function moveOne(caller: Caller, key: string): Promise<void> {
   const answer = await caller.call('readLeases', { key, waiters: 'true' });
   const { waiters = [] } = (answer?.body ?? {}) as { waiters?: { ticket: string }[] };
-  // Mostly one from behind.
+  // Usually one from the end of the line.
   const { ticket } = (caller.random() < 0.6 ? waiters.at(-1) : caller.pick(waiters)) ?? {};
   if (ticket === undefined) return;
   await caller.call('runNext', { key, ticket });

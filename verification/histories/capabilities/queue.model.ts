@@ -148,7 +148,7 @@ const isCallOf = ({ call, input }: Entry, task: Entry): boolean =>
 const waitsFor = (one: Entry, task: Entry): boolean =>
   isCallOf(one, task) && one.input.taskToken === undefined && Number(one.input.waitSeconds ?? 0) > 0;
 
-/** Longer than any function takes, and stands still. */
+/** Longer than any call lasts, even in a function that stands still for a time. */
 const MAX_CALL_MS = 160_000;
 /** A call that took no longer than this has told of its grant before that expired: the shortest ttl is longer. */
 const SHORT_CALL_MS = 2500;

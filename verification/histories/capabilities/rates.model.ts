@@ -45,7 +45,7 @@ const ratesUnder = (named: readonly NamedRate[], capped: readonly NamedRate[]): 
   }),
 ];
 
-/** What a reservation may count by: the named rates, and those under the cap on the row. At the end of a cap, clocks decide which. */
+/** The rates by which a reservation may have been charged: those that the call names, and the capped ones. Near the end of a cap, clocks decide. */
 function mayCountBy(
   entry: Entry,
   cap: string | undefined,
@@ -169,7 +169,7 @@ function wrongAnswer(entry: Entry, writes: readonly Write[], { spreadMs }: World
     return lateMs > 1 ? violation(PATIENCE_KEPT, `${entry.actor} is to start ${lateMs} ms after its patience`) : [];
   }
   const cap = body.cap as { limit: number | null; rates: NamedRate[] | null } | undefined;
-  // What a pause refuses is a matter of `pauseKept`, and of the last caller.
+  // Refusals in a pause are checked by `pauseKept`, and by the last caller.
   if (outcome !== 'RateExceeded' || cap?.limit === 0) return [];
   const before = writes.findLast(({ moment }) => moment < calledAt.moment);
   const during = writes.filter(({ moment }) => moment > calledAt.moment && moment < answeredAt.moment);

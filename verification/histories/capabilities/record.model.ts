@@ -59,7 +59,7 @@ function termsByName(history: readonly Entry[], key: string): Map<string, Terms>
   return new Map(asked.map((entry) => [nameOf(entry), termsOf(entry)]));
 }
 
-/** Longer than any function takes, and stands still. */
+/** Longer than any call lasts, even in a function that stands still for a time. */
 const MAX_CALL_MS = 160_000;
 
 /**
@@ -131,7 +131,7 @@ export function neverTooManyPermits(history: readonly Entry[], key: string): Vio
     for (const one of removed(write))
       if (isRemembered(write, one))
         ended.push({ name: one.name, entry: write.entry, isLast: one.path === ALONE && !isGranted });
-    // A request that another has replaced takes a slot too.
+    // A superseded request takes a slot of the ring too.
     if (isReplaced(write)) ended.push({ name: '', entry: write.entry, isLast: false });
   }
   return [];

@@ -8,12 +8,12 @@ export const TOLD_RIGHTLY = 'a request is superseded only if both replace, and t
 export const NO_OLDER = 'no request is granted the key after a newer one has replaced it';
 export const HOLDER_ASKED = 'a holder that lets itself be replaced is asked to stop';
 
-/** A call without a fault joins, tells the one before and asks the holder within this time. */
+/** A call without a fault joins, notifies the request that it replaced, and asks the holder to stop within this time. */
 const ASKED_AFTER_MS = 500;
 
 /** A write after which another request is the newest. */
 interface Join {
-  /** The newest before, and now. */
+  /** The newest request before the write, and after it. */
   before: string | undefined;
   name: string;
   /** The record before the write. */
@@ -61,7 +61,7 @@ export function replacedRightly(history: readonly Entry[], key: string): Violati
   if (!history.some(({ input }) => input.key === key && input.replace !== undefined) && !asked.some(isSuperseded))
     return [];
   const records = recordsOf(history, key);
-  // Another client may ask in the name of a request, and not say so.
+  // A call that does not say `replace` may repeat a request that does.
   const replacing = asked.filter(({ input }) => input.replace !== undefined);
   const modes = new Map(replacing.map((entry) => [nameOf(entry), entry.input.replace]));
   const known = { key, modes, records };
@@ -70,7 +70,7 @@ export function replacedRightly(history: readonly Entry[], key: string): Violati
 
 const isSuperseded = ({ outcome }: Entry): boolean => outcome === 'Superseded';
 
-/** Also by a repeat of a request that holds the key, and is asked to stop. */
+/** A repeat of a request that holds the key, and is asked to stop, also fails with Superseded. */
 function toldRightly(asked: readonly Entry[], { modes, records: { joins } }: OfKey): Violation[] {
   return asked.filter(isSuperseded).flatMap((entry) => {
     const [name, at] = [nameOf(entry), Number(entry.answeredAt?.moment)];

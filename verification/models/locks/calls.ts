@@ -308,7 +308,7 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
   }
 }
 
-/** The command of an operator has landed, or another came first. */
+/** The command of an operator has landed, or has lost to another one. */
 function commanded(s: State, j: number, o: Op, won: boolean): undefined {
   const r = s.rec ?? BARE;
   const { operator } = s;

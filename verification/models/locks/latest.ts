@@ -6,7 +6,7 @@ import { entryOf, game, type Op, partyOf, type Rec, remembers, specOf, without }
 export const replaces = (n: string): 'waiting' | 'running' | undefined =>
   partyOf(n) < game.mix.ps.length ? specOf(partyOf(n)).replace : undefined;
 
-/** Whether a join of this request drops the latest one: it still waits, and is another. */
+/** Whether a join of this request replaces the latest one, which is another request and still waits. */
 export const drops = (r: Rec, n: string): boolean => {
   const before = r.latest?.n;
   if (before === undefined || (before === n && !without('replace: own request'))) return false;

@@ -1,11 +1,11 @@
 import { BARE, type Entry, entryOf, FAR, game, holders, type Op, type Rec, rowOf, type State, set } from './state.ts';
 
-// What an operator caps and moves, one command after the other, and what must hold from its answer on.
+// An operator who caps and moves, one command after the other, and what must hold after each answer.
 
 const OUTSIDE = -1;
 type Act = (what: string, change: (s: State) => string | undefined) => void;
 
-/** The next command. Nobody knows what holds until it is answered. */
+/** Sends the next command. Until its answer, either the old or the new cap may count. */
 export function operates(s0: State, act: Act): void {
   const { operator, rec, ps } = s0;
   const { caps = [], moves = [] } = game.mix;
@@ -26,7 +26,7 @@ export function operates(s0: State, act: Act): void {
   });
 }
 
-/** Sends the last command, by a number that is above all before. */
+/** Sends the last cap with a new number, which is above all before. */
 export function capAgain(s: State): void {
   const { operator } = s;
   const command = game.mix.caps?.[(operator?.caps ?? 0) - 1];
@@ -37,7 +37,7 @@ export function capAgain(s: State): void {
   set(s, OUTSIDE, { op: { t: 'cap', n: '', m, no, x: typeof command === 'object' ? 1 : FAR }, cont: 'outside' });
 }
 
-/** What a grant breaks of the commands that have landed before. */
+/** How a grant breaks the commands that landed before it. Undefined if it obeys them. */
 export function obeys({ operator, rec, rows, ps }: State, o: Op, before: Rec, e: Entry): string | undefined {
   if (!operator) return undefined;
   const { cap } = before;
@@ -46,7 +46,7 @@ export function obeys({ operator, rec, rows, ps }: State, o: Op, before: Rec, e:
   if (isCapped && (cap.m === 0 || holders(after).length > 1)) return `cap: ${e.n} is granted above the cap of ${cap.m}`;
   const { moved } = operator;
   const row = moved && rows.find(({ k }) => k === moved.k);
-  // A hand-off that looked before the command may serve one other waiter.
+  // A hand-off that read the record before the move may still serve another waiter.
   if (
     !row ||
     row.over ||
@@ -64,7 +64,7 @@ export function obeys({ operator, rec, rows, ps }: State, o: Op, before: Rec, e:
     : undefined;
 }
 
-/** What the record must show after the last answer. */
+/** How the record differs from what the last answer said. */
 export const disobeyed = ({ operator, rec, wiped }: State): string | undefined => {
   if (!operator || wiped) return undefined;
   const { told, last } = operator;

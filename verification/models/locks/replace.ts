@@ -24,7 +24,7 @@ function isTold(s: State, n: string): string | undefined {
     : `superseded: ${n} is told that it was replaced, and no request is newer`;
 }
 
-/** Tells the request of a row: a message to a task, and a flag for a call. */
+/** Notifies the request of a row that it is superseded: by a message to a task, or a flag on the row of a call. */
 export function tellRow(s: State, row: Row): string | undefined {
   const p = get(s, row.by);
   if (specOf(row.by).wait === 'call')
@@ -44,7 +44,7 @@ export function superseded(s: State, j: number): string | undefined {
   return isTold(s, n);
 }
 
-/** The newcomer tells the request that it has dropped, and asks the holder. */
+/** The newcomer notifies the request that it has replaced, and asks the holder to stop. */
 export function follow(s: State, dropped: number): string | undefined {
   const row = dropped ? rowOf(s, dropped) : undefined;
   return (row && tellRow(s, row)) ?? ask(s);
@@ -60,7 +60,7 @@ export function ask(s: State): string | undefined {
   return replaces(h.n) === 'running' ? bad : `asked: ${h.n} did not say running, and is asked to stop`;
 }
 
-/** The schedule tells a request whose newcomer has exited. */
+/** The schedule notifies a superseded request if the newcomer has exited. */
 export function repairReplaced(s0: State): [string, State, string | undefined] | undefined {
   const row = s0.rows.find(({ n, cancelled, over }) => s0.rec && isSuperseded(s0.rec, n) && !cancelled && !over);
   if (!row) return undefined;

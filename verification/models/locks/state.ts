@@ -50,7 +50,7 @@ export interface Rec {
   h: Entry | null;
   shared: Entry[];
   ring: string[];
-  /** Those in the ring that newer requests have replaced, and the newest that joined by `replace`. */
+  /** The superseded requests in the ring, and the newest request that joined with `replace`. */
   sup: string[];
   latest: { n: string; k: number } | null;
   mark: number | null;
@@ -136,7 +136,7 @@ export interface Spec {
   execution?: 'ttl' | 'bound';
   /** Its grant goes on for a grace after the end of the execution. */
   grace?: boolean;
-  /** It replaces older requests. */
+  /** The request replaces older ones. */
   replace?: 'waiting' | 'running';
   /** It sends the request of another party once more. */
   as?: number;
@@ -177,7 +177,7 @@ export interface State {
   /** Requests of which a withdrawal has begun, and of which one is done. */
   leaving: string[];
   withdrawn: string[];
-  /** Requests that joined by `replace`, in the order of their joins, and those that were told that a newer one has replaced them. */
+  /** The requests that joined with `replace`, in the order of their joins, and those that were notified that they are superseded. */
   joined: string[];
   told: string[];
   /** The crate or TTL has deleted what we wrote. */

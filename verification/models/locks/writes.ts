@@ -129,7 +129,7 @@ const unmoved = (): Pick<Rec, 'moved' | 'movedAt'> => ({
   ...(without('moved: number stays') && { movedAt: 0 }),
 });
 
-/** Another row was moved since. Only the move that was seen may go. */
+/** A write removes only the move that it has seen, because an operator may have moved another row since. */
 const isMovedAnew = (r: Rec, o: Op): boolean => o.unmoves && r.moved !== o.moved && !without('moved: as seen');
 
 /** Ends grants, and gives their places to those in line. */

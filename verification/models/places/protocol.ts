@@ -189,7 +189,7 @@ const STEPS: Record<string, Step> = {
     const arrivals = more && (head >= 0 || has('numbers stay')) ? rec.arrivals : 0;
     if (end) ends(s, own, head);
     else if (head >= 0 || (seen.by >= 0 && !seen.x)) take(s, head);
-    // Who is late keeps the move, because it may come back.
+    // A moved sleeper that is late stays moved, because it may come back.
     const isMoved = seen.moved >= 0 && seen.moved !== head && (first >= 0 || isLive(s, seen.moved, seen)) && more;
     s.rec = {
       ...s.rec,

@@ -22,7 +22,7 @@ export class Operator {
     this.#parts = parts;
   }
 
-  /** @param now the clock of the function, in microseconds @returns what is wrong */
+  /** Plays one step of an operator. @param now the clock of the function, in microseconds @returns what is wrong */
   acts(now: number): string | undefined {
     const { row, pick, happens } = this.#parts;
     if (this.#sent.length > 0 && happens(0.5)) row.command(pick(this.#sent));
@@ -34,7 +34,7 @@ export class Operator {
   #commands(now: number): void {
     const { row, happens } = this.#parts;
     const chosen = this.#chosen(now);
-    // It may land later, and its operator has no answer, and sends another.
+    // The write may land later. Its operator has no answer, and sends another.
     if (happens(0.2)) this.#sent.push(this.#written(now, this.#chosen(now)));
     for (;;) {
       const command = this.#written(now, chosen);

@@ -46,7 +46,7 @@ export class Run {
   readonly #operator: Operator | undefined;
   /** Whether calls last. Otherwise each try is a call of its own. */
   readonly #isSlow: boolean;
-  /** How long before a write its call came, at most. */
+  /** The longest time between the beginning of a call and its write. */
   #late = 0;
   #starts: (Start & { more: number })[] = [];
   #now = 1_700_000_000 * SECOND;
@@ -180,7 +180,7 @@ export class Run {
     return row.copy().reserve(request, at) ? undefined : 'no form fits';
   }
 
-  /** A call that is sent again is another call. */
+  /** The times of the next write of a request. A request that is sent again counts as another call. */
   #at(request: Request): At {
     const now = this.#now + request.offset;
     if (!this.#isSlow || Number.isNaN(request.came)) request.came = now;

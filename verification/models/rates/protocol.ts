@@ -29,7 +29,7 @@ export const MUTANTS = {
 } as const;
 export type Mutant = keyof typeof MUTANTS;
 
-/** A write of an operator, by the number that it has seen. */
+/** A write of an operator, with the number of the command that it has seen. */
 export interface Command {
   seen: number | undefined;
   at: number;
@@ -48,7 +48,7 @@ export interface At {
 
 export interface Request extends Charge {
   name: string;
-  /** What its caller names. */
+  /** The rates that its caller names. */
   rates: readonly Rate[];
   /** The cap under which its charge was computed. */
   cap: RateCap | undefined;
