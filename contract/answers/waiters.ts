@@ -31,6 +31,11 @@ export const waiter = component<WaiterView>()(
         ),
       ),
     ),
-    replace: z.exactOptional(oneOf(REPLACES, 'What the request replaces: older requests that wait, or the holder too. Absent if it does not say `replace`.')),
+    replace: z.exactOptional(
+      oneOf(
+        REPLACES,
+        'What the request replaces: older requests that wait, or the holder too. Absent if it does not say `replace`.',
+      ),
+    ),
   }),
 );
