@@ -50,7 +50,7 @@ describe.concurrent('holdfast run --replace', () => {
     const third = start(...options, '--holder', 'newest', '--', 'echo', 'third');
     const replaced = await second.exited;
     expect(replaced).toMatchObject({ code: 0, stdout: '' });
-    expect(replaced.stderr).toContain(`${key} is left to a newer run, by newest`);
+    expect(replaced.stderr).toContain(`a newer run of ${key}, by newest, has replaced this one`);
     await writeFile(file, '');
     expect(await first.exited).toMatchObject({ code: 0, stdout: 'on\n' });
     expect(await third.exited).toMatchObject({ code: 0, stdout: 'third\n' });

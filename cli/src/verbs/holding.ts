@@ -87,7 +87,7 @@ export async function refusal(
   { held, isOnce = false }: { held: number; isOnce?: boolean },
 ): Promise<{ line: string; code: number }> {
   if (isHoldfastError(error, 'Superseded'))
-    return { line: `${error.key} is left to a newer run, by ${error.by}`, code: held };
+    return { line: `a newer run of ${error.key}, by ${error.by}, has replaced this one`, code: held };
   if (isHoldfastError(error, 'RateExceeded')) return { line: usedUpLine(error), code: held };
   if (!isHoldfastError(error, 'LeaseHeld')) throw error;
   return { line: await holdingLine(service, error, isOnce), code: held };

@@ -48,7 +48,7 @@ With --once-per or --slot, the exit code is also 0 if the slot is done already. 
 for another machine.
 
 The exit code is that of the command (128 plus the number of a signal), or 64 misuse, 69 no answer,
-75 held by another caller or left to a newer run, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
+75 held by another caller or replaced by a newer run, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
   example: 'holdfast run nightly-report --ttl 60s --wait 10m -- echo "the report of the night"',
   run: runUnderLease,
 };
