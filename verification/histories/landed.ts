@@ -19,7 +19,7 @@ export type LockState = Pick<KeyRecord, 'used' | 'entries' | 'ring'> & {
   capAt?: number | undefined;
   /** The ticket of the waiter that an operator has moved. */
   first?: string | undefined;
-  /** The name of the newest request that joined by `replace`. */
+  /** The name of the newest request that joined with `replace`. */
   latest?: string | undefined;
 };
 

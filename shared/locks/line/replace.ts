@@ -17,7 +17,7 @@ import { isTask, parseWaiter, placeOf, readWaiters, type Waiter } from './waiter
 
 // Requests that replace older ones (docs/protocols/replace.md). Loaded if a request says so, or if the record names the latest.
 
-/** The newest request that joined by `replace`, as the record names it. */
+/** The newest request that joined with `replace`, as the record names it. */
 interface Latest {
   name: string;
   ticket: string;

@@ -113,7 +113,7 @@ export const wasNotFreedAfter = (epochMs: number): Condition => ({
 /** While a caller or a task is in line, only the line makes grants. */
 export const isUnmarked: Condition = { expression: 'attribute_not_exists(mark)' };
 
-/** No request that joined by `replace` may come back. */
+/** No request that joined with `replace` may come back. */
 export const hasNoLatest: Condition = { expression: 'attribute_not_exists(latest)' };
 
 /** The line has not grown since the record was seen. */

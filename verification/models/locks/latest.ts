@@ -1,6 +1,6 @@
 import { entryOf, game, type Op, partyOf, type Rec, remembers, specOf, without } from './state.ts';
 
-// The latest request that joined by `replace`, on the record (docs/protocols/replace.md).
+// The latest request that joined with `replace`, on the record (docs/protocols/replace.md).
 
 /** What a request says. */
 export const replaces = (n: string): 'waiting' | 'running' | undefined =>
