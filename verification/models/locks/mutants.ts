@@ -178,7 +178,11 @@ export const MUTANTS: Record<string, Mutant> = {
     'newest of tasks',
     'newest of calls',
   ),
-  'replace: ring': caught('the ring does not name the request that a join replaces', 'newest of tasks', 'newest of calls'),
+  'replace: ring': caught(
+    'the ring does not name the request that a join replaces',
+    'newest of tasks',
+    'newest of calls',
+  ),
   'replace: own request': caught(
     'a second row of a request counts as another request',
     'newest, submitted twice',
