@@ -1,8 +1,9 @@
 import type { Call } from '../../aws/call.ts';
+import type { Condition } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { Ended } from '../calls/types.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
-import { markUnchanged } from '../record/conditions.ts';
+import { isUsedAsSeen, markUnchanged } from '../record/conditions.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
 import { ALONE } from '../record/identity.ts';
 import {
@@ -288,16 +289,32 @@ interface Writing extends Current {
   moved: string | undefined;
 }
 
+/** What a write demands that removes the mark. If a grant has ended since the look, a place of its request keeps the mark. */
+const mayUnmark = (record: KeyRecord, hasPlaceOfHolder = false): Condition[] => [
+  markUnchanged(record),
+  ...isStillMoved(record.moved),
+  ...(hasPlaceOfHolder ? [isUsedAsSeen(record)] : []),
+];
+
 async function write(
   dependencies: LeaseDependencies,
-  { record, ending, line: { heads, others, next, first, inLine, isAsleep }, clears, now, number, own, moved }: Writing,
+  {
+    record,
+    ending,
+    line: { heads, others, next, first, inLine, isAsleep, hasPlaceOfHolder },
+    clears,
+    now,
+    number,
+    own,
+    moved,
+  }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
   if (heads.length === 0) {
     const asleep = isAsleep && next !== undefined ? { mark: leftAsleep(next) } : undefined;
     const { moved: gone } = record;
-    const also = [markUnchanged(record), ...isStillMoved(gone)];
+    const also = mayUnmark(record, hasPlaceOfHolder);
     const line = clears ? { mark: removedMark(stayingOf(inLine), gone), also } : asleep;
     const written = await writeEnds(dependencies, { key, ended: ending, now, line }, call);
     return { ...written, versions: new Map() };
@@ -310,9 +327,7 @@ async function write(
       { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
     );
   const mark = others ? { ...kept(), remove: movedNoMore(moved) } : removedMark(stayingOf(inLine), record.moved);
-  const also = others
-    ? [...isStillMoved(moved), ...areNotSuperseded(grants)]
-    : [markUnchanged(record), ...isStillMoved(record.moved)];
+  const also = others ? [...isStillMoved(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
   const line = { seen: record, others, mark, also };
   const granting = { key, grants, ended: ending, now, line };
   const written = await writeGrants(dependencies, granting, call);

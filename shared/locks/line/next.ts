@@ -195,6 +195,8 @@ export interface NextInLine {
   behind: NewGrant | undefined;
   /** Whether that waiter is a caller that sleeps. */
   isAsleep?: boolean;
+  /** Whether a place was passed over that keeps the mark as soon as the grant of its request has ended. */
+  hasPlaceOfHolder?: boolean;
   /** The same waiter, if it does not fit. */
   blocked?: Waiter;
   /** Whether a task is among the waiters that the next write does not serve. */
@@ -277,6 +279,7 @@ interface Judged {
 /** What the judgement of a row says about the line. */
 function note(line: NextInLine, { waiter, judgement, reading, now }: Judged): void {
   if (judgement === 'undecided') line.others = true;
+  if (judgement === 'passed' && isPlace(waiter) && waiter.cancelledAt === undefined) line.hasPlaceOfHolder = true;
   if (judgement === 'gone' || judgement === 'refused') reading.drop(rowOf(waiter));
   if (judgement === 'refused') line.refused.push(waiter.ticket);
   if (judgement === 'granted') reading.sawGranted(waiter);

@@ -13,6 +13,12 @@ export const hasUsed: Condition = { expression: 'attribute_exists(used)' };
 /** Never compare by equality with a limit. Once callers disagree about it, that would admit without bound. */
 const isUsedAtMost = (room: number): Condition => ({ expression: 'used <= :room', values: { ':room': integer(room) } });
 
+/** No grant has ended since the record was seen, and none has come. */
+export const isUsedAsSeen = ({ used }: Pick<KeyRecord, 'used'>): Condition => ({
+  expression: 'used = :usedSeen',
+  values: { ':usedSeen': integer(used) },
+});
+
 const isUnused: Condition = { expression: 'attribute_not_exists(used)' };
 const isUnversioned: Condition = { expression: 'attribute_not_exists(lease_version)' };
 
