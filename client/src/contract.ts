@@ -908,7 +908,7 @@ export interface components {
              * @description The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier than a cap above 0 is granted alone.
              */
             limit: number | null;
-            /** @description The rates that count for every reservation. Null if the cap has none. */
+            /** @description The rates that count for every reservation. Null if the cap has none, and in what the lock shows: read the rates of the key. */
             rates: components["schemas"]["NamedRate"][] | null;
             /** @description Why, as the operator wrote it. */
             reason: string;

@@ -22,7 +22,12 @@ export const cap = component<CapView>()(
         'The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier than a cap above 0 is granted alone.',
       ),
     ),
-    rates: nullable(list(namedRate, 'The rates that count for every reservation. Null if the cap has none.')),
+    rates: nullable(
+      list(
+        namedRate,
+        'The rates that count for every reservation. Null if the cap has none, and in what the lock shows: read the rates of the key.',
+      ),
+    ),
     reason: text('Why, as the operator wrote it.'),
     by: nullable(
       text(

@@ -50,7 +50,8 @@ export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDepende
     const record = { ...parseOnce(rowOf(key), outcome.old), key };
     const run = runOf(record);
     const [now, asked] = [clock.now(), { name: '', weight: EXCLUSIVE_WEIGHT, room: 0, limit: null }];
-    if (run && record.fence === fence) throw leaseHeld(record, { asked, now, clockSkewMs });
+    // A run keeps the slot, and not a pause.
+    if (run && record.fence === fence) throw leaseHeld({ ...record, cap: undefined }, { asked, now, clockSkewMs });
     const detail = 'the key has another fence: read the key, and forget its slot by its present fence';
     throw new HoldfastError('Conflict', detail, { key, actual: keySummary(record, now) });
   };

@@ -79,7 +79,7 @@ describe.concurrent('a capped key', () => {
     await pause(key);
     expect((await call('status', key)).stdout).toMatch(new RegExp(`^${key} +paused +- +- +- +-`, 'm'));
     const queue = (await call('queue', key)).stdout;
-    expect(queue).toMatch(/^state +paused$/m);
+    expect(queue).toMatch(/^cap +paused by /m);
     expect(queue).toMatch(new RegExp(`^cap +${paused}$`, 'm'));
     const watching = start('watch', key);
     await until(watching.stdout).toMatch(new RegExp(`${key} is free, ${paused}\n`));

@@ -9,7 +9,6 @@ import {
   endText,
   holderText,
   isShared,
-  keyStateText,
   NO_RECORD,
   nameOf,
   stateText,
@@ -43,7 +42,7 @@ export const queue: Verb = {
 
 function lease(read: Key, output: Output): void {
   const { key, holder, fence, execution, data, waiting, previous } = read;
-  const [state, ends] = [keyStateText(read), endText(read)];
+  const [state, ends] = [stateText(read), endText(read)];
   const since = sinceText(read.acquiredAt);
   const shared = data === null ? null : JSON.stringify(data);
   output.fields({
@@ -76,7 +75,7 @@ function permits(read: Key, output: Output): void {
   const { key, limitBy, holders, waiting } = read;
   output.fields({
     key,
-    state: keyStateText(read),
+    state: stateText(read),
     used: usedText(read),
     'limit named by': limitBy,
     waiting,
