@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { get, httpEvent, lambdaContext, post, throughHttp, throughTask } from '../support/stack/adapters.ts';
 import { capturedLog } from '../support/stack/log.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
@@ -103,50 +103,53 @@ it('a JWT without a subject is refused, and causes no write', async () => {
   expect(await rawItem('no-subject')).toBeUndefined();
 });
 
-const lines = capturedLog();
+// In a block of its own: after each test here, the modules are reset.
+describe('the log', () => {
+  const lines = capturedLog();
 
-it('the log has a line for each request, and none of its secrets', async () => {
-  vi.stubEnv('LOG_LEVEL', 'DEBUG');
-  vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
-  vi.resetModules(); // the logger reads its level when it is loaded
-  const fresh = (await import('../support/worlds/leases.ts')) as typeof import('../support/worlds/leases.ts');
-  const { handlers: logging } = await fresh.leaseWorld({ clock });
-  const requestId = 'request-id-that-is-a-proof';
-  const granted = await post(logging.acquire, { key: 'logged-key', holder: 'logged-holder', requestId });
-  const beat = await post(logging.heartbeat, { key: 'logged-key', leaseId: granted.body.leaseId });
-  const answers = [
-    await post(logging.acquire, { key: 'logged-key', holder: 'other' }),
-    await throughTask(logging.acquire, { key: 'logged-key', holder: 'other' }),
-    await post(logging.heartbeat, { key: 'logged-key', leaseId: 'wrong' }),
-    await get(logging.readLeases, { key: 'logged-key' }),
-    await get(logging.readLeases, {}),
-    await post(logging.breakLease, { key: 'logged-key', fence: 1 }),
-    await post(logging.breakLease, { key: 'logged-key', fence: granted.body.fence, wait: true }),
-    await post(logging.release, { key: 'logged-key', leaseId: granted.body.leaseId }),
-  ];
-  await post(logging.withdraw, { key: 'logged-key', holder: 'logged-holder', requestId });
-  const log = lines.join('');
-  vi.restoreAllMocks();
+  it('the log has a line for each request, and none of its secrets', async () => {
+    vi.stubEnv('LOG_LEVEL', 'DEBUG');
+    vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
+    vi.resetModules(); // the logger reads its level when it is loaded
+    const fresh = (await import('../support/worlds/leases.ts')) as typeof import('../support/worlds/leases.ts');
+    const { handlers: logging } = await fresh.leaseWorld({ clock });
+    const requestId = 'request-id-that-is-a-proof';
+    const granted = await post(logging.acquire, { key: 'logged-key', holder: 'logged-holder', requestId });
+    const beat = await post(logging.heartbeat, { key: 'logged-key', leaseId: granted.body.leaseId });
+    const answers = [
+      await post(logging.acquire, { key: 'logged-key', holder: 'other' }),
+      await throughTask(logging.acquire, { key: 'logged-key', holder: 'other' }),
+      await post(logging.heartbeat, { key: 'logged-key', leaseId: 'wrong' }),
+      await get(logging.readLeases, { key: 'logged-key' }),
+      await get(logging.readLeases, {}),
+      await post(logging.breakLease, { key: 'logged-key', fence: 1 }),
+      await post(logging.breakLease, { key: 'logged-key', fence: granted.body.fence, wait: true }),
+      await post(logging.release, { key: 'logged-key', leaseId: granted.body.leaseId }),
+    ];
+    await post(logging.withdraw, { key: 'logged-key', holder: 'logged-holder', requestId });
+    const log = lines.join('');
+    vi.restoreAllMocks();
 
-  const requests = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
-  expect(requests).toHaveLength(11);
-  const marked = requests.map((line) => JSON.parse(line)).find(({ wait }) => wait !== undefined);
-  expect(marked).toMatchObject({ function: 'breakLease', key: 'logged-key', wait: true, ended: false });
-  expect(JSON.parse(requests[0] ?? '')).toMatchObject({
-    level: 'INFO',
-    function: 'acquire',
-    adapter: 'http',
-    key: 'logged-key',
-    holder: 'logged-holder',
-    fence: granted.body.fence,
-    durationMs: expect.any(Number),
+    const requests = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
+    expect(requests).toHaveLength(11);
+    const marked = requests.map((line) => JSON.parse(line)).find(({ wait }) => wait !== undefined);
+    expect(marked).toMatchObject({ function: 'breakLease', key: 'logged-key', wait: true, ended: false });
+    expect(JSON.parse(requests[0] ?? '')).toMatchObject({
+      level: 'INFO',
+      function: 'acquire',
+      adapter: 'http',
+      key: 'logged-key',
+      holder: 'logged-holder',
+      fence: granted.body.fence,
+      durationMs: expect.any(Number),
+    });
+    expect(log).toContain('"LeaseHeld":1'); // the metrics are there too
+    expect(log).toContain('"Dimensions":[["service"],["service","function"]]');
+    expect(log).toContain('"TaskFailures":1');
+    for (const secret of [granted.body.leaseId, granted.body.version, beat.body.version, requestId]) {
+      expect(secret).toBeTruthy();
+      expect(log).not.toContain(secret);
+      expect(JSON.stringify(answers)).not.toContain(secret);
+    }
   });
-  expect(log).toContain('"LeaseHeld":1'); // the metrics are there too
-  expect(log).toContain('"Dimensions":[["service"],["service","function"]]');
-  expect(log).toContain('"TaskFailures":1');
-  for (const secret of [granted.body.leaseId, granted.body.version, beat.body.version, requestId]) {
-    expect(secret).toBeTruthy();
-    expect(log).not.toContain(secret);
-    expect(JSON.stringify(answers)).not.toContain(secret);
-  }
 });
