@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
+import { isUnderCap } from '../shared/locks/record/capped.ts';
 import {
   hasNoSharedEntry,
   hasRoom,
@@ -34,10 +35,11 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
       TableName: table,
       Key: { key: { S: key } },
       UpdateExpression:
-        'SET lease_version = :ours, #g0 = :g0, #n0 = if_not_exists(fence, :first) + :n0, fence = if_not_exists(fence, :first) + :n0, used = if_not_exists(used, :zero) + :weight, limit_before = if_not_exists(last_limit, :limit), last_limit = :limit, limit_by = :limit_by, lease_expiry = :lease_expiry REMOVE execution, h',
+        'SET lease_version = :ours, #g0 = :g0, #n0 = if_not_exists(fence, :first) + :n0, fence = if_not_exists(fence, :first) + :n0, used = if_not_exists(used, :zero) + :weight, limit_before = if_not_exists(last_limit, :limit), last_limit = :limit, limit_by = :limit_by, lease_expiry = if_not_exists(cap_ttl, :lease_expiry) REMOVE execution, h',
       ...conditionFields(
         all(
           isUnmarked,
+          isUnderCap(undefined, [{ limit: LIMIT }]),
           hasRoom(LIMIT - 1, now - 500),
           isFenceBelow(now + 1500),
           wasNotFreedAfter(now + 500),
@@ -88,7 +90,7 @@ export async function release(key: string, leaseId: string): Promise<void> {
     new UpdateItemCommand({
       TableName: table,
       Key: { key: { S: key } },
-      UpdateExpression: `SET used = used - #h.w, turn_ms = :now - #h.a, ${[...FREED, ...set].join(', ')}, lease_expiry = :lease_expiry REMOVE #h, #f`,
+      UpdateExpression: `SET used = used - #h.w, turn_ms = :now - #h.a, ${[...FREED, ...set].join(', ')}, lease_expiry = if_not_exists(cap_ttl, :lease_expiry) REMOVE #h, #f`,
       ...conditionFields(isOf(proof), {
         names: {
           '#f': `f${name}`,

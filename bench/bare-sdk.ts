@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
+import { isUnderCap } from '../shared/locks/record/capped.ts';
 import {
   beatBefore,
   entryAt,
@@ -41,10 +42,11 @@ export async function acquire(key: string): Promise<string> {
       TableName: table,
       Key: { key: text(key) },
       UpdateExpression:
-        'SET lease_version = :ours, #g0 = :g0, fence = :fence, used = :used, lease_expiry = :lease_expiry REMOVE execution',
+        'SET lease_version = :ours, #g0 = :g0, fence = :fence, used = :used, lease_expiry = if_not_exists(cap_ttl, :lease_expiry) REMOVE execution',
       ...conditionFields(
         all(
           isUnmarked,
+          isUnderCap(undefined, [{ limit: null }]),
           isToBeHadAlone(acquiredAt - 500),
           isFenceBelow(acquiredAt),
           wasNotFreedAfter(acquiredAt + 500),
@@ -87,7 +89,8 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
   const update = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
-    UpdateExpression: 'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = :seconds + #h.u',
+    UpdateExpression:
+      'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = if_not_exists(cap_ttl, :seconds) + #h.u',
     ...conditionFields(all(isOf(proven(leaseId)), hasNoEndMark(ALONE), beatBefore(ALONE, now)), {
       names: entryAt(ALONE),
       values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsOf(now) },

@@ -1,5 +1,7 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, expect, it } from 'vitest';
+import { runNext } from '../../shared/locks/calls/run-next.ts';
+import { call } from '../support/emulators/aws.ts';
 import { post, throughTask } from '../support/stack/adapters.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -38,6 +40,17 @@ it('the end of an execution, through its function', async () => {
   expect(await end(true)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
   const { Items: rows = [] } = await dynamodb.send(new ScanCommand({ TableName: dependencies.waitersTable }));
   expect(rows.filter(({ key }) => key?.S === 'ended')).toEqual([]); // the one that found the permit has gone
+});
+
+it('the function executionEnded serves the waiter that an operator has moved', async () => {
+  const [key, execution] = ['moved', executionOf('moved', 'FAILED')];
+  await throughTask(acquire, { key, holder: 'h', execution });
+  const [first, last] = [steps.newTask(), steps.newTask()];
+  await throughTask(acquire, { key, holder: 'first', taskToken: first.token });
+  const { body } = await throughTask(acquire, { key, holder: 'last', taskToken: last.token });
+  await runNext(dependencies)({ key, ticket: String(body.ticket) }, call());
+  await throughTask(executionEnded, { execution });
+  expect([first.state, last.state]).toEqual(['waiting', 'succeeded']);
 });
 
 it('the function executionEnded passes a permit to the target that works under it', async () => {

@@ -126,7 +126,6 @@ async function judgePlace(
     await deleteWaiter(dependencies, rowOf(waiter), call);
     return 'gone';
   }
-  if (grant === 'superseded' && waiter.cancelledAt === undefined) return flag(dependencies, { waiter, look }, call);
   if (isLive(waiter, { now: clock.now(), clockSkewMs }))
     return grant === 'none' || grant === 'lapsed' ? 'asleep' : 'passed';
   const isOver = waiter.keepUntil + clockSkewMs <= clock.now();
@@ -146,24 +145,11 @@ async function judgeCall(
     await deleteWaiter(dependencies, waiter, call);
     return 'gone';
   }
-  if (grant === 'superseded' && !isCancelled) return flag(dependencies, { waiter, look }, call);
   if (waiter.keepUntil <= now && look.budget.over-- > 0)
     return (await deleteOver(dependencies, waiter, call)) ? 'gone' : 'undecided';
   if (isCancelled || isOverdue(waiter, now)) return 'passed';
   if (grant === 'own') return 'granted';
   return grant === 'none' ? 'waits' : 'passed';
-}
-
-/** Flags a superseded row, which its call deletes: the record soon forgets, and without the row the call would join again as the newest. */
-async function flag(
-  dependencies: LeaseDependencies,
-  { waiter, look }: Row<WaitingCall>,
-  call: Call,
-): Promise<Judgement> {
-  if (look.budget.over-- <= 0) return 'passed';
-  const { notifyIfSuperseded } = await import('./replace.ts');
-  await notifyIfSuperseded(dependencies, { record: look.record, row: waiter }, call);
-  return 'passed';
 }
 
 /** One write makes up to this many grants: DynamoDB limits an expression to 4 KB. */

@@ -153,6 +153,7 @@ interface Body {
   acquiredAt: string;
   expiresAt: string | null;
   retryAfterMs: number;
+  cap?: object;
   repeated: boolean;
   released: boolean;
   state: string;
@@ -228,8 +229,8 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         if (!held && body.holder === null) return [metOnlyALine(state, body)];
         if (held && body.holder === null && isPast(situation, held))
           return [metOnlyALine({ ...state, held: null, last: null }, body)];
-        // Nobody is locked out by his own request, but for the margin after its end.
-        return body.holder === holder && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
+        // Nobody is locked out by his own request, but for the margin after its end, and while an operator has paused the key.
+        return body.holder === holder && !body.cap && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
       case 'LeaseLost':
         if (body.reason === 'cancelled' || body.reason === 'superseded') return [state];
         return ended.some((one) => one.holder === holder) ? [state] : [];
