@@ -34,7 +34,7 @@ const USE = `import type { components, operations } from './api';
 type Schemas = components['schemas'];
 const request: Schemas['AcquireRequest'] = { key: 'k', holder: 'h', ttlSeconds: 60, waitSeconds: 0, sleepMs: 0, fair: true };
 type Failure = operations['acquire']['responses'][409]['content']['application/problem+json'];
-export const holder = (problem: Failure): string | null => problem.holder;
+export const holder = (problem: Failure): string | null => (problem.code === 'LeaseHeld' ? problem.holder : null);
 export const why = (problem: Schemas['LeaseHeld'] | Schemas['LeaseLost']): string =>
   problem.code === 'LeaseLost' ? problem.reason : String(problem.retryAfterMs);
 // @ts-expect-error a field that no request has
