@@ -23,7 +23,7 @@ const COMMAND = `holdfast@${version}`;
 
 /** From an empty folder and an empty cache, with the download. */
 const MOST_MS = 30_000;
-const MOST_PACKED_BYTES = { 'holdfast-client': 205_000, holdfast: 180_000 };
+const MOST_PACKED_BYTES = { 'holdfast-client': 220_000, holdfast: 180_000 };
 
 let tarballs: string;
 let packed: Packed[];
