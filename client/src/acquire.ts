@@ -153,8 +153,8 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     }
   } catch (error) {
     if (at.doubt) takeBack(at, at.doubt[1] - since(by, at.doubt[0]));
-    // A place outlives the call. An abort has withdrawn it already.
-    else if (at.place && !signal?.aborted) takeBack(at, 0);
+    // A position outlives the call, and a turn that comes then would be lost to all. An abort has withdrawn it already.
+    else if (at.retryWith?.ticket && !signal?.aborted) takeBack(at, 0);
     throw error;
   } finally {
     signal?.removeEventListener('abort', leave);
