@@ -9,13 +9,22 @@ const step = (fence: number, at: number, holder = `holder of ${fence}`): Line =>
   at,
 });
 const failure = (code: string): Line => ({ type: 'failure', holder: 'a', code, detail: `${code}: ...` });
-const left = (state: string, holder: string, fence = 1): Left => ({ key: 'k', state, holder, fence });
+const left = (state: string, holder: string, fence = 1, ttlSeconds = 3): Left => ({
+  ...{ key: 'k', state, holder, fence, ttlSeconds },
+});
 const none = new Set<never>();
 
 it('the judge of the chaos lets pass what keeps the promises', () => {
   const lines = [step(1, 10), step(1, 20), step(2, 21), failure('LeaseHeld'), failure('Unreachable')];
-  const leases = [left('released', 'a'), left('expired', 'killed'), left('expired', 'copied', 9)];
-  expect(broken(lines, leases, { killed: new Set(['killed']), copies: new Set([9]) })).toEqual({
+  const leases = [
+    left('released', 'a'),
+    left('expired', 'killed'),
+    left('expired', 'copied', 9),
+    left('expired', 'waits', 10, 2),
+  ];
+  expect(
+    broken(lines, leases, { killed: new Set(['killed']), copies: new Set([9]), copied: new Set(['k waits']) }),
+  ).toEqual({
     overlaps: [],
     leasesLeft: [],
     surprises: [],
@@ -34,10 +43,12 @@ it.each<[string, Line[], Left[], keyof Broken]>([
   ['one fence for two', [step(1, 10, 'a'), step(1, 11, 'b')], [], 'overlaps'],
   ['an error that nobody expects', [failure('TypeError')], [], 'surprises'],
   ['a lease that is left', [], [left('expired', 'a')], 'leasesLeft'],
+  ['a lease that nobody has claimed, without a copy', [], [left('expired', 'a', 1, 2)], 'leasesLeft'],
+  ['a lease that is left after a copy', [], [left('expired', 'copied')], 'leasesLeft'],
   ['a lease that a caller goes on extending', [], [left('held', 'a')], 'leasesLeft'],
 ])('it finds %s', (_, lines, leases, kind) => {
-  const found = Object.entries(broken(lines, leases, { killed: none, copies: none })).filter(
-    ([, cases]) => cases.length > 0,
-  );
+  const found = Object.entries(
+    broken(lines, leases, { killed: none, copies: none, copied: new Set(['k copied']) }),
+  ).filter(([, cases]) => cases.length > 0);
   expect(found.map(([name]) => name)).toEqual([kind]);
 });

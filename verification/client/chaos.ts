@@ -26,7 +26,7 @@ lease but those who were killed, and no process may be kept alive.
 const MAX_END_MS = 45_000;
 
 /** The longest ttl, and what take-overs wait for. */
-const EXPIRY_MS = 4000;
+const EXPIRY_MS = 5000;
 
 interface Settings {
   seconds: number;
@@ -135,8 +135,9 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
     .split('\n')
     .filter(Boolean)
     .map((line): Line => JSON.parse(line));
+  const excuse = { killed, copies: proxy.copies, copied: proxy.copied };
   const complaints = {
-    ...broken(lines, left, { killed, copies: proxy.copies }),
+    ...broken(lines, left, excuse),
     processesKeptAlive: ends.filter((end) => end !== ''),
     notTried: [
       ...Object.entries(proxy.struck).flatMap(([fault, count]) => (count ? [] : [`the fault ${fault} never struck`])),
@@ -144,7 +145,7 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
     ],
   };
   const counts = Object.fromEntries(Object.entries(complaints).map(([kind, cases]) => [kind, cases.length]));
-  const { leasesOfKilled, leasesOfCopies } = excused(left, killed, proxy.copies);
+  const { leasesOfKilled, leasesOfCopies } = excused(left, excuse);
   const faults = Object.values(proxy.struck).reduce((sum, count) => sum + count, 0);
   tell(lines, {
     ...counts,

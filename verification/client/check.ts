@@ -1,3 +1,6 @@
+import { WINDOW_SECONDS } from '../../shared/locks/dependencies.ts';
+import { copyOf } from './proxy.ts';
+
 /** What the processes write, a line for each. `at` is in milliseconds of a clock that all of them share. */
 export type Line =
   | { type: 'step'; key: string; fence: number; holder: string; at: number }
@@ -22,6 +25,7 @@ export interface Left {
   state: string;
   holder: string | null;
   fence: number | null;
+  ttlSeconds: number | null;
 }
 
 /** The promises of the client that did not hold, a line for each case. */
@@ -39,12 +43,14 @@ interface Excused {
   killed: Set<string>;
   /** Fences that only the copy of a request was granted. */
   copies: Set<number>;
+  /** Names the key and the holder of each acquisition of which a copy may wait by itself (proxy.ts). */
+  copied: Set<string>;
 }
 
 /** What the lines and the leases that are left show of broken promises. */
-export const broken = (lines: Line[], left: Left[], { killed, copies }: Excused): Broken => ({
+export const broken = (lines: Line[], left: Left[], excuse: Excused): Broken => ({
   overlaps: overlaps(lines),
-  leasesLeft: abandoned(left, killed, copies),
+  leasesLeft: abandoned(left, excuse),
   surprises: surprises(lines),
 });
 
@@ -81,19 +87,25 @@ const surprises = (lines: Line[]): string[] =>
   );
 
 /** Leases that stand after the end and break no promise: those of killed processes, and of the copy of a request alone. */
-export function excused(left: Left[], killed: Set<string>, copies: Set<number>) {
+export function excused(left: Left[], excuse: Excused) {
   const expired = left.filter(({ state }) => state === 'expired');
-  const leasesOfKilled = expired.filter(({ holder }) => killed.has(`${holder}`)).length;
-  const leasesOfCopies = expired.filter(
-    ({ fence, holder }) => copies.has(fence ?? -1) && !killed.has(`${holder}`),
-  ).length;
+  const leasesOfKilled = expired.filter(({ holder }) => excuse.killed.has(`${holder}`)).length;
+  const leasesOfCopies = expired.filter((one) => isOfCopy(one, excuse) && !excuse.killed.has(`${one.holder}`)).length;
   return { leasesOfKilled, leasesOfCopies };
 }
 
-const abandoned = (left: Left[], killed: Set<string>, copies: Set<number>): string[] =>
+/** No worker asks for such a short ttl, so nobody has claimed a grant that has it. */
+const isUnclaimed = ({ ttlSeconds }: Left): boolean => ttlSeconds === WINDOW_SECONDS;
+
+/** The client withdraws the ticket that it knows. A second copy may have another, and is granted the lease when nobody is there. */
+const isOfCopy = (one: Left, { copies, copied }: Excused): boolean =>
+  copies.has(one.fence ?? -1) || (isUnclaimed(one) && copied.has(copyOf(one)));
+
+const abandoned = (left: Left[], excuse: Excused): string[] =>
   left
     .filter(
-      ({ state, holder, fence }) =>
-        state === 'held' || (state === 'expired' && !killed.has(`${holder}`) && !copies.has(fence ?? -1)),
+      (one) =>
+        one.state === 'held' ||
+        (one.state === 'expired' && !excuse.killed.has(`${one.holder}`) && !isOfCopy(one, excuse)),
     )
     .map(({ key, state, holder, fence }) => `${key} is left ${state} by ${holder}, under ${fence}`);

@@ -30,9 +30,14 @@ export interface FaultyProxy extends Listening {
   struck: Record<Fault, number>;
   /** Fences that only a second copy of a request was granted. */
   copies: Set<number>;
+  /** The key and the holder of each acquisition that arrived twice, so that its second copy may wait in line by itself. */
+  copied: Set<string>;
   /** From now on everything goes through. */
   calm(): void;
 }
+
+/** Names the acquisitions of a holder on a key. */
+export const copyOf = ({ key, holder }: { key: string; holder: string | null }): string => `${key} ${holder}`;
 
 interface Answer {
   status: number;
@@ -42,7 +47,7 @@ interface Answer {
 /** Passes requests on, and strikes some of them with a fault. @param random numbers in [0, 1) */
 export async function startProxy(target: string, random: () => number): Promise<FaultyProxy> {
   const struck = Object.fromEntries(Object.keys(FAULTS).map((fault) => [fault, 0])) as Record<Fault, number>;
-  const copies = new Set<number>();
+  const [copies, copied] = [new Set<number>(), new Set<string>()];
   let calm = false;
 
   const draw = (): Fault | undefined => {
@@ -92,6 +97,7 @@ export async function startProxy(target: string, random: () => number): Promise<
         return reply(answer);
       }
       case 'duplicate': {
+        if (url.endsWith('/acquire')) copied.add(copyOf(JSON.parse(String(body))));
         const [answer] = await Promise.all([
           pass(),
           delay(random() * 300)
@@ -123,6 +129,7 @@ export async function startProxy(target: string, random: () => number): Promise<
     ...listening,
     struck,
     copies,
+    copied,
     calm: () => {
       calm = true;
     },
