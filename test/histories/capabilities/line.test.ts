@@ -121,6 +121,8 @@ describe('nobody in line is overtaken:', () => {
     expect(check(...lines, first(2000, '1200 c'), serves(3000, 'b', '1100 b', '1200 c'))).toContain(moved);
     const once = 'a moved waiter comes first once';
     expect(check(...lines, first(2000, '1200 c'), serves(3000, 'c', '1200 c', '1200 c'))).toEqual([once]);
+    const before = { ...serves(3000, 'c', '1200 c', '1200 c'), calledAt: { moment: 0, ms: 1900 } };
+    expect(check(...lines, first(2000, '1200 c'), before)).toEqual([]);
   });
 
   it('the row of a request whose end the record remembers keeps nobody out', () => {

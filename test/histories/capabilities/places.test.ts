@@ -49,16 +49,33 @@ describe('places in histories:', () => {
     expect(check(sleeps('a', 1000, 500), plain)).toEqual([]);
   });
 
+  it('a plain grant may pass a sleeper whose unclaimed grant let the mark go', () => {
+    const held = { ...MARKED, entries: [{ name: request('a') }] } as unknown as LockState;
+    const granted = did('p', [1100], lock(1200, held));
+    const unmarked = did('q', [1300], query(1310), lock(1400, { ...held, isMarked: false }));
+    const plain = (ms: number) =>
+      did('r', [ms], { what: 'grant', ms: ms + 10, ticket: undefined, request: 'r', fence: 2 });
+    const over = did('r', [2000], lock(2015, NO_LOCK));
+    expect(check(sleeps('a', 1000), granted, unmarked, over, plain(3000))).toEqual([]);
+    const marked = did('r', [2000], lock(2015, MARKED));
+    expect(check(sleeps('a', 1000), granted, marked, plain(3000))).toEqual([
+      'a caller that sleeps is not passed by one that does not wait',
+    ]);
+  });
+
   it('the line waits for a moved sleeper until ten seconds after it was due', () => {
     const asleep = { ...place(1000, 'a'), awakeAt: BEGIN + 5000 };
     const sleeper = did('a', [1000, 1020], asleep);
     const moved = did('operator', [1400], lock(1500, { ...MARKED, first: 'a' }));
-    const gets = (ms: number) =>
-      did('p', [ms - 50], { what: 'grant', ms, ticket: 'b', request: request('b'), fence: 1 });
+    const grant = (ms: number, to: string) =>
+      ({ what: 'grant', ms, ticket: to, request: request(to), fence: 1, isWindow: true }) as const;
+    const gets = (ms: number) => did('p', [ms - 50], grant(ms, 'b'));
     const promise = 'a waiter that an operator has moved is served before all others';
     expect(check(sleeper, moved, gets(14_000))).toEqual([promise]);
     expect(check(sleeper, moved, gets(15_500))).toEqual([]);
     expect(check(sleeper, gets(14_000))).toEqual([]);
+    const both = did('p', [13_950], grant(14_000, 'a'), grant(14_000, 'b'));
+    expect(check(sleeper, moved, both)).toEqual([]);
   });
 
   it('a return in time keeps its ticket, unless its request has had a grant', () => {

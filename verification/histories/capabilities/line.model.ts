@@ -80,9 +80,16 @@ export class Moves {
     return canKnow ? last.ticket : undefined;
   }
 
-  /** Whether the record still names a waiter as the first that the same write has served. */
-  isLeftOver({ state: { first } }: Extract<Event, { what: 'lock' }>): boolean {
-    return first !== undefined && this.#served.includes(first);
+  /** Whether the write at hand has served the waiter. */
+  isServed(ticket: string): boolean {
+    return this.#served.includes(ticket);
+  }
+
+  /** Whether the record still names a waiter as the first that the same write has served, though its call can know the move. */
+  isLeftOver({ entry, state: { first } }: Extract<Event, { what: 'lock' }>): boolean {
+    const last = this.#moves.at(-1);
+    const canKnow = last !== undefined && last.moment <= entry.calledAt.moment;
+    return canKnow && first !== undefined && this.isServed(first);
   }
 }
 

@@ -95,6 +95,10 @@ class Places {
         this.#served.add(nameOf(entry));
         break;
       case 'lock':
+        // Nobody may have claimed that grant. Then its caller returns to a record without a mark.
+        if (!event.state.isMarked)
+          for (const place of this.#places.values())
+            if (isKnown(this.#state, place.request)) place.isMarked = false;
         this.#state = event.state;
     }
   }
@@ -112,8 +116,8 @@ class Places {
   /** The line waits for a sleeper that an operator has moved until ten seconds after the sleeper was due. */
   #servedBefore(grant: Grant) {
     const place = this.#places.get(this.#moves.before(grant) ?? '');
-    if (!place || grant.ticket === undefined || grant.ticket === place.ticket || this.#mayHaveHad(place))
-      return undefined;
+    if (!place || grant.ticket === undefined || grant.ticket === place.ticket) return undefined;
+    if (this.#moves.isServed(place.ticket) || this.#mayHaveHad(place)) return undefined;
     const isDue = grant.ms > place.awakeMs + WAITED_FOR_MS - this.#spreadMs;
     return isDue || Number.isNaN(place.awakeMs) ? undefined : { promise: MOVED_FIRST, place };
   }
