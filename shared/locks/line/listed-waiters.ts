@@ -135,7 +135,7 @@ export async function readPosition(
     if ((row.ticket < ticket || isFirst) && isExpectedHere && !before.has(row.ticket)) {
       before.add(row.ticket);
       if (isPlace(row)) asleep++;
-      // Nobody passes a caller that sleeps and that an operator has moved.
+      // A caller that an operator has moved is served first, even if it sleeps.
       isBlocked ||= isPlace(row) && (isFirst || !fits(row));
     }
     if (read < ROWS_AT_FRONT) continue;

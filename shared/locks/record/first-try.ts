@@ -79,7 +79,7 @@ async function follow(
   }
   const repeated = await repeatOwn(dependencies, { trying, tried }, call);
   if (repeated) return repeated;
-  // The caller joins the line, where it replaces the request that may come back.
+  // In the line, the caller replaces the latest request, which may be away between two calls.
   if (trying.request.replace && record.latest) return { won: false, record };
   return record.mark === undefined
     ? takeOver(dependencies, { trying, tried })
