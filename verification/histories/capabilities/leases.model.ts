@@ -187,7 +187,17 @@ const fitsOrRose = ({ fence, settled }: Pick<Held, 'fence' | 'settled'>, told: n
   fits(fence, told) || (!settled && Number(told) > Number(fence));
 const epoch = (instant: string | null) => (instant === null ? null : Date.parse(instant));
 
+/** The call of an operator hands off, and ends an expired lease for callers that sleep. */
+const handOff = (situation: Situation): LeaseState[] => {
+  const { state, unknown } = situation;
+  const mayEnd = state.held && !state.held.foreign && (unknown || isPast(situation, state.held));
+  return mayEnd ? [state, { ...state, held: null, last: null }] : [state];
+};
+
 const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
+  capKey: handOff,
+  runNext: handOff,
+
   acquire: (situation) => {
     const { state, entry, body, unknown, before, raised } = situation;
     const { held, ended, last } = state;

@@ -71,7 +71,7 @@ export const leases: Capability = {
           ...recordRules(history, { key, grants: ofKey }, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
           ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
-          ...answersAgree(ofKey, facts, history),
+          ...answersAgree([...ofKey, ...handOffsOf(history, key)], facts, history),
           ...toldWholeToCallers(history, key, WHOLE_LEASE),
           ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
           ...freeLeaseIsHad(history, key, facts),
@@ -96,6 +96,10 @@ export const LEASE_CALLS = new Set([
   'rustRelease',
   'withdraw',
 ]);
+
+/** The calls of operators that hand off. */
+const handOffsOf = (history: readonly Entry[], key: string): Entry[] =>
+  history.filter(({ call, input }) => (call === 'capKey' || call === 'runNext') && input.key === key);
 
 /** Those of the keys that there is something to check of. */
 export const keysOf = (entries: readonly Entry[], names: readonly string[]): string[] =>

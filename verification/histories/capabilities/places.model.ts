@@ -97,8 +97,7 @@ class Places {
       case 'lock':
         // Nobody may have claimed that grant. Then its caller returns to a record without a mark.
         if (!event.state.isMarked)
-          for (const place of this.#places.values())
-            if (isKnown(this.#state, place.request)) place.isMarked = false;
+          for (const place of this.#places.values()) if (isKnown(this.#state, place.request)) place.isMarked = false;
         this.#state = event.state;
     }
   }
