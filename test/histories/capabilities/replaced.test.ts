@@ -59,6 +59,7 @@ describe('requests that replace others, in histories:', () => {
     expect(check(a, b, gets)).toEqual([NO_OLDER]);
     expect(check(joins('b', 900), a, gets)).toEqual([]);
     expect(check(a, b, joins('a', 1150), gets)).toEqual([]);
+    expect(check(a, b, { ...asks('rust', 1150, {}), foreign: true }, gets)).toEqual([]);
     const held = joins('a', 1000, [holder('a')]);
     expect(check(held, joins('b', 1100, [holder('a')]), asks('x', 1150, { latest: name('b') }), gets)).toEqual([]);
   });

@@ -29,6 +29,8 @@ interface Records {
   grants: { name: string; id: string; entry: Entry; moment: number }[];
   /** The entries after each write. */
   states: { state: LockState; moment: number }[];
+  /** When the record forgot who had replaced whom. */
+  forgotten: number[];
 }
 
 interface OfKey {
@@ -39,12 +41,14 @@ interface OfKey {
 }
 
 function recordsOf(history: readonly Entry[], key: string): Records {
-  const records: Records = { joins: [], grants: [], states: [] };
+  const records: Records = { joins: [], grants: [], states: [], forgotten: [] };
   let seen: LockState | undefined;
   for (const event of eventsOf(history, key)) {
     if (event.what !== 'lock') continue;
     const { state, entry, moment, ms } = event;
     const { latest: name } = state;
+    // A third-party client and a clean-up write the record anew, without the newest request and the ring.
+    if (entry.foreign || entry.call === 'clean') records.forgotten.push(moment);
     if (name !== undefined && name !== seen?.latest)
       records.joins.push({ before: seen?.latest, name, seen, entry, moment, ms });
     for (const { name: holder, id } of state.entries)
@@ -88,12 +92,12 @@ function toldRightly(asked: readonly Entry[], { modes, records: { joins } }: OfK
 const isIn = (state: LockState | undefined, name: string): boolean =>
   state?.entries.some((one) => one.name === name) === true;
 
-/** Unless it has joined again since. */
-function noOlder({ joins, grants }: Records): Violation[] {
+/** Unless it has joined again since, or the record has forgotten it. */
+function noOlder({ joins, grants, forgotten }: Records): Violation[] {
   return grants.flatMap(({ name, entry, moment }) => {
     const last = joins.findLast((join) => join.moment < moment && (join.name === name || join.before === name));
     const isReplaced = last?.before === name && !isIn(last.seen, name);
-    if (!isReplaced) return [];
+    if (!isReplaced || forgotten.some((at) => last.moment < at && at < moment)) return [];
     return [
       { promise: NO_OLDER, detail: `${entry.actor} grants it past ${last.entry.actor}`, entries: [last.entry, entry] },
     ];
