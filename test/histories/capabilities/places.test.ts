@@ -109,6 +109,9 @@ describe('places in histories:', () => {
     });
     expect(check(got(1400), withdraw)).toEqual(['a withdrawn request holds no lease']);
     expect(check(withdraw, got(1550))).toEqual([]);
+    const named = (ticket: string) => ({ ...withdraw, input: { ...withdraw.input, ticket } });
+    expect(check(got(1400), named('a'))).toEqual(['a withdrawn request holds no lease']);
+    expect(check(got(1400), named('of a copy'))).toEqual([]);
   });
 });
 

@@ -211,9 +211,11 @@ function withdrawnForGood(history: readonly Entry[], key: string): Violation[] {
   });
 }
 
-/** The call had a row or a place when the withdrawal was sent. */
-const wasInLine = ({ landed = [] }: Entry, { calledAt }: Entry): boolean =>
+/** The call had a row or a place when the withdrawal was sent, under the ticket that the withdrawal names if it names one. */
+const wasInLine = ({ landed = [] }: Entry, { calledAt, input }: Entry): boolean =>
   landed.some(
-    ({ what, moment }) =>
-      moment < calledAt.moment && (what === 'row' || what === 'deadline' || what === 'place' || what === 'extension'),
+    (one) =>
+      one.moment < calledAt.moment &&
+      (one.what === 'row' || one.what === 'deadline' || one.what === 'place' || one.what === 'extension') &&
+      (input.ticket === undefined || input.ticket === one.ticket),
   );

@@ -47,7 +47,7 @@ function recordsOf(history: readonly Entry[], key: string): Records {
     if (event.what !== 'lock') continue;
     const { state, entry, moment, ms } = event;
     const { latest: name } = state;
-    // A third-party client and a clean-up write the record anew, without the newest request and the ring.
+    // A third-party client and a clean-up replace the record, without the newest request and the ring.
     if (entry.foreign || entry.call === 'clean') records.forgotten.push(moment);
     if (name !== undefined && name !== seen?.latest)
       records.joins.push({ before: seen?.latest, name, seen, entry, moment, ms });
