@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { arch, cpus, release, totalmem, type } from 'node:os';
 import { dirname } from 'node:path';
+import localPackage from '../local/package.json' with { type: 'json' };
 import packageJson from '../package.json' with { type: 'json' };
 import { type Bar, type Figure, type Measurement, verdict } from './measurement.ts';
 
@@ -37,12 +38,12 @@ interface Machine {
 
 export function describeMachine(): Machine {
   const [cpu] = cpus();
-  const { dependencies, optionalDependencies } = packageJson;
+  const { dependencies } = packageJson;
   return {
     machine: `${cpus().length} x ${cpu?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release()} ${arch()}`,
     node: `Node ${process.versions.node}`,
     sdk: `@aws-sdk/client-dynamodb ${dependencies['@aws-sdk/client-dynamodb']}`,
-    emulator: `dynoxide ${optionalDependencies['@dynoxide/linux-x64']}`,
+    emulator: `dynoxide ${localPackage.optionalDependencies['@dynoxide/linux-x64']}`,
   };
 }
 

@@ -45,7 +45,7 @@ function fileOf(commit: string, path: string): string | undefined {
  * @throws Error if the commit has another version, or its contract is not the one that was written for the release
  */
 function notesOf(version: string, commit: string): string {
-  for (const file of ['package.json', 'client/package.json', 'cli/package.json']) {
+  for (const file of ['package.json', 'client/package.json', 'cli/package.json', 'local/package.json']) {
     const { version: stated } = JSON.parse(git('show', `${commit}:${file}`));
     if (stated !== version) throw new Error(`${file} of ${commit} has the version ${stated}`);
   }

@@ -4,6 +4,7 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { PROGRAM } from './program.ts';
 
 /** The address of an emulator, and the folder of its tables: in memory if `dataDir` is undefined. */
 export interface Wanted {
@@ -31,7 +32,7 @@ type Way = (typeof WAYS)[number];
 
 /** What to install if this machine has none of them. */
 export const NO_EMULATOR = `there is no DynamoDB emulator for this machine on npm. Do one of these:
-  install Docker, or Java 17 and Maven: npm start then runs DynamoDB Local
+  install Docker, or Java 17 and Maven: ${PROGRAM} then runs DynamoDB Local
   cargo install dynoxide-rs, and put its binary dynoxide on the path
   set AWS_ENDPOINT_URL_DYNAMODB to a DynamoDB that runs`;
 

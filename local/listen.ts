@@ -9,6 +9,9 @@ export interface Listening {
   stop(): Promise<void>;
 }
 
+/** In a container, the loopback interface of the machine does not lead here. */
+export const listenAddress = (): string => process.env.LISTEN_ADDRESS || '127.0.0.1';
+
 type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
@@ -25,7 +28,7 @@ export async function listen(handle: Handle, port = 0): Promise<Listening> {
   server.keepAliveTimeout = 300_000;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
+    server.listen(port, listenAddress(), resolve);
   });
   const { port: actual } = server.address() as AddressInfo;
   return {

@@ -1,10 +1,12 @@
-import { findPackageJSON } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { BucketAlreadyExists, BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { type BuildAppOptions, buildApp } from 'fauxqs';
+// fauxqs exports neither its store nor its persistence, but takes a store. Its version is pinned.
+import { S3Store } from '../node_modules/fauxqs/dist/s3/s3Store.js';
 import { refuseForeign } from './callers.ts';
 import { type Emulator, refusedBy } from './emulator.ts';
+import { listenAddress } from './listen.ts';
 import { addConditions, type ObjectStore } from './s3-conditions.ts';
 import { type ListingStore, listByBytes } from './s3-listing.ts';
 
@@ -29,9 +31,10 @@ export async function startS3(port: number, dataDir?: string): Promise<Emulator>
   app.addHook('onRequest', async ({ raw: request }, reply) => {
     if (refuseForeign(request, reply.raw)) reply.hijack();
   });
-  const endpoint = await app.listen({ port, host: '127.0.0.1' });
+  await app.listen({ port, host: listenAddress() });
+  const { port: actual } = app.server.address() as AddressInfo;
   return {
-    endpoint,
+    endpoint: `http://127.0.0.1:${actual}`,
     stop: async () => {
       await app.close();
       s3Store.persistence?.close();
@@ -62,15 +65,13 @@ interface Persistence {
   close(): void;
 }
 
-/** fauxqs exports neither its store nor its persistence, but takes a store: hence the files and the pinned version. */
 async function objectStore(
   dataDir: string | undefined,
 ): Promise<ObjectStore & ListingStore & { persistence?: Persistence }> {
-  const root = pathToFileURL(findPackageJSON('fauxqs', import.meta.url) ?? '');
-  const part = (file: string) => import(new URL(`dist/${file}`, root).href);
-  const store = new (await part('s3/s3Store.js')).S3Store();
+  const store = new S3Store() as unknown as ObjectStore & ListingStore & { persistence?: Persistence };
   if (dataDir) {
-    const persistence: Persistence = new (await part('persistence.js')).PersistenceManager(join(dataDir, 's3'));
+    const { PersistenceManager } = await import('../node_modules/fauxqs/dist/persistence.js');
+    const persistence = new PersistenceManager(join(dataDir, 's3')) as unknown as Persistence;
     // Loaded before it is attached: otherwise each loaded bucket would be written again and its objects dropped.
     persistence.loadS3(store);
     store.persistence = persistence;

@@ -1,4 +1,5 @@
 import { whyNotFree } from './ports.ts';
+import { BEFORE_OPTIONS, PROGRAM } from './program.ts';
 
 const PORTS = {
   PORT: ['where the API listens', 3000],
@@ -14,6 +15,7 @@ const OPTIONS = {
   AWS_ENDPOINT_URL_DYNAMODB: 'the URL of a DynamoDB to use instead of an emulator',
   AWS_ENDPOINT_URL_S3: 'the URL of an S3 to use instead of an emulator',
   AWS_ENDPOINT_URL_EVENTBRIDGE: 'the URL of an EventBridge to use instead of the local bus',
+  LISTEN_ADDRESS: 'where all servers listen (127.0.0.1); 0.0.0.0 in a container',
   AUTH: 'jwt: every route needs a token, which npm run token prints',
   AUTO_CLEAN: 'true: a clean-up follows each report, as with the parameter autoClean',
   SCHEDULES: 'off: no function runs on a schedule',
@@ -92,7 +94,8 @@ export async function readPorts(base: number | undefined, unused: readonly Varia
     }),
   );
   const lines = faults.flat();
-  if (lines.length > 0) throw new Error([...lines, 'or move all of them: npm start -- --port 4700'].join('\n'));
+  if (lines.length > 0)
+    throw new Error([...lines, `or move all of them: ${PROGRAM}${BEFORE_OPTIONS} --port 4700`].join('\n'));
   return ports;
 }
 

@@ -6,6 +6,7 @@ import { cap, next } from './verbs/cap.ts';
 import { commit } from './verbs/commit.ts';
 import { consoleVerb } from './verbs/console.ts';
 import { deploy, drain, history, liftFences, parameters, resume } from './verbs/deploy.ts';
+import { dev } from './verbs/dev.ts';
 import { doctor } from './verbs/doctor.ts';
 import { clean, expired, report } from './verbs/expired.ts';
 import { acquire, heartbeat, release } from './verbs/lease.ts';
@@ -64,6 +65,7 @@ export const VERBS: Record<string, Verb> = {
   publish,
   names,
   doctor,
+  dev,
   deploy,
   parameters,
   drain,

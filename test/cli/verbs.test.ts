@@ -82,12 +82,14 @@ describe('every verb', () => {
         PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
         HOME: cli.folder,
         HOLDFAST_ENDPOINT: api.url,
+        npm_config_registry: 'http://127.0.0.1:9',
+        npm_config_fetch_retries: '0',
       };
       const { stderr } = await promisify(execFile)('bash', ['-c', script.join('\n')], { cwd: cli.folder, env });
       const exits = Object.fromEntries(
         [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
       );
-      // There is no such lease to break any more, no such task to cancel, no slot to forget, and no release beside the command.
+      // There is no such lease to break any more, no such task to cancel, no slot to forget, no registry, and no release beside the command.
       const ofReleases = ['deploy', 'parameters', 'drain', 'resume', 'history', 'lift-fences'].map((name) => [
         name,
         '64',
@@ -97,6 +99,7 @@ describe('every verb', () => {
         cancel: '1',
         next: '1',
         forget: '1',
+        dev: '69',
         ...Object.fromEntries(ofReleases),
       };
       const expected = Object.keys(VERBS).map((name) => [name, refused[name] ?? '0']);

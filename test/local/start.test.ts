@@ -112,7 +112,7 @@ describe('npm start', () => {
     // The first curl that it prints, done here with fetch.
     const [, printed] = /-d '(.*)'/.exec(output()) ?? [];
     const grant = await post(`${url}/v1/leases/acquire`, JSON.parse(printed ?? ''));
-    expect(grant).toMatchObject({ key: 'nightly-report', holder: 'me' });
+    expect(grant).toMatchObject({ key: 'hello', holder: 'me' });
 
     const printedBefore = output();
     interrupt();

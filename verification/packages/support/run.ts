@@ -1,7 +1,9 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Ended {
   exitCode: number;
@@ -37,6 +39,30 @@ export async function emptyFolder(registry: string) {
     /** Runs a program in the folder. */
     run: (command: string, args: string[], more: Record<string, string> = {}) =>
       run(command, args, { cwd: folder, env: { ...env, ...more } }),
+    /** Starts a program in the folder that runs until it is interrupted. */
+    start: (command: string, args: string[]) => {
+      const child = spawn(command, args, { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+      let output = '';
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk) => {
+          output += chunk;
+        });
+      const ended = once(child, 'exit');
+      return {
+        /** @throws Error with what it has printed, if it ends before */
+        says: async (text: string): Promise<void> => {
+          while (!output.includes(text)) {
+            if (child.exitCode !== null) throw new Error(output);
+            await delay(20);
+          }
+        },
+        /** What Ctrl-C does. */
+        interrupt: async (): Promise<void> => {
+          process.kill(-(child.pid ?? 0), 'SIGINT');
+          await ended;
+        },
+      };
+    },
     remove: () => rm(folder, { recursive: true, force: true }),
   };
 }

@@ -1,0 +1,4 @@
+// What `holdfast dev` loads.
+import './polyfills.ts';
+
+export { startStack } from './stack.ts';

@@ -1,0 +1,10 @@
+import type { LambdaHandler } from './lambda.ts';
+
+/**
+ * Loads the handler of a function. The build of `holdfast dev` puts the bundled functions in place of this module.
+ * @param source for example functions/leases/acquire.ts
+ */
+export async function loadHandler(source: string): Promise<LambdaHandler> {
+  const { handler } = (await import(`../${source}`)) as { handler: LambdaHandler };
+  return handler;
+}

@@ -1,0 +1,21 @@
+// What the functions use of Node 24 and Node 20 lacks. Lambda runs Node 24, but `holdfast dev` runs on the user's Node.
+
+Promise.withResolvers ??= <T>() => {
+  let settle: Pick<PromiseWithResolvers<T>, 'resolve' | 'reject'> | undefined;
+  const promise = new Promise<T>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { promise, ...(settle as NonNullable<typeof settle>) };
+};
+
+Map.groupBy ??= <Key, Item>(items: Iterable<Item>, keyOf: (item: Item, at: number) => Key) => {
+  const groups = new Map<Key, Item[]>();
+  let at = 0;
+  for (const item of items) {
+    const key = keyOf(item, at++);
+    const group = groups.get(key);
+    if (group) group.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+};

@@ -1,0 +1,8 @@
+// The module of `holdfast dev` in place of `program.ts`.
+
+export const PROGRAM = 'holdfast dev';
+
+export const BEFORE_OPTIONS = '';
+
+export const firstStep = (url: string): string =>
+  `export HOLDFAST_ENDPOINT=${url}\n  npx holdfast run hello --wait 10m -- sleep 60`;
