@@ -228,8 +228,10 @@ function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tr
   }
   if (leftMs <= 0) throw error;
   at.inLine = true;
-  const { key, holder, expiresAt, place, cap, comeBackMs: sleepMs = 0, keptMs = 0 } = error;
-  emit({ type: 'waiting', key, holder, since: new Date(at.startedAt[0]).toISOString(), expiresAt, place, cap });
+  const { place, comeBackMs: sleepMs = 0, keptMs = 0 } = error;
+  const { key, holder, holders, expiresAt, used, limit, cap, waiting } = error;
+  const told = { key, holder, holders, expiresAt, used, limit, cap, place, waiting };
+  emit({ type: 'waiting', since: new Date(at.startedAt[0]).toISOString(), ...told });
   if (sleepMs > 0 || (at.place && place)) at.place = { sleepMs, keptMs, from: moment(by) };
   if (sleepMs > 0) {
     at.failures = 0;

@@ -4,13 +4,20 @@ import type { HoldfastError, LossReason } from './errors.ts';
 /** The argument of the hook `onEvent`. Instants are ISO 8601. */
 export type HoldfastEvent = { key: string } & (
   | { type: 'acquired'; fence: number; waitedMs: number; expiresAt: string }
-  /** Another caller holds the lease, or an operator's `cap` keeps this call out. It has waited since `since`, at the position `place` in line. */
+  /**
+   * Others hold the lease, or an operator's `cap` keeps this call out. It has waited since `since`, at the position `place` in line. The other
+   * fields are those of `LeaseHeld`.
+   */
   | {
       type: 'waiting';
       holder: string | null;
+      holders: components['schemas']['Holder'][];
       since: string;
       expiresAt: string | null;
+      used: number;
+      limit: number | null;
       place?: number | undefined;
+      waiting?: number | undefined;
       cap?: components['schemas']['Cap'] | undefined;
     }
   /** A heartbeat succeeded, or failed with `error` and is retried. */
