@@ -61,11 +61,13 @@ const compressed = (text: string, params: Record<number, number> = { [constants.
  * service, the command line, the providers of credentials, what we use of Node and of a browser, or what we print has too: the minifier cannot tell whose a property is.
  */
 export const OWN_OF_VERBS =
-  'after arguments choices command complaint confirmed connect example exited fail fields ' +
-  'findings foreground forwardTo graceMs group handedOver hasTerminal held isAlive isJson isLocal isLost ' +
-  'least leftMs line linked look lost maxHoldMs mayGoOn monotonic most note notes noTimeout number onEvent onLost onRetry ' +
-  'output parent progress readable readLease releaseTimeoutMs remove say settings show staged summary ' +
-  'takesCommand terminate transport usage uuid waitingFor wall wasSignalled whole withinMs word words written';
+  'after arguments assertHeld beatAtMs beating cancelTimer cells choices command complaint confirmed connect ' +
+  'controller doubt example exited fail failures fields findings forbidden foreground forwardTo graceMs group ' +
+  'handedOver hasMore hasTerminal held inLine isAlive isJson isLocal isLost isOnce least leftMs line linked look ' +
+  'lost maxHoldMs mayBeDone mayGoOn misuse monotonic most noAnswer noTimeout notExecutable notFound note notes ' +
+  'number onEvent onLost onRetry output parent progress readKey readLease readable refused releaseTimeoutMs remove ' +
+  'say sayToProgram sentAt settings show staged summary takeBack takesCommand takesKey takesLimit terminate transport ' +
+  'usage uuid waitUntil waitingFor wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
   'act announce cell changes columns compare did empty everyMs filters fingerprint hasData head idOf instant label lease ' +
   'leaseKey more nextAt noun onAct onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal ' +
