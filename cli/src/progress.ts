@@ -1,9 +1,12 @@
 import type { HoldfastEvent } from '../../client/src/events.ts';
 import { shown } from './escape.ts';
-import { capText, untilEnd } from './verbs/words.ts';
+import { capText, isShared, untilEnd, usedText } from './verbs/words.ts';
 
 /** How often the line is updated, in milliseconds. */
 const TICK_MS = 1000;
+
+/** Away from a terminal, how often a line says how a wait goes on, in milliseconds. */
+const WAIT_LINE_MS = 60_000;
 
 /** Progress of work that takes long: at a terminal, one line that is updated. */
 export class Progress {
@@ -11,7 +14,8 @@ export class Progress {
   readonly #isQuiet: boolean;
   readonly #startedAt = performance.now();
   #text: string | undefined;
-  #holder: string | undefined;
+  /** What the last line about a wait said, and when it was printed. */
+  #told = { key: '', state: '', place: '', atMs: 0 };
   #timer: NodeJS.Timeout | undefined;
 
   constructor(isQuiet: boolean) {
@@ -32,13 +36,24 @@ export class Progress {
     process.stderr.write(`holdfast: ${shown(text)}\n`);
   }
 
-  /** Progress of a wait for a lease, from the events of the client. Away from a terminal, a line for each new holder. */
-  waitingFor({ key, holder, since, expiresAt, cap }: HoldfastEvent & { type: 'waiting' }): void {
-    const by = cap?.limit === 0 ? capText(cap) : `held by ${holder ?? 'another caller'}`;
-    const text = `waiting since ${since}: ${key} is ${by}${cap?.limit === 0 ? '' : untilEnd(expiresAt)}`;
-    if (this.#isLive) this.show(text);
-    else if (by !== this.#holder) this.note(text);
-    this.#holder = by;
+  /**
+   * Progress of a wait for a lease, from the events of the client. Away from a terminal a line at the beginning, a line for the first place, and
+   * then at most one a minute, if something has changed.
+   */
+  waitingFor(event: HoldfastEvent & { type: 'waiting' }): void {
+    const { key, since, expiresAt, cap, holder } = event;
+    const held = isShared(event) ? `in use: ${usedText(event)}` : `held by ${holder ?? 'another caller'}`;
+    const state = cap?.limit === 0 ? capText(cap) : held;
+    const until = state === held && !isShared(event) ? untilEnd(expiresAt) : '';
+    const place = placeText(event);
+    const line = `${place}: ${key} is ${state}${until}`;
+    if (this.#isLive) this.show(`waiting${line}`);
+    const { key: keyBefore, state: stateBefore, place: placeBefore, atMs } = this.#told;
+    const isNew = key !== keyBefore || (place && !placeBefore);
+    const hasChanged = state !== stateBefore || place !== placeBefore;
+    if (this.#isLive || !(isNew || (hasChanged && performance.now() - atMs >= WAIT_LINE_MS))) return;
+    this.#told = { key, state, place: place || placeBefore, atMs: performance.now() };
+    this.note(`waiting since ${since}${line}`);
   }
 
   /** Removes the line. */
@@ -59,4 +74,13 @@ export class Progress {
     const line = `holdfast: ${shown(this.#text ?? '')}`.slice(0, (process.stderr.columns || 80) - 1 - end.length);
     process.stderr.write(`\r\u001b[K${line}${end}`);
   }
+}
+
+/** The service counts others in line up to this. */
+const MOST_COUNTED = 100;
+
+/** ` at place 3 of 40`, or nothing before the first wait in line. */
+function placeText({ place, waiting = 0 }: Pick<HoldfastEvent & { type: 'waiting' }, 'place' | 'waiting'>): string {
+  if (!place) return '';
+  return ` at place ${place}${waiting < MOST_COUNTED ? ` of ${Math.max(place, waiting + 1)}` : ''}`;
 }

@@ -60,7 +60,7 @@ export function usedText({ used, limit, cap }: { used: number; limit: number | n
 }
 
 interface Capped {
-  cap?: Schemas['Cap'];
+  cap?: Schemas['Cap'] | undefined;
 }
 
 /** What an operator has set: `paused by ann since …: the vendor is down`. */
