@@ -1,6 +1,7 @@
 import { escapedJson, shown } from './escape.ts';
 import { EXIT } from './exit-codes.ts';
 import { Failure, reasonOf } from './failure.ts';
+import { columnsOf, fitted, folded, GAP, shortened } from './fit.ts';
 import { Progress } from './progress.ts';
 
 /** A cell: null and undefined are shown as a dash. */
@@ -62,41 +63,53 @@ export class Output {
     for (const line of text.split('\n')) process.stderr.write(`holdfast: ${shown(line)}\n`);
   }
 
-  /** One line for each row, below a header. Numbers are aligned to the right. */
+  /** One line for each row, below a header, which fits a terminal. Numbers are aligned to the right. */
   table(head: readonly string[], rows: readonly (readonly Cell[])[]): void {
     const cells = rows.map((row) => row.map((cell) => shown(String(cell ?? '-'))));
-    const widths = head.map((name, at) => Math.max(name.length, ...cells.map((row) => width(row[at] ?? ''))));
-    const line = (row: readonly string[], right: (at: number) => boolean) =>
+    const natural = head.map((_, at) => Math.max(...[head, ...cells].map((row) => columnsOf(row[at] ?? ''))));
+    const widths = fitted(head, natural, this.#columns);
+    const isNumber = head.map((_, at) => rows.length > 0 && rows.every((row) => typeof row[at] === 'number'));
+    const line = (row: readonly string[]) =>
       row
-        .map((cell, at) => {
-          const fill = ' '.repeat(Math.max(0, (widths[at] ?? 0) - width(cell)));
-          return right(at) ? fill + cell : cell + fill;
+        .flatMap((cell, at) => {
+          const most = widths[at];
+          if (!most) return [];
+          const text = shortened(cell, most);
+          const fill = ' '.repeat(most - columnsOf(text));
+          return isNumber[at] ? fill + text : this.#state(text) + fill;
         })
-        .join('  ')
+        .join(GAP)
         .trimEnd();
-    const isNumber = (at: number) => rows.length > 0 && rows.every((row) => typeof row[at] === 'number');
-    process.stdout.write(`${this.#dim(line(head, isNumber))}\n`);
-    for (const row of cells) process.stdout.write(`${line(row, isNumber)}\n`);
+    process.stdout.write(`${this.#dim(line(head))}\n`);
+    for (const row of cells) process.stdout.write(`${line(row)}\n`);
   }
 
-  /** A name and a value on each line. */
+  /** A name and a value on each line. A terminal shows a long value on several lines. */
   fields(fields: Record<string, Cell>): void {
     const most = Math.max(...Object.keys(fields).map((name) => name.length));
-    for (const [name, value] of Object.entries(fields))
-      process.stdout.write(`${this.#dim(name.padEnd(most))}  ${shown(String(value ?? '-'))}\n`);
+    const indent = ' '.repeat(most) + GAP;
+    for (const [name, value] of Object.entries(fields)) {
+      const lines = folded(shown(String(value ?? '-')), this.#columns - indent.length);
+      process.stdout.write(
+        `${this.#dim(name.padEnd(most))}${GAP}${lines.map((text) => this.#state(text)).join(`\n${indent}`)}\n`,
+      );
+    }
+  }
+
+  /** How wide a line may be. A terminal may not know its own width. */
+  get #columns(): number {
+    return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY;
   }
 
   #dim(text: string): string {
     return this.#color ? `\u001b[2m${text}\u001b[22m` : text;
   }
+
+  /** An expired holder stands out: it may be the reason to look. */
+  #state(text: string): string {
+    return this.#color && text === 'expired' ? `\u001b[31m${text}\u001b[39m` : text;
+  }
 }
 
 export const unwritten = (error: Error): Failure =>
   new Failure(`the result cannot be written: ${reasonOf(error)}`, EXIT.refused);
-
-/** What most terminals show in two columns. */
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/gu;
-
-/** Roughly how many columns a text takes. */
-const width = (text: string): number => [...text.replace(/\p{Mn}/gu, '').replace(WIDE, '__')].length;

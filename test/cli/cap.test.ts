@@ -51,7 +51,8 @@ describe.concurrent('holdfast cap', () => {
     await holdfast.once(key, { slot: 'a' }, () => 1);
     const reminded = await call('cap', key, '0', '--reason', 'down');
     expect(lines(reminded.stdout).at(-1)).toBe(`slots of ${key} can still begin: pause them with --kind once`);
-    expect((await call('cap', key, '0', '--reason', 'down', '--kind', 'once')).code).toBe(0);
+    const slots = await call('cap', key, '0', '--reason', 'down', '--kind', 'once');
+    expect(lines(slots.stdout)[0]).toMatch(`each slot of ${key} is paused by an operator since `);
     expect((await call('status', '--kind', 'once', key)).stdout).toMatch(new RegExp(`^${key} +paused `, 'm'));
     const refused = await call('run', key, '--slot', 'b', '--', 'true');
     expect([refused.code, refused.stderr]).toEqual([75, expect.stringMatching(`^holdfast: ${key} is paused by `)]);
@@ -105,8 +106,10 @@ describe.concurrent('a capped key', () => {
   it('a key with a lower cap shows the cap beside what is in use', async () => {
     const key = freshKey();
     await using _ = await holdfast.acquire(key, { limit: 5, weight: 3 });
+    await using __ = await holdfast.acquire(`${key}/uncapped`);
     await holdfast.cap({ key, limit: 3, reason: 'slow' });
-    expect((await call('status', key)).stdout).toMatch(new RegExp(`^${key} +held +3 of 5, cap 3 `, 'm'));
+    const [, row, ...others] = lines((await call('status', key, '--state', 'capped', '--limit', '1')).stdout);
+    expect([row, others]).toEqual([expect.stringMatching(`^${key} +held +3 of 5, cap 3 `), []]);
     expect((await call('queue', key)).stdout).toMatch(/^cap +capped at 3 by an operator since \S+: slow$/m);
     const { code, stderr } = await call('run', key, '--limit', '5', '--', 'true');
     expect(code).toBe(75);

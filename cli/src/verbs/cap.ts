@@ -6,6 +6,7 @@ import { EXIT } from '../exit-codes.ts';
 import { misuse } from '../failure.ts';
 import type { Service } from '../service.ts';
 import type { Verb } from '../verb.ts';
+import { TICKET_NOTES, ticketOf } from './queue.ts';
 import { ratesOf } from './rates.ts';
 import { capText } from './words.ts';
 
@@ -41,8 +42,9 @@ none lifts the whole cap, that of the rates too, and serves the line.`,
       return 0;
     }
     const { key, before, used, waiting } = answer;
-    if (answer.cap) output.line(`${key} is ${capText(answer.cap)}`);
-    else output.line(before ? `${key} was ${capText(before)}; the cap is lifted` : `${key} had no cap`);
+    const what = request.kind ? `each slot of ${key}` : key;
+    if (answer.cap) output.line(`${what} is ${capText(answer.cap)}`);
+    else output.line(before ? `${what} was ${capText(before)}; the cap is lifted` : `${what} had no cap`);
     if (answer.cap && before) output.line(`before, it was ${capText(before)}`);
     const keeps = isOver(answer.cap, used) ? ', and the holders keep what they have' : '';
     output.line(`in use: ${used}, in line: ${waiting}${keeps}`);
@@ -103,10 +105,11 @@ export const next: Verb = {
   takesKey: true,
   options: {},
   notes: `The next grant of the key is for that waiter. One waiter of a key is moved at a time, and the last command counts.
-The exit code is 1 if no waiter has the ticket.`,
+${TICKET_NOTES}`,
   example: 'holdfast next nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
   async run({ arguments: args, output, connect }) {
-    const answer = await connect().call('runNext', { key: args.word(0), ticket: args.word(1) });
+    const [service, key] = [connect(), args.word(0)];
+    const answer = await service.call('runNext', { key, ticket: await ticketOf(service, key, args.word(1)) });
     if (output.isJson) output.json(answer);
     else if (answer.moved) output.line(`the ticket is next${answer.before ? `, before ${answer.before}` : ''}`);
     else output.line(`the ticket was not in line (${answer.reason})`);

@@ -1,7 +1,8 @@
 import type { components } from '../../../client/src/contract.ts';
 import { EXIT } from '../exit-codes.ts';
+import { Failure, misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
-import type { Key } from '../service.ts';
+import type { Key, Service } from '../service.ts';
 import type { Verb } from '../verb.ts';
 import {
   agoText,
@@ -24,19 +25,21 @@ export const queue: Verb = {
   words: [1, 1],
   takesKey: true,
   options: { limit: { value: 'N', help: 'how many waiters to list (1000)' } },
+  notes: 'The exit code is 1 if the key has neither a record nor a line.',
   example: 'holdfast queue nightly-report',
   async run({ arguments: args, output, connect }) {
     const limit = args.number('limit', { least: 1, most: 1000, whole: true }) ?? 1000;
     const read = await connect().readKey(args.word(0), { waiters: true, limit });
+    const code = read.hasRecord || read.waiting > 0 ? 0 : EXIT.refused;
     if (output.isJson) {
       output.json(read);
-      return 0;
+      return code;
     }
     if (!read.hasRecord) output.fields({ key: read.key, state: NO_RECORD, waiting: read.waiting });
     else if (isShared(read)) permits(read, output);
     else lease(read, output);
     waiters(read, output);
-    return 0;
+    return code;
   },
 };
 
@@ -123,16 +126,36 @@ function waiterText({ kind, deadline, dueAt, movedBy, replace }: Schemas['Waiter
   return [moved, end, replace && `replaces ${replace}`].filter(Boolean).join(', ') || null;
 }
 
+export const TICKET_NOTES = `TICKET is a ticket as queue shows it, or its end. The exit code is 1 if no waiter has the ticket.`;
+
+/** The fewest letters of a ticket's end: a place number is shorter, and places change. */
+const LEAST_END = 6;
+
+/**
+ * The ticket that a word means: a whole ticket, the end of one, or one as a narrow terminal shows it.
+ * @throws Failure unless exactly one waiter has it
+ */
+export async function ticketOf(service: Service, key: string, word: string): Promise<string> {
+  if (/^\d{15}-.{36}$/.test(word)) return word;
+  const [end = '', head = ''] = word.split('…').reverse();
+  if (end.length < LEAST_END) throw misuse(`name the ticket, or at least the last ${LEAST_END} letters of the ticket`);
+  const { waiters = [] } = await service.readKey(key, { waiters: true, limit: 1000 });
+  const [found, other] = waiters.filter(({ ticket }) => ticket.startsWith(head) && ticket.endsWith(end));
+  if (found && !other) return found.ticket;
+  throw new Failure(`${found ? 'several waiters have' : 'no waiter has'} a ticket with this end`, EXIT.refused);
+}
+
 export const cancel: Verb = {
   summary: 'take a task or a caller out of the line of a key',
   usage: 'KEY TICKET',
   words: [2, 2],
   takesKey: true,
   options: {},
-  notes: 'The exit code is 1 if no waiter has the ticket.',
+  notes: TICKET_NOTES,
   example: 'holdfast cancel nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
   async run({ arguments: args, output, connect }) {
-    const answer = await connect().call('cancelWaiter', { key: args.word(0), ticket: args.word(1) });
+    const [service, key] = [connect(), args.word(0)];
+    const answer = await service.call('cancelWaiter', { key, ticket: await ticketOf(service, key, args.word(1)) });
     if (output.isJson) output.json(answer);
     else
       output.line(answer.cancelled ? 'the ticket is out of the line' : `the ticket was not in line (${answer.reason})`);
