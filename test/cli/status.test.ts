@@ -147,15 +147,32 @@ describe('a key without a record', () => {
   it('a key without a record is not shown as free by queue and watch, and a key that was released is', async () => {
     const never = 'never seen';
     const state = 'no record (never used, or last used before the retention)';
-    expect((await call('queue', never)).stdout).toBe(`key      ${never}\nstate    ${state}\nwaiting  0\n`);
+    const nothing = `key      ${never}\nstate    ${state}\nwaiting  0\n`;
+    expect(await call('queue', never)).toEqual({ code: 1, stdout: nothing, stderr: '' });
     expect((await call('watch', never, '--until', 'free')).stdout).toMatch(new RegExp(`Z {2}${never}: no record `));
     expect(JSON.parse((await call('queue', never, '--json')).stdout)).toMatchObject({
       state: 'free',
       hasRecord: false,
     });
     await (await holdfast.acquire('seen')).release();
-    expect((await call('queue', 'seen')).stdout).toMatch(/^state +released$/m);
+    expect(await call('queue', 'seen')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^state +released$/m) });
     expect((await call('watch', 'seen', '--until', 'free')).stdout).toMatch(/Z {2}seen is released by the other\n$/);
+  });
+});
+
+describe('holdfast watch --timeout', () => {
+  it('holdfast watch --timeout exits with 75 if the key is still held, and with 0 if it is free', async () => {
+    const lease = await holdfast.acquire('slow', { ttlSeconds: 600 });
+    const watching = () => call('watch', 'slow', '--until', 'free', '--timeout', '0.3', '--interval', '0.1');
+    const held = await watching();
+    expect([held.code, held.stdout, held.stderr]).toEqual([75, expect.stringContaining('slow is held by'), '']);
+    await lease.release();
+    expect((await watching()).code).toBe(0);
+  });
+
+  it('holdfast watch --timeout exits with 69 if the service does not answer', async () => {
+    const args = ['watch', 'slow', '--timeout', '0.2', '--endpoint', 'http://127.0.0.1:1'];
+    expect((await call(...args)).code).toBe(69);
   });
 });
 

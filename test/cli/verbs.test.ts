@@ -137,7 +137,10 @@ describe('every verb', () => {
       [['help', 'stauts'], "holdfast: there is no verb 'stauts': did you mean status?\n"],
       [['status', '--hodler', 'me'], 'holdfast: there is no option --hodler: did you mean --holder?\n'],
       [['status', 'a', 'b'], "holdfast: what is 'b'?"],
-      [['status', '--state', 'lost'], "holdfast: --state is one of active, held, expired, released, free, not 'lost'"],
+      [
+        ['status', '--state', 'lost'],
+        "holdfast: --state is one of active, held, expired, released, free, capped, not 'lost'",
+      ],
       [['break', 'k'], 'holdfast: --fence is missing'],
       [['commit', 'a', 'b'], 'holdfast: one of --create and --if-match must be given'],
       [
@@ -272,6 +275,9 @@ describe('an operator', () => {
     const [{ leaseFile }] = await json('acquire', 'op/left', '--ttl', '2');
     await expect.poll(() => holdfast.readLease('op/left')).toMatchObject({ state: 'expired' });
     expect((await run('report')).stdout).toMatch(/^abandonedLease +[1-9]/m);
+    const table = await run('expired', '--kind', 'abandonedLease');
+    expect(table.stdout).toMatch(/^abandonedLease +op\/left .*Z +\d+s +\D/m); // the age is that of now, and the report sees two hours
+    expect(table.stderr).toMatch(/^holdfast: by the report of \S+Z \(\S+ ago\)\n$/);
     const listed = await json('expired', '--kind', 'abandonedLease');
     expect(listed.map(({ key }) => key)).toContainEqual({ key: 'op/left' });
     const dry = await run('clean', '--kind', 'abandonedLease');
@@ -281,6 +287,7 @@ describe('an operator', () => {
     expect(await holdfast.readLease('op/left')).toMatchObject({ state: 'expired' });
     const old = await run('clean', '--kind', 'abandonedLease', '--older-than', '86400', '--yes');
     expect(old.stdout).toMatch(/spared: tooYoung/);
+    expect(old.stderr).toBe('holdfast: tooYoung: expired within 1d: see --older-than (1h)\n');
     const [page] = await json('clean', '--kind', 'abandonedLease', '--yes');
     expect(page.deleted.records.map(({ key }: { key: object }) => key)).toContainEqual({ key: 'op/left' });
     expect(await holdfast.readLease('op/left')).toMatchObject({ state: 'free' });
@@ -336,13 +343,18 @@ describe('an operator', () => {
       expect(uploaded).toContain(`${cleared}holdfast: uploading ${sent} MB of 2.5 MB (`);
     expect(uploaded).toContain(`${cleared}\u001b[2mpath`); // the line is gone once there is a result
     const waited = await atTerminal('run tty/a --wait 1 -- true || echo "code $?"');
-    expect(waited).toContain(`${cleared}holdfast: waiting since `);
+    expect(waited).toContain(`${cleared}holdfast: waiting: tty/a is held by the other until `);
     expect(waited).toContain('code 75');
     const piped = await run('commit', 'tty/film2', film, '--create');
     expect(piped.stderr).toBe('');
   });
 
   it('an operator publishes, and sees how far the index is behind', async () => {
+    const tooEarly = await run('publish', 'publishCommit', 'cli', 'address=s3://cli/5', 't:=5');
+    expect([tooEarly.code, tooEarly.stderr.split('\n')[1]]).toEqual([
+      1,
+      'holdfast: to create a ledger: holdfast publish initLedger cli',
+    ]);
     await run('publish', 'fastForwardCommit', 'cli', 'address=s3://cli/5', 't:=5');
     const { stdout } = await run('publish', 'publishIndex', 'cli', 'address=s3://cli/i', 't:=3');
     expect(stdout).toBe('cli:main is updated\n{"address":"s3://cli/i","t":3}\n');
@@ -361,6 +373,22 @@ describe('an operator', () => {
     const detail = `holdfast ${version}, deployment ${version}`;
     expect(findings).toContainEqual({ check: 'versions', verdict: 'ok', detail });
     expect(findings.map(({ check }) => check)).toContain('clock');
+    await using _ = await holdfast.acquire('doctor/waited');
+    const waiting = cli.start(['run', 'doctor/waited', '--holder', 'patient', '--wait', '1m', '--', 'true'], {
+      env: { HOLDFAST_ENDPOINT: api.url },
+    });
+    await expect.poll(async () => (await holdfast.readLease('doctor/waited')).waiting).toBe(1);
+    const { stdout } = await run('doctor');
+    for (const line of [
+      /^ok {6}identity: nobody: the API knows no callers$/m,
+      /^ok {6}calls: \d+ of \d+ are allowed$/m,
+      /^(ok|note) {4,6}report: /m,
+      /^ok {6}oldest waiter: patient has waited \ds for doctor\/waited$/m,
+    ])
+      expect(stdout).toMatch(line);
+    expect(stdout).not.toContain('call acquire');
+    waiting.child.kill('SIGTERM');
+    await waiting.exited;
   });
 
   it('an operator has a doctor, which fails if another client commits by a record next to commitProtocol=native', async () => {
@@ -459,10 +487,7 @@ describe('where the service', () => {
     );
     const doctor = () => cli.call(['doctor'], { env: { HOLDFAST_ENDPOINT: server.url } });
     const one = await doctor();
-    expect([one.code, one.stdout]).toEqual([
-      0,
-      expect.stringContaining('ok      call acquire: POST /v1/leases/acquire\n'),
-    ]);
+    expect([one.code, one.stdout]).toEqual([0, expect.stringMatching(/^ok {6}calls: 1 of \d+ are allowed$/m)]);
     expect(one.stdout).toMatch(/^note {4}versions: holdfast [\d.]+, deployment unknown/m);
     expect(one.stdout).toContain('note    call whoami: refused: GET /v1/whoami is missing\n');
     allowed = '';

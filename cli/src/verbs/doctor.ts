@@ -1,3 +1,4 @@
+import type { components } from '../../../client/src/contract.ts';
 import { isHoldfastError } from '../../../client/src/errors.ts';
 import { READS, ROUTES } from '../../../client/src/routes.ts';
 import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../../client/src/transport.ts';
@@ -9,6 +10,9 @@ import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Settings } from '../settings.ts';
 import type { Verb } from '../verb.ts';
+import { agoText, nameOf } from './words.ts';
+
+type KeyPage = components['schemas']['KeyPage'];
 
 /** The `Date` of a response is in whole seconds, and the response takes time. */
 const MAX_OFFSET_MS = 2000;
@@ -29,6 +33,11 @@ class Findings {
   say(check: string, verdict: Verdict, detail: string): void {
     if (this.#output.isJson) this.#output.json({ check, verdict, detail });
     else this.#output.line(`${verdict.padEnd(6)}  ${check}: ${detail}`);
+  }
+
+  /** What is well and has many lines is for programs alone. */
+  sayToProgram(check: string, detail: string): void {
+    if (this.#output.isJson) this.say(check, 'ok', detail);
   }
 
   fail(check: string, detail: string, exitCode: number): void {
@@ -70,29 +79,18 @@ export const doctor: Verb = {
       findings.say(check, 'ok', await credentialsText(known));
       check = 'answer';
       const startedAt = Date.now();
-      const { version, principal, calls = [] } = await whoami(service);
+      const me = await whoami(service);
       const tookMs = Date.now() - startedAt;
-      findings.say(check, 'ok', `after ${tookMs} ms${principal ? `, as ${principal}` : ''}`);
+      findings.say(check, 'ok', `after ${tookMs} ms`);
+      findings.say('identity', 'ok', identityText(me));
       clock(findings, date, startedAt + tookMs / 2);
-      const same = version === manifest.version;
-      findings.say(
-        'versions',
-        same ? 'ok' : 'note',
-        `holdfast ${manifest.version}, deployment ${version ?? 'unknown'}`,
-      );
-      let mayCall = false;
-      let mayList = false;
-      for (const operation of Object.keys(ROUTES) as Operation[]) {
-        const told = calls.find((call) => call.operation === operation);
-        const allowed = told?.allowed ?? (await probe(service, operation));
-        const { pathname } = new URL(routeOf(operation, known.namespace), 'http://api/v1/');
-        const route = `${READS.test(operation) ? 'GET' : 'POST'} ${pathname}`;
-        permission(findings, operation, { allowed, route, permission: told?.permission ?? route });
-        mayCall ||= allowed === true;
-        mayList ||= operation === 'readInFlight' && allowed === true;
-      }
-      if (mayList) await commits(findings, service);
-      if (!mayCall) findings.fail('permissions', 'every call is refused', EXIT.forbidden);
+      const { version = 'unknown' } = me;
+      const verdict = version === manifest.version ? 'ok' : 'note';
+      findings.say('versions', verdict, `holdfast ${manifest.version}, deployment ${version}`);
+      const allowed = await permissions(findings, service, { calls: me.calls ?? [], namespace: known.namespace });
+      if (allowed.has('readInFlight')) await commits(findings, service);
+      if (allowed.has('readExpired')) await report(findings, service);
+      if (allowed.has('readLeases')) await oldestWaiter(findings, service);
     } catch (error) {
       findings.fail(check, messageOf(error, known.endpoint), exitCodeOf(error));
     }
@@ -106,14 +104,21 @@ async function credentialsText({ token, keys }: Settings): Promise<string> {
   return keys ? (await keys()).source : 'none: the endpoint is on this machine';
 }
 
+type Me = Partial<AnswerOf<'whoami'>>;
+
 /** A caller without the permission to `whoami` may have the permission to `readHealth`, or neither. */
-async function whoami(service: Service): Promise<Partial<Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>>> {
+async function whoami(service: Service): Promise<Me> {
   const ask = (operation: 'whoami' | 'readHealth') =>
     service.call(operation, {}, ONCE).catch((error) => {
       if (!isHoldfastError(error, 'Refused') || error.status === 401) throw error;
       return undefined;
     });
   return (await ask('whoami')) ?? (await ask('readHealth')) ?? {};
+}
+
+function identityText({ principal, authorizedBy, namespaces }: Me): string {
+  const name = principal ?? (authorizedBy === 'nobody' ? 'nobody: the API knows no callers' : 'unknown');
+  return namespaces ? `${name}, for the namespaces ${namespaces.join(', ') || '(none)'}` : name;
 }
 
 function clock(findings: Findings, date: string | undefined, at: number): void {
@@ -145,17 +150,62 @@ async function commits(findings: Findings, service: Service): Promise<void> {
   findings.say('commits', 'ok', 'commitProtocol=native, and no other client commits by a record');
 }
 
-interface Permission {
-  allowed: boolean | 'absent';
-  route: string;
-  permission: string;
+/** A report or a waiter that is older is worth a look, in milliseconds. */
+const OLD_MS = 3_600_000;
+
+const verdictOf = (at: string): Verdict => (Date.now() - Date.parse(at) > OLD_MS ? 'note' : 'ok');
+
+async function report(findings: Findings, service: Service): Promise<void> {
+  const schedule = 'reportSchedule is 15 minutes by default';
+  try {
+    const { finishedAt } = await service.call('readExpired', { limit: 1 }, ONCE);
+    if (finishedAt) findings.say('report', verdictOf(finishedAt), `${agoText(finishedAt)} old (${schedule})`);
+  } catch (error) {
+    findings.say('report', 'note', `${messageOf(error)} (${schedule})`);
+  }
 }
 
-function permission(findings: Findings, operation: Operation, { allowed, route, permission }: Permission): void {
-  const check = `call ${operation}`;
-  if (allowed === 'absent') findings.say(check, 'note', 'the deployment has no such call');
-  else if (allowed) findings.say(check, 'ok', route);
-  else findings.say(check, 'note', `refused: ${permission} is missing`);
+/** Of the longest lines, because a look at every line would cost a read for each. */
+async function oldestWaiter(findings: Findings, service: Service): Promise<void> {
+  const check = 'oldest waiter';
+  try {
+    const { leases } = (await service.call('readLeases', { sort: 'waiting', limit: 5 }, ONCE)) as KeyPage;
+    const keys = leases.filter(({ waiting }) => waiting > 0);
+    const lines = await Promise.all(keys.map(({ key }) => service.readKey(key, { waiters: true, limit: 10 }, ONCE)));
+    const all = lines.flatMap(({ key, waiters = [] }) => waiters.map((waiter) => ({ key, ...waiter })));
+    const [oldest] = all.sort((one, other) => (one.parkedAt < other.parkedAt ? -1 : 1));
+    if (oldest) findings.say(check, verdictOf(oldest.parkedAt), waitText(oldest));
+    else findings.say(check, 'ok', 'none');
+  } catch (error) {
+    findings.say(check, 'note', messageOf(error));
+  }
+}
+
+const waitText = ({ key, holder, parkedAt }: { key: string; holder: string; parkedAt: string }): string =>
+  `${nameOf(holder)} has waited ${agoText(parkedAt)} for ${key}`;
+
+/** Says which calls the caller may not make. @returns those that it may make */
+async function permissions(
+  findings: Findings,
+  service: Service,
+  { calls, namespace }: { calls: AnswerOf<'whoami'>['calls']; namespace: string | undefined },
+): Promise<Set<Operation>> {
+  const allowed = new Set<Operation>();
+  const operations = Object.keys(ROUTES) as Operation[];
+  for (const operation of operations) {
+    const told = calls.find((call) => call.operation === operation);
+    const may = told?.allowed ?? (await probe(service, operation));
+    const check = `call ${operation}`;
+    const { pathname } = new URL(routeOf(operation, namespace), 'http://api/v1/');
+    const route = `${READS.test(operation) ? 'GET' : 'POST'} ${pathname}`;
+    if (may === 'absent') findings.say(check, 'note', 'the deployment has no such call');
+    else if (!may) findings.say(check, 'note', `refused: ${told?.permission ?? route} is missing`);
+    else findings.sayToProgram(check, route);
+    if (may === true) allowed.add(operation);
+  }
+  if (allowed.size > 0) findings.say('calls', 'ok', `${allowed.size} of ${operations.length} are allowed`);
+  else findings.fail('permissions', 'every call is refused', EXIT.forbidden);
+  return allowed;
 }
 
 /** The function refuses an unknown field. Its refusal shows that the caller may call it. */

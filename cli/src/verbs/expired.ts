@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 import type { Option } from '../syntax.ts';
 import type { Verb } from '../verb.ts';
-import { duration } from './words.ts';
+import { agoText, duration } from './words.ts';
 
 type Kind = components['schemas']['ExpiredRecord']['kind'];
 
@@ -71,22 +71,28 @@ export const expired: Verb = {
     const reportId = args.text('report');
     const filter = { ...(kind && { kind }), ...(reportId && { reportId }) };
     const rows = [];
-    for await (const row of connect().rows('readExpired', filter, ({ rows }) => rows)) {
+    let finishedAt: string | null = null;
+    const rowsOf = (page: AnswerOf<'readExpired'>) => {
+      finishedAt = page.finishedAt;
+      return page.rows;
+    };
+    for await (const row of connect().rows('readExpired', filter, rowsOf)) {
       if (output.isJson) output.json(row);
       else rows.push(row);
     }
-    if (!output.isJson)
-      output.table(
-        ['KIND', 'RECORD', 'HOLDER', 'EXPIRED', 'AGE', 'WHY'],
-        rows.map(({ kind, key, holder, expiredAt, ageSeconds, reason }) => [
-          kind,
-          recordName(key),
-          holder,
-          expiredAt,
-          duration(ageSeconds * 1000),
-          reason,
-        ]),
-      );
+    if (output.isJson) return 0;
+    output.table(
+      ['KIND', 'RECORD', 'HOLDER', 'EXPIRED', 'AGE', 'WHY'],
+      rows.map(({ kind, key, holder, expiredAt, reason }) => [
+        kind,
+        recordName(key),
+        holder,
+        expiredAt,
+        agoText(expiredAt),
+        reason,
+      ]),
+    );
+    output.note(`by the report of ${finishedAt} (${agoText(finishedAt)} ago)`);
     return 0;
   },
 };
@@ -144,6 +150,9 @@ export const clean: Verb = {
     if (rows.length > 0) output.table(['KIND', 'RECORD', 'HOLDER', 'EXPIRED', 'OUTCOME'], rows);
     const deleted = pages.reduce((sum, page) => sum + page.deleted.count, 0);
     output.line(`${deleted} ${dryRun ? 'would be deleted' : 'deleted'}, ${count(pages) - deleted} spared`);
+    const young = pages.find(({ spared }) => spared.by.tooYoung);
+    if (young)
+      output.note(`tooYoung: expired within ${duration(young.olderThanSeconds * 1000)}: see --older-than (1h)`);
     if (dryRun && deleted > 0) output.note('nothing was deleted: add --yes to delete');
     return 0;
   },

@@ -1,5 +1,7 @@
+import { isHoldfastError } from '../../../client/src/errors.ts';
 import type { RequestOf } from '../../../client/src/transport.ts';
-import { misuse } from '../failure.ts';
+import { inShell } from '../../../deployment/stop-command.ts';
+import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';
 import type { Verb } from '../verb.ts';
 
 const KINDS = ['ledger', 'graph_source'] as const;
@@ -9,14 +11,22 @@ export const publish: Verb = {
   usage: 'OPERATION ALIAS [NAME=TEXT | NAME:=JSON ...]',
   words: [2, 32],
   options: {},
-  notes: `docs/nameservice.md lists the operations and their fields.
+  notes: `docs/nameservice.md lists the operations and their fields. initLedger and fastForwardCommit create a ledger.
 A stale publication changes nothing.`,
   example: 'holdfast publish fastForwardCommit books address=s3://books/commit/2 t:=2',
   async run({ arguments: args, output, connect }) {
     const [op = '', alias = '', ...fields] = args.words;
     // The service validates the fields, and names each one that does not fit the operation.
     const request = { ...Object.fromEntries(fields.map(field)), op, alias } as unknown as RequestOf<'publish'>;
-    const answer = await connect().call('publish', request);
+    const answer = await connect()
+      .call('publish', request)
+      .catch((error) => {
+        if (!isHoldfastError(error, 'NotFound')) throw error;
+        throw new Failure(
+          `${messageOf(error)}\nto create a ledger: holdfast publish initLedger ${inShell(alias)}`,
+          exitCodeOf(error),
+        );
+      });
     if (output.isJson) output.json(answer);
     else {
       output.line(`${answer.alias} is ${answer.outcome}${answer.created ? ', and was created' : ''}`);

@@ -12,7 +12,7 @@ import { agoText, endText, keyStateText, nameOf, usedText } from './words.ts';
 
 type Row = components['schemas']['ListedKey'];
 
-const STATES = ['active', 'held', 'expired', 'released', 'free'] as const;
+const STATES = ['active', 'held', 'expired', 'released', 'free', 'capped'] as const;
 const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
 type Sort = (typeof SORTS)[number];
 
@@ -96,15 +96,20 @@ async function read(service: Service, listing: Listing): Promise<Read> {
 
 /**
  * The service sorts the first few rows, which one page has. Each sorted page costs a read of the whole table, so `read` sorts all rows. Only the
- * service knows the oldest of several permits.
+ * service knows the oldest of several permits, and only this command which active keys are capped.
  * @param more how many rows beyond the limit
  */
 async function* rowsOf(service: Service, { filter, sort, limit }: Listing, more = 0): AsyncGenerator<Row> {
   const most = limit === undefined ? Number.POSITIVE_INFINITY : limit + more;
   const isSorted = sort !== undefined && (sort === 'held' || limit !== undefined);
-  const request = { ...filter, ...(isSorted && { sort }), limit: Math.min(most, MOST_LIMITED) };
+  const { state: asked, ...others } = filter;
+  const isCapped = asked === 'capped';
+  const state = isCapped ? 'active' : asked;
+  const own = { ...(state && { state }), ...(isSorted && { sort }) };
+  const request = { ...others, ...own, limit: isCapped ? MOST_LIMITED : Math.min(most, MOST_LIMITED) };
   let count = 0;
   for await (const row of service.rows('readLeases', request, ({ leases }) => leases)) {
+    if (isCapped && !row.cap) continue;
     yield row;
     if (++count === most) return;
   }

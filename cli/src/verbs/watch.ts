@@ -17,14 +17,16 @@ export const watch: Verb = {
   options: {
     interval: { value: 'DURATION', help: 'how often to look (1s)' },
     until: { value: 'STATE', help: 'stop when the key has a holder, or has no holder', choices: UNTIL },
+    timeout: { value: 'DURATION', help: 'how long to watch (forever)' },
   },
-  notes: 'A heartbeat is no change.',
+  notes: 'A heartbeat is no change. After --timeout the exit code is 75, or 69 if the service does not answer.',
   example: 'holdfast watch nightly-report --until free',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);
     const pauseMs = (args.seconds('interval', { least: 0.1, most: 3600 }) ?? 1) * 1000;
     const until = args.text('until');
     const service = connect({ onRetry: undefined });
+    const end = performance.now() + (args.seconds('timeout', { least: 0 }) ?? Number.POSITIVE_INFINITY) * 1000;
     let seen = '';
     for (let failed = false; ; ) {
       try {
@@ -40,7 +42,9 @@ export const watch: Verb = {
         if (!failed) output.note(messageOf(error, settings().endpoint));
         failed = true;
       }
-      await sleep(pauseMs);
+      const leftMs = end - performance.now();
+      if (leftMs <= 0) return failed ? EXIT.noAnswer : EXIT.held;
+      await sleep(Math.min(pauseMs, leftMs));
     }
   },
 };
