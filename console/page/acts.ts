@@ -7,13 +7,17 @@ import { At, Cut } from './parts.ts';
 import { call, type Key, Problem, type Waiter } from './service.ts';
 import { clockTime, counted, duration } from './words.ts';
 
-type Held = Pick<
-  Key,
-  'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting' | 'bound' | 'execution' | 'remainingMs' | 'ending'
->;
+type Held = Pick<Key, 'key' | 'holder' | 'fence' | 'acquiredAt' | 'execution' | 'remainingMs' | 'ending' | 'waiting'> &
+  Partial<Pick<Key, 'bound'>>;
+
+/** The kind that a call names, of what is acted on. */
+export const kindOf = (noun: string) => noun === 'run' && { kind: 'once' as const };
+
+/** The list of the page that has it. */
+export const listOf = (noun: string) => (noun === 'run' ? 'once' : 'leases');
 
 interface BreakProps {
-  noun: 'lease' | 'permit';
+  noun: 'lease' | 'permit' | 'run';
   held: Held;
   /** When the service answered, on the clock of `performance.now()`. */
   at: number;
@@ -29,22 +33,25 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const { key, holder, fence, acquiredAt, waiting, ending } = held;
   const { history, announce } = useContext(Page);
   const [isNow, setNow] = useState(ending);
-  const isPermit = noun === 'permit';
   const who = holder ?? 'a client without a name';
   const act = async () => {
     const wait = !isNow && { wait: true };
-    const { ended, holderUntil } = await call('breakLease', { key, fence: fence ?? 0, ...wait }).catch((error) => {
+    const request = { key, fence: fence ?? 0, ...wait, ...kindOf(noun) };
+    const { ended, holderUntil } = await call('breakLease', request).catch((error) => {
       throw whyNotBroken(error, noun);
     });
     const what = ended ? `this page broke the ${noun} of ${who}` : `this page asked ${who} to stop`;
-    history.did('leases', { subject: key, what: `${what}, fence ${fence}` }, Date.now());
+    history.did(listOf(noun), { subject: key, what: `${what}, fence ${fence}` }, Date.now());
     const until = holderUntil === null ? '' : `, at the latest at ${clockTime(holderUntil)}`;
     announce(`The ${noun} ${key} of ${who} ${ended ? 'is broken' : `ends when the holder stops${until}`}.`);
     onDone();
   };
-  const gets = isPermit ? 'gets a permit, if there is room' : 'gets the lease';
+  const gets = noun === 'permit' ? 'gets a permit, if there is room' : 'gets the lease';
   const stop = held.bound && held.execution ? stopCommand(held.execution) : undefined;
-  const next = waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first ${gets}` : 'The key is free';
+  const next =
+    waiting > 0
+      ? `${counted(waiting, 'waiter')} in line: the first ${gets}`
+      : `The ${noun === 'run' ? 'slot' : 'key'} is free`;
   return html`<${Confirm} title=${`Break this ${noun}?`} act=${isNow ? 'Break it now' : 'End it when the holder stops'} onAct=${act} onClose=${onClose}>
     <dl class="facts">
       <dt>Key</dt><dd class="mono"><${Cut} text=${key} /></dd>
@@ -75,7 +82,7 @@ function whyNotBroken(error: unknown, noun: string): unknown {
   const code = error instanceof Problem ? error.code : undefined;
   if (code === 'Conflict')
     return new Problem(
-      'The lease has changed hands since you looked, so nothing was broken. Close this and look again.',
+      `The ${noun} has changed hands since you looked, so nothing was broken. Close this and look again.`,
       {},
     );
   if (code === 'NotFound') return new Problem(`The ${noun} is no longer held, so there is nothing to break.`, {});

@@ -9,6 +9,8 @@ import { html } from './html.ts';
 import { useKeys } from './keys.ts';
 import { LeasesView } from './leases.ts';
 import { NamesView } from './names.ts';
+import { OnceView } from './once.ts';
+import { Age } from './parts.ts';
 import { usePolled } from './polling.ts';
 import { RatesView } from './rates.ts';
 import { linkTo, useRoute, VIEWS, type View } from './route.ts';
@@ -17,6 +19,7 @@ import { changeZone, zoneName } from './words.ts';
 
 const TITLES: Record<View, string> = {
   leases: 'Keys',
+  once: 'Once',
   rates: 'Rates',
   commits: 'Commits',
   names: 'Names',
@@ -26,6 +29,7 @@ const TITLES: Record<View, string> = {
 
 const VIEW_OF = {
   leases: LeasesView,
+  once: OnceView,
   rates: RatesView,
   commits: CommitsView,
   names: NamesView,
@@ -99,6 +103,7 @@ function Banner({ view, settings, who, onHelp, onZone, onSkip }: BannerProps) {
       ${VIEWS.map((one) => html`<a href=${linkTo({ view: one })} aria-current=${one === view ? 'page' : undefined}>${TITLES[one]}</a>`)}
     </nav>
     <div class="where">
+      ${view !== 'history' && html`<${Age} />`}
       ${settings && html`<span class="mono endpoint" title=${who?.principal ?? settings.endpoint}>${settings.endpoint.replace(/^https?:\/\//, '')}</span>`}
       ${settings?.namespace && html`<span class="state" title="All that this page shows and changes is in this namespace"><span class="unseen">namespace </span>${settings.namespace}</span>`}
       ${settings && !settings.write && html`<span class="state" title="Start holdfast console with --write to change something">read only</span>`}

@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useContext, useState } from 'preact/hooks';
+import { kindOf, listOf } from './acts.ts';
 import { Page, refusalOf } from './context.ts';
 import { Confirm } from './dialog.ts';
 import { html } from './html.ts';
 import { At, Cut, Operator, Since } from './parts.ts';
-import { type Cap, call, type Key } from './service.ts';
+import { type Cap, call, type Granted } from './service.ts';
 import { capText, counted } from './words.ts';
 
 /** Shows that an operator has capped or paused something. The tooltip says who, why, and until when. */
@@ -29,7 +30,8 @@ export function CapNotice({ cap }: { cap: Cap }) {
 }
 
 interface ActsProps {
-  read: Key;
+  read: Granted;
+  noun?: 'lease' | 'run';
   /** Why the reader may not do the other acts. */
   refusal?: string | undefined;
   /** The other acts. */
@@ -38,18 +40,18 @@ interface ActsProps {
 }
 
 /** What the reader can do to a key: the acts of its holder, and the cap. */
-export function Acts({ read, refusal, children, onChange }: ActsProps) {
+export function Acts({ read, noun = 'lease', refusal, children, onChange }: ActsProps) {
   const context = useContext(Page);
   const [asking, setAsking] = useState<'cap' | 'lift'>();
   const why = refusal ?? refusalOf(context, 'capKey');
   const button = (act: 'cap' | 'lift', words: string) =>
     html`<button type="button" disabled=${why !== undefined} aria-describedby=${why && 'refusal'} onClick=${() => setAsking(act)}>${words}</button>`;
   return html`<div class="acts">
-    ${children}${button('cap', 'Cap…')}${read.cap && button('lift', 'Lift…')}
+    ${children}${button('cap', noun === 'run' ? 'Pause…' : 'Cap…')}${read.cap && button('lift', 'Lift…')}
     ${why && html`<span id="refusal" class="why">${why}</span>`}
     ${
       asking &&
-      html`<${CapDialog} read=${read} lifts=${asking === 'lift'} onClose=${() => setAsking(undefined)} onDone=${() => {
+      html`<${CapDialog} ...${{ read, noun }} lifts=${asking === 'lift'} onClose=${() => setAsking(undefined)} onDone=${() => {
         setAsking(undefined);
         onChange();
       }} />`
@@ -58,7 +60,8 @@ export function Acts({ read, refusal, children, onChange }: ActsProps) {
 }
 
 interface CapProps {
-  read: Key;
+  read: Granted;
+  noun: 'lease' | 'run';
   lifts: boolean;
   onClose(): void;
   onDone(): void;
@@ -76,7 +79,7 @@ const TIMES: [number, string][] = [
 ];
 
 /** Asks how much may be in use, why and for how long. With `lifts`, asks whether to lift the cap. */
-function CapDialog({ read: { key, cap, waiting }, lifts, onClose, onDone }: CapProps) {
+function CapDialog({ read: { key, cap, waiting }, noun: of, lifts, onClose, onDone }: CapProps) {
   const { history, announce } = useContext(Page);
   const [limit, setLimit] = useState(String(cap?.limit ?? 0));
   const [reason, setReason] = useState(cap?.reason ?? '');
@@ -85,9 +88,9 @@ function CapDialog({ read: { key, cap, waiting }, lifts, onClose, onDone }: CapP
   const noun = isPause ? 'pause' : 'cap';
   const act = async () => {
     const terms = { limit: Number(limit), reason, ...(seconds > 0 && { forSeconds: seconds }) };
-    await call('capKey', { key, ...(lifts ? { limit: null } : terms) });
+    await call('capKey', { key, ...(lifts ? { limit: null } : terms), ...kindOf(of) });
     const did = lifts ? `lifted the ${noun}` : isPause ? 'paused it' : `capped it at ${limit}`;
-    history.did('leases', { subject: key, what: `this page ${did}` }, Date.now());
+    history.did(listOf(of), { subject: key, what: `this page ${did}` }, Date.now());
     announce(lifts ? `The ${noun} of ${key} is lifted.` : `${key} is ${isPause ? 'paused' : `capped at ${limit}`}.`);
     onDone();
   };
@@ -100,10 +103,14 @@ function CapDialog({ read: { key, cap, waiting }, lifts, onClose, onDone }: CapP
   const textOf = (event: Event) => (event.currentTarget as HTMLInputElement).value;
   return html`<${Confirm} title="Cap or pause this key?" act=${isPause ? 'Pause the key' : 'Cap the key'} onAct=${act} onClose=${onClose}>
     ${about}
-    <label class="field">At most in use
+    ${
+      of === 'lease' &&
+      html`<label class="field">At most in use
       <input type="number" min="0" max="200" required autofocus aria-describedby="cap-means" value=${limit} onInput=${(event: Event) => setLimit(textOf(event))} />
     </label>
-    <p id="cap-means" class="why">${isPause ? '0 pauses the key: no caller gets a grant, or a start at its rates.' : 'A request that is heavier than the cap is granted alone. 0 pauses the key.'} Holders keep their grants, and the line keeps its order.</p>
+    <p id="cap-means" class="why">${isPause ? '0 pauses the key: no caller gets a grant, or a start at its rates.' : 'A request that is heavier than the cap is granted alone. 0 pauses the key.'}</p>`
+    }
+    <p class="why">Holders keep their grants, and the line keeps its order.</p>
     <label class="field">Reason, for callers that the cap keeps out
       <input type="text" maxlength="256" required autocomplete="off" value=${reason} onInput=${(event: Event) => setReason(textOf(event))} />
     </label>

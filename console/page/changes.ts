@@ -6,7 +6,7 @@ export interface Change {
   /** Epoch milliseconds on the clock of this machine, when it was seen. */
   at: number;
   /** Which list of the page it is about. */
-  of: 'leases' | 'commits' | 'names';
+  of: 'leases' | 'once' | 'commits' | 'names';
   /** The lease's key, the path or the alias. */
   subject: string;
   what: string;

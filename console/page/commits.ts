@@ -3,11 +3,10 @@ import { commitChanges } from './changes.ts';
 import { Page } from './context.ts';
 import { html } from './html.ts';
 import { List, type Table } from './list.ts';
-import { At, Draining, Loaded, None } from './parts.ts';
+import { At, Draining, Ends, Loaded, None } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
-import { call, type InFlight, type Listing, list } from './service.ts';
-import { compareTexts } from './words.ts';
+import { type InFlight, type Listing, reader } from './service.ts';
 
 /** Each look scans the table of commit records. */
 const EVERY_MS = 5000;
@@ -17,18 +16,17 @@ const idOf = ({ path, expectedEtag, commitId }: InFlight) => [path, expectedEtag
 
 const texts = ({ path, commitId }: InFlight) => [path, commitId];
 
-const timeLeft = ({ remainingMs }: InFlight): number => remainingMs ?? Number.MAX_VALUE;
-
 const columns = (at: number): Table<InFlight>['columns'] => [
   {
     head: 'Path',
     class: 'mono',
-    cell: ({ path }) => path,
-    order: { by: 'path', compare: (left, right) => compareTexts(idOf(left), idOf(right)) },
+    cell: ({ path }) => html`<${Ends} text=${path} />`,
+    order: { by: 'path', of: idOf },
   },
   {
     head: 'Writer’s time left',
-    order: { by: 'left', compare: (left, right) => timeLeft(left) - timeLeft(right) },
+    width: '12rem',
+    order: { by: 'left', of: ({ remainingMs }) => remainingMs ?? Number.MAX_VALUE },
     cell: ({ remainingMs, timeoutMs }) =>
       remainingMs === null
         ? None('not known')
@@ -39,16 +37,13 @@ const columns = (at: number): Table<InFlight>['columns'] => [
   {
     head: 'Began',
     cell: ({ writtenAt }) => (writtenAt ? html`<${At} instant=${writtenAt} />` : None('not known')),
-    order: { by: 'began', compare: (left, right) => compareTexts(left.writtenAt, right.writtenAt) },
+    width: '10.5rem',
+    order: { by: 'began', of: ({ writtenAt }) => writtenAt },
   },
-  { head: 'Tries', class: 'number', cell: ({ generation }) => generation + 1 },
+  { head: 'Tries', class: 'number', width: '4.5rem', cell: ({ generation }) => generation + 1 },
 ];
 
-const readCommits = (signal: AbortSignal) =>
-  list(
-    (cursor) => call('readInFlight', { limit: 1000, ...cursor }, signal),
-    ({ commits }) => commits,
-  );
+const readCommits = reader<InFlight>('readInFlight', 'commits');
 
 export function CommitsView({ route }: { route: Route }) {
   const { history } = useContext(Page);

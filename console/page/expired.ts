@@ -3,11 +3,11 @@ import { CleanDialog } from './clean.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
 import { List, type Table } from './list.ts';
-import { At, Cut, Loaded, None, ProblemDetail, Since, Who } from './parts.ts';
+import { At, Ends, Loaded, None, ProblemDetail, Since, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { call, Problem, problemOf, type ReportPage } from './service.ts';
-import { compareTexts, counted, kindName, nameOf } from './words.ts';
+import { counted, kindName, nameOf } from './words.ts';
 
 /** A report is made each quarter of an hour by default. */
 const EVERY_MS = 30_000;
@@ -105,39 +105,37 @@ type Row = Report['rows'][number];
 
 const nameOfRow = ({ key }: Row): string => Object.values(key).join(' · ');
 
-/** An order by a field. Rows that are alike in it are sorted by name. */
-const by = (name: string, field: (row: Row) => string | null | undefined) => ({
-  by: name,
-  compare: (left: Row, right: Row) =>
-    compareTexts(field(left), field(right)) || compareTexts(nameOfRow(left), nameOfRow(right)),
-});
-
 const COLUMNS: Table<Row>['columns'] = [
   {
     head: 'Record',
     class: 'mono',
-    cell: (row) => html`<${Cut} text=${nameOfRow(row)} />`,
-    order: by('record', nameOfRow),
+    cell: (row) => html`<${Ends} text=${nameOfRow(row)} />`,
+    order: { by: 'record', of: nameOfRow },
   },
-  { head: 'Kind', cell: ({ kind }) => kindName(kind), order: by('kind', ({ kind }) => kindName(kind)) },
+  {
+    head: 'Kind',
+    cell: ({ kind }) => kindName(kind),
+    order: { by: 'kind', of: ({ kind }) => kindName(kind) },
+    width: '11rem',
+  },
   {
     head: 'Left by',
     class: 'mono',
     cell: ({ holder }) => (holder === null ? None('not known') : html`<${Who} holder=${holder} />`),
-    order: by('holder', ({ holder }) => holder && nameOf(holder)),
+    order: { by: 'holder', of: ({ holder }) => holder && nameOf(holder) },
+    width: '16%',
   },
   {
     head: 'Expired',
     cell: ({ expiredAt }) => (expiredAt ? html`<${Since} instant=${expiredAt} />` : None('not known')),
-    order: by('expired', ({ expiredAt }) => expiredAt),
+    order: { by: 'expired', of: ({ expiredAt }) => expiredAt },
+    width: '9rem',
   },
-  { head: 'Why', class: 'reason', cell: ({ reason }) => reason },
+  { head: 'Why', class: 'reason', cell: ({ reason }) => reason, width: '32%' },
 ];
 
 const idOf = ({ kind, key }: Row) => [kind, ...Object.values(key)].join();
 const texts = ({ key, holder, reason }: Row) => [...Object.values(key), holder, reason];
-/** As the report found them. */
-const compare = () => 0;
 
 function Rows({ report: { rows, more }, route }: { report: Report; route: Route }) {
   const kinds = [...new Set(rows.map(({ kind }) => kind))];
@@ -145,5 +143,5 @@ function Rows({ report: { rows, more }, route }: { report: Report; route: Route 
     ['all', { label: 'All', has: () => true }],
     ...kinds.map((kind) => [kind, { label: `${kindName(kind)}s`, has: (row: Row) => row.kind === kind }]),
   ]);
-  return html`<${List} noun="record" empty="Nothing has expired and was left behind." columns=${COLUMNS} ...${{ route, rows, more, filters, idOf, texts, compare }} />`;
+  return html`<${List} noun="record" empty="Nothing has expired and was left behind." columns=${COLUMNS} start="as reported" ...${{ route, rows, more, filters, idOf, texts }} />`;
 }

@@ -7,27 +7,25 @@ import { linkTo, type Route } from './route.ts';
 import { clockTime } from './words.ts';
 
 const COLUMNS: Table<Change>['columns'] = [
-  { head: 'Seen at', cell: ({ at }) => html`<time>${clockTime(at)}</time>` },
-  { head: 'List', cell: ({ of }) => of },
+  { head: 'Seen at', width: '11rem', cell: ({ at }) => html`<time>${clockTime(at)}</time>` },
+  { head: 'List', width: '6rem', cell: ({ of }) => of },
   {
     head: 'Of',
     class: 'mono',
     cell: ({ of, subject }) =>
-      of === 'leases' ? html`<a href=${linkTo({ view: 'leases', key: subject })}>${subject}</a>` : subject,
+      of === 'leases' || of === 'once' ? html`<a href=${linkTo({ view: of, key: subject })}>${subject}</a>` : subject,
   },
   { head: 'Change', class: 'reason', cell: ({ what }) => what },
 ];
 
 const idOf = ({ at, of, subject, what }: Change) => [at, of, subject, what].join();
 const texts = ({ subject, what }: Change) => [subject, what];
-/** As the history has them: the latest first. */
-const compare = () => 0;
 
 /** What this page saw change while it was open. */
 export function HistoryView({ route }: { route: Route }) {
   const { history } = useContext(Page);
   return html`<section aria-label="History">
     <p class="lead">What this page saw change since it was opened, between one look and the next. The page reads only the list that is shown, and only while the page is visible.</p>
-    <${List} noun="change" empty="Nothing has changed yet." rows=${history.changes} columns=${COLUMNS} ...${{ route, idOf, texts, compare }} />
+    <${List} noun="change" empty="Nothing has changed yet." rows=${history.changes} columns=${COLUMNS} ...${{ route, idOf, texts }} />
   </section>`;
 }

@@ -4,7 +4,7 @@ import { linkTo, VIEWS } from './route.ts';
 /** The keys, as the help lists them. */
 export const KEYS: [keys: string, does: string][] = [
   ['/', 'search'],
-  ['1 to 6', 'go to leases, rates, commits, names, expired, history'],
+  [`1 to ${VIEWS.length}`, `go to ${VIEWS.join(', ')}`],
   ['j and k', 'go down and up the list'],
   ['Enter', 'open the lease that has the focus'],
   ['Esc', 'leave the search, or close the lease'],

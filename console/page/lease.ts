@@ -1,107 +1,69 @@
-import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { useContext, useState } from 'preact/hooks';
 import { BreakDialog, CancelDialog, RunNextDialog } from './acts.ts';
 import { Acts, CapNotice } from './cap.ts';
 import { Page, refusalOf } from './context.ts';
+import { type DetailProps, Drawer } from './drawer.ts';
 import { html } from './html.ts';
 import {
-  Asleep,
   At,
   BrokenBy,
-  Cut,
+  Counting,
   Draining,
   Execution,
-  Loaded,
   None,
   Nothing,
   Operator,
   Since,
   State,
   TimeLeft,
-  Waited,
   Who,
 } from './parts.ts';
 import { Permits } from './permits.ts';
-import { type Polled, usePolled } from './polling.ts';
-import { linkTo, type Route } from './route.ts';
-import { call, type Key, type Waiter } from './service.ts';
-import { clockTime, counted, duration } from './words.ts';
+import { call, type Granted, type Key, type Waiter } from './service.ts';
+import { counted, duration } from './words.ts';
 
 const EVERY_MS = 2000;
 const MOST_WAITERS = 100;
 
-/** In characters. A longer key may not fit into the two lines of the heading. */
-const LONG_KEY = 60;
+const ask = (key: string, signal: AbortSignal) =>
+  call('readLeases', { key, waiters: true, limit: MOST_WAITERS }, signal) as Promise<Key>;
 
-interface DetailProps {
-  leaseKey: string;
-  route: Route;
-  /** The list beside it. */
-  list: Pick<Polled<unknown>, 'problem' | 'refresh'>;
-}
+/** A key with its holders and its line. */
+export const LeaseDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
+  ${(read: Key, at: number, onChange: () => void) => html`
+    ${read.cap && html`<${CapNotice} cap=${read.cap} />`}
+    ${
+      read.holders.some(({ mode }) => mode === 'shared')
+        ? html`<${Permits} ...${{ read, at, onChange }} />`
+        : html`<${Facts} lease=${read} noun="lease" ...${{ at, onChange }} />`
+    }
+    <${Queue} of=${read} at=${at} onChange=${onChange} />
+  `}
+<//>`;
 
-/** A key with its holders, its line, and the changes that the page has seen. One call reads all of it. */
-export function LeaseDetail({ leaseKey, route, list }: DetailProps) {
-  const ask = useMemo(
-    () => (signal: AbortSignal) =>
-      call('readLeases', { key: leaseKey, waiters: true, limit: MOST_WAITERS }, signal) as Promise<Key>,
-    [leaseKey],
-  );
-  const polled = usePolled(ask, {
-    everyMs: EVERY_MS,
-    fingerprint: ({ waiting, cap, waiters, ...read }) => {
-      const grants = [read, ...read.holders];
-      return [
-        ...[waiting, cap?.since, waiters?.[0]?.ticket],
-        ...grants.flatMap(({ state, ending, fence, expiresAt }) => [state, ending, fence, expiresAt]),
-      ].join();
-    },
-  });
-  const changed = () => {
-    polled.refresh();
-    list.refresh();
-  };
-  // Of two questions to a service that is back, the first answer brings the other.
-  const [isOut, isListOut] = [polled.problem !== undefined, list.problem !== undefined];
-  useEffect(() => {
-    if (isOut && !isListOut) polled.refresh();
-    if (isListOut && !isOut) list.refresh();
-  }, [isOut, isListOut]);
-  return html`<section class="detail" aria-labelledby="detail-title">
-    <header>
-      <h2 id="detail-title" class="mono" tabindex="-1"><${Cut} text=${leaseKey} /></h2>
-      <a class="button close" href=${linkTo({ ...route, key: undefined })} data-close aria-label="Close this key">Close</a>
-    </header>
-    ${leaseKey.length > LONG_KEY && html`<details><summary>The whole key</summary><p class="mono">${leaseKey}</p></details>`}
-    <${Loaded} polled=${polled} isSaid=${isListOut}>${(read: Key, at: number) => html`
-      ${read.cap && html`<${CapNotice} cap=${read.cap} />`}
-      ${
-        read.holders.some(({ mode }) => mode === 'shared')
-          ? html`<${Permits} read=${read} at=${at} onChange=${changed} />`
-          : html`<${Facts} lease=${read} at=${at} onChange=${changed} />`
-      }
-      <${Queue} of=${read} at=${at} onChange=${changed} />
-      <${Seen} leaseKey=${leaseKey} />
-    `}<//>
-  </section>`;
-}
-
-interface PartProps {
-  lease: Key;
+interface FactsProps {
+  lease: Granted & { hasRecord: boolean };
+  noun: 'lease' | 'run';
   at: number;
   onChange(): void;
+  /** What else is known. */
+  children?: ComponentChildren;
 }
 
-function Facts({ lease, at, onChange }: PartProps) {
+/** An exclusive holder, and what the reader can do to it. */
+export function Facts({ lease, noun, at, onChange, children }: FactsProps) {
   const context = useContext(Page);
-  const [breaking, setBreaking] = useState<Key>();
+  const [breaking, setBreaking] = useState<Granted>();
   const { state, ending, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
   const refusal = refusalOf(context, 'breakLease');
-  if (!lease.hasRecord) return html`<${NoRecord} /><${Acts} read=${lease} onChange=${onChange} />`;
+  if (!lease.hasRecord) return html`<${NoRecord} /><${Acts} read=${lease} ...${{ noun, onChange }} />`;
   const isHeld = state === 'held' || state === 'expired';
   const isBound = lease.bound && state === 'held';
   return html`
     <div class="standing"><${State} of=${lease} /><${TimeLeft} lease=${lease} at=${at} /></div>
     <dl class="facts">
+      ${children}
       ${state !== 'free' && html`<dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder === null ? None('no name') : html`<${Who} holder=${holder} />`}</dd>`}
       <dt>Fence</dt><dd class="mono">${fence ?? None('none')}</dd>
       ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} names />, <${Since} instant=${acquiredAt} /></dd>`}
@@ -113,12 +75,12 @@ function Facts({ lease, at, onChange }: PartProps) {
       ${lease.previous && html`<dt>Holder before</dt><dd><${Before} of=${lease.previous} /></dd>`}
       ${data !== null && html`<dt>Data</dt><dd class="wide"><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}
     </dl>
-    <${Acts} read=${lease} refusal=${refusal} onChange=${onChange}>
-      ${isHeld && fence !== null && html`<button type="button" class="danger" disabled=${refusal !== undefined} aria-describedby=${refusal && 'refusal'} onClick=${() => setBreaking(lease)}>Break lease…</button>`}
+    <${Acts} read=${lease} ...${{ noun, refusal, onChange }}>
+      ${isHeld && fence !== null && html`<button type="button" class="danger" disabled=${refusal !== undefined} aria-describedby=${refusal && 'refusal'} onClick=${() => setBreaking(lease)}>Break ${noun}…</button>`}
     <//>
     ${
       breaking &&
-      html`<${BreakDialog} noun="lease" held=${fence === breaking.fence ? lease : breaking} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {
+      html`<${BreakDialog} noun=${noun} held=${fence === breaking.fence ? lease : breaking} at=${at} onClose=${() => setBreaking(undefined)} onDone=${() => {
         setBreaking(undefined);
         onChange();
       }} />`
@@ -142,7 +104,7 @@ function Before({ of: { holder, ended, at, by } }: { of: NonNullable<Key['previo
   return html`<span class="mono"><${Who} holder=${holder} /></span>, ${how}`;
 }
 
-function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartProps, 'lease'> & { of: Key }) {
+function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: { of: Key; at: number; onChange(): void }) {
   const context = useContext(Page);
   const [asking, setAsking] = useState<{ Dialog: typeof RunNextDialog; waiter: Waiter }>();
   const refusal = refusalOf(context, 'cancelWaiter');
@@ -165,6 +127,11 @@ function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartPr
   `;
 }
 
+const waited = (ms: number): string => `has waited ${duration(ms)}`;
+
+/** A caller sleeps between two calls, until it is due. */
+const asleep = (ms: number): string => `asleep, due ${ms < 0 ? `in ${duration(-ms)}` : `${duration(ms)} ago`}`;
+
 interface PlaceProps {
   place: number;
   waiter: Waiter;
@@ -181,9 +148,9 @@ function Place({ place, waiter, at, refusal, onAct }: PlaceProps) {
     <div>
       <span class="mono"><${Who} holder=${holder} /></span>
       ${isMoved && html`<span><span class="state waiting">runs next</span> <span class="quiet">moved by <${Operator} by=${movedBy} /></span></span>`}
-      <span>${kind}, <${Waited} instant=${parkedAt} /></span>
+      <span>${kind}, <${Counting} instant=${parkedAt} words=${waited} /></span>
       <span class="quiet">since <${At} instant=${parkedAt} /></span>
-      ${dueAt && html`<${Asleep} dueAt=${dueAt} />`}
+      ${dueAt && html`<${Counting} instant=${dueAt} words=${asleep} />`}
       ${kind !== 'caller' && html`<${Deadline} waiter=${waiter} at=${at} />`}
       ${execution && html`<${Execution} arn=${execution} />`}
     </div>
@@ -201,12 +168,4 @@ function Deadline({ waiter: { parkedAt, deadline }, at }: Pick<PlaceProps, 'wait
   const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - at));
   return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${wholeMs} over="past its deadline" />
     <span class="quiet">gives up <${At} instant=${deadline} /></span>`;
-}
-
-function Seen({ leaseKey }: { leaseKey: string }) {
-  const { history } = useContext(Page);
-  const seen = history.changes.filter(({ of, subject }) => of === 'leases' && subject === leaseKey).slice(0, 20);
-  if (seen.length === 0) return null;
-  return html`<h3>Seen here</h3>
-    <ul class="seen">${seen.map(({ at, what }) => html`<li><time>${clockTime(at)}</time> ${what}</li>`)}</ul>`;
 }

@@ -2,16 +2,19 @@ import { useContext } from 'preact/hooks';
 import { CapBadge } from './cap.ts';
 import { keyChanges } from './changes.ts';
 import { Page } from './context.ts';
+import { KeyLink, Split } from './drawer.ts';
 import { html } from './html.ts';
 import { LeaseDetail } from './lease.ts';
 import { List, type Table } from './list.ts';
-import { Cut, Loaded, None, Since, State, TimeLeft, Trouble, Who } from './parts.ts';
+import { First, Fullness, None, Since, State, TimeLeft, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
-import { linkTo, type Route } from './route.ts';
-import { call, type ListedKey, type Listing, list } from './service.ts';
-import { compareTexts, isShared, nameOf, roomText, stateText } from './words.ts';
+import type { Route } from './route.ts';
+import { type ListedKey, type Listing, reader } from './service.ts';
+import { isShared, nameOf, roomText, stateText } from './words.ts';
 
 const EVERY_MS = 2000;
+
+const readKeys = reader<ListedKey>('readLeases', 'leases');
 
 const isActive = ({ state, waiting, cap }: ListedKey): boolean =>
   state === 'held' || state === 'expired' || waiting > 0 || cap !== undefined;
@@ -20,56 +23,64 @@ const isPaused = ({ cap }: ListedKey): boolean => cap?.limit === 0;
 
 const FILTERS: Record<string, { label: string; has(row: ListedKey): boolean }> = {
   active: { label: 'Active', has: isActive },
-  held: { label: 'Held', has: ({ state }) => state === 'held' },
-  waiting: { label: 'Waited for', has: ({ waiting }) => waiting > 0 },
-  capped: { label: 'Capped', has: ({ cap }) => cap !== undefined },
-  expired: { label: 'Expired', has: ({ state }) => state === 'expired' },
-  released: { label: 'Released', has: ({ state }) => state === 'released' || state === 'free' },
   all: { label: 'All', has: () => true },
 };
+
+const idOf = ({ key }: ListedKey) => key;
 
 const texts = ({ key, holder, execution, data, cap }: ListedKey) => [
   ...[key, holder, execution, cap ? cap.reason : null],
   data === null ? null : JSON.stringify(data),
 ];
 
-const byKey = (left: ListedKey, right: ListedKey): number => compareTexts(left.key, right.key);
-
 /** The instant from which a key has had its holder. */
 const heldSince = ({ state, acquiredAt }: ListedKey): string | null =>
   state === 'held' || state === 'expired' ? acquiredAt : null;
 
-/** Rows that are alike in it are sorted by key. */
-const by =
-  (field: (row: ListedKey) => string | null) =>
-  (left: ListedKey, right: ListedKey): number =>
-    compareTexts(field(left), field(right)) || byKey(left, right);
+/** A line of so many needs a look. */
+const LONG_LINE = 10;
 
-const byLine = (left: ListedKey, right: ListedKey): number => right.waiting - left.waiting || byKey(left, right);
+/** What hurts most comes first: a long line, a key that an operator has capped or paused, a holder that let its lease expire. */
+function urgency({ state, waiting, cap }: ListedKey): number {
+  if (waiting >= LONG_LINE) return 0;
+  if (cap) return 1;
+  return state === 'expired' ? 2 : 3;
+}
+
+/** The longest line comes first. */
+const byUrgency = (row: ListedKey): string =>
+  urgency(row) + (urgency(row) === 0 ? String(1e9 - row.waiting) : isPaused(row) ? 'paused' : stateText(row));
 
 const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   {
     head: 'Key',
-    cell: ({ key }) =>
-      html`<a class="mono" data-row href=${linkTo({ ...route, key })} aria-current=${route.key === key ? 'true' : undefined}><${Cut} text=${key} /></a>`,
-    order: { by: 'key', compare: byKey },
+    cell: ({ key }) => html`<${KeyLink} of=${key} route=${route} />`,
+    order: { by: 'key', of: idOf },
   },
   {
     head: 'State',
     cell: (row) =>
       html`${(!isPaused(row) || heldSince(row)) && html`<${State} of=${row} /> `}<${CapBadge} cap=${row.cap} />`,
-    order: { by: 'state', compare: by((row) => (isPaused(row) ? 'paused' : stateText(row))) },
+    order: { by: 'state', of: byUrgency, needsLook: (row) => urgency(row) < 3 },
+    width: '10.6rem',
   },
-  { head: 'In use', cell: (row) => (isShared(row) || Boolean(row.cap?.limit)) && roomText(row) },
+  {
+    head: 'In use',
+    cell: (row) => (isShared(row) || Boolean(row.cap?.limit)) && html`<${Fullness} of=${row} words=${roomText(row)} />`,
+    width: '11.6rem',
+  },
   {
     head: 'In line',
     cell: ({ waiting }) => waiting > 0 && html`<span class="state waiting">up to ${waiting}</span>`,
-    order: { by: 'waiting', compare: byLine, descends: true },
+    order: { by: 'waiting', of: ({ waiting }) => waiting, descends: true },
+    width: '6.2rem',
   },
   {
     head: 'Time left',
-    cell: (row) => html`<${TimeLeft} lease=${row} at=${at} />`,
-    order: { by: 'expiry', compare: by(({ expiresAt }) => expiresAt) },
+    cell: (row) => !isShared(row) && html`<${TimeLeft} lease=${row} at=${at} />`,
+    order: { by: 'expiry', of: ({ expiresAt }) => expiresAt },
+    width: '12.4rem',
+    isSpare: true,
   },
   {
     head: 'Holder',
@@ -78,12 +89,15 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
       holder === null ? state !== 'free' && None('no name') : html`<${Who} holder=${holder} />`,
       holders > 1 && html` <span class="more">and ${holders - 1} more</span>`,
     ],
-    order: { by: 'holder', compare: by(({ holder }) => holder && nameOf(holder)) },
+    order: { by: 'holder', of: ({ holder }) => holder && nameOf(holder) },
+    width: '21%',
   },
   {
     head: 'Held since',
     cell: (row) => heldSince(row) && html`<${Since} instant=${heldSince(row)} />`,
-    order: { by: 'held', compare: by(heldSince) },
+    order: { by: 'held', of: heldSince },
+    width: '9rem',
+    isSpare: true,
   },
 ];
 
@@ -91,7 +105,7 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
 export function LeasesView({ route }: { route: Route }) {
   const { history } = useContext(Page);
   const { key } = route;
-  const polled = usePolled(readLeases, {
+  const polled = usePolled(readKeys, {
     everyMs: EVERY_MS,
     fingerprint: ({ rows }) =>
       rows
@@ -102,25 +116,8 @@ export function LeasesView({ route }: { route: Route }) {
       if (!more) history.saw({ of: 'leases', rows: byName, compare: keyChanges }, Date.now());
     },
   });
-  const showsActive = !FILTERS[route.show] || route.show === 'active';
-  const empty = showsActive ? 'No key is held or capped, and no caller is in line.' : 'No key is in this state.';
-  return html`<${Trouble} polled=${polled} />
-  <div class="split ${key === undefined ? '' : 'open'}">
-    <section class="list" aria-label="Keys">
-      <${Loaded} polled=${polled} isSaid>${({ rows, more }: Listing<ListedKey>, at: number) => html`<${List} class="leases" noun="key" filters=${FILTERS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, at)} />`}<//>
-    </section>
-    ${key !== undefined && html`<${LeaseDetail} key=${key} leaseKey=${key} route=${route} list=${polled} />`}
-  </div>`;
+  const empty = html`No key is in use. To hold one for a minute:<${First} words="run hello" work="sleep 60" />`;
+  return html`<${Split} label="Keys" polled=${polled} detail=${key !== undefined && html`<${LeaseDetail} key=${key} subject=${key} route=${route} list=${polled} />`}>
+    ${({ rows, more }: Listing<ListedKey>, at: number) => html`<${List} noun="key" start="state" filters=${FILTERS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, at)} />`}
+  <//>`;
 }
-
-const idOf = ({ key }: ListedKey) => key;
-
-const readLeases = (signal: AbortSignal) =>
-  list(
-    (cursor) =>
-      call('readLeases', { limit: 1000, ...cursor }, signal) as Promise<{
-        leases: ListedKey[];
-        nextCursor: string | null;
-      }>,
-    ({ leases }) => leases,
-  );

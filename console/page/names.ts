@@ -6,8 +6,7 @@ import { List, type Table } from './list.ts';
 import { At, Loaded, None } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
-import { call, type Listing, list, type NameRecord } from './service.ts';
-import { compareTexts } from './words.ts';
+import { type Listing, type NameRecord, reader } from './service.ts';
 
 const EVERY_MS = 5000;
 
@@ -18,10 +17,7 @@ const FILTERS: Record<string, { label: string; has(record: NameRecord): boolean 
   all: { label: 'All', has: () => true },
 };
 
-const byAlias = (left: NameRecord, right: NameRecord) => compareTexts(left.alias, right.alias);
-
-/** What is furthest behind comes first. */
-const compare = (left: NameRecord, right: NameRecord) => lagOf(right) - lagOf(left) || byAlias(left, right);
+const idOf = ({ alias }: NameRecord) => alias;
 
 const COLUMNS: Table<NameRecord>['columns'] = [
   {
@@ -29,12 +25,12 @@ const COLUMNS: Table<NameRecord>['columns'] = [
     cell: ({ alias, kind, retracted }) => html`<span class="mono">${alias}</span>
       ${kind === 'graph_source' && html` <span class="state">graph source</span>`}
       ${retracted && html` <span class="state">retired</span>`}`,
-    order: { by: 'alias', compare: byAlias },
+    order: { by: 'alias', of: idOf },
   },
   {
     head: 'Index lag',
     cell: (record) => html`<${Lag} record=${record} />`,
-    order: { by: 'lag', compare, descends: true },
+    order: { by: 'lag', of: lagOf, descends: true },
   },
   { head: 'Head', cell: (record) => 'commit' in record && html`<${Pointer} ...${record.commit} />` },
   { head: 'Index', cell: ({ index }) => html`<${Pointer} ...${index} />` },
@@ -42,7 +38,7 @@ const COLUMNS: Table<NameRecord>['columns'] = [
   {
     head: 'Updated',
     cell: ({ updatedAt }) => html`<${At} instant=${updatedAt} />`,
-    order: { by: 'updated', compare: (left, right) => compareTexts(right.updatedAt, left.updatedAt), descends: true },
+    order: { by: 'updated', of: ({ updatedAt }) => updatedAt, descends: true },
   },
 ];
 
@@ -57,17 +53,7 @@ function Lag({ record }: { record: NameRecord }) {
 const Pointer = ({ t, address }: { t: number; address: string | null }) =>
   html`<span class="pointer"><span class="number">t ${t}</span>${address !== null && html`<span class="mono address" title=${address}>${address}</span>`}</span>`;
 
-const idOf = ({ alias }: NameRecord) => alias;
-
-const readNames = (signal: AbortSignal) =>
-  list(
-    (cursor) =>
-      call('readNames', { limit: 1000, ...cursor }, signal) as Promise<{
-        records: NameRecord[];
-        nextCursor: string | null;
-      }>,
-    ({ records }) => records,
-  );
+const readNames = reader<NameRecord>('readNames', 'records');
 
 /** The heads of the nameservice, and how far each index is behind. */
 export function NamesView({ route }: { route: Route }) {
@@ -81,6 +67,6 @@ export function NamesView({ route }: { route: Route }) {
     },
   });
   return html`<section aria-label="Names">
-    <${Loaded} polled=${polled}>${({ rows, more }: Listing<NameRecord>) => html`<${List} noun="name" filters=${FILTERS} columns=${COLUMNS} texts=${(record: NameRecord) => [record.alias]} empty=${rows.length === 0 ? 'The nameservice has no names.' : 'No name is in this state.'} ...${{ route, rows, more, idOf, compare }} />`}<//>
+    <${Loaded} polled=${polled}>${({ rows, more }: Listing<NameRecord>) => html`<${List} noun="name" filters=${FILTERS} columns=${COLUMNS} texts=${(record: NameRecord) => [record.alias]} empty=${rows.length === 0 ? 'The nameservice has no names.' : 'No name is in this state.'} start="lag" ...${{ route, rows, more, idOf }} />`}<//>
   </section>`;
 }

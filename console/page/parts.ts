@@ -3,7 +3,7 @@ import { useContext } from 'preact/hooks';
 import { useTicking } from './clock.ts';
 import { Page } from './context.ts';
 import { html } from './html.ts';
-import type { Polled } from './polling.ts';
+import { type Polled, shown } from './polling.ts';
 import { type Key, type Problem, permissionFor } from './service.ts';
 import { clockTime, consoleLink, duration, nameOf, stateText } from './words.ts';
 
@@ -30,7 +30,8 @@ export function Draining({ remainingMs, at, wholeMs, over = 'over' }: DrainingPr
     (bar.firstElementChild as HTMLElement).style.transform = `scaleX(${share.toFixed(4)})`;
     const level = left === 0 ? 'over' : share < LOW ? 'low' : 'good';
     if (element.dataset.level !== level) element.dataset.level = level;
-    const text = left === 0 ? over : duration(left);
+    // In an outage, a heartbeat may have extended what was seen to end.
+    const text = left > 0 ? duration(left) : document.body.classList.contains('stale') ? 'not known' : over;
     if (words.textContent !== text) words.textContent = text;
   });
   return html`<span class="draining" ref=${ref}><span class="bar" aria-hidden="true"><span></span></span><span class="words"></span></span>`;
@@ -41,43 +42,49 @@ export function TimeLeft({
   lease,
   at,
 }: {
-  lease: Pick<Key, 'state' | 'bound' | 'remainingMs' | 'ttlSeconds'>;
+  lease: Pick<Key, 'state' | 'remainingMs' | 'ttlSeconds' | 'expiresAt'> & { bound?: boolean };
   at: number;
 }) {
-  const { state, bound, remainingMs, ttlSeconds } = lease;
+  const { state, bound, remainingMs, ttlSeconds, expiresAt } = lease;
+  if (state === 'expired' && expiresAt) return html`<span class="quiet">ended <${Since} instant=${expiresAt} /></span>`;
   if (bound && state === 'held') return html`<span class="quiet">until its execution ends</span>`;
   if (remainingMs === null) return state === 'held' ? None('without end') : null;
   return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds === null ? remainingMs : ttlSeconds * 1000} over="expired" />`;
 }
 
-/** How long ago something was, counting on. @param instant ISO 8601 */
-export function Since({ instant }: { instant: string }) {
+/** Words about an instant, which change each second. @param words of the milliseconds since then, which are negative before it */
+export function Counting({ instant, words }: { instant: string; words(ms: number): string }) {
   const ref = useTicking<HTMLTimeElement>((element) => {
-    element.textContent = `${duration(Date.now() - Date.parse(instant))} ago`;
+    element.textContent = words(Date.now() - Date.parse(instant));
   });
   return html`<time ref=${ref} datetime=${instant} title=${clockTime(instant, { names: true })}></time>`;
 }
 
-/** How long a wait has taken, counting on. @param instant when it began, ISO 8601 */
-export function Waited({ instant }: { instant: string }) {
-  const ref = useTicking<HTMLTimeElement>((element) => {
-    element.textContent = `has waited ${duration(Date.now() - Date.parse(instant))}`;
-  });
-  return html`<time ref=${ref} datetime=${instant} title=${clockTime(instant, { names: true })}></time>`;
-}
+const ago = (ms: number): string => `${duration(ms)} ago`;
 
-/** That a caller sleeps between two calls, and when it is due. @param dueAt ISO 8601 */
-export function Asleep({ dueAt }: { dueAt: string }) {
-  const ref = useTicking<HTMLTimeElement>((element) => {
-    const ms = Date.parse(dueAt) - Date.now();
-    element.textContent = `asleep, due ${ms > 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`}`;
-  });
-  return html`<time ref=${ref} datetime=${dueAt} title=${clockTime(dueAt, { names: true })}></time>`;
-}
+/** How long ago something was. @param instant ISO 8601 */
+export const Since = ({ instant }: { instant: string }) => html`<${Counting} instant=${instant} words=${ago} />`;
 
 /** An instant. @param instant ISO 8601 @param names whether to name the zone */
 export const At = ({ instant, names = false }: { instant: string; names?: boolean }) =>
   html`<time datetime=${instant} title=${instant}>${clockTime(instant, { names })}</time>`;
+
+/** So many characters at the end of a long text are always seen: the end often tells two keys apart. */
+const TAIL = 12;
+
+/** A key in one line. If the line is too short, the middle gives way. The tooltip has the whole key. */
+export function Ends({ text }: { text: string }) {
+  const letters = [...text];
+  if (letters.length <= 2 * TAIL) return html`<span class="ends" title=${text}><span>${text}</span></span>`;
+  const tail = letters.splice(-TAIL);
+  return html`<span class="unseen">${text}</span><span class="ends" aria-hidden="true" title=${text}><span>${letters.join('')}</span><span>${tail.join('')}</span></span>`;
+}
+
+/** How full a key is, as a bar that does not move by itself, and in words. */
+export function Fullness({ of: { used, limit }, words }: { of: Pick<Key, 'used' | 'limit'>; words: string }) {
+  const bar = limit !== null && { transform: `scaleX(${Math.min(1, used / limit)})` };
+  return html`<span class="draining">${bar && html`<span class="bar used" aria-hidden="true"><span style=${bar}></span></span>`}<span>${words}</span></span>`;
+}
 
 /** A text of a caller that may be long: at most two lines of it, and all of it as a tooltip. */
 export const Cut = ({ text }: { text: string }) => html`<span class="cut" title=${text}>${text}</span>`;
@@ -107,15 +114,27 @@ export function Execution({ arn }: { arn: string | null }) {
   return html`<a class="mono" href=${link} title=${arn} target="_blank" rel="noopener noreferrer">${name}<span class="out" aria-hidden="true"> ↗</span><span class="unseen"> (opens the AWS console)</span></a>`;
 }
 
+/** How old the answer is that the page shows. In an outage, the page loses its colours, because nobody knows the present states. */
+export function Age() {
+  const ref = useTicking<HTMLSpanElement>((element) => {
+    const { data, at, problem } = shown.polled ?? {};
+    document.body.classList.toggle('stale', problem !== undefined);
+    element.textContent = data === undefined ? '' : `updated ${ago(performance.now() - (at ?? 0))}`;
+  });
+  return html`<span class="age" ref=${ref}></span>`;
+}
+
 /** Why a list is not there, or not up to date. */
-export function Trouble({ polled: { data, problem, nextAt } }: { polled: Polled<unknown> }) {
+export function Trouble({ polled }: { polled: Polled<unknown> }) {
+  const { data, problem, nextAt } = polled;
+  shown.polled = polled;
   const ref = useTicking<HTMLSpanElement>((element) => {
     element.textContent = duration(nextAt - performance.now());
   });
   if (!problem) return null;
-  return html`<div class="notice trouble" role="alert">
-    <strong><${ProblemTitle} problem=${problem} /></strong>
-    <p><${ProblemDetail} problem=${problem} /> Next try in <span ref=${ref}></span>.${data !== undefined && ' What is shown is the last answer.'}</p>
+  return html`<div class="notice trouble">
+    <div role="alert"><strong><${ProblemTitle} problem=${problem} /></strong> <${ProblemDetail} problem=${problem} />${data !== undefined && ' What is shown is the last answer.'}</div>
+    <p>Next try in <span ref=${ref}></span>.</p>
   </div>`;
 }
 
@@ -156,3 +175,11 @@ export function Loaded<T>({ polled, isSaid = false, children }: LoadedProps<T>) 
 export const None = (words: string) => html`<span class="none">${words}</span>`;
 
 export const Nothing = ({ children }: { children: ComponentChildren }) => html`<p class="nothing">${children}</p>`;
+
+/** The command that puts a first row into a list that is empty. @param words what follows the command's name @param work the command that it runs */
+export function First({ words, work }: { words: string; work?: string }) {
+  const { settings } = useContext(Page);
+  if (!settings) return null;
+  const { endpoint, namespace } = settings;
+  return html`<br /><code>npx holdfast ${words} --endpoint ${endpoint}${namespace && ` --namespace ${namespace}`}${work && ` -- ${work}`}</code>`;
+}

@@ -3,7 +3,7 @@ import { BreakDialog } from './acts.ts';
 import { Acts } from './cap.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
-import { At, BrokenBy, None, Since, State, TimeLeft, Who } from './parts.ts';
+import { At, BrokenBy, Fullness, None, Since, State, TimeLeft, Who } from './parts.ts';
 import type { Key } from './service.ts';
 import { usedText } from './words.ts';
 
@@ -22,7 +22,7 @@ export function Permits({ read, at, onChange }: PermitsProps) {
   const refusal = refusalOf(context, 'breakLease');
   const now = holders.find(({ fence }) => fence === breaking?.fence);
   return html`
-    <div class="standing"><${State} of=${{ ...read, ending: false }} /><span>${usedText(read)} in use${cap?.limit ? `, cap ${cap.limit}` : ''}.</span></div>
+    <div class="standing"><${State} of=${{ ...read, ending: false }} /><${Fullness} of=${read} words=${`${usedText(read)} in use${cap?.limit ? `, cap ${cap.limit}` : ''}.`} /></div>
     <dl class="facts"><dt>Limit named by</dt><dd class="mono">${limitBy === null ? None('no name') : html`<${Who} holder=${limitBy} />`}</dd></dl>
     <${Acts} ...${{ read, refusal, onChange }} />
     <h3>Permits</h3>
@@ -36,7 +36,7 @@ export function Permits({ read, at, onChange }: PermitsProps) {
           <span class="quiet">since <${At} instant=${acquiredAt} />, <${Since} instant=${acquiredAt} /></span>
           <${TimeLeft} lease=${permit} at=${at} />
         </div>
-        <button type="button" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>
+        <button type="button" class="danger" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>
       </li>`;
     })}</ol>
     ${

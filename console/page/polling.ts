@@ -15,6 +15,9 @@ export interface Polled<T> {
   refresh(): void;
 }
 
+/** The poll whose answer the open view shows. */
+export const shown: { polled?: Polled<unknown> } = {};
+
 const MAX_BACKOFF_MS = 30_000;
 
 /** After so many answers that say the same, it looks half as often, down to a quarter. */

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** The views, in the order of the tabs. */
-export const VIEWS = ['leases', 'rates', 'commits', 'names', 'expired', 'history'] as const;
+export const VIEWS = ['leases', 'once', 'rates', 'commits', 'names', 'expired', 'history'] as const;
 export type View = (typeof VIEWS)[number];
 
 /** Where in the page the reader is. It is in the fragment of the address, so that it can be linked to. */
@@ -21,7 +21,7 @@ function parseRoute(fragment: string): Route {
   const [name = '', ...rest] = path.split('/');
   const view = VIEWS.find((one) => one === name) ?? 'leases';
   const fields = new URLSearchParams(search);
-  const key = view === 'leases' && rest.length > 0 ? decoded(rest.join('/')) : '';
+  const key = (view === 'leases' || view === 'once') && rest.length > 0 ? decoded(rest.join('/')) : '';
   const [query = '', show = '', sort = ''] = ['q', 'show', 'sort'].map((name) => fields.get(name) ?? '');
   return { view, key: key || undefined, query, show, sort };
 }

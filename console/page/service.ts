@@ -8,11 +8,16 @@ export type Key = Schemas['Key'];
 export type Cap = Schemas['Cap'];
 export type Waiter = Schemas['Waiter'];
 export type InFlight = Schemas['PathInFlight'];
+export type OnceKey = Schemas['OnceKey'];
 export type RateKey = Schemas['RateKey'];
 export type NameRecord = Schemas['NameserviceRecord'];
 export type ReportPage = Schemas['ReportPage'];
 export type CleanUp = Schemas['CleanUp'];
 export type Whoami = Schemas['Whoami'];
+
+/** What a lease and a run of `once` have in common, and what one of them may say. */
+export type Granted = Omit<ListedKey, 'used' | 'limit' | 'holders' | 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy'> &
+  Partial<Pick<Key, 'bound' | 'brokenAt' | 'brokenBy' | 'previous'>>;
 
 /** What serves the page says of itself. */
 export interface Settings {
@@ -130,21 +135,22 @@ export interface Listing<Row> {
 /** So many pages of a thousand rows are read at once: each look costs the deployment what it reads. */
 const MAX_PAGES = 5;
 
-/** The first pages of a list. @throws Problem; the reason of the signal */
-export async function list<Page extends { nextCursor: string | null }, Row>(
-  ask: (cursor: { cursor?: string }) => Promise<Page>,
-  rowsOf: (page: Page) => Row[],
-): Promise<Listing<Row>> {
-  const rows: Row[] = [];
-  let cursor: string | null = null;
-  for (let pages = 0; pages < MAX_PAGES; pages++) {
-    const page: Page = await ask(cursor === null ? {} : { cursor });
-    rows.push(...rowsOf(page));
-    cursor = page.nextCursor;
-    if (cursor === null) break;
-  }
-  return { rows, more: cursor !== null };
-}
+type Page = { nextCursor: string | null };
+
+/** Reads the first pages of a list. @param field where a page has its rows */
+export const reader =
+  <Row>(operation: Operation, field: string) =>
+  async (signal: AbortSignal): Promise<Listing<Row>> => {
+    const rows: Row[] = [];
+    let cursor: string | null = null;
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const page = (await call(operation, { limit: 1000, ...(cursor && { cursor }) } as never, signal)) as Page;
+      rows.push(...((page as unknown as Record<string, Row[]>)[field] ?? []));
+      cursor = page.nextCursor;
+      if (cursor === null) break;
+    }
+    return { rows, more: cursor !== null };
+  };
 
 interface Known {
   /** What the service says of the caller, if it has said so. */

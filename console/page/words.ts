@@ -76,12 +76,6 @@ export const usedText = ({ used, limit }: { used: number; limit: number | null }
 export const roomText = ({ cap, ...row }: { used: number; limit: number | null; cap?: Cap }): string =>
   `${usedText(row)}${cap?.limit ? `, cap ${cap.limit}` : ''}`;
 
-/** Compares two texts for a sorted list. One that is missing comes last. */
-export function compareTexts(left: string | null | undefined, right: string | null | undefined): number {
-  const [one, other] = [left ?? '\uffff', right ?? '\uffff'];
-  return one < other ? -1 : Number(one > other);
-}
-
 /** `1 task`, `3 tasks`. */
 export const counted = (count: number, noun: string): string =>
   `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;

@@ -202,8 +202,9 @@ describe.runIf(executablePath)('the page', () => {
     await tab.world.acquire('sort/c', { holder: 'ann', ttlSeconds: 900 });
     await tab.world.park('sort/c', 'next', { parkSeconds: 90 });
     const page = await tab.open('#/leases?q=sort/');
+    await page.setViewportSize({ width: 1440, height: 760 });
     const keys = async () =>
-      (await page.locator('.leases tbody th').allInnerTexts()).map((key) => key.replace('sort/', '')).join('');
+      (await page.locator('.rows tbody th').allInnerTexts()).map((key) => key.replace('sort/', '')).join('');
     const head = (name: string) => page.getByRole('columnheader', { name });
     await expect.poll(keys).toBe('abc');
     for (const [name, first, sorted] of [
@@ -298,7 +299,8 @@ describe.runIf(executablePath)('the page', () => {
     await tab.world.holdBound('bound/lease');
     await tab.world.holdBound('bound/permit', { limit: 2 });
     const page = await tab.open('#/leases?q=bound/');
-    await expect.poll(() => page.getByText('until its execution ends').count()).toBe(2);
+    await page.getByRole('row', { name: /bound\/lease held until its execution ends/ }).waitFor();
+    await page.getByRole('row', { name: /bound\/permit held 1 of 2 / }).waitFor();
     await page.evaluate("location.hash = '#/leases/bound/lease'");
     const detail = page.getByRole('region', { name: 'bound/lease' });
     await detail.getByText('until its execution ends').waitFor();

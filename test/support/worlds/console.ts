@@ -12,6 +12,7 @@ import { commitWorld } from './commits.ts';
 import { expiryWorld, lease, N, S } from './expiry.ts';
 import { queueWorld } from './line.ts';
 import { nameserviceWorld } from './nameservice.ts';
+import { onceHandlers } from './once.ts';
 import { rateHandlers } from './rates.ts';
 
 const HOUR_MS = 3_600_000;
@@ -42,6 +43,7 @@ export async function consoleWorld() {
   const expired = await expiryWorld({ clock, places });
   const handlers = {
     ...queue.handlers,
+    ...onceHandlers(queue.dependencies),
     ...rateHandlers(queue.dependencies),
     ...commits.handlers,
     ...names.handlers,

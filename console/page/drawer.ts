@@ -1,0 +1,84 @@
+import type { ComponentChildren } from 'preact';
+import { useContext, useEffect, useMemo } from 'preact/hooks';
+import { Page } from './context.ts';
+import { html } from './html.ts';
+import { Cut, Ends, Loaded, Trouble } from './parts.ts';
+import { type Polled, usePolled } from './polling.ts';
+import { linkTo, type Route } from './route.ts';
+import { clockTime } from './words.ts';
+
+/** A key that opens beside the list. */
+export function KeyLink({ of, route }: { of: string; route: Route }) {
+  const isOpen = route.key === of;
+  return html`<a class="mono" data-row href=${linkTo({ ...route, key: of })} aria-current=${isOpen ? 'true' : undefined}><${Ends} text=${of} /></a>`;
+}
+
+interface SplitProps<T> {
+  label: string;
+  polled: Polled<T>;
+  /** The key that is open, if one is. */
+  detail: ComponentChildren;
+  children: (data: T, at: number) => ComponentChildren;
+}
+
+/** A list of keys, and beside it the key that is open. */
+export const Split = <T>({ label, polled, detail, children }: SplitProps<T>) => html`<${Trouble} polled=${polled} />
+  <div class="split ${detail ? 'open' : ''}">
+    <section class="list" aria-label=${label}><${Loaded} polled=${polled} isSaid>${children}<//></section>
+    ${detail}
+  </div>`;
+
+/** In characters. A longer key may not fit into the two lines of the heading. */
+const LONG_KEY = 60;
+
+export interface DetailProps {
+  /** The key. */
+  subject: string;
+  route: Route;
+  /** The list beside it. */
+  list: Pick<Polled<unknown>, 'problem' | 'refresh'>;
+}
+
+interface DrawerProps<T> extends DetailProps {
+  /** Reads the key. */
+  ask(key: string, signal: AbortSignal): Promise<T>;
+  everyMs: number;
+  children: (read: T, at: number, onChange: () => void) => ComponentChildren;
+}
+
+/** The times that are left change with each answer. */
+export const fingerprint = (key: unknown): string =>
+  JSON.stringify(key, (name, value) => (name === 'remainingMs' ? undefined : value));
+
+/** What is open beside the list, with the changes of it that the page has seen. One call reads all of it. */
+export function Drawer<T>({ subject, route, list, ask, everyMs, children }: DrawerProps<T>) {
+  const read = useMemo(() => (signal: AbortSignal) => ask(subject, signal), [subject]);
+  const polled = usePolled(read, { everyMs, fingerprint });
+  const changed = () => {
+    polled.refresh();
+    list.refresh();
+  };
+  // Of two questions to a service that is back, the first answer brings the other.
+  const [isOut, isListOut] = [polled.problem !== undefined, list.problem !== undefined];
+  useEffect(() => {
+    if (isOut && !isListOut) polled.refresh();
+    if (isListOut && !isOut) list.refresh();
+  }, [isOut, isListOut]);
+  return html`<section class="detail" aria-labelledby="detail-title">
+    <header>
+      <h2 id="detail-title" class="mono" tabindex="-1"><${Cut} text=${subject} /></h2>
+      <a class="button close" href=${linkTo({ ...route, key: undefined })} data-close aria-label="Close this key">Close</a>
+    </header>
+    ${subject.length > LONG_KEY && html`<details><summary>The whole key</summary><p class="mono">${subject}</p></details>`}
+    <${Loaded} polled=${polled} isSaid=${isListOut}>${(read: T, at: number) => children(read, at, changed)}<//>
+    <${Seen} of=${route.view} subject=${subject} />
+  </section>`;
+}
+
+function Seen({ of, subject }: { of: string; subject: string }) {
+  const { history } = useContext(Page);
+  const seen = history.changes.filter((change) => change.of === of && change.subject === subject).slice(0, 20);
+  if (seen.length === 0) return null;
+  return html`<h3>Seen here</h3>
+    <ul class="seen">${seen.map(({ at, what }) => html`<li><time>${clockTime(at)}</time> ${what}</li>`)}</ul>`;
+}

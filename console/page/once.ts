@@ -1,0 +1,121 @@
+import { CapBadge, CapNotice } from './cap.ts';
+import { type DetailProps, Drawer, fingerprint, KeyLink, Split } from './drawer.ts';
+import { html } from './html.ts';
+import { Facts } from './lease.ts';
+import { List, type Table } from './list.ts';
+import { At, First, None, Since, State, Who } from './parts.ts';
+import { usePolled } from './polling.ts';
+import type { Route } from './route.ts';
+import { call, type Listing, type OnceKey, reader } from './service.ts';
+import { stateText } from './words.ts';
+
+const EVERY_MS = 5000;
+
+/** The slot that matters of a key: the one that a caller works for, or the last one. */
+interface Slot {
+  slot: string | null;
+  state: string;
+  by: string | null;
+  at: string | null;
+}
+
+function slotOf({ slot, done, holder, acquiredAt, ...row }: OnceKey): Slot {
+  const isDone = done?.slot === slot && row.state !== 'held';
+  if (isDone && done) return { slot, state: 'done', by: done.by, at: done.at };
+  return { slot, state: stateText(row), by: holder, at: acquiredAt };
+}
+
+/** What needs a look: a key that an operator has paused, and a worker that let its run expire. */
+function urgency({ cap, state }: OnceKey): number {
+  if (cap) return 0;
+  return state === 'expired' ? 1 : state === 'held' ? 2 : 3;
+}
+
+const idOf = ({ key }: OnceKey) => key;
+
+const columns = (route: Route): Table<OnceKey>['columns'] => [
+  {
+    head: 'Key',
+    cell: ({ key }) => html`<${KeyLink} of=${key} route=${route} />`,
+    order: { by: 'key', of: idOf },
+  },
+  {
+    head: 'State',
+    cell: (row) => html`<${State} of=${{ ...slotOf(row), ending: false }} /> <${CapBadge} cap=${row.cap} />`,
+    order: {
+      by: 'state',
+      of: urgency,
+      needsLook: (row) => urgency(row) < 2,
+    },
+    width: '10.6rem',
+  },
+  {
+    head: 'Slot',
+    class: 'mono',
+    cell: ({ slot }) => slot,
+    order: { by: 'slot', of: ({ slot }) => slot },
+  },
+  {
+    head: 'By',
+    class: 'mono',
+    cell: (row) => {
+      const { by, state } = slotOf(row);
+      return by === null ? state !== 'free' && None('no name') : html`<${Who} holder=${by} />`;
+    },
+    order: { by: 'by', of: (row) => slotOf(row).by },
+    width: '20%',
+  },
+  {
+    head: 'When',
+    cell: (row) => slotOf(row).at && html`<${Since} instant=${slotOf(row).at} />`,
+    order: { by: 'at', of: (row) => slotOf(row).at, descends: true },
+    width: '10rem',
+    isSpare: true,
+  },
+];
+
+const ask = (key: string, signal: AbortSignal) => call('readOnce', { key }, signal) as Promise<OnceKey>;
+
+/** A key of `once`: who works or worked for which slot, and the slot that is done with its result. */
+const OnceDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
+  ${(read: OnceKey, at: number, onChange: () => void) => {
+    const { slot, done, result = null, cap } = read;
+    const lease = { ...read, waiting: 0, hasRecord: slot !== null };
+    return html`
+    ${cap && html`<${CapNotice} cap=${cap} />`}
+    <${Facts} noun="run" ...${{ lease, at, onChange }}><dt>Slot</dt><dd class="mono">${slot}</dd><//>
+    <h3>Done</h3>
+    ${
+      done
+        ? html`<dl class="facts">
+      <dt>Slot</dt><dd class="mono">${done.slot}</dd>
+      <dt>By</dt><dd class="mono">${done.by === null ? None('no name') : html`<${Who} holder=${done.by} />`}</dd>
+      <dt>When</dt><dd><${At} instant=${done.at} names />, <${Since} instant=${done.at} /></dd>
+      <dt>Result kept until</dt><dd><${At} instant=${done.keptUntil} names /></dd>
+      <dt>Result</dt><dd class="wide"><pre tabindex="0" aria-label="Result">${JSON.stringify(result, null, 2)}</pre></dd>
+    </dl>`
+        : html`<p class="quiet">No slot is done, or its result is no longer kept.</p>`
+    }`;
+  }}
+<//>`;
+
+const readAll = reader<OnceKey>('readOnce', 'keys');
+
+const texts = ({ key, slot, holder, done, cap }: OnceKey) => [
+  ...[key, slot, holder],
+  ...(done ? [done.slot, done.by] : []),
+  cap ? cap.reason : null,
+];
+
+/** The keys of `once`, and beside them the key that is open. */
+export function OnceView({ route }: { route: Route }) {
+  const { key } = route;
+  const polled = usePolled(readAll, {
+    everyMs: EVERY_MS,
+    fingerprint,
+  });
+  const empty = html`No caller has begun a slot. To do some work once a day:<${First} words="run hello --once-per 1d" work="date" />`;
+  return html`<${Split} label="Once" polled=${polled} detail=${key !== undefined && html`<${OnceDetail} key=${key} subject=${key} route=${route} list=${polled} />`}>
+    ${({ rows, more }: Listing<OnceKey>) => html`<${List} noun="key" start="state" idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route)} />`}
+  <//>`;
+}

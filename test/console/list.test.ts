@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { executablePath, faults, pageTests, SCREENS } from '../support/programs/console-page.ts';
+
+const site = pageTests({ shareTab: true });
+
+const OPERATOR = 'arn:aws:sts::123456789012:assumed-role/Operator/ann';
+const DESK = { width: 1440, height: 900 };
+const PHONE = SCREENS[3][2];
+
+/** Keeps how long each task of the page takes that takes longer than 50 ms. */
+const WATCH_TASKS = `new PerformanceObserver((list) => {
+  window.tasks = [...(window.tasks ?? []), ...list.getEntries().map(({ duration }) => duration)];
+}).observe({ type: 'longtask' })`;
+
+describe.runIf(executablePath)('the list', () => {
+  it('the list begins with what needs a look, under a heading with its number', async () => {
+    await site.world.acquire('look/b-held', { ttlSeconds: 600 });
+    await site.world.abandon('look/c-expired', 'crashed-1');
+    await site.world.acquire('look/d-paused', { ttlSeconds: 600 });
+    await site.world.capAs(OPERATOR, { key: 'look/d-paused', limit: 0, reason: 'the database is down' });
+    await site.world.acquire('look/e-line', { ttlSeconds: 600 });
+    await site.world.acquire('look/a-line', { ttlSeconds: 600 });
+    for (let at = 0; at < 11; at++) await site.world.park('look/e-line', `waiter-${at}`, { parkSeconds: 900 });
+    for (let at = 0; at < 2; at++) await site.world.park('look/a-line', `waiter-${at}`, { parkSeconds: 900 });
+    const page = await site.open('#/leases?q=look/');
+    await page.getByRole('row', { name: 'Needs a look 3' }).waitFor();
+    const heads = async () => (await page.locator('.rows tbody th').allInnerTexts()).map((text) => text.trim());
+    expect(await heads()).toEqual([
+      ...['Needs a look 3', 'look/e-line', 'look/d-paused', 'look/c-expired'],
+      ...['Others', 'look/a-line', 'look/b-held'],
+    ]);
+    await page.getByRole('row', { name: /look\/c-expired expired ended 3 h ago crashed-1/ }).waitFor();
+    expect(await faults(page, 'needs-a-look')).toEqual([]);
+    // In the order of a column there are no headings.
+    await page.getByRole('columnheader', { name: 'Key' }).getByRole('link').click();
+    await expect
+      .poll(heads)
+      .toEqual(['a-line', 'b-held', 'c-expired', 'd-paused', 'e-line'].map((key) => `look/${key}`));
+  });
+
+  it('the row of a shared key shows how full the key is', async () => {
+    for (const holder of ['first', 'second', 'third'])
+      await site.world.acquire('full/shared', { holder, limit: 4, ttlSeconds: 600 });
+    await site.world.acquire('full/alone', { ttlSeconds: 600 });
+    const page = await site.open('#/leases?q=full/');
+    const row = page.getByRole('row', { name: /full\/shared held 3 of 4 first and 2 more/ });
+    expect(await row.locator('.bar span').getAttribute('style')).toBe('transform: scaleX(0.75);');
+    const colour = () => page.evaluate("getComputedStyle(document.querySelector('.danger')).color");
+    await page.evaluate("location.hash = '#/leases/full/alone'");
+    await page.getByRole('button', { name: 'Break lease…' }).waitFor();
+    const ofLease = await colour();
+    await page.evaluate("location.hash = '#/leases/full/shared'");
+    await page.getByRole('button', { name: 'Break… the permit of first' }).waitFor();
+    expect(await colour()).toBe(ofLease);
+    expect(await faults(page, 'shared-key')).toEqual([]);
+  });
+
+  it('the page says how old its data is, and loses its colours in an outage', async () => {
+    await site.world.acquire('age', { ttlSeconds: 600 });
+    const page = await site.open('#/leases?q=age', { expectsRefusals: true });
+    const age = page.getByRole('banner').getByText(/^updated \d+ s ago$/);
+    await age.waitFor();
+    const look = () =>
+      page.evaluate(
+        "[['.age', 'color'], ['.rows', 'filter']].map(([one, what]) => getComputedStyle(document.querySelector(one))[what])",
+      ) as Promise<string[]>;
+    const [calm, colours] = await look();
+    expect(colours).toBe('none');
+    await page.route('**/v1/leases?*', (route) => route.abort());
+    await page.getByRole('alert').getByText('What is shown is the last answer.').waitFor();
+    await expect.poll(async () => (await look())[1]).toBe('grayscale(1)');
+    expect((await look())[0]).not.toBe(calm);
+    expect(await faults(page, 'outage')).toEqual([]);
+    await page.unroute('**/v1/leases?*');
+    await expect.poll(look, { timeout: 20_000 }).toEqual([calm, 'none']);
+  });
+
+  it('a page without keys shows the command that holds the first one', async () => {
+    const page = await site.open('#/history');
+    await page.route('**/v1/*?limit=1000', (route) =>
+      route.fulfill({ json: { leases: [], keys: [], nextCursor: null } }),
+    );
+    for (const [view, command] of [
+      ['leases', 'npx holdfast run hello --endpoint http://127.0.0.1:3000 -- sleep 60'],
+      ['once', 'npx holdfast run hello --once-per 1d --endpoint http://127.0.0.1:3000 -- date'],
+      ['rates', 'npx holdfast run hello --rate 10/1m --endpoint http://127.0.0.1:3000 -- date'],
+    ]) {
+      await page.evaluate(`location.hash = '#/${view}'`);
+      await page.getByText(String(command), { exact: true }).waitFor();
+    }
+    expect(await faults(page, 'empty')).toEqual([]);
+    await page.unroute('**/v1/*?limit=1000');
+  });
+
+  it('the list keeps the head and the tail of a key in one line', async () => {
+    const key = `tenants/0123456789/exports/${'x'.repeat(13)}`;
+    const long = `tenants/${'0123456789'.repeat(12)}/part-000017.parquet`;
+    for (const one of [key, long]) await site.world.acquire(one, { holder: 'exporter@ip-10-0-3-17', ttlSeconds: 600 });
+    const page = await site.open('#/leases?q=tenants/');
+    await page.setViewportSize(DESK);
+    const cell = page.getByRole('row', { name: key }).locator('.ends');
+    await cell.waitFor();
+    /** Of each key: the height of its line, and whether its head and its tail are cut. */
+    const lines = () =>
+      page.evaluate(`[...document.querySelectorAll('.rows .ends')].map((ends) => [
+        ends.clientHeight,
+        ...[...ends.children].map(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
+      ])`) as Promise<[number, boolean, boolean][]>;
+    const line = expect.closeTo(18, -1);
+    expect(await lines()).toEqual([
+      [line, false, false],
+      [line, true, false],
+    ]);
+    expect(await page.locator('.ends span').last().textContent()).toBe(long.slice(-12));
+    // Beside an open key, the list still says what is in use.
+    await page.getByRole('link', { name: key }).click();
+    await page.getByRole('region', { name: key }).getByText('exporter@ip-10-0-3-17').waitFor();
+    for (const name of ['Key', 'State', 'In use', 'In line', 'Holder'])
+      expect(await page.getByRole('columnheader', { name }).isVisible()).toBe(true);
+    for (const [height] of await lines()) expect(height).toEqual(line);
+  });
+
+  it('a phone shows all choices, and those of the order in one row', async () => {
+    await site.world.acquire('phone', { ttlSeconds: 600 });
+    const page = await site.open('#/leases');
+    await page.setViewportSize(PHONE);
+    await page.getByRole('link', { name: 'phone', exact: true }).waitFor();
+    const tops = async (selector: string) => {
+      const boxes = await Promise.all((await page.locator(selector).all()).map((one) => one.boundingBox()));
+      for (const box of boxes) expect((box?.x ?? 999) + (box?.width ?? 999)).toBeLessThanOrEqual(PHONE.width);
+      return new Set(boxes.map((box) => Math.round(box?.y ?? 0)));
+    };
+    expect((await tops('.banner nav a')).size).toBe(1);
+    expect((await tops('.filters a')).size).toBe(1);
+    expect((await tops('.rows thead a')).size).toBe(1);
+    await page.setViewportSize(SCREENS[0][2]);
+  });
+
+  it('the page draws the rows near the screen, and its search finds all keys', async () => {
+    await site.world.hold(1000);
+    const page = await site.open('#/history');
+    await page.setViewportSize(DESK);
+    await page.evaluate(WATCH_TASKS);
+    await page.evaluate("location.hash = '#/leases'");
+    await page.getByRole('link', { name: 'many/0000' }).waitFor();
+    const drawn = () => page.locator('.rows tbody tr').count();
+    expect(await drawn()).toBeLessThan(150);
+    const head = page.getByRole('columnheader', { name: 'Holder' });
+    for (const at of [400, 999, 200]) {
+      const link = page.getByRole('link', { name: `many/${String(at).padStart(4, '0')}` });
+      await page.evaluate(`scrollTo(0, ${at} * document.body.scrollHeight / 1000)`);
+      await link.waitFor();
+      expect(await drawn()).toBeLessThan(150);
+      expect((await head.boundingBox())?.y).toBeGreaterThanOrEqual(40);
+    }
+    expect(await faults(page, 'thousand')).toEqual([]);
+    await page.getByRole('searchbox').fill('many/0987');
+    await page.getByRole('status').getByText('1 key shown').waitFor({ state: 'attached' });
+    await page.getByRole('link', { name: 'many/0987' }).waitFor();
+    // Only `npm run verify -- pictures` measures, because other tests slow the page down.
+    const tasks = (await page.evaluate('window.tasks ?? []')) as number[];
+    if (process.env.PICTURES) expect(Math.max(0, ...tasks)).toBeLessThan(100);
+  });
+});
