@@ -69,9 +69,9 @@ export const OWN_OF_VERBS =
   'say sayToProgram sentAt settings show staged summary takeBack takesCommand takesKey takesLimit terminate transport ' +
   'usage uuid waitUntil waitingFor wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
-  'act announce cell changes columns compare did empty everyMs filters fingerprint hasData head idOf instant label lease ' +
-  'leaseKey more nextAt noun onAct onData onDone onHelp onSkip onWish openId over polled problem query refresh refusal ' +
-  'saw settings show step subject texts total view what who wholeMs wide wish';
+  'act announce cell changes columns compare did empty everyMs filters fingerprint hasData head idOf instant isReversed ' +
+  'isSaid isSpare label lease leaseKey lifts more needsLook nextAt noun onAct onData onDone onHelp onSkip onWish openId over ' +
+  'polled problem query refresh refusal saw settings show step subject texts total view what who wholeMs wide wish';
 /** The fields that Preact keeps to itself: it has shortened them so far, but for the two underscores. */
 const OWN_OF_PREACT = '__\\w?';
 
