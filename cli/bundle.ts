@@ -131,6 +131,12 @@ const IN_PLACE: [file: RegExp, code: (path: string) => Promise<string> | string]
   ],
   // Only a reader of the source needs the indentation of the script for the shell.
   [/guard\/terminal-job\.ts$/, async (path) => (await readFile(path, 'utf8')).replace(/^ +/gm, '')],
+  // The one file has the signer anyway, and needs no code that loads it later.
+  [
+    /client\/src\/http\.ts$/,
+    async (path) =>
+      `import { signed } from './sigv4.ts';${(await readFile(path, 'utf8')).replace(/const \{ signed \} = await import.*/, '')}`,
+  ],
   [/src\/load\.ts$/, () => 'export const load = require;'],
   [/src\/aws\/program\.ts$/, async (path) => (await readFile(path, 'utf8')).replace('./main.ts', `./${SEARCH_FILE}`)],
 ];

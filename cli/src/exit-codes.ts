@@ -6,7 +6,7 @@ export const EXIT = {
   misuse: 64,
   /** No answer came, or none that says what happened. */
   noAnswer: 69,
-  /** Another caller holds the lease, a newer run has replaced this one, or the rate is used up. */
+  /** Another caller holds the lease, a newer run has replaced this one, the rate is used up, or the time of a watch is over. */
   held: 75,
   /** The lease was lost. */
   lost: 76,

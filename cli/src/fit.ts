@@ -13,16 +13,14 @@ const SHORT = 18;
  * @param natural how wide each would be with room for all
  */
 export function fitted(head: readonly string[], natural: readonly number[], most: number): number[] {
-  const widths = [...natural];
   const least = natural.map((wide) => (wide > WHOLE ? SHORT : wide));
   const isOver = (wides: number[]) =>
     wides.reduce((sum, wide) => sum + (wide && wide + GAP.length), 0) > most + GAP.length;
-  for (const name of LEAST_NEEDED) {
-    const at = head.indexOf(name);
-    if (at >= 0 && isOver(least)) least[at] = widths[at] = 0;
-  }
+  for (const name of LEAST_NEEDED) if (head.includes(name) && isOver(least)) least[head.indexOf(name)] = 0;
+  const isTight = isOver(least);
+  const widths = natural.map((wide, at) => (isTight || !least[at] ? (least[at] ?? 0) : wide));
   while (isOver(widths)) {
-    const from = isOver(least) ? widths : widths.map((wide, at) => (wide > (least[at] ?? 0) ? wide : 0));
+    const from = isTight ? widths : widths.map((wide, at) => (wide > (least[at] ?? 0) ? wide : 0));
     const widest = from.indexOf(Math.max(...from));
     widths[widest] = (widths[widest] ?? 0) - 1;
   }

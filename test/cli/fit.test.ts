@@ -94,6 +94,7 @@ it('a row fits a terminal of any width', () => {
     const widths = fitted(head, [20, 15, 60, 13, 80], most).filter((wide) => wide > 0);
     expect(widths.reduce((sum, wide) => sum + wide + 2, -2)).toBeLessThanOrEqual(most);
   }
+  expect(fitted(['PLACE', 'HOLDER', 'STATE', 'TICKET'], [5, 22, 21, 52], 71)).toEqual([5, 21, 21, 18]);
   expect(fitted(head, [20, 15, 60, 13, 80], 196)).toEqual([20, 15, 60, 13, 80]);
   expect(fitted(head, [20, 15, 60, 13, 80], 195)).toEqual([20, 15, 60, 13, 79]);
 });

@@ -67,6 +67,7 @@ it('holdfast run withdraws its place when its wait ends while it sleeps', async 
   await using _ = await holdfast.acquire(key);
   const { code, stderr } = await cli.start(['run', key, '--wait', '2', '--', 'echo', 'never'], { env }).exited;
   expect([code, stderr]).toEqual([75, expect.stringContaining('is held by the other since')]);
+  expect(stderr).toMatch(/^holdfast: waiting since \S+ at place 1 of 1: long\/ends is held by the other until /m);
   expect(pathsOf(key)).toEqual(['acquire', 'acquire', 'acquire', 'withdraw']);
   expect(await lineOf(key)).toEqual([]);
 });

@@ -47,7 +47,7 @@ class Findings {
 }
 
 export const doctor: Verb = {
-  summary: 'check the endpoint, the credentials, the clock, the permissions, the versions and the commit protocol',
+  summary: 'check the connection, the permissions, the clock, the versions, the report and the lines',
   usage: '',
   words: [0, 0],
   noTimeout: true,
