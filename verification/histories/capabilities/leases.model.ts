@@ -187,6 +187,16 @@ const fitsOrRose = ({ fence, settled }: Pick<Held, 'fence' | 'settled'>, told: n
   fits(fence, told) || (!settled && Number(told) > Number(fence));
 const epoch = (instant: string | null) => (instant === null ? null : Date.parse(instant));
 
+/**
+ * Nobody is locked out by his own request, but for the margin after its end, and while an operator has paused the key. A request that replaces others takes
+ * its turn in the line, and its wait may end before that if DynamoDB is slow.
+ */
+const isLockedOut = ({ entry: { input, faults }, body }: Situation): boolean =>
+  body.holder === input.holder &&
+  !body.cap &&
+  body.retryAfterMs > CLOCK_SKEW_MS + 1 &&
+  !(input.replace !== undefined && faults.length > 0);
+
 /** The call of an operator hands off, and ends an expired lease for callers that sleep. */
 const handOff = (situation: Situation): LeaseState[] => {
   const { state, unknown } = situation;
@@ -239,8 +249,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
         if (!held && body.holder === null) return [metOnlyALine(state, body)];
         if (held && body.holder === null && isPast(situation, held))
           return [metOnlyALine({ ...state, held: null, last: null }, body)];
-        // Nobody is locked out by his own request, but for the margin after its end, and while an operator has paused the key.
-        return body.holder === holder && !body.cap && body.retryAfterMs > CLOCK_SKEW_MS + 1 ? [] : standing(situation);
+        return isLockedOut(situation) ? [] : standing(situation);
       case 'LeaseLost':
         if (body.reason === 'cancelled' || body.reason === 'superseded') return [state];
         return ended.some((one) => one.holder === holder) ? [state] : [];
