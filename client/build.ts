@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
@@ -38,9 +38,11 @@ async function declarations(): Promise<void> {
   const tsc = join(import.meta.dirname, '../node_modules/typescript/bin/tsc');
   await promisify(execFile)(process.execPath, [tsc, '-p', import.meta.dirname]);
   const written = join(DIST, 'types/client/src');
+  await mkdir(join(DIST, 'cjs'), { recursive: true });
   for (const file of await readdir(written)) {
-    const text = await readFile(join(written, file), 'utf8');
-    await writeFile(join(DIST, file), text.replace(/((?:from |import\()["']\.\/[\w-]+)\.ts/g, '$1.js'));
+    const typed = await readFile(join(written, file), 'utf8');
+    const text = typed.replace(/((?:from |import\()["']\.\/[\w-]+)\.ts/g, '$1.js');
+    await Promise.all([DIST, join(DIST, 'cjs')].map((folder) => writeFile(join(folder, file), text)));
   }
   await rm(join(DIST, 'types'), { recursive: true });
 }

@@ -14,16 +14,26 @@ const OTHERS = ['lambda', 'direct', 'handlers', 'durable', 'node-cron', 'testing
 /** What other entries take from the main one, which exports it. */
 const IN_MAIN = ['index', 'acquire', 'attempt', 'errors', 'give-back', 'query', 'surroundings'];
 
+const EXTERNAL = /^(@aws-sdk\/|node:)/;
+
 /**
  * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error
  * of one is an error of all, and nothing is there twice. The main one is written small into `outdir`, for browsers, and readable into
- * `outdir/node`: a stack trace of Node names the functions and lines of the file that runs. The other entries are readable.
+ * `outdir/node`: a stack trace of Node names the functions and lines of the file that runs. The other entries are readable. `outdir/cjs` has all entries as
+ * CommonJS, for `require` on Node before 20.19, and for Jest.
  * @returns the packages of npm that have code in it
  */
 export async function bundle(outdir: string): Promise<BundledPackage[]> {
-  const [small, readable, others] = await Promise.all([mainWithLater(true), mainWithLater(false), bundleOthers()]);
+  const [small, readable, others, ...commonJs] = await Promise.all([
+    mainWithLater(true),
+    mainWithLater(false),
+    bundleOthers(),
+    ...['index', ...OTHERS].map(inCommonJs),
+  ]);
   await write(outdir, [...small, ...others]);
   await write(join(outdir, 'node'), readable);
+  await write(join(outdir, 'cjs'), commonJs.flat());
+  await writeFile(join(outdir, 'cjs/package.json'), '{ "type": "commonjs" }\n');
   return packagesOf(inputsOf(others).keys());
 }
 
@@ -34,12 +44,18 @@ async function write(folder: string, files: OutputChunk[]): Promise<void> {
   }
 }
 
+/** A browser has no environment variables, so its build has nothing that reads them. */
+const WITHOUT_ENVIRONMENT: Plugin = {
+  name: 'without-environment',
+  load: (id) => (id.endsWith('/src/environment.ts') ? 'export const optionsIn = (_, given) => given;' : undefined),
+};
+
 const sourceOf = (name: string) => `src/${name}.ts`;
 
 async function mainWithLater(minify: boolean): Promise<OutputChunk[]> {
   const fileOf = (name: string) => (LATER.includes(name) ? `./${name}.js` : './index.js');
   const built = await Promise.all([
-    chunks({ input: [sourceOf('index')], plugins: [apart(LATER, fileOf)] }, { minify }),
+    chunks({ input: [sourceOf('index')], plugins: [apart(LATER, fileOf), minify && WITHOUT_ENVIRONMENT] }, { minify }),
     chunks({ input: LATER.map(sourceOf), plugins: [apart(IN_MAIN, fileOf)] }, { minify }),
   ]);
   return built.flat();
@@ -48,9 +64,20 @@ async function mainWithLater(minify: boolean): Promise<OutputChunk[]> {
 const bundleOthers = () =>
   chunks({
     input: OTHERS.map(sourceOf),
-    external: /^(@aws-sdk\/|node:)/,
+    external: EXTERNAL,
     plugins: [apart(IN_MAIN, () => manifest.name)],
   });
+
+/** One file, because Jest refuses `import()` in a CommonJS module. */
+const inCommonJs = (name: string) =>
+  chunks(
+    {
+      input: [sourceOf(name)],
+      external: EXTERNAL,
+      plugins: name === 'index' ? [] : [apart(IN_MAIN, () => './index.js')],
+    },
+    { format: 'cjs', codeSplitting: false },
+  );
 
 async function chunks(options: BuildOptions, written: OutputOptions = {}): Promise<OutputChunk[]> {
   const { output } = await build({

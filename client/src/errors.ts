@@ -27,6 +27,9 @@ export type ErrorFields = Omit<{ [Code in ServiceErrorCode]: Schemas[Code] }, 'L
 /** The codes of the service, and two of the client: `Unreachable` and `Refused`. */
 export type ErrorCode = keyof ErrorFields;
 
+/** Marks the errors of each copy of the client: a program may load both the ES module and the CommonJS module. */
+const BRAND = Symbol.for('holdfast.error');
+
 /** Thrown by every failed call. An aborted call throws the reason of its signal instead. */
 export class HoldfastError extends Error {
   /** The field to branch on. */
@@ -39,6 +42,16 @@ export class HoldfastError extends Error {
   declare readonly retryAfterMs?: number;
   /** Fields with which the same call learns its outcome. The client adds them to its own retries. */
   declare readonly retryWith?: Record<string, string>;
+
+  /** @internal */
+  get [BRAND](): true {
+    return true;
+  }
+
+  /** True for an error of every copy of the client. */
+  static [Symbol.hasInstance](error: unknown): error is HoldfastError {
+    return Object(error)[BRAND] === true;
+  }
 
   /** @param problem the problem details of the service, or fields of the same names */
   constructor(problem: { code: string; detail: string }, cause?: unknown) {

@@ -30,10 +30,11 @@ export interface MiddyLease<Event> {
   onError(request: MiddyRequest<Event>): Promise<void>;
 }
 
-const leases = new WeakMap<object, Lease>();
+/** The lease of an invocation, on its context, where every copy of this module finds it: the ES module and the CommonJS module. */
+const LEASE = Symbol.for('holdfast.lease');
 
 /** The lease that `middyLease` acquired for the invocation of this context. Undefined if the handler runs without a lease. */
-export const leaseOf = (context: object): Lease | undefined => leases.get(context);
+export const leaseOf = (context: object): Lease | undefined => Reflect.get(context, LEASE);
 
 /**
  * Acquires a lease or a permit before a handler of middy, and releases it after the handler, or after its error. The handler gets the lease by
@@ -67,7 +68,7 @@ export function middyLease<Event>({
         holding.set(request, held);
         // Middy may call neither `after` nor `onError`.
         held.lease.signal.addEventListener('abort', held.stop);
-        leases.set(context, held.lease);
+        Object.defineProperty(context, LEASE, { value: held.lease, configurable: true });
         internal.lease = held.lease;
       } catch (error) {
         // The presence of `earlyResponse` ends the chain, even if the value is undefined.
