@@ -15,6 +15,10 @@ export const namespaceOfName = (stored: string): string | undefined => /^([a-z0-
 export const nameWithin = (namespace: string | undefined, stored: string): string =>
   namespace !== undefined && isWithin(namespace, stored) ? stored.slice(prefixOf(namespace).length) : stored;
 
+/** A text of an error with another name of the key that it begins with, as each text of LeaseHeld does. */
+export const nameKey = (text: string, stored: unknown, key: string): string =>
+  text.startsWith(`${stored} `) ? key + text.slice(`${stored}`.length) : text;
+
 /**
  * Where the names of a function are, as dotted paths; `*` stands for each member of a list. Other fields pass unchanged, so
  * every field that holds a name must be listed.

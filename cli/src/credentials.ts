@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { keysIn } from '../../client/src/environment.ts';
 import type { Keys } from './aws/keys.ts';
 import { SEARCH_PROGRAM } from './aws/program.ts';
 import { EXIT } from './exit-codes.ts';
@@ -15,10 +16,8 @@ const SEARCH_MS = 30_000;
 
 /** A profile that the configuration names takes precedence over keys in the environment. */
 function ownKeys(awsProfile: string | undefined, env: NodeJS.ProcessEnv): Keys | undefined {
-  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = env;
-  if (awsProfile || !accessKeyId || !secretAccessKey) return undefined;
-  const credentials = { accessKeyId, secretAccessKey, ...(AWS_SESSION_TOKEN && { sessionToken: AWS_SESSION_TOKEN }) };
-  return { credentials, source: 'environment (AWS_ACCESS_KEY_ID)' };
+  const credentials = awsProfile ? undefined : keysIn(env);
+  return credentials && { credentials, source: 'environment (AWS_ACCESS_KEY_ID)' };
 }
 
 /**

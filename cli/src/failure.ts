@@ -59,21 +59,13 @@ export function messageOf(error: unknown, endpoint?: string): string {
   return `${saidBy(error, endpoint)} [${error.code}${trace}]`;
 }
 
-function saidBy(error: HoldfastError, endpoint: string | undefined): string {
-  const { code, message, status, cause } = error;
-  const isOfService = cause === undefined && code !== 'Refused' && code !== 'Unreachable';
-  if (isOfService) return message;
-  const answer = `${status ? `HTTP ${status}: ` : ''}${message || 'nothing'}`;
-  // It may be the page of a proxy, or of another service.
-  const said = (answer + causeOf(error)).replace(/\s+/g, ' ').trim();
-  return endpoint ? `${said} (${endpoint})` : said;
-}
-
-/** Why, because `the connection failed` alone does not help. */
-function causeOf({ cause }: HoldfastError): string {
-  if (!(cause instanceof Error)) return '';
-  const inner = cause.cause instanceof Error ? cause.cause : cause;
-  // OpenSSL puts names and lines of its source around the reason.
-  const reason = inner.message.replace(/.*SSL routines:\w*:([^:]*).*/s, 'TLS: $1');
-  return `: ${reason || (inner as NodeJS.ErrnoException).code}`;
+function saidBy({ code, message, status }: HoldfastError, endpoint = ''): string {
+  if (code !== 'Refused' && code !== 'Unreachable') return message;
+  const answer = `${status ? `HTTP ${status}: ` : ''}${message}`
+    // OpenSSL puts names and lines of its source around the reason.
+    .replace(/(?:\w+ )*\w+:error:.*SSL routines:\w*:([^:]*).*/s, 'TLS: $1')
+    // It may be the page of a proxy, or of another service.
+    .replace(/\s+/g, ' ')
+    .trim();
+  return answer.includes(endpoint) ? answer : `${answer} (${endpoint})`;
 }

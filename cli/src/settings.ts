@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { isLocal, regionIn, VARIABLES } from '../../client/src/environment.ts';
 import { isLoopback } from '../../client/src/http.ts';
 import { assertNamespace } from '../../client/src/transport.ts';
 import type { Arguments } from './arguments.ts';
@@ -40,16 +41,16 @@ export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.e
   const file = configFile(env);
   const byOption = args.text('profile');
   const profile = profileOf(file, byOption ?? (env.HOLDFAST_PROFILE || undefined));
-  const ofCall = (field: 'endpoint' | 'namespace', variable: string | undefined) =>
-    args.text(field) ?? (byOption ? profile[field] : undefined) ?? (variable || profile[field]);
-  const given = ofCall('endpoint', env.HOLDFAST_ENDPOINT);
+  const ofCall = (field: 'endpoint' | 'namespace') =>
+    args.text(field) ?? (byOption ? profile[field] : undefined) ?? (env[VARIABLES[field]] || profile[field]);
+  const given = ofCall('endpoint');
   if (!given) throw new NoEndpoint();
-  const token = env.HOLDFAST_TOKEN || undefined;
+  const token = env[VARIABLES.token] || undefined;
   const endpoint = checkedUrl(given, token !== undefined);
   return {
     endpoint,
-    namespace: checkedNamespace(ofCall('namespace', env.HOLDFAST_NAMESPACE)),
-    region: args.text('region') ?? profile.region ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined),
+    namespace: checkedNamespace(ofCall('namespace')),
+    region: args.text('region') ?? profile.region ?? regionIn(env),
     holder: profile.holder,
     token,
     keys: token || isLocal(endpoint) ? undefined : keysFrom(profile.awsProfile, env),
@@ -128,9 +129,3 @@ function checkedNamespace(namespace: string | undefined): string | undefined {
     throw misuse((error as Error).message);
   }
 }
-
-/** An API of an emulator of AWS, such as `http://abc.execute-api.localhost`, is signed for. */
-const UNSIGNED = /^(127(\.\d+){3}|\[::1\]|([a-z0-9-]+\.)?localhost)$/i;
-
-/** Whether the service is that of `npm start`, on this machine, which takes no signature. */
-export const isLocal = (endpoint: string): boolean => UNSIGNED.test(new URL(endpoint).hostname);

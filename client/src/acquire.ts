@@ -1,4 +1,4 @@
-import { attempt, backoff, type Core, insist, isTransient, isUnknown } from './attempt.ts';
+import { assertTimes, attempt, backoff, type Core, insist, isTransient, isUnknown } from './attempt.ts';
 import { type ErrorFields, type HoldfastError, isHoldfastError, unreachable } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';
 import { keep, type Lease, type LeaseOptions, type LinkedOptions } from './lease.ts';
@@ -99,6 +99,7 @@ export const obtain = (
   // The pending request continues after an abort, so that its grant can be released.
   interruptible(options.signal, (resolve, reject) => {
     const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, once, waitUntil, ...asked } = options;
+    assertTimes(options);
     const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
     // V8 follows this chain for a stack trace, which so ends in the program of the caller.
     const asking = ask(core, request, options)
@@ -170,7 +171,7 @@ async function askOnce(at: Acquisition, waitSeconds: number): Promise<Lease | An
   const lease = keep(core, grant, sentAt, options);
   if (lease.held && !options.signal?.aborted) {
     const { key, fence, expiresAt } = grant;
-    core.emit({ type: 'acquired', key, fence, expiresAt, waitedMs: since(core.by, startedAt) });
+    core.emit({ type: 'acquired', key, fence, expiresAt, waitedMs: Math.round(since(core.by, startedAt)) });
     return lease;
   }
   await lease.release();

@@ -82,6 +82,15 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** @throws TypeError for a time that is not a number, or is negative */
+export function assertTimes(times: { waitMs?: unknown; timeoutMs?: unknown }): void {
+  for (const name of ['waitMs', 'timeoutMs'] as const) {
+    const ms = times[name];
+    if (ms !== undefined && !(typeof ms === 'number' && ms >= 0))
+      throw new TypeError(`${name} must be a number from 0, not ${ms}`);
+  }
+}
+
 /**
  * Repeats `act` until it succeeds, fails permanently, or the time is up.
  * @param act receives the fields that the service wants in a retry, so that the retry learns the outcome of a lost answer

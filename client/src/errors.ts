@@ -73,6 +73,12 @@ export function isHoldfastError<Code extends ErrorCode = ErrorCode>(
   return error instanceof HoldfastError && (code === undefined || error.code === code);
 }
 
+/** True if the key was not granted because of other holders, or if its rates allow no start in time. */
+export const isHeld = (
+  error: unknown,
+): error is HoldfastError & (ErrorFields['LeaseHeld'] | ErrorFields['RateExceeded']) =>
+  isHoldfastError(error, 'LeaseHeld') || isHoldfastError(error, 'RateExceeded');
+
 export const leaseLost = (key: string, reason: LossReason, holder?: string | null): HoldfastError =>
   new HoldfastError({
     code: 'LeaseLost',

@@ -1,23 +1,15 @@
 import { type AcquireOptions, acquire } from './acquire.ts';
-import { type CallOptions, type Core, insist } from './attempt.ts';
-import type { Upload } from './content.ts';
-import type { components } from './contract.ts';
-import { emitter } from './events.ts';
-import { httpTransport } from './http.ts';
+import { Calls } from './calls.ts';
+import { optionsIn } from './environment.ts';
 import { type LeadOptions, lead } from './lead.ts';
 import type { Lease } from './lease.ts';
 import type { Begun, OnceAnswer, OnceOptions, OnceRun, SlotOptions } from './once.ts';
-import { paged } from './pages.ts';
 import type { RateOptions, RateStart } from './rate.ts';
-import type { Bare, CommitRequest, Filter, HoldfastOptions, ParkRequest, Plain, ReadOne } from './requests.ts';
-import { ROUTES } from './routes.ts';
+import type { FromEnvOptions } from './requests.ts';
 import type { LeaseEntry, Leases, LeasesOptions } from './several.ts';
-import { moment, type Surroundings, stayAlive, systemSurroundings } from './surroundings.ts';
+import { moment, stayAlive } from './surroundings.ts';
 import { traced } from './tracing.ts';
-import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from './transport.ts';
-
-type Schemas = components['schemas'];
-type StageRequest = RequestOf<'stageUpload'>;
+import { type OnHeldOptions, parted, unlessHeld, type Work } from './work.ts';
 
 /**
  * A client of one deployment. The client has no connection and no timer of its own. The work of `withLease` and `lead` keeps the process alive
@@ -25,24 +17,16 @@ type StageRequest = RequestOf<'stageUpload'>;
  * @example
  * const holdfast = new Holdfast({ endpoint: 'http://127.0.0.1:3000', holder: 'worker-1' });
  */
-export class Holdfast {
-  /** @internal */
-  readonly surroundings: Surroundings;
-  /** The name of the caller, if a call names no other. */
-  readonly holder: string;
-  readonly #core: Core;
-  readonly #fetch: typeof fetch | undefined;
-
-  /** @throws TypeError if the endpoint is not a URL, the namespace is not valid, or credentials come without a region */
-  constructor(options: HoldfastOptions) {
-    const by = options.surroundings ?? systemSurroundings;
-    this.surroundings = by;
-    const { namespace } = options;
-    assertNamespace(namespace);
-    const transport = 'transport' in options ? options.transport : httpTransport(options, by.wall);
-    this.#core = { transport, namespace, by, emit: emitter(options.onEvent) };
-    this.holder = options.holder;
-    this.#fetch = options.fetch;
+export class Holdfast extends Calls {
+  /**
+   * Makes a client from the variables that the command reads too: `HOLDFAST_ENDPOINT`, `HOLDFAST_NAMESPACE`, `HOLDFAST_TOKEN`, the region and the AWS keys; and
+   * `HOLDFAST_HOLDER`. The options take precedence.
+   * @throws TypeError if the endpoint or the holder is missing, and as the constructor
+   * @example
+   * const holdfast = Holdfast.fromEnv({ holder: 'billing' });
+   */
+  static fromEnv(options: FromEnvOptions = {}): Holdfast {
+    return new Holdfast(optionsIn(globalThis.process?.env ?? {}, options));
   }
 
   /**
@@ -59,34 +43,45 @@ export class Holdfast {
     return traced('acquire', { 'holdfast.key': key }, async (span) => {
       const later = rates && (await import('./rate.ts')).underRates; // most callers never load it
       const startedAt = moment(this.surroundings);
-      const lease = await acquire(this.#core, key, this.holder, { ...options, linked });
+      const lease = await acquire(this.core, key, this.holder, { ...options, linked });
       span?.setAttribute('holdfast.fence', lease.fence);
-      return later ? later(this.#core, lease, { ...options, rates, settle }, startedAt) : lease;
+      return later ? later(this.core, lease, { ...options, rates, settle }, startedAt) : lease;
     });
   }
 
   /**
    * Runs some work under a lease, and releases the lease after the work, even if the work fails. The signal of the options ends the
    * wait, and aborts `lease.signal`. The process stays alive until the work ends.
-   * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`
+   * @returns what the work returns; with `onHeld: 'skip'`, undefined if the key was not granted
+   * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`; TypeError if there is no work
    * @example
    * await holdfast.withLease('nightly', { waitMs: 600_000 }, (lease) => buildReport({ signal: lease.signal, fence: lease.fence }));
    */
-  withLease<T>(key: string, work: (lease: Lease) => T | Promise<T>): Promise<T>;
-  withLease<T>(key: string, options: AcquireOptions, work: (lease: Lease) => T | Promise<T>): Promise<T>;
-  withLease<T>(key: string, ...[first, second]: unknown[]): Promise<T> {
-    const work = (second ?? first) as (lease: Lease) => T | Promise<T>;
-    return this.#withLease(key, second ? (first as AcquireOptions) : {}, async (lease) => {
+  withLease<T>(key: string, work: Work<Lease, T>): Promise<T>;
+  withLease<T>(key: string, options: AcquireOptions & OnHeldOptions<'throw'>, work: Work<Lease, T>): Promise<T>;
+  withLease<T>(
+    key: string,
+    options: AcquireOptions & OnHeldOptions<'throw' | 'skip'>,
+    work: Work<Lease, T>,
+  ): Promise<T | undefined>;
+  async withLease<T>(key: string, ...rest: unknown[]): Promise<T | undefined> {
+    const [options, work] = parted<AcquireOptions, Lease, T>(rest);
+    return this.#withLease(key, options, async (lease) => {
       const result = await work(lease);
       if (lease.lost) throw lease.lost;
       return result;
     });
   }
 
-  #withLease<T>(key: string, options: AcquireOptions, work: (lease: Lease) => Promise<T>): Promise<T> {
-    return traced('withLease', { 'holdfast.key': key }, async () => {
-      const lease = await this.#acquire(key, options, options.signal);
-      const end = stayAlive(this.#core.by);
+  #withLease<T>(
+    key: string,
+    { onHeld, ...options }: AcquireOptions & OnHeldOptions<'throw' | 'skip'>,
+    work: (lease: Lease) => Promise<T>,
+  ) {
+    return traced('withLease', { 'holdfast.key': key }, async (): Promise<T | undefined> => {
+      const lease = await unlessHeld(onHeld, this.#acquire(key, options, options.signal));
+      if (!lease) return undefined;
+      const end = stayAlive(this.core.by);
       try {
         return await work(lease);
       } finally {
@@ -99,24 +94,31 @@ export class Holdfast {
   /**
    * Runs some work under several leases or permits, for example at most five of a tenant and twenty in total. The client acquires the keys
    * in the same order for all callers (deeper paths first), sends the heartbeats, and releases in the reverse order. `held.signal` aborts with the first loss.
+   * @returns what the work returns; with `onHeld: 'skip'`, undefined if a key was not granted
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after a loss; LeaseHeld with the `key` that was refused; InvalidRequest if
-   * two entries have the same key; the errors of `acquire`
+   * two entries have the same key; the errors of `acquire`; TypeError if there is no work
    * @example
    * const entries = [{ key: `openai/${tenant}`, limit: 5 }, { key: 'openai', limit: 20 }];
    * await holdfast.withLeases(entries, { waitMs: 60_000 }, (held) => ask(prompt, { signal: held.signal }));
    */
-  withLeases<T>(entries: readonly LeaseEntry[], work: (held: Leases) => T | Promise<T>): Promise<T>;
+  withLeases<T>(entries: readonly LeaseEntry[], work: Work<Leases, T>): Promise<T>;
   withLeases<T>(
     entries: readonly LeaseEntry[],
-    options: LeasesOptions,
-    work: (held: Leases) => T | Promise<T>,
+    options: LeasesOptions & OnHeldOptions<'throw'>,
+    work: Work<Leases, T>,
   ): Promise<T>;
-  withLeases<T>(entries: readonly LeaseEntry[], ...[first, second]: unknown[]): Promise<T> {
-    const work = (second ?? first) as (held: Leases) => T | Promise<T>;
+  withLeases<T>(
+    entries: readonly LeaseEntry[],
+    options: LeasesOptions & OnHeldOptions<'throw' | 'skip'>,
+    work: Work<Leases, T>,
+  ): Promise<T | undefined>;
+  withLeases<T>(entries: readonly LeaseEntry[], ...rest: unknown[]): Promise<T | undefined> {
     return traced('withLeases', {}, async () => {
+      const [{ onHeld, ...common }, work] = parted<LeasesOptions, Leases, T>(rest);
       const { acquireAll } = await import('./several.ts'); // most callers never load it
       const acquire = (key: string, options: AcquireOptions) => this.#acquire(key, options);
-      const held = await acquireAll({ by: this.surroundings, acquire }, entries, second ? (first as object) : {});
+      const held = await unlessHeld(onHeld, acquireAll({ by: this.surroundings, acquire }, entries, common));
+      if (!held) return undefined;
       const stop = stayAlive(this.surroundings);
       try {
         const result = await work(held);
@@ -137,42 +139,39 @@ export class Holdfast {
    */
   rate(key: string, options: RateOptions): Promise<RateStart> {
     return traced('rate', { 'holdfast.key': key }, async () =>
-      (await import('./rate.ts')).start(this.#core, key, this.holder, options),
+      (await import('./rate.ts')).start(this.core, key, this.holder, options),
     );
   }
-
-  /** A single reservation, without the wait, and a single settlement or cancellation. `rate` sends them itself. */
-  declare readonly rateReserve: Plain<'rateReserve'>;
-  declare readonly rateSettle: Plain<'rateSettle'>;
-
-  /** Reads the rates of a key, or a page of such keys. For operators: `rateForget` lets the next caller start at once. */
-  declare readonly readRates: Bare<'readRates'>;
-  declare readonly rateForget: Plain<'rateForget'>;
 
   /**
    * Runs some work once for a slot: one caller at a time works, and after the work has returned, all other callers receive the result until
    * `keepSeconds` are over. If the work throws or the process ends, the next caller works. If the work has read `run.signal` and returns after the run was
    * lost, it may have stopped half way, so no result is stored. The result of other work is stored, unless another caller has taken the slot.
-   * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done
+   * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done; with `onHeld: 'skip'`,
+   * undefined if another caller still works
    * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`, or if a slot
    * that sorts after every period of `per` is done; LeaseLost if the run was lost before the result was stored; OutcomeUnknown if the work has run, and no
    * answer says whether the slot is done; what the work throws; TypeError if `work` is no function; the errors of every call
    * @example
    * const { outcome, by } = await holdfast.once('backup', { per: '1d', ttlSeconds: 600 }, (run) => backup(run.signal, run.fence));
    */
-  once<T>(key: string, work: (run: OnceRun) => T | Promise<T>): Promise<OnceAnswer<T>>;
+  once<T>(key: string, work: Work<OnceRun, T>): Promise<OnceAnswer<T>>;
   once<T>(
     key: string,
-    options: OnceOptions & SlotOptions,
-    work: (run: OnceRun) => T | Promise<T>,
+    options: OnceOptions & SlotOptions & OnHeldOptions<'throw'>,
+    work: Work<OnceRun, T>,
   ): Promise<OnceAnswer<T>>;
-  once<T>(key: string, ...[first, second]: unknown[]): Promise<OnceAnswer<T>> {
-    const options = (second ? first : {}) as OnceOptions & SlotOptions;
-    return traced('once', { 'holdfast.key': key }, async () =>
-      (await import('./once.ts')).runOnce(this.#core, (second ?? first) as (run: OnceRun) => T | Promise<T>, () =>
-        this.beginRun(key, { ...options, linked: options.signal }),
-      ),
-    );
+  once<T>(
+    key: string,
+    options: OnceOptions & SlotOptions & OnHeldOptions<'throw' | 'skip'>,
+    work: Work<OnceRun, T>,
+  ): Promise<OnceAnswer<T> | undefined>;
+  once<T>(key: string, ...rest: unknown[]): Promise<OnceAnswer<T> | undefined> {
+    return traced('once', { 'holdfast.key': key }, async () => {
+      const [{ onHeld, ...own }, work] = parted<OnceOptions & SlotOptions, OnceRun, T>(rest);
+      const begun = await unlessHeld(onHeld, this.beginRun(key, { ...own, linked: own.signal }));
+      return begun && (await import('./once.ts')).runOnce(this.core, begun, work);
+    });
   }
 
   /** @internal For the wrappers of handlers, which end the run themselves. */
@@ -181,20 +180,8 @@ export class Holdfast {
     options: OnceOptions & SlotOptions & { linked?: AbortSignal | undefined },
   ): Promise<Begun> {
     const { begin } = await import('./once.ts'); // most callers never load it
-    return begin(this.#core, key, this.holder, options);
+    return begin(this.core, key, this.holder, options);
   }
-
-  /** For operators: forgets which slot is done, by the fence that `readOnce` returned. The next caller then works again. */
-  forget(request: RequestOf<'onceForget'>, options?: CallOptions): Promise<AnswerOf<'onceForget'>> {
-    return this.call('onceForget', request, options);
-  }
-
-  /** Reads a key of `once` with the result, or a page of such keys. */
-  declare readonly readOnce: Bare<'readOnce'>;
-
-  /** A single begin and a single complete. `once` does both by itself. */
-  declare readonly onceBegin: Plain<'onceBegin'>;
-  declare readonly onceComplete: Plain<'onceComplete'>;
 
   /**
    * Elects a leader, until the signal aborts: waits for the lease, calls `onElected`, and waits again after a loss.
@@ -203,198 +190,6 @@ export class Holdfast {
    * await holdfast.lead('scheduler', { signal, onElected: (lease) => schedule(lease.signal) });
    */
   lead(key: string, options: LeadOptions): Promise<void> {
-    return lead(this.#core.by, (own, work) => this.#withLease(key, own, work), options);
-  }
-
-  /**
-   * Sends a call of the API, with the retries of the client.
-   * @throws HoldfastError as docs/api/errors.md lists, and Unreachable or Refused; the reason of the signal
-   * @example
-   * const { version } = await holdfast.call('whoami', {});
-   */
-  call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
-    return traced(operation, {}, () => insist(this.#core, operation, request, options));
-  }
-
-  /**
-   * Parks a task of Step Functions (`taskToken`) or a callback of a durable function (`callbackId`) in the line of a key. The grant follows as the
-   * output of the task, or as the result of the callback.
-   * @throws the errors of every call; QueueFull at once, without a retry, because the task or the callback has failed
-   * @example
-   * await holdfast.park({ key: 'nightly', taskToken: event.taskToken, execution: event.executionArn, parkSeconds: 3600 });
-   */
-  park(request: ParkRequest, options?: CallOptions) {
-    // A callback names its request, so that each run of its submitter is one request.
-    const own = 'callbackId' in request && { requestId: undefined };
-    const asked = { holder: this.holder, ...own, ...request } as RequestOf<'acquire'>;
-    return this.call('acquire', asked, options) as Promise<Schemas['Parked']>;
-  }
-
-  /**
-   * Reads a key with its holders. The fields beside them are those of one holder: the exclusive one, or the one that ends first. The answer has the
-   * number of waiters in line, and with `waiters` their list.
-   * @example
-   * const { state, holders, waiting } = await holdfast.readLease('nightly', { waiters: true });
-   */
-  readLease(key: string, request: ReadOne = {}, options?: CallOptions): Promise<Schemas['Key']> {
-    return this.call('readLeases', { key, ...request }, options) as Promise<Schemas['Key']>;
-  }
-
-  /**
-   * Lists the keys that match the filter, page by page. With `sort`, each page costs a read of the whole table.
-   * @example
-   * for await (const { key, holder } of holdfast.leases({ prefix: 'jobs/', state: 'held' })) console.log(key, holder);
-   */
-  leases(filter: Omit<Filter<'readLeases'>, 'key' | 'waiters'> = {}, options?: CallOptions) {
-    return paged(
-      (cursor) => this.call('readLeases', { ...filter, ...cursor }, options) as Promise<Schemas['KeyPage']>,
-      (page) => page.leases,
-    );
-  }
-
-  /**
-   * For operators: ends the lease or the permit with the fence that the operator saw.
-   * @example
-   * await holdfast.breakLease({ key: 'nightly', fence: 1795215137091, wait: true });
-   */
-  declare readonly breakLease: Plain<'breakLease'>;
-
-  /** For operators: takes a parked task or a waiting call out of the line of its key. */
-  declare readonly cancelWaiter: Plain<'cancelWaiter'>;
-
-  /** For operators: caps what all holders of a key may weigh, or its rates. `limit` 0 pauses the key, and null lifts the cap. */
-  cap(request: RequestOf<'capKey'>, options?: CallOptions): Promise<AnswerOf<'capKey'>> {
-    return this.call('capKey', request, options);
-  }
-
-  /** For operators: moves a waiter to the front of the line of its key. */
-  declare readonly runNext: Plain<'runNext'>;
-
-  /**
-   * Creates or replaces an object on a precondition. Content above 1 MiB is uploaded first.
-   * @throws HoldfastError PreconditionFailed if the object is not in the expected state; InvalidRequest if a stream needs `sizeBytes`, or has
-   * another length; the errors of every call
-   * @example
-   * const { etag } = await holdfast.commit({ path: 'state.json', ifNoneMatch: '*', body: '{"n":1}' });
-   */
-  async commit({ body, sizeBytes, ...request }: CommitRequest, options?: CallOptions): Promise<AnswerOf<'commit'>> {
-    const { contentType } = request;
-    const upload = (content: Upload) => this.upload(content, { contentType, sizeBytes } as StageRequest, options);
-    const content = body === undefined ? {} : await (await import('./content.ts')).partOf(body, sizeBytes, upload);
-    return this.call('commit', { ...request, ...content }, options);
-  }
-
-  /**
-   * Commits under the fence of a lease: after a later holder has written the object, earlier holders are refused.
-   * @throws HoldfastError LeaseLost if the lease is lost before the commit is sent; FenceRejected; the errors of `commit`
-   * @example
-   * await holdfast.commitUnder(lease, { path: 'report.json', ifNoneMatch: '*', body: report });
-   */
-  async commitUnder(lease: Lease, request: Omit<CommitRequest, 'fence'>, options?: CallOptions) {
-    lease.assertHeld();
-    return this.commit({ ...request, fence: { key: lease.key, token: lease.fence } }, options);
-  }
-
-  /** Reads the ETag and the fence of the object at a path, without its content. */
-  declare readonly readCommit: Plain<'readCommit'>;
-
-  /** Lists the commits that are under way, page by page. */
-  commitsInFlight(filter: Filter<'readInFlight'> = {}, options?: CallOptions) {
-    return paged(
-      (cursor) => this.call('readInFlight', { ...filter, ...cursor }, options),
-      (page) => page.commits,
-    );
-  }
-
-  /** Returns a signed URL for a staged upload. `upload` also sends the content. */
-  declare readonly stageUpload: Bare<'stageUpload'>;
-
-  /**
-   * Uploads content that a commit then names as its `source`. A stream above 16 MiB needs `sizeBytes`. If the platform
-   * can stream requests, a stream is sent while the client reads the stream, and only once. A Blob is sent again after transient failures.
-   * @returns the `uploadId`
-   * @example
-   * const source = await holdfast.upload(blob);
-   * await holdfast.commit({ path: 'data/part-0', ifNoneMatch: '*', source });
-   */
-  async upload(content: Upload, request: StageRequest = {}, options: CallOptions = {}): Promise<string> {
-    const { uploaded } = await import('./content.ts');
-    const stage = (sizeBytes?: number) => this.stageUpload({ ...request, ...(sizeBytes && { sizeBytes }) }, options);
-    return uploaded(content, { ...options, ...request, stage, by: this.#core.by, fetch: this.#fetch });
-  }
-
-  /** For operators: replaces or lifts the fence of an object. */
-  declare readonly resetFence: Plain<'resetFence'>;
-
-  /**
-   * Runs an operation of the nameservice.
-   * @example
-   * await holdfast.publish({ op: 'publishCommit', alias: 'books', address: 's3://books/commit/2', t: 2 });
-   */
-  declare readonly publish: Plain<'publish'>;
-
-  /** Reads the record of an alias. */
-  readName(alias: string, options?: CallOptions): Promise<Schemas['NameserviceRecord']> {
-    return this.call('readNames', { alias }, options) as Promise<Schemas['NameserviceRecord']>;
-  }
-
-  /** Lists the records of the nameservice that match the filter, page by page. */
-  names(filter: Omit<Filter<'readNames'>, 'alias'> = {}, options?: CallOptions) {
-    return paged(
-      (cursor) => this.call('readNames', { ...filter, ...cursor }, options) as Promise<Schemas['RecordPage']>,
-      (page) => page.records,
-    );
-  }
-
-  /** For operators: repairs a record of the nameservice, as `publish` cannot. */
-  declare readonly repairNames: Plain<'repairNames'>;
-
-  /** Starts a report of expired records now. After a lost response the report may still run: `readExpired` finds the report later. */
-  declare readonly report: Bare<'report'>;
-
-  /** Reads the summary and the first rows of a report; the default is the last complete report. */
-  declare readonly readExpired: Bare<'readExpired'>;
-
-  /** Lists the rows of a report that match the filter, page by page. */
-  expired(filter: Filter<'readExpired'> = {}, options?: CallOptions) {
-    return paged(
-      (cursor) => this.call('readExpired', { ...filter, ...cursor }, options),
-      (page) => page.rows,
-    );
-  }
-
-  /** Deletes a page of reported records, or lists the records that the call would delete (`dryRun`, which is the default). */
-  declare readonly clean: Bare<'clean'>;
-
-  /** Reads the name of the caller, the calls that the caller may send, and the version. `readHealth` reads only the version. */
-  declare readonly whoami: Bare<'whoami'>;
-  declare readonly readHealth: Bare<'readHealth'>;
-
-  /** Reads the OpenAPI document of the deployment. */
-  declare readonly readContract: Bare<'readContract'>;
-
-  /** Takes the caller's own request out of the line, or ends the grant of the request. */
-  declare readonly withdraw: Plain<'withdraw'>;
-
-  /** Sends a single heartbeat, or a single release. A lease of `acquire` sends both itself. */
-  declare readonly heartbeat: Plain<'heartbeat'>;
-  declare readonly release: Plain<'release'>;
-
-  /** Reads one page, or one record. `leases`, `readLease`, `names` and `readName` are easier. */
-  declare readonly readLeases: Bare<'readLeases'>;
-  declare readonly readNames: Bare<'readNames'>;
-
-  /** Reads one page of the commits that are under way. `commitsInFlight` lists all of them. */
-  declare readonly readInFlight: Bare<'readInFlight'>;
-
-  static {
-    for (const operation of Object.keys(ROUTES) as Operation[])
-      (Holdfast.prototype as Partial<Record<Operation, unknown>>)[operation] ??= function (
-        this: Holdfast,
-        request: RequestOf<typeof operation> = {},
-        options?: CallOptions,
-      ) {
-        return this.call(operation, request, options);
-      };
+    return lead(this.core.by, (own, work) => this.#withLease(key, own, work), options);
   }
 }

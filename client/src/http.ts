@@ -32,7 +32,7 @@ export const isLoopback = ({ hostname }: URL, hasToken: boolean): boolean =>
  */
 export function httpTransport(options: HttpOptions, wall: () => number): Transport {
   const { token, credentials, fetch: send = fetch } = options;
-  const endpoint = new URL(options.endpoint);
+  const endpoint = urlOf(options.endpoint);
   if ((token || credentials) && endpoint.protocol === 'http:' && !isLoopback(endpoint, Boolean(token)))
     throw new TypeError('endpoint must be https with a token or credentials');
   const base = `${endpoint.href.replace(/\/$/, '')}/v1/`;
@@ -57,20 +57,32 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
     try {
       // A redirected request would carry the caller's proof elsewhere, and a POST arrive as a GET.
       const response = await send(url, { method, headers, signal, redirect: 'manual', ...(body && { body }) });
-      return answerOf(response, await response.text());
+      return answerOf(response, await response.text(), url);
     } catch (error) {
-      throw error instanceof HoldfastError ? error : unreachable('the connection failed', error);
+      if (error instanceof HoldfastError) throw error;
+      // The message of `fetch` itself says only that it failed.
+      const { cause = error } = error as Error;
+      const { message, code } = cause as Error & { code?: string };
+      throw unreachable(`the connection to ${url.origin} failed: ${message || code}`, error);
     }
   };
 }
 
-function answerOf({ ok, status }: Response, text: string): unknown {
+/** The URL of an endpoint. A program without types may pass anything. @throws TypeError if it is not a URL of http or https */
+export function urlOf(endpoint: string): URL {
+  if (URL.canParse(endpoint) && /^https?:/i.test(endpoint)) return new URL(endpoint);
+  throw new TypeError(`endpoint must be a URL such as http://127.0.0.1:3000, not ${endpoint}`);
+}
+
+function answerOf({ ok, status }: Response, text: string, { origin, pathname }: URL): unknown {
   const body = parsed(text);
   const problem = problemOf(body);
   if (problem) throw problem;
   if (ok && body && typeof body === 'object') return body;
   // An answer in another format comes from a proxy in front of the service, or was cut.
-  throw refusal(ok ? undefined : status, (body as { message?: string })?.message ?? text.slice(0, 200));
+  const said = `${(body as { message?: string })?.message ?? (text.slice(0, 200) || 'nothing')} (${origin}${pathname})`;
+  const isBelow = status === 404 && !/^\/v1\/(?!v1\/)/.test(pathname);
+  throw refusal(ok ? undefined : status, isBelow ? `${said}: the endpoint should have no path` : said);
 }
 
 /** Undefined if the text is not JSON: the page of a proxy, or an answer that was cut. */

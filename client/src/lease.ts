@@ -48,6 +48,11 @@ export interface Lease extends AsyncDisposable {
   readonly leaseId: string;
   /** The previous holder, and how its lease ended: after `expired` and `broken` the work may be half done. */
   readonly previous: Acquired['previous'];
+  /** Of a permit: how it shares the key, the limit, its weight, and what all permits weighed with it. Otherwise undefined. */
+  readonly mode: Acquired['mode'];
+  readonly limit: Acquired['limit'];
+  readonly weight: Acquired['weight'];
+  readonly used: Acquired['used'];
   /** Both limits, if the grant before named another limit: the callers of the key disagree, or you are changing the limit. Otherwise undefined. */
   readonly limitChanged: Acquired['limitChanged'];
   /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
@@ -171,7 +176,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
 
 /** What the caller sees of a lease. */
 function leaseOf(kept: Kept): Lease {
-  const { key, holder, fence, leaseId, previous, limitChanged, slot } = kept.granted;
+  const { key, holder, fence, leaseId, previous, mode, limit, weight, used, limitChanged, slot } = kept.granted;
   let released: Promise<boolean> | undefined;
   return {
     key,
@@ -179,7 +184,7 @@ function leaseOf(kept: Kept): Lease {
     fence,
     leaseId,
     previous,
-    limitChanged,
+    ...{ mode, limit, weight, used, limitChanged },
     ...(slot !== undefined && { slot }),
     get expiresAt() {
       return kept.term.grant.expiresAt;

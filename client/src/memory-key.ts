@@ -1,4 +1,5 @@
 import { roomUnder } from '../../shared/locks/record/cap-rules.ts';
+import { heldText } from '../../shared/locks/record/held-text.ts';
 import type { components } from './contract.ts';
 import type { LossReason } from './errors.ts';
 import type { HoldfastError } from './index.ts';
@@ -336,12 +337,14 @@ export class MemoryKey {
     const own = limitOf(request);
     const limit = own ?? fields.limit;
     const cap = this.#capNow;
-    const capped = cap && cap.limit < (own ?? 1) && cappedFields(cap, fields, this.#now);
+    const isCapped = cap && cap.limit < (own ?? 1);
+    const why = { cap: isCapped ? cap : undefined, room: this.#hasRoom(request) ? ('line' as const) : undefined };
     const place = this.#line.findIndex((one) => one.ticket === ticket) + 1;
-    return this.#problem('LeaseHeld', 409, `${this.key} is held by ${fields.holder ?? 'another caller'}`, {
+    const text = heldText({ key: this.key, ...fields, asked: own, isBound: false, ...why });
+    return this.#problem('LeaseHeld', 409, text, {
       ...fields,
       limit,
-      ...capped,
+      ...(isCapped && cappedFields(cap, fields, this.#now)),
       ...(place > 0 && {
         ...{ place, waiting: this.#line.length - 1, comeBackMs: 0, keptMs: 5000 },
         retryWith: { ticket },

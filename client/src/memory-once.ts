@@ -1,3 +1,4 @@
+import { heldText } from '../../shared/locks/record/held-text.ts';
 import { compareSlots, isAfterAllPeriods } from '../../shared/once/slots.ts';
 import { keepSecondsOf, slotOf } from '../../shared/once/terms.ts';
 import type { components } from './contract.ts';
@@ -129,11 +130,16 @@ export class MemoryOnce {
     if (!this.#last) throw this.#problem('NotFound', 404, `no caller has begun a slot of ${key}`);
     if (this.#last.fence !== fence) throw this.#conflict('has another fence');
     const { state } = this.lock.row();
-    if (state === 'held' || state === 'expired')
-      throw this.#problem('LeaseHeld', 409, `a caller works for ${key}`, this.lock.refusal());
+    if (state === 'held' || state === 'expired') throw this.#working();
     const slot = this.#done?.slot ?? null;
     this.#done = undefined;
     return { key, forgotten: true, fence, slot };
+  }
+
+  #working(): HoldfastError {
+    const fields = this.lock.refusal();
+    const why = { asked: null, isBound: false, cap: undefined, room: undefined };
+    return this.#problem('LeaseHeld', 409, heldText({ key: this.key, ...fields, ...why }), fields);
   }
 
   view(): Schemas['OnceKey'] {

@@ -28,7 +28,10 @@ export interface OnceOptions extends Omit<LockOptions, 'fair' | 'replace' | 'tar
 }
 
 /** What the work of a slot receives: the lease without `release`, and the slot. */
-export type OnceRun = Omit<Lease, 'release' | 'settle' | 'limitChanged' | typeof Symbol.asyncDispose> & {
+export type OnceRun = Omit<
+  Lease,
+  'release' | 'settle' | 'mode' | 'limit' | 'weight' | 'used' | 'limitChanged' | typeof Symbol.asyncDispose
+> & {
   /** The slot, to name what you write. */
   readonly slot: string;
 };
@@ -148,14 +151,12 @@ async function workUnder<T>(lease: Lease & OnceRun, act: (run: OnceRun) => T | P
   return result;
 }
 
-/** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws; TypeError if `work` is no function */
+/** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws */
 export async function runOnce<T>(
   core: Core,
+  begun: Begun,
   work: (run: OnceRun) => T | Promise<T>,
-  beginRun: () => Promise<Begun>,
 ): Promise<OnceAnswer<T>> {
-  if (typeof work !== 'function') throw new TypeError('work must be a function');
-  const begun = await beginRun();
   if (begun.outcome !== 'run') return begun as OnceAnswer<T>;
   const { run } = begun;
   const stop = stayAlive(core.by);

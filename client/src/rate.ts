@@ -1,5 +1,5 @@
 import { mostWaitSeconds } from '../../shared/rates/charge.ts';
-import { attempt, type Core, insist, isTransient, persist } from './attempt.ts';
+import { assertTimes, attempt, type Core, insist, isTransient, persist } from './attempt.ts';
 import { isHoldfastError } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
@@ -71,6 +71,7 @@ export const start = (core: Core, key: string, holder: string, options: RateOpti
   // A pending request continues after an abort, so that its reservation can be cancelled.
   interruptible(options.signal, (resolve, reject) => {
     const { signal, waitUntil } = options;
+    assertTimes(options);
     const starting = reserved(core, { key, holder: options.holder ?? holder, options }).then(resolve, reject);
     return () => signal?.aborted && waitUntil?.(starting);
   });
@@ -100,7 +101,7 @@ async function reserved(core: Core, asking: Asking): Promise<RateStart> {
   }
   return {
     startAt,
-    waitedMs: since(by, startedAt),
+    waitedMs: Math.round(since(by, startedAt)),
     rateChanged,
     settle: (units) =>
       settle({ units }).then(

@@ -20,6 +20,9 @@ interface CommonOptions {
 export type HoldfastOptions = CommonOptions &
   (HttpOptions | { transport: Transport; fetch?: typeof fetch | undefined });
 
+/** The options of `Holdfast.fromEnv`. What is missing is read from the environment. */
+export type FromEnvOptions = Partial<CommonOptions & HttpOptions>;
+
 /** A commit. Content above 1 MiB is uploaded first. */
 export type CommitRequest = Omit<RequestOf<'commit'>, 'body' | 'encoding'> & {
   body?: Content | undefined;

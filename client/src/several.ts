@@ -1,4 +1,5 @@
 import type { AcquireOptions, LockOptions, PermitOptions } from './acquire.ts';
+import { assertTimes } from './attempt.ts';
 import { type HoldfastError, invalidRequest } from './errors.ts';
 import type { Lease } from './lease.ts';
 import { moment, type Surroundings, since, stayAlive, watch } from './surroundings.ts';
@@ -61,6 +62,7 @@ export async function acquireAll(
   entries: readonly LeaseEntry[],
   { waitMs = 0, signal, ...common }: LeasesOptions,
 ): Promise<Leases> {
+  assertTimes({ waitMs });
   for (const [at, { key }] of entries.entries())
     if (entries.findIndex((one) => one.key === key) < at) throw invalidRequest('key', `${key} is in two entries`);
   const startedAt = moment(by);

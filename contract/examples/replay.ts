@@ -88,10 +88,15 @@ function normalised(pair: Pair, isCut = false): unknown {
   const entries = shown.map(([name, member]) => {
     const isSame =
       VARIES.includes(name) && isScalar(member.received) && kindOf(member.recorded) === kindOf(member.received);
-    return [name, isSame ? member.recorded : normalised(member, isCut)] as const;
+    const value = name === 'detail' ? withRecordedEnd(member.received, pair) : normalised(member, isCut);
+    return [name, isSame ? member.recorded : value] as const;
   });
   return Array.isArray(received) ? entries.map(([, entry]) => entry) : Object.fromEntries(entries);
 }
+
+/** The text of LeaseHeld names the end too. */
+const withRecordedEnd = (text: unknown, { recorded, received }: Pair): unknown =>
+  String(text).replace(Object(received).expiresAt, Object(recorded).expiresAt);
 
 const members = ({ recorded, received }: Pair): [string, Pair][] =>
   (isScalar(received) ? [] : Object.entries(Object(received))).map(([name, member]) => [

@@ -1,6 +1,6 @@
 import { invalidRequest } from '../errors.ts';
 import { isReserved, RESERVED } from '../fields.ts';
-import { isWithin, type Listed, type Names, nameWithin, prefixOf } from '../namespace.ts';
+import { isWithin, type Listed, type Names, nameKey, nameWithin, prefixOf } from '../namespace.ts';
 
 /** For a function whose request and answer have no names. */
 export const NO_NAMES: Names = {};
@@ -26,6 +26,7 @@ export function namesIn(payload: unknown, names: Names, namespace: string): unkn
 export function namesOut<Answer>(answer: Answer, { answered = [], cursors }: Names, namespace: string): Answer {
   let told: unknown = answer;
   for (const path of answered) told = mapped(told, path.split('.'), (name) => nameWithin(namespace, name));
+  told = mapped(told, ['detail'], (text) => nameKey(text, Object(answer).key, Object(told).key));
   if (cursors) told = mapped(told, ['nextCursor'], (cursor) => cursors.seal(cursor, namespace));
   return told as Answer;
 }

@@ -7,9 +7,9 @@ import { agedBy, type ExpiredRow, expiredBy, holderNamed, type Identity, identit
 import type { BoundHolding, ExpirySource, Found, Margins } from '../expired/source.ts';
 import { whySpared } from '../expired/table.ts';
 import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
-import { NAMELESS } from './calls/types.ts';
 import { isNotCapped } from './record/capped.ts';
 import { entryAt, hasUsed, isUnmarked } from './record/conditions.ts';
+import { NAMELESS } from './record/held-text.ts';
 import { ALONE, fencePathOf } from './record/identity.ts';
 import { type HolderEntry, isBound, isUnnotified, type KeyRecord, parseKey } from './record/record.ts';
 import { lastWriteOf, ttlAfter } from './record/requests.ts';

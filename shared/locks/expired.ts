@@ -9,11 +9,11 @@ import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
 import { findRun, isRun, mayRemember, ONCE_KINDS } from '../once/expired.ts';
 import { keyOf, rowOf } from '../once/row-key.ts';
 import { logLine } from '../surroundings/log.ts';
-import { NAMELESS } from './calls/types.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { boundGrants, endAbandoned, expiredGrants, findGrants, GRANT_KINDS } from './expired-grants.ts';
 import { isNotCapped } from './record/capped.ts';
 import { isUnmarked } from './record/conditions.ts';
+import { NAMELESS } from './record/held-text.ts';
 import { hasMemory } from './record/identity.ts';
 
 const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;

@@ -104,7 +104,7 @@ describe.concurrent('holdfast run exits', () => {
     }).exited;
     expect(code).toBe(69);
     expect(stderr).toMatch(
-      /^holdfast: the connection failed: connect ECONNREFUSED \S+ \(http:\/\/127.0.0.1:1\) \[Unreachable\]\n$/,
+      /^holdfast: the connection to http:\/\/127.0.0.1:1 failed: connect ECONNREFUSED \S+ \[Unreachable\]\n$/,
     );
   });
 

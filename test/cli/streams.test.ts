@@ -110,7 +110,7 @@ describe('an error line', () => {
     const { url, stop } = await other(status, text);
     const args = ['status', '--timeout', '0'];
     const ended = await cli.call(args, { env: { HOLDFAST_ENDPOINT: url } });
-    expect([ended.code, ended.stderr]).toEqual([code, `holdfast: ${said} (${url}) [${error}]\n`]);
+    expect([ended.code, ended.stderr]).toEqual([code, `holdfast: ${said} (${url}/v1/leases) [${error}]\n`]);
     await stop();
   });
 
@@ -118,7 +118,7 @@ describe('an error line', () => {
     const { url, stop } = await other(200, '');
     const endpoint = url.replace('http:', 'https:');
     const ended = await cli.call(['status', '--timeout', '0', '--endpoint', endpoint]);
-    const said = `holdfast: the connection failed: TLS: wrong version number (${endpoint}) [Unreachable]\n`;
+    const said = `holdfast: the connection to ${endpoint} failed: TLS: wrong version number [Unreachable]\n`;
     expect([ended.code, ended.stderr]).toEqual([69, said]);
     await stop();
   });
@@ -169,7 +169,7 @@ describe('credentials that no request can have', () => {
   });
 });
 
-const REFUSED = 'holdfast: the connection failed: connect ECONNREFUSED 127.0.0.1:1 (http://127.0.0.1:1) [Unreachable]';
+const REFUSED = 'holdfast: the connection to http://127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1 [Unreachable]';
 
 describe('if nobody listens', () => {
   it.each([['status'], ['run', 'k', '--', 'true']])(

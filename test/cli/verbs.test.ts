@@ -541,7 +541,9 @@ describe('where the service', () => {
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
     const { code, stdout, stderr } = await cli.call(['doctor'], { env });
     expect([code, stderr]).toEqual([69, '']);
-    expect(stdout).toContain('failed  answer: the connection failed: connect ECONNREFUSED 127.0.0.1:1');
+    expect(stdout).toContain(
+      'failed  answer: the connection to http://127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1',
+    );
   });
 });
 

@@ -6,6 +6,7 @@ import { Holdfast } from '../../client/src/index.ts';
 import { queryOf } from '../../client/src/query.ts';
 import { signed } from '../../client/src/sigv4.ts';
 import { type Listening, listen } from '../../local/listen.ts';
+import { freePort } from '../../local/ports.ts';
 import { Sha256 } from '../../shared/aws/sha256.ts';
 import { anyText, testSeed } from '../support/chance/seed.ts';
 import { rounds } from '../support/time/rounds.ts';
@@ -67,6 +68,36 @@ it('the client sends a signature, and never a token, over http to a name below l
   const credentials = () => ({ accessKeyId: 'ID', secretAccessKey: 'secret' });
   expect(() => new Holdfast({ ...to, credentials })).not.toThrow();
   expect(() => new Holdfast({ ...to, token: 'secret' })).toThrow('endpoint must be https');
+});
+
+it.each([undefined, '', '127.0.0.1:3000', 'localhost:3000', 'ftp://127.0.0.1', 'https://'])(
+  'the client says what it expects as its endpoint, in place of %s',
+  (endpoint) => {
+    const said = `endpoint must be a URL such as http://127.0.0.1:3000, not ${endpoint}`;
+    expect(() => new Holdfast({ endpoint: endpoint as string, holder: 'x' })).toThrow(new TypeError(said));
+  },
+);
+
+it('the client without options misses its endpoint', () => {
+  const Untyped = Holdfast as unknown as new () => Holdfast;
+  expect(() => new Untyped()).toThrow('endpoint must be a URL');
+});
+
+it('the client names the address that nobody answers, and why', async () => {
+  const gone = `127.0.0.1:${await freePort()}`;
+  const holdfast = new Holdfast({ endpoint: `http://${gone}`, holder: 'x' });
+  const message = `the connection to http://${gone} failed: connect ECONNREFUSED ${gone}`;
+  await expect(holdfast.readLease('k', {}, { timeoutMs: 0 })).rejects.toMatchObject({ code: 'Unreachable', message });
+});
+
+it('the client hints at a path of the endpoint that the API does not know', async () => {
+  answer = says(404, '{"message":"Not Found"}');
+  const readFrom = (path: string) =>
+    new Holdfast({ endpoint: site.url + path, holder: 'x' }).readLease('k').catch(({ message }: Error) => message);
+  const hint = ': the endpoint should have no path';
+  expect(await readFrom('')).toBe(`Not Found (${site.url}/v1/leases)`);
+  expect(await readFrom('/v1')).toBe(`Not Found (${site.url}/v1/v1/leases)${hint}`);
+  expect(await readFrom('/stage/')).toBe(`Not Found (${site.url}/stage/v1/leases)${hint}`);
 });
 
 it('the client writes the query so that every server reads it alike', async () => {

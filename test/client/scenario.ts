@@ -27,6 +27,11 @@ export async function scenario({
       () => 'no error',
       (error) => (isHoldfastError(error) ? error.code : `no HoldfastError: ${error}`),
     );
+  const textOf = (act: Promise<unknown>) =>
+    act.then(
+      () => 'no error',
+      (error: Error) => error.message,
+    );
   const check = async (what: string, act: () => Promise<void>) => {
     await act();
     done.push(what);
@@ -42,6 +47,7 @@ export async function scenario({
       const { state, holder, data } = await other.readLease(name);
       equal([state, holder, data], ['held', 'scenario', { a: [1] }]);
       equal(await codeOf(other.acquire(name)), 'LeaseHeld');
+      equal(await textOf(other.acquire(name)), `${name} is held by scenario until ${lease.expiresAt}`);
       lease.assertHeld();
       return lease.fence;
     });
@@ -111,6 +117,9 @@ export async function scenario({
     const [one, two] = [await holdfast.acquire(name, { limit: 2 }), await other.acquire(name, { limit: 2 })];
     const held = await other.acquire(name, { limit: 2 }).catch((reason) => reason);
     equal(isHoldfastError(held, 'LeaseHeld') && [held.used, held.holders?.length], [2, 2]);
+    const [first] = isHoldfastError(held, 'LeaseHeld') ? (held.holders ?? []) : [];
+    const text = `${name} is held by ${first?.holder} until ${first?.expiresAt}, and has no room: the holders weigh 2, and the limit is 2`;
+    equal((held as Error).message, text);
     const writing = other.acquire(name, { mode: 'exclusive', waitMs: 60_000 });
     await until(async () => (await holdfast.readLease(name)).waiting === 1);
     await two.release();

@@ -268,7 +268,7 @@ describe('The service in memory', () => {
     expect(await errorOf(holdfast.acquire('render'))).toMatchObject(refusal);
     const waiting = holdfast.acquire('render', { waitMs: 60_000 });
     await clock.advance(100);
-    expect(() => service.hold('render', { limit: 3 })).toThrow('is held by other');
+    expect(() => service.hold('render', { limit: 3 })).toThrow('render has other waiters in line');
     release();
     await clock.advance(10);
     const lease = await waiting;

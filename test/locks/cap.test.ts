@@ -29,7 +29,7 @@ describe('a paused key', () => {
     const key = 'refuses';
     expect(await pause(key)).toMatchObject({ cap: { limit: 0, by: 'ann' }, before: null, used: 0, waiting: 0 });
     const refused = await failure(acquire({ key, holder: 'a' }));
-    expect(refused).toMatchObject({ ...held(0), message: 'an operator has paused the key: slow' });
+    expect(refused).toMatchObject({ ...held(0), message: `${key} is paused by an operator: slow` });
     expect(refused.context).toMatchObject({ retryAfterMs: 60_000 });
     expect(await failure(acquire({ key, holder: 'a', limit: 5 }))).toMatchObject(held(0));
     expect(await failure(acquire({ key, holder: 'a', fair: false }))).toMatchObject(held(0));

@@ -64,5 +64,5 @@ it('a request has the permit that its earlier ticket receives', async () => {
   expect(world.sent('UpdateItem')).toBe(3); // its try, the grant, its claim
   expect(await rows(key)).toHaveLength(1);
   const { message } = await failure(acquire({ key, holder: 'third', limit: 3 }));
-  expect(message).toBe('other waiters are in line');
+  expect(message).toBe(`${key} has other waiters in line`);
 });

@@ -121,7 +121,7 @@ it('acquire lets readers in together, and a writer alone', async () => {
     { holder: 'w', mode: 'exclusive' },
   ]);
   expect((await failure(acquire({ key: 'rw', holder: 'w2', mode: 'exclusive' }))).message).toBe(
-    'the lease is held by w',
+    `rw is held by w until ${writer.expiresAt}`,
   );
   expect(await read('rw')).toMatchObject({ used: 1, limit: null });
 });

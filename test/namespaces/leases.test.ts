@@ -12,7 +12,11 @@ describe('a key of a namespace', () => {
   it('a key of a namespace is another lease than the key of that name elsewhere, and is shown as its callers write it', async () => {
     const grants = [await take(a, 'nightly'), await take(b, 'nightly'), await take(all, 'nightly')];
     expect(grants.map(({ status, body }) => [status, body.key])).toEqual(Array(3).fill([201, 'nightly']));
-    expect(await take(a, 'nightly')).toMatchObject({ status: 409, body: { code: 'LeaseHeld', key: 'nightly' } });
+    const detail = `nightly is held by worker until ${grants[0]?.body.expiresAt}`;
+    expect(await take(a, 'nightly')).toMatchObject({
+      status: 409,
+      body: { code: 'LeaseHeld', key: 'nightly', detail },
+    });
     expect(await world.leases.rawItem('team-a/nightly')).toMatchObject({ key: { S: 'team-a/nightly' } });
     expect((await all.get('leases', { key: 'team-a/nightly' })).body).toMatchObject({
       key: 'team-a/nightly',

@@ -34,7 +34,7 @@ describe('a paused key of once', () => {
     await pause(key);
     const before = await rawRow(key);
     const { code, context, message } = await failure(begin({ key, slot: '1' }));
-    expect([code, message]).toEqual(['LeaseHeld', `an operator has paused the key: ${reason}`]);
+    expect([code, message]).toEqual(['LeaseHeld', `${key} is paused by an operator: ${reason}`]);
     expect(context).toMatchObject({ key, holder: null, retryAfterMs: 60_000, cap: { limit: 0, reason, until: null } });
     expect((await failure(begin({ key, per: '1d' }))).context).toMatchObject({
       retryWith: { slot: expect.any(String) },

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isHoldfastError } from '../../../client/src/errors.ts';
+import { type HoldfastError, isHoldfastError } from '../../../client/src/errors.ts';
 import { READS, ROUTES } from '../../../client/src/routes.ts';
 import type { Operation, Transport } from '../../../client/src/transport.ts';
 import { pageFiles } from '../../../console/files.ts';
@@ -110,10 +110,8 @@ async function passOn({ operation, payload, options }: Passed, response: ServerR
   }
 }
 
-function detailOf(error: Error & { status?: number }): string {
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  return error.status === 401 ? `${error.message} (the credentials are not accepted)` : error.message + cause;
-}
+const detailOf = ({ status, message }: HoldfastError): string =>
+  status === 401 ? `${message} (the credentials are not accepted)` : message;
 
 function reply(response: ServerResponse, status: number, body: unknown): void {
   if (response.headersSent || response.destroyed) return;

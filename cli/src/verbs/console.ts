@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { isLocal } from '../../../client/src/environment.ts';
 import { transportFor } from '../connection.ts';
 import { startConsole } from '../console/server.ts';
 import { misuse } from '../failure.ts';
-import { isLocal } from '../settings.ts';
 import type { Verb } from '../verb.ts';
 
 /** Unguessable, and short enough to be typed from another screen. */

@@ -140,9 +140,6 @@ export type MovedToFront =
   | { key: string; ticket: string; moved: true; before: string | null }
   | { key: string; ticket: string; moved: false; reason: 'granted' | 'gone' | 'unknown' };
 
-/** The name in messages for a holder that the record does not name. */
-export const NAMELESS = 'a client without a name';
-
 export const instant = (epochMs: number): string => new Date(epochMs).toISOString();
 
 /**

@@ -3,7 +3,7 @@ import { isThrottlingError } from '@smithy/core/retry';
 import type { Call } from '../../aws/call.ts';
 import { type Attempt, attempt, type SdkError } from '../../aws/send.ts';
 import { HoldfastError, type Problem } from '../../errors.ts';
-import { nameWithin } from '../../namespace.ts';
+import { nameKey, nameWithin } from '../../namespace.ts';
 import { logLine } from '../../surroundings/log.ts';
 import { type Ended, previousView } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
@@ -57,7 +57,7 @@ export async function notifyFailed(
   call: Call,
 ): Promise<Delivery> {
   const key = nameWithin(waiter.namespace, waiter.key);
-  const problem = { ...error.problem(waiter.ticket), key };
+  const problem = { ...error.problem(waiter.ticket), key, detail: nameKey(error.message, waiter.key, key) };
   const outcome = await sendMessage(dependencies, { waiter, message: { problem } }, call);
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors.ts';
-import { NAMELESS } from '../calls/types.ts';
+import { NAMELESS } from '../record/held-text.ts';
 import { ending, entryOf, type KeyRecord } from '../record/record.ts';
 import { leaseLost } from '../record/refusals.ts';
 

@@ -14,7 +14,7 @@ export interface HolderView {
   expiresAt: string | null;
 }
 
-export const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
+const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
 const modeOf = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'shared');
 /** An exclusive holder weighs more than every limit on record, and 1 for readers. */
 export const weightShown = (weight: number): number => (isAlone(weight) ? 1 : weight);

@@ -1,9 +1,10 @@
 import { HoldfastError } from '../../errors.ts';
-import { type LostReason, NAMELESS } from '../calls/types.ts';
+import type { LostReason } from '../calls/types.ts';
 import { ASK_EVERY_MS } from '../dependencies.ts';
-import { type Cap, capAt, capView, isBinding } from './capped.ts';
+import { capAt, capView, isBinding } from './capped.ts';
+import { heldText } from './held-text.ts';
 import { ALONE } from './identity.ts';
-import { holderView, isAlone, limitOf, thirdPartyView, weightShown } from './outcomes.ts';
+import { holderView, limitOf, thirdPartyView, weightShown } from './outcomes.ts';
 import { byEnd, ending, type HolderEntry, isBound, type KeyRecord } from './record.ts';
 import { type Asked, roomAt, weightInUse } from './room.ts';
 
@@ -24,8 +25,9 @@ interface Held {
 
 /** `holder`, `fence` and `expiresAt` are those of the grant that ends first, or of an expired grant if all have expired. */
 export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held): HoldfastError {
-  const { entries, thirdParty } = record;
-  const shown = entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD).map(holderView);
+  const { entries, thirdParty, key, mark } = record;
+  const next = entries.toSorted(byNextEnd(now));
+  const shown = next.slice(0, MOST_TOLD).map(holderView);
   const holders = thirdParty ? [...shown, thirdPartyView(thirdParty)] : shown;
   const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
   const seen = capAt(record, { now, clockSkewMs });
@@ -33,11 +35,19 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held):
   const room = roomAt(record, asked, clockSkewMs);
   // Without an end, others took the room in between, and it may be free again.
   const roomInMs = Number.isFinite(room) ? Math.max(1, room - now) : cap ? CAPPED_MS : 1000;
-  return new HoldfastError('LeaseHeld', whyHeld(record, { asked, now, clockSkewMs, cap }), {
-    ...{ key: record.key, holder, fence, expiresAt },
+  const fields = {
+    ...{ key, holder, fence, expiresAt },
     used: weightShown(weightInUse(record, { now, clockSkewMs })),
     limit: asked.limit ?? limitOf(record),
     holders,
+  };
+  const [first] = next;
+  const text = heldText({
+    ...{ ...fields, cap, asked: asked.limit, isBound: first !== undefined && isBound(first) },
+    room: room > now ? undefined : mark === undefined ? 'free' : 'line',
+  });
+  return new HoldfastError('LeaseHeld', text, {
+    ...fields,
     ...(cap && { cap: capView(cap) }),
     retryAfterMs: entries.some(isBound) ? Math.min(roomInMs, ASK_EVERY_MS) : roomInMs,
   });
@@ -45,20 +55,6 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held):
 
 /** A caller that a cap without an end keeps out tries again after this time. */
 const CAPPED_MS = 60_000;
-
-function whyHeld(record: KeyRecord, { asked, now, clockSkewMs, cap }: Held & { cap: Cap | undefined }): string {
-  const hasRoom = roomAt(record, asked, clockSkewMs) <= now;
-  if (cap?.limit === 0) return `an operator has paused the key: ${cap.reason}`;
-  if (hasRoom && record.mark !== undefined) return 'other waiters are in line';
-  if (hasRoom) return 'the key was held a moment ago, and may be free now: send the call again';
-  const used = weightInUse(record, { now, clockSkewMs });
-  const [first] = record.entries;
-  if (isAlone(used))
-    return `the lease is held by ${first?.holder ?? NAMELESS}${first && isBound(first) ? ' until its execution ends' : ''}`;
-  const limit = cap ? `${cap.limit}, an operator's cap` : asked.limit;
-  const most = asked.limit === null ? 'the call needs the key alone' : `the limit is ${limit}`;
-  return `there is no room: the holders weigh ${used}, and ${most}`;
-}
 
 /**
  * Why a caller has lost its grant. A shared grant that others took over leaves no trace, so its reason is `unknown`. An exclusive grant is `taken` if another
