@@ -1989,7 +1989,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A key in a list, by one of its holders as in `KeySummary`. With `sort` `held`, by the oldest. */
+        /** @description A key in a list, by the holder that has had it for the longest time. With `sort` `expiry`, by the holder whose grant expires first. */
         ListedKey: {
             /**
              * Format: date-time

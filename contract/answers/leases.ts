@@ -314,7 +314,7 @@ export const summary = component<KeySummary>()(
 
 const listedKey = component<ListedKey>()(
   'ListedKey',
-  'A key in a list, by one of its holders as in `KeySummary`. With `sort` `held`, by the oldest.',
+  'A key in a list, by the holder that has had it for the longest time. With `sort` `expiry`, by the holder whose grant expires first.',
   z.strictObject({
     ...summaryFields(),
     used: used(),

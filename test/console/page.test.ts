@@ -217,7 +217,7 @@ describe.runIf(executablePath)('the page', () => {
     const page = await site.open();
     await page.getByRole('searchbox').fill('FULL/');
     const rows = page.locator('.rows tbody tr');
-    await page.getByRole('row', { name: /full\/shared.*held.*3 of 3.*up to 1 .*two and 2 more/ }).waitFor();
+    await page.getByRole('row', { name: /full\/shared.*held.*3 of 3.*up to 1 .*one and 2 more/ }).waitFor();
     const keys = async () => (await rows.locator('th').allInnerTexts()).join();
     expect(await keys()).toBe('full/lease,full/shared');
     await page.getByRole('link', { name: 'Time left' }).click();

@@ -212,8 +212,12 @@ describe('the list of keys', async () => {
     }
     const [oldest] = await rowsOf(list, { prefix, sort: 'held' });
     expect(oldest).toMatchObject({ holder: 'old', acquiredAt: first.acquiredAt, holders: 2 });
-    const [, , endsFirst] = await rowsOf(list, { prefix, sort: 'key' });
-    expect(endsFirst).toMatchObject({ holder: 'ends first' });
+    // Names stand still: the oldest holder stands for all in the other orders too, but not where the list is about the end.
+    for (const sort of ['key', 'waiting'] as const)
+      expect(await rowsOf(list, { prefix, sort })).toContainEqual(expect.objectContaining({ holder: 'old' }));
+    expect(await rowsOf(list, { prefix })).toContainEqual(expect.objectContaining({ holder: 'old' }));
+    const [endsFirst] = await rowsOf(list, { prefix, sort: 'expiry' });
+    expect(endsFirst).toMatchObject({ key: 'sorted/shared', holder: 'ends first' });
   });
 });
 

@@ -39,7 +39,7 @@ export const status: Verb = {
     interval: { value: 'SECONDS', help: 'how often to refresh (2)' },
   },
   notes: `A key is active if it has a holder, expired or not, if a caller or a task waits for it, or if an operator has capped it.
-If several callers hold a key, HOLDER to ENDS describe the permit that ends first, or with --sort held the oldest.
+If several callers hold a key, HOLDER to ENDS describe the oldest permit, or with --sort expiry the one that ends first.
 holdfast queue KEY shows all holders.`,
   example: 'holdfast status jobs/ --sort held --limit 20',
   async run(call) {
@@ -90,18 +90,19 @@ async function read(service: Service, listing: Listing): Promise<Read> {
   const { sort, limit } = listing;
   const rows: Row[] = [];
   for await (const row of rowsOf(service, listing, 1)) rows.push(row);
-  if (sort && sort !== 'held' && limit === undefined) rows.sort(COMPARE[sort]);
+  if (sort && sort !== 'expiry' && limit === undefined)
+    rows.sort(sort === 'held' ? byAge : sort === 'waiting' ? byLine : byKey);
   return { rows: rows.slice(0, limit), hasMore: limit !== undefined && rows.length > limit };
 }
 
 /**
  * The service sorts the first few rows, which one page has. Each sorted page costs a read of the whole table, so `read` sorts all rows. Only the
- * service knows the oldest of several permits, and only this command which active keys are capped.
+ * service knows which of several permits ends first, and only this command which active keys are capped.
  * @param more how many rows beyond the limit
  */
 async function* rowsOf(service: Service, { filter, sort, limit }: Listing, more = 0): AsyncGenerator<Row> {
   const most = limit === undefined ? Number.POSITIVE_INFINITY : limit + more;
-  const isSorted = sort !== undefined && (sort === 'held' || limit !== undefined);
+  const isSorted = sort !== undefined && (sort === 'expiry' || limit !== undefined);
   const { state: asked, ...others } = filter;
   const isCapped = asked === 'capped';
   const state = isCapped ? 'active' : asked;
@@ -175,12 +176,10 @@ function holderText({ holder, holders }: Row): string | null {
 
 const byKey = (left: Row, right: Row): number => (left.key < right.key ? -1 : 1);
 
-const COMPARE: Record<Exclude<Sort, 'held'>, (left: Row, right: Row) => number> = {
-  key: byKey,
-  // A key without an end comes last.
-  expiry: (left, right) => {
-    const [one, other] = [left.expiresAt ?? '\uffff', right.expiresAt ?? '\uffff'];
-    return one === other ? byKey(left, right) : one < other ? -1 : 1;
-  },
-  waiting: (left, right) => right.waiting - left.waiting || byKey(left, right),
-};
+/** A key without a holder comes last. */
+function byAge(left: Row, right: Row): number {
+  const [one = '', other = ''] = [left, right].map((row) => (hasHolder(row) && row.acquiredAt) || '\uffff');
+  return one === other ? byKey(left, right) : one < other ? -1 : 1;
+}
+
+const byLine = (left: Row, right: Row): number => right.waiting - left.waiting || byKey(left, right);

@@ -44,13 +44,16 @@ async function readPage(dependencies: LeaseDependencies, query: ListInput, call:
   const now = dependencies.clock.now();
   let read = 0;
   for (; read < items.length && page.rows.length < limit; read++) {
-    const row = listed(items[read] as Item, now, { holder: query.holder });
+    const row = listed(items[read] as Item, now, chosenFor(query));
     if (row && matches(row, query) && !page.add(row)) break;
   }
   // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
   const last = read < items.length ? items[read - 1]?.key?.S : end;
   return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
 }
+
+/** The oldest holder stands for all: which grant ends first changes with each heartbeat. */
+const chosenFor = ({ holder, sort }: ListInput): Chosen => ({ holder, by: sort === 'expiry' ? 'end' : 'age' });
 
 /** Where a row stands in a sorted list: the value that the list is sorted by, without spaces, and the key. */
 type Place = [value: string, key: string];
@@ -69,8 +72,9 @@ async function readSorted(
   do {
     if (call.timeLeftMs() < LAST_PAGE_MS) throw tooLarge();
     const { items, last } = await scan(dependencies, { query, from, limit: ROWS_READ_PER_PAGE }, call);
-    const chosen: Chosen = { holder: query.holder, by: query.sort === 'held' ? 'age' : 'end' };
-    const rows = items.flatMap((item) => listed(item, now, chosen) ?? []).filter((row) => matches(row, query));
+    const rows = items
+      .flatMap((item) => listed(item, now, chosenFor(query)) ?? [])
+      .filter((row) => matches(row, query));
     const later = rows.filter((row) => after === undefined || compare(placeOf(row), after) > 0);
     first = [...first, ...later].toSorted((one, other) => compare(placeOf(one), placeOf(other))).slice(0, limit + 1);
     from = last;

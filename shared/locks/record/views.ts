@@ -60,7 +60,7 @@ export interface KeyView extends KeySummary, Room {
   waiters?: WaiterView[];
 }
 
-/** One key of a list. With the sort `held`, the oldest holder stands for all. */
+/** One key of a list. The oldest holder stands for all, or with the sort `expiry` the one whose grant ends first. */
 export interface ListedKey extends KeySummary, Room {
   holders: number;
   /** Up to how many tasks and callers are in line: the hints of the record count some that have left too. A count of the line would cost a query for each row. */
