@@ -83,11 +83,10 @@ export interface CallOptions {
 }
 
 /** @throws TypeError for a time that is not a number, or is negative */
-export function assertTimes(times: { waitMs?: unknown; timeoutMs?: unknown }): void {
+export function assertTimes(times: { waitMs?: number | undefined; timeoutMs?: number | undefined }): void {
   for (const name of ['waitMs', 'timeoutMs'] as const) {
     const ms = times[name];
-    if (ms !== undefined && !(typeof ms === 'number' && ms >= 0))
-      throw new TypeError(`${name} must be a number from 0, not ${ms}`);
+    if (ms !== undefined && !(ms >= 0)) throw new TypeError(`${name} must be a number from 0, not ${ms}`);
   }
 }
 

@@ -50,7 +50,7 @@ export class HoldfastError extends Error {
 
   /** True for an error of every copy of the client. */
   static [Symbol.hasInstance](error: unknown): error is HoldfastError {
-    return Object(error)[BRAND] === true;
+    return Boolean(Object(error)[BRAND]);
   }
 
   /** @param problem the problem details of the service, or fields of the same names */

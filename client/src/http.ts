@@ -81,8 +81,8 @@ function answerOf({ ok, status }: Response, text: string, { origin, pathname }: 
   if (ok && body && typeof body === 'object') return body;
   // An answer in another format comes from a proxy in front of the service, or was cut.
   const said = `${(body as { message?: string })?.message ?? (text.slice(0, 200) || 'nothing')} (${origin}${pathname})`;
-  const isBelow = status === 404 && !/^\/v1\/(?!v1\/)/.test(pathname);
-  throw refusal(ok ? undefined : status, isBelow ? `${said}: the endpoint should have no path` : said);
+  const isBelow = status === 404 && /.\/v1\//.test(pathname);
+  throw refusal(ok ? undefined : status, isBelow ? `${said}: endpoint must have no path` : said);
 }
 
 /** Undefined if the text is not JSON: the page of a proxy, or an answer that was cut. */

@@ -12,20 +12,16 @@ export interface OnHeldOptions<Hold extends 'throw' | 'skip'> {
 export function parted<Options, Held, T>(
   rest: unknown[],
 ): [options: Options & OnHeldOptions<'throw' | 'skip'>, work: Work<Held, T>] {
-  const work = rest.pop();
-  if (typeof work === 'function') return [(rest[0] ?? {}) as Options & OnHeldOptions<never>, work as Work<Held, T>];
-  throw new TypeError('the last argument must be the work, a function');
+  const [work, options = {}] = rest.reverse();
+  if (typeof work === 'function') return [options as Options & OnHeldOptions<never>, work as Work<Held, T>];
+  throw new TypeError('work must be a function, the last argument');
 }
 
 /** Undefined in place of the error, if the key was not granted and the work is skipped then. */
-export async function unlessHeld<T>(
-  onHeld: 'throw' | 'skip' | undefined,
-  acquiring: Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await acquiring;
-  } catch (error) {
-    if (onHeld === 'skip' && isHeld(error)) return undefined;
-    throw error;
-  }
-}
+export const unlessHeld = <T>(onHeld: 'throw' | 'skip' | undefined, acquiring: Promise<T>): Promise<T | undefined> =>
+  onHeld === 'skip'
+    ? acquiring.catch((error) => {
+        if (!isHeld(error)) throw error;
+        return undefined;
+      })
+    : acquiring;

@@ -94,7 +94,7 @@ it('the client hints at a path of the endpoint that the API does not know', asyn
   answer = says(404, '{"message":"Not Found"}');
   const readFrom = (path: string) =>
     new Holdfast({ endpoint: site.url + path, holder: 'x' }).readLease('k').catch(({ message }: Error) => message);
-  const hint = ': the endpoint should have no path';
+  const hint = ': endpoint must have no path';
   expect(await readFrom('')).toBe(`Not Found (${site.url}/v1/leases)`);
   expect(await readFrom('/v1')).toBe(`Not Found (${site.url}/v1/v1/leases)${hint}`);
   expect(await readFrom('/stage/')).toBe(`Not Found (${site.url}/stage/v1/leases)${hint}`);
