@@ -26,7 +26,7 @@ export async function evaluate(value: Json, states: States): Promise<Json> {
 
 async function run(expression: string, states: States): Promise<Json> {
   try {
-    const result: unknown = await jsonata(expression).evaluate(undefined, { states });
+    const result: unknown = await jsonata(expression).evaluate(undefined, { states, parse: JSON.parse });
     if (result === undefined) throw new Error('the expression is undefined');
     return JSON.parse(JSON.stringify(result)); // without what the library adds to arrays
   } catch (error) {

@@ -229,26 +229,40 @@ describe('the wrapper exclusive', () => {
 
   it('the wrapper names the execution of the target in the acquire, before the start of the target', async () => {
     const { run, atWorkNo, targets, target } = await wrapped();
-    const arn = await run({}, 'x'.repeat(80));
+    const arn = await run({});
     (await atWorkNo(0)).finish(null);
     await states.ended(arn);
-    const named = targets.get(arn) ?? '';
-    expect(named).toMatch(/:execution:target:exclusive-[0-9a-f]{64}$/);
-    expect((await states.describe(named)).stateMachineArn).toBe(target);
+    expect((await states.describe(targets.get(arn) ?? '')).stateMachineArn).toBe(target);
   });
 
   it.each([
-    [{ Type: 'Fail' }, 'FAILED'],
-    [{ Type: 'Fail', Error: 'OnlyThis' }, 'OnlyThis'],
+    ['order-42', /:target:order-42-[0-9a-f]{32}$/],
+    ['x'.repeat(80), /:target:x{47}-[0-9a-f]{32}$/],
+  ])('the name of the target begins with that of the wrapper, here %s', async (name, expected) => {
+    const { run, atWorkNo, targets } = await wrapped();
+    const arn = await run({}, name);
+    (await atWorkNo(0)).finish(null);
+    await states.ended(arn);
+    expect(targets.get(arn)).toMatch(expected);
+  });
+
+  const why = (code: string, by: string) =>
+    JSON.stringify({ code, key: 'k', target: '', detail: `ended by ${by} without a cause` });
+  it.each([
+    [{ Type: 'Fail' }, 'FAILED', why('FAILED', 'FAILED')],
+    [{ Type: 'Fail', Error: 'OnlyThis' }, 'OnlyThis', 'Execution failed because of a Fail state'], // the library's own words
+    [{ Type: 'Fail', Error: 'Boom', Cause: 'plain' }, 'Boom', 'plain'],
     [
       { Type: 'Task', Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work', End: true },
       'Exclusive.States.Timeout',
+      why('Exclusive.States.Timeout', 'States.Timeout'),
     ],
-  ])('the wrapper fails as the target that ends by %j', async (last, error) => {
-    const { exclusive, state } = await wrapped({}, 5);
+  ])('the wrapper fails as the target that ends by %j', async (last, error, cause) => {
+    const { exclusive, state, targets } = await wrapped({}, 5);
     const target = await states.create('ending', { StartAt: 'a', States: { a: last }, TimeoutSeconds: 10 });
     const arn = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: target });
-    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error });
+    const told = cause.replace('"target":""', `"target":"${targets.get(arn)}"`);
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error, cause: told });
     expect(await state('k')).toBe('released');
   });
 
@@ -278,7 +292,9 @@ describe('the wrapper exclusive', () => {
     const { run, state, exclusive, target } = await wrapped();
     const missing = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: `${target}s` });
     const refused = { status: 'FAILED', error: 'StepFunctions.StateMachineDoesNotExistException' };
-    expect(await states.ended(missing)).toMatchObject(refused);
+    const failed = await states.ended(missing);
+    expect(failed).toMatchObject(refused);
+    expect(JSON.parse(failed.cause ?? '')).toEqual({ code: refused.error, key: 'k', detail: expect.any(String) });
     const unreadable = await run('not JSON' as never);
     expect(await states.ended(unreadable)).toMatchObject({ error: 'StepFunctions.InvalidExecutionInputException' });
     expect(await state('k')).toBe('released');
@@ -303,7 +319,9 @@ describe('the wrapper exclusive', () => {
     const second = await run({});
     await waiting(1);
     await expire();
-    expect(await states.ended(second)).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
+    const failed = await states.ended(second);
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'LeaseHeld' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ code: 'LeaseHeld', key: 'k', holder: first });
     expect(running).toHaveLength(1);
     one.finish(null);
     await states.ended(first);
@@ -311,19 +329,21 @@ describe('the wrapper exclusive', () => {
 
   it('the wrapper refuses what acquire refuses, with its error, and an input that lacks a field', async () => {
     const { run, running, exclusive } = await wrapped({ ttlSeconds: 1 });
-    expect(await states.ended(await run({}))).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+    const refused = await states.ended(await run({}));
+    expect(refused).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+    const why = { code: 'InvalidRequest', key: 'k', issues: [{ path: 'ttlSeconds' }], traceId: expect.any(String) };
+    expect(JSON.parse(refused.cause ?? '')).toMatchObject(why);
     const keyless = await states.ended(
       await states.start(exclusive, {
         ttlSeconds: 60,
         stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:t',
       }),
     );
-    expect(keyless).toMatchObject({ status: 'FAILED', error: 'InvalidRequest', cause: 'key: is missing' });
+    expect(keyless).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+    expect(JSON.parse(keyless.cause ?? '')).toEqual({ code: 'InvalidRequest', detail: 'key: is missing' });
     const misspelt = await states.ended(await run({}, undefined, 'k', { limt: 5, stateMachineArn: undefined }));
-    expect(misspelt).toMatchObject({
-      error: 'InvalidRequest',
-      cause: 'limt: is not a known field; stateMachineArn: is missing',
-    });
+    const detail = 'limt: is not a known field; stateMachineArn: is missing';
+    expect(JSON.parse(misspelt.cause ?? '')).toEqual({ code: 'InvalidRequest', key: 'k', detail });
     expect(running).toHaveLength(0);
   });
 

@@ -146,8 +146,10 @@ describe('the wrapper exclusive', () => {
     [{ passFence: true, input: null, ttlSeconds: undefined }, 'input: must be an object with passFence'],
   ])('The wrapper refuses an input with %j before it asks for a lease', async (given, cause) => {
     const { visited, asked, error, cause: told } = await play('exclusive', { input: given });
-    expect({ asked, error, told }).toEqual({ asked: {}, error: 'InvalidRequest', told: cause });
-    expect(visited).toEqual(['Defaults', 'Prepare', 'Optional fields?', 'Rethrow', 'Failed']);
+    const { key, ...why } = JSON.parse(told ?? '');
+    expect({ asked, error, why }).toEqual({ asked: {}, error: 'InvalidRequest', why: { code: error, detail: cause } });
+    expect(key).toBe('key' in given ? undefined : 'k');
+    expect(visited).toEqual(['Defaults', 'Prepare', 'Optional fields?', 'Say why', 'Failed']);
   });
 
   it('The wrapper accepts each field that its page names, and the id that a state machine adds', async () => {

@@ -120,7 +120,7 @@ describe('the wrapper with a limit', () => {
       const { run, running, readKey } = await wrapped();
       const failed = await states.ended(await run(input));
       expect(failed).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
-      expect(JSON.parse(failed.cause ?? '').errorMessage).toContain(`"path":"${field}"`);
+      expect(JSON.parse(failed.cause ?? '')).toMatchObject({ code: 'InvalidRequest', issues: [{ path: field }] });
       expect(running).toHaveLength(0);
       expect(await readKey('k')).toMatchObject({ state: 'free', waiting: 0 });
     },
