@@ -4,7 +4,7 @@ import { PERMIT_ENTRIES, permitFigure, permitsFor } from './permits.entries.ts';
 import { permitsTable } from './permits.table.ts';
 import { type Results, runsOf } from './results.ts';
 import { coldTable, initTable } from './start.table.ts';
-import { faultsTable, findFigure, SERVER_CONTESTANTS, summaryTable } from './summary.ts';
+import { choiceTable, faultsTable, findFigure, SERVER_CONTESTANTS, summaryTable } from './summary.ts';
 import { limits, markdown, number } from './table.ts';
 
 /** The contestants in the order of the tables, as results.json names them. */
@@ -162,11 +162,8 @@ export function figuresBlock(results: Results): string {
   ].join('\n\n');
 }
 
-/** The figures of the README: the comparison, and the chart of the hand-off. */
-export function summaryBlock(results: Results): string {
-  const chart = charts(results).find(({ file }) => file.endsWith('/handoff.svg'));
-  return [...summaryTable(results), ...(chart ? [`![${chart.title}](${chart.file})`] : [])].join('\n\n');
-}
+/** The figures of the README. */
+export const summaryBlock = (results: Results): string => choiceTable(results).join('\n\n');
 
 interface Compared {
   contestants: string[];

@@ -114,3 +114,55 @@ export function faultsTable(results: Results): string[] {
     .filter((row) => row.slice(1).some(Boolean));
   return ['### Under faults', markdown([['', ...Object.values(FAULTS)], ...rows])];
 }
+
+/** What a month of the least servers costs that the product needs, without a single call. List prices of us-east-1, on demand. */
+const IDLE: Record<string, [servers: string, dollars: string]> = {
+  'holdfast client': ['none', '$5'],
+  'etcd concurrency.Mutex': ['3', '$37'],
+  'redlock-universal': ['1', '$12'],
+  'redis-semaphore Semaphore of 1': ['1', '$12'],
+  'Curator InterProcessMutex': ['3', '$37'],
+};
+
+const NAMES: Record<string, string> = {
+  'holdfast client': '**Holdfast**',
+  'etcd concurrency.Mutex': 'etcd (`Mutex`)',
+  'redlock-universal': 'Redis (redlock-universal)',
+  'redis-semaphore Semaphore of 1': 'Redis (redis-semaphore, fair)',
+  'Curator InterProcessMutex': 'ZooKeeper (Curator)',
+};
+
+/** How many late writes of a paused holder the store of the work takes, if the lock has fences and the store checks them. */
+function lateWrites(value: (what: string) => string, name: string): string {
+  const withFences = value(`paused, double writes with fences, ${name}`);
+  if (withFences !== 'has no fences') return withFences === 'at most 0' ? 'none' : withFences;
+  return `${value(`paused, double writes without fences, ${name}`)}: no fences`;
+}
+
+/** Holdfast beside locks on servers, for the README: faults, speed and what you keep running. */
+export function choiceTable(results: Results): string[] {
+  const value = (what: string) => findFigure(results, 'faults', what)?.value ?? '';
+  const rows = Object.entries(IDLE).map(([name, [servers, dollars]]) => {
+    const handOff =
+      name === 'holdfast client'
+        ? findFigure(results, 'handoff', 'holdfast')
+        : findFigure(results, 'servers', `hand-off, ${name}`);
+    return [
+      NAMES[name] ?? name,
+      lateWrites(value, name),
+      value(`lost reply to acquire, ${name}`),
+      handOff ? `${middle(handOff)} ms` : '',
+      servers,
+      dollars,
+    ];
+  });
+  const header = [
+    '',
+    'late writes of a paused holder',
+    'a lost reply to acquire',
+    'hand-off to a waiter',
+    'servers to run',
+    'a month without calls',
+  ];
+  return [markdown([header, ...rows])];
+}

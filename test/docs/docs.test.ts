@@ -61,6 +61,19 @@ it('the README has at most 120 lines', async () => {
   expect((await readFile('README.md', 'utf8')).trimEnd().split('\n').length).toBeLessThanOrEqual(120);
 });
 
+it('llms.txt and the skill name each guide, and only pages that exist', async () => {
+  const [index, skill, files] = await Promise.all([
+    readFile('llms.txt', 'utf8'),
+    readFile('skills/holdfast/SKILL.md', 'utf8'),
+    tracked(),
+  ]);
+  const linked = [...index.matchAll(/\]\(([^)#]+)/g)].map(([, path]) => path);
+  const named = [...skill.matchAll(/docs\/[\w/-]+\.md/g)].map(([path]) => path);
+  for (const path of [...linked, ...named]) expect(files).toContain(path);
+  const guides = files.filter((file) => /^docs\/[\w-]+\.md$/.test(file) && file !== 'docs/README.md');
+  expect(guides.filter((file) => !linked.includes(file))).toEqual([]);
+});
+
 /** The files and folders that a text names in backticks. */
 const namedIn = (text: string) =>
   [...text.matchAll(/`([\w./<>*-]+)`/g)]
