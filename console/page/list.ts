@@ -72,7 +72,7 @@ export function List<Row>(props: ListProps<Row>) {
   const found = useMemo(() => {
     const wanted = route.query.toLowerCase();
     const found = rows.filter((row) => texts(row).some((text) => text?.toLowerCase().includes(wanted)));
-    return sorted ? found.toSorted(compareBy(sorted, idOf)) : found;
+    return sorted ? inOrder(found, sorted, idOf) : found;
   }, [rows, route.query, route.sort]);
   const shown = found.filter((row) => filters[show]?.has(row));
   return html`
@@ -94,14 +94,14 @@ function sortedBy<Row>(columns: Column<Row>[], sort: string, start?: string): So
   return order && { order, isReversed: wanted !== undefined && sort.startsWith('-') };
 }
 
-const compareBy =
-  <Row>({ order: { of, descends }, isReversed }: Sorted<Row>, idOf: (row: Row) => string) =>
-  (left: Row, right: Row): number => {
-    const none = descends ? '' : '\uffff';
-    const ordered =
-      compare(of(left) ?? none, of(right) ?? none) * (descends ? -1 : 1) || compare(idOf(left), idOf(right));
-    return isReversed ? -ordered : ordered;
-  };
+function inOrder<Row>(rows: Row[], { order, isReversed }: Sorted<Row>, idOf: (row: Row) => string): Row[] {
+  const { of, descends } = order;
+  const none = descends ? '' : '\uffff';
+  const placed = rows.map((row) => ({ row, by: of(row) ?? none, id: idOf(row) }));
+  placed.sort((one, other) => compare(one.by, other.by) * (descends ? -1 : 1) || compare(one.id, other.id));
+  if (isReversed) placed.reverse();
+  return placed.map(({ row }) => row);
+}
 
 const compare = <Value>(one: Value, other: Value): number => (one < other ? -1 : Number(one > other));
 

@@ -28,12 +28,16 @@ export function changeZone(): void {
 /** The name of the zone, for example `Europe/Berlin`. */
 export const zoneName = (): string => zone() ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
 
+/** By what each shows. To make one takes a third of a millisecond, and a list shows hundreds of instants. */
+const formats: Record<string, Intl.DateTimeFormat> = {};
+
 /** Day and time in the zone of the page, with the year if that is not the present year. @param names whether to name the zone, which the head of the page names too */
 export function clockTime(instant: string | number, { names = false, now = Date.now() } = {}): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return String(instant);
   const isThisYear = at.getUTCFullYear() === new Date(now).getUTCFullYear();
-  return at.toLocaleString(undefined, {
+  const wanted = `${zone()},${names},${isThisYear}`;
+  formats[wanted] ??= new Intl.DateTimeFormat(undefined, {
     ...(!isThisYear && { year: 'numeric' }),
     ...(names && { timeZoneName: 'short' }),
     month: 'short',
@@ -44,6 +48,7 @@ export function clockTime(instant: string | number, { names = false, now = Date.
     hourCycle: 'h23',
     timeZone: zone(),
   });
+  return formats[wanted].format(at);
 }
 
 /** The state of a lease. A lease that an operator broke stays held until its holder has stopped. */

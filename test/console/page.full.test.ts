@@ -4,15 +4,7 @@ import { refusal } from '../../client/src/errors.ts';
 import { httpTransport } from '../../client/src/http.ts';
 import { Holdfast } from '../../client/src/index.ts';
 import type { Transport } from '../../client/src/transport.ts';
-import {
-  beyond,
-  executablePath,
-  faults,
-  pageTests,
-  picture,
-  SCREENS,
-  violations,
-} from '../support/programs/console-page.ts';
+import { beyond, executablePath, faults, pageTests, SCREENS, violations } from '../support/programs/console-page.ts';
 import { until } from '../support/time/until.ts';
 
 const site = pageTests();
@@ -166,12 +158,9 @@ describe.runIf(executablePath)('the page', () => {
     expect(await violations(page)).toEqual([]);
     // Nothing makes a phone scroll sideways.
     expect(await beyond(page)).toEqual([]);
-    const device = viewport.width < 500 ? 'phone' : 'wide';
-    if (colorScheme === 'light' && device === 'wide') await picture(page, 'wide-list');
     await link.click();
     await page.getByRole('region', { name: 'nightly-report' }).getByText('aggregate').waitFor();
     expect(await violations(page)).toEqual([]);
-    if (colorScheme === 'dark' && device === 'phone') await picture(page, 'phone-dark');
   });
 });
 
