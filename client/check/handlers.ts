@@ -6,6 +6,7 @@ import {
   leaseOf,
   middyLease,
   onceHandler,
+  onceRecords,
   type SqsRecord,
 } from 'holdfast-client/handlers';
 import { nodeCronCoordinator } from 'holdfast-client/node-cron';
@@ -47,6 +48,14 @@ export const charged: (event: Order, own: typeof context) => Promise<{ paid: num
   key: ({ id }: Order) => `order/${id}`,
   inputHash: ({ id }) => id,
 })((_event, _context: typeof context, run) => ({ paid: run.fence }));
+
+export const stream: (
+  event: { Records: { kinesis: { sequenceNumber: string } }[] },
+  own: typeof context,
+) => Promise<object> = onceRecords({
+  holdfast,
+  key: ({ kinesis }: { kinesis: { sequenceNumber: string } }) => kinesis.sequenceNumber,
+})((_record, _context: typeof context, run) => run.assertHeld());
 
 export const coordinator: { shouldRun(key: string, ttlMs: number): boolean | Promise<boolean> } =
   nodeCronCoordinator(holdfast);

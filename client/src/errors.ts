@@ -50,7 +50,7 @@ export class HoldfastError extends Error {
 
   /** True for an error of every copy of the client. */
   static [Symbol.hasInstance](error: unknown): error is HoldfastError {
-    return Boolean(Object(error)[BRAND]);
+    return BRAND in Object(error);
   }
 
   /** @param problem the problem details of the service, or fields of the same names */
@@ -73,10 +73,12 @@ export function isHoldfastError<Code extends ErrorCode = ErrorCode>(
   return error instanceof HoldfastError && (code === undefined || error.code === code);
 }
 
-/** True if the key was not granted because of other holders, or if its rates allow no start in time. */
-export const isHeld = (
-  error: unknown,
-): error is HoldfastError & (ErrorFields['LeaseHeld'] | ErrorFields['RateExceeded']) =>
+/** LeaseHeld from the service, or from a wrapper with too little time to acquire: then `holder` is null. RateExceeded only with `rates`. */
+export type HeldError = HoldfastError &
+  (ErrorFields['LeaseHeld'] | (ErrorFields['RateExceeded'] & { holder?: undefined }));
+
+/** True if the key was not granted because of other holders or too little time, or if its rates allow no start in time. */
+export const isHeld = (error: unknown): error is HeldError =>
   isHoldfastError(error, 'LeaseHeld') || isHoldfastError(error, 'RateExceeded');
 
 export const leaseLost = (key: string, reason: LossReason, holder?: string | null): HoldfastError =>

@@ -1,6 +1,5 @@
 import type { LockOptions, PermitOptions } from './acquire.ts';
 import {
-  type ErrorFields,
   type Holdfast,
   HoldfastError,
   inTime,
@@ -43,9 +42,7 @@ export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
 /** The lease that a handler gets. Undefined is possible only if `key` may return undefined. */
 export type LeaseOf<Key> = undefined extends Key ? Lease | undefined : Lease;
 
-/** LeaseHeld from the service, or from a wrapper with too little time to acquire: then `holder` is null. RateExceeded only with `rates`. */
-export type HeldError = HoldfastError &
-  (ErrorFields['LeaseHeld'] | (ErrorFields['RateExceeded'] & { holder?: undefined }));
+export type { HeldError } from './errors.ts';
 
 /** The least remaining time with which a wrapper acquires, in milliseconds. */
 const LEAST_MS = 3000;
@@ -61,10 +58,6 @@ export const ANSWER_MS = 200;
 
 /** How long a release may take if there is time, in milliseconds. */
 const RELEASE_MS = 5000;
-
-/** True if the key was not granted, because of another holder or because too little time was left, or if its rates allow no start in time. */
-export const isHeld = (error: unknown): error is HeldError =>
-  isHoldfastError(error, 'LeaseHeld') || isHoldfastError(error, 'RateExceeded');
 
 /** True if a newer request has replaced this one, in line or while it had the lease, and its event counts as done. */
 export const isSkipped = ({ onSuperseded }: Pick<Asking, 'onSuperseded'>, error: unknown): boolean =>

@@ -14,7 +14,9 @@ export type { ByEvent, HandlerLeaseOptions, HeldError, LambdaContext, LeaseOf } 
 export { leaseOf, type MiddyLease, middyLease } from './middy-lease.ts';
 export { conflict, type OnHeld, type Skipped } from './on-held.ts';
 export { type OnceHandlerOptions, onceHandler, type RunOf } from './once-handler.ts';
-export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecord } from './record-leases.ts';
+export { onceRecords } from './once-records.ts';
+export type { BatchRecord, BatchResponse, RecordOptions } from './record-batches.ts';
+export { leasedRecords, type SqsRecord } from './record-leases.ts';
 
 /**
  * Runs a Lambda handler under a lease or a permit, and releases the lease before the response is sent.

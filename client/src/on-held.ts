@@ -1,4 +1,5 @@
-import { type HeldError, isHeld, isSkipped, type LambdaContext } from './handler-lease.ts';
+import { type HeldError, isSkipped, type LambdaContext } from './handler-lease.ts';
+import { isHeld } from './index.ts';
 
 /**
  * The action of a wrapper if the key is held, if its `rates` allow no start in time, or if too little time is left: `throw` the error (the default), `skip` the handler and resolve to

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { leasedRecords, onceHandler } from '../../client/src/handlers.ts';
+import { onceHandler, onceRecords } from '../../client/src/handlers.ts';
 import { statesWorld } from '../support/emulators/states.ts';
 import { type Bench, bench, blocks, guideWorld } from '../support/programs/guides.ts';
 import { exclusionWorld } from '../support/stack/exclusion.ts';
@@ -199,7 +199,7 @@ describe('docs/once.md', () => {
       own: object,
     ) => Promise<unknown>;
     for (let delivery = 0; delivery < 2; delivery++) expect(await order({ id: '7' }, context)).toEqual({ receipt: 1 });
-    const queue = (await typescript(records, { charge, leasedRecords })) as typeof order;
+    const queue = (await typescript(records, { charge, onceRecords })) as typeof order;
     const record = {
       ...{ messageId: 'm', receiptHandle: 'r', body: 'order', attributes: {} },
       eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:orders',
