@@ -29,7 +29,7 @@ export type DurableLeaseOptions = PermitOptions & {
    * stop too: an execution learns that by `lease.check()`. Not for permits.
    */
   replace?: 'waiting' | 'running' | undefined;
-  /** Who holds the lease, shown to others. The default is the holder of the client. */
+  /** Who holds the lease, shown to others. The default is the holder of the client with the name of the execution, such as `billing/order-42`. */
   holder?: string | undefined;
   /** Any JSON up to 4 KiB, shown to others. */
   data?: unknown;
@@ -77,7 +77,7 @@ export type DurableRateOptions = RateTerms & {
   waitSeconds?: number | undefined;
   /** True to report the units that the work really took by `settle`. */
   settle?: boolean | undefined;
-  /** Who reserves, shown to others. The default is the holder of the client. */
+  /** Who reserves, shown to others. The default is the holder of the client with the name of the execution. */
   holder?: string | undefined;
 };
 
@@ -188,7 +188,7 @@ export async function rate(
   key: string,
   options: DurableRateOptions,
 ): Promise<DurableStart> {
-  const { waitSeconds = 3600, settle, holder = holdfast.holder, ...terms } = options;
+  const { waitSeconds = 3600, settle, holder = holderOf(ctx, holdfast), ...terms } = options;
   const rates = 'rates' in terms ? [...terms.rates] : [terms];
   const most = Math.min(waitSeconds, mostWaitSeconds(rates, settle));
   const reserve = (before: Problem | undefined) => {
@@ -251,6 +251,10 @@ async function inSteps<T>(
 const nameOf = (verb: string, key: string): string =>
   `${verb} ${key}`.replace(/[^ -~]/g, (other) => `\\u${other.charCodeAt(0).toString(16)}`).slice(0, 256);
 
+/** Several executions of a function wait side by side: each shows its own name, which is the last but one part of its ARN. */
+const holderOf = ({ executionContext }: DurableContext, { holder }: Holdfast): string =>
+  `${holder}/${executionContext.durableExecutionArn.split('/').at(-2)}`;
+
 /** Waits in line, suspended. @throws HoldfastError as `withLease` */
 async function acquired(
   ctx: DurableContext,
@@ -259,7 +263,7 @@ async function acquired(
 ): Promise<{ leaseId: string; fence: number }> {
   const {
     key,
-    holder,
+    holder = holderOf(ctx, holdfast),
     parkSeconds = 3600,
     ttlSeconds,
     graceSeconds = 900,
@@ -272,10 +276,9 @@ async function acquired(
     serdes: { deserialize: async (text) => text },
   });
   const request = {
-    ...{ key, callbackId, parkSeconds, execution: ctx.executionContext.durableExecutionArn },
+    ...{ key, holder, callbackId, parkSeconds, execution: ctx.executionContext.durableExecutionArn },
     ...(bound && { bound }),
     ...{ ttlSeconds, graceSeconds, ...asked },
-    ...(holder !== undefined && { holder }),
   } as Parameters<Holdfast['park']>[0];
   const park = async () => {
     await holdfast.park(request, { timeoutMs: STEP_MS });

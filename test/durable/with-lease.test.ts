@@ -70,6 +70,15 @@ function durableLeases(startBackend: StartBackend): void {
     expect(await stateOf(key)).toBe('released');
   });
 
+  it('An execution holds the lease under its own name, beside that of the client', async () => {
+    const key = newKey();
+    const holder = async () => (await holdfast.readLease(key)).holder;
+    const arn = await functions.start((_event, ctx) =>
+      withLease(ctx, holdfast, key, {}, () => ctx.step('who', holder)),
+    );
+    expect(await resultOf(arn)).toBe(`durable/${arn.split('/').at(-2)}`);
+  });
+
   rare('An execution is suspended until the start of a rate, which its replays do not pay again', async () => {
     const key = newKey();
     const terms = { limit: 1, per: '2s', units: 1, settle: true };
