@@ -1,5 +1,6 @@
 import type { Service } from '../infrastructure/read.ts';
 import type { Trigger } from '../infrastructure/read-events.ts';
+import { OWN_TIMEOUT_SECONDS, type OwnHandlers } from './handler-files.ts';
 import { invoke, type LambdaHandler, type LocalFunction } from './lambda.ts';
 
 export interface TriggeredFunction extends LocalFunction {
@@ -7,21 +8,31 @@ export interface TriggeredFunction extends LocalFunction {
   triggers: Trigger[];
 }
 
-/** The functions of serverless.yml, by name or ARN, as their callers name them. */
+/** The functions of serverless.yml and of the user, by name or ARN, as their callers name them. */
 export class Functions {
   readonly all: TriggeredFunction[];
 
-  /** @param handlers by the function's name; a function without one is left out */
+  /**
+   * @param handlers by the function's name; a function without one is left out
+   * @param own those of the user, which a state machine may call
+   * @throws Error if the service has a function of that name
+   */
   constructor(
     {
       functions,
     }: { functions: Pick<Service['functions'][number], 'name' | 'deployedName' | 'timeoutSeconds' | 'triggers'>[] },
     handlers: Record<string, LambdaHandler | undefined>,
+    own: OwnHandlers = {},
   ) {
     this.all = functions.flatMap(({ name, deployedName, timeoutSeconds, triggers }) => {
       const handler = handlers[name];
       return handler ? [{ name, deployedName, timeoutSeconds, triggers, handler }] : [];
     });
+    for (const [name, load] of Object.entries(own)) {
+      if (this.find(name)) throw new Error(`--function ${name}: the service has a function of this name`);
+      const handler: LambdaHandler = async (event, context) => (await load())(event, context);
+      this.all.push({ name, deployedName: name, timeoutSeconds: OWN_TIMEOUT_SECONDS, triggers: [], handler });
+    }
   }
 
   /** Undefined if there is none of that name or ARN. Any alias exists: as on AWS, it names the namespace of the caller. */

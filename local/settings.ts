@@ -59,6 +59,7 @@ export const HELP = `npm start: Holdfast on this machine, over emulators of Dyna
 Options:
   --port NUMBER                 where the API listens; the other servers use the next four ports
   --durable FILE                runs the durable function in FILE, which exports its handler; for several, repeat the option
+  --function FILE               runs the function in FILE for your state machines; for several, repeat the option
   --memory                      keep nothing between runs
   --watch                       restart when the code changes
 

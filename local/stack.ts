@@ -4,13 +4,14 @@ import { join, resolve } from 'node:path';
 import { readService, type Service } from '../infrastructure/read.ts';
 import { type Authorizer, jwtAuthorizer } from './authorizer.ts';
 import { localPage } from './console.ts';
-import { handlersIn, startDurableFunctions } from './durable/start.ts';
+import { startDurableFunctions } from './durable/start.ts';
 import { createTables, startGuardedDynamodb } from './dynamodb.ts';
 import { type Emulator, givenOr } from './emulator.ts';
 import { startEventBus } from './event-bus.ts';
 import { Events } from './events.ts';
 import { Functions } from './functions.ts';
 import { type Route, startGateway } from './gateway.ts';
+import { handlersIn } from './handler-files.ts';
 import { loadHandler } from './handlers.ts';
 import { Issuer } from './issuer.ts';
 import type { LambdaHandler } from './lambda.ts';
@@ -33,15 +34,18 @@ export interface StackOptions {
   memory?: boolean | undefined;
   /** The files of durable functions. */
   durable?: string[] | undefined;
+  /** The files of functions that state machines call. */
+  functions?: string[] | undefined;
 }
 
 /**
  * Starts Holdfast on this machine, over emulators, until a signal comes. Prints the addresses when everything answers.
  * @throws Error that names a port that is not free, or what cannot be started
  */
-export async function startStack({ port: base, memory, durable = [] }: StackOptions): Promise<void> {
+export async function startStack({ port: base, memory, durable = [], ...options }: StackOptions): Promise<void> {
   const given = (['DYNAMODB', 'S3'] as const).filter((name) => process.env[`AWS_ENDPOINT_URL_${name}`]);
-  const durableHandlers = handlersIn(durable); // before anything starts
+  const durableHandlers = handlersIn('--durable', durable); // before anything starts
+  const ownHandlers = handlersIn('--function', options.functions ?? []);
   const ports = await readPorts(base, [
     ...given.map((name) => `${name}_PORT` as const),
     ...(durable.length > 0 ? [] : (['LAMBDA_PORT'] as const)),
@@ -66,7 +70,7 @@ export async function startStack({ port: base, memory, durable = [] }: StackOpti
     process.env.AWS_ENDPOINT_URL_S3 = objects.endpoint;
     await createTables(tables.endpoint, service.tables);
     await createBuckets(objects.endpoint, service.buckets);
-    const functions = new Functions(service, await handlers(service, sfnPort));
+    const functions = new Functions(service, await handlers(service, sfnPort), ownHandlers);
     const events = new Events(functions, service);
     const bus = await givenOr('AWS_ENDPOINT_URL_EVENTBRIDGE', () => startEventBus((event) => events.dispatch(event)));
     running.push(bus);

@@ -10,11 +10,12 @@ async function main(): Promise<void> {
     memory: { type: 'boolean' },
     watch: { type: 'boolean' },
     durable: { type: 'string', multiple: true },
+    function: { type: 'string', multiple: true },
   });
   if (values.help) return console.log(HELP);
   const port = number('port', { least: 1, most: 65_531, whole: true });
   if (values.watch) return watch(process.argv.slice(2).filter((option) => option !== '--watch'));
-  await startStack({ port, memory: values.memory, durable: values.durable });
+  await startStack({ port, memory: values.memory, durable: values.durable, functions: values.function });
 }
 
 main().catch((error: Error) => {

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { handlersIn } from '../../local/durable/start.ts';
+import { handlersIn } from '../../local/handler-files.ts';
 
 let folder = '';
 beforeAll(async () => {
@@ -18,7 +18,7 @@ afterAll(() => rm(folder, { recursive: true }));
 const given = (...names: string[]) => names.map((name) => join(folder, name));
 
 it('npm start -- --durable runs functions under the names of their files', async () => {
-  const handlers = handlersIn(given('order.ts', 'Job_2-b.ts'));
+  const handlers = handlersIn('--durable', given('order.ts', 'Job_2-b.ts'));
   expect(Object.keys(handlers)).toEqual(['order', 'Job_2-b']);
   expect(await (await handlers['Job_2-b']?.())?.({}, {} as never)).toBe(7);
 });
@@ -31,8 +31,8 @@ it.each([
   ['has the name of another file', ['order.ts', 'other/order.js'], 'order.ts has the same name'],
 ])('npm start -- --durable refuses a file that %s, with an error that names the file', (_, names, problem) => {
   const files = given(...names);
-  expect(() => handlersIn(files)).toThrow(problem);
-  expect(() => handlersIn(files)).toThrow(`--durable ${files.at(-1)}: `);
+  expect(() => handlersIn('--durable', files)).toThrow(problem);
+  expect(() => handlersIn('--durable', files)).toThrow(`--durable ${files.at(-1)}: `);
 });
 
 it('npm start -- --durable ends before anything starts if it refuses a file', async () => {

@@ -305,6 +305,7 @@ or move all of them: npm start -- --port 4700
       'SFN_PORT',
       'LAMBDA_PORT',
       '--durable',
+      '--function',
       'SCHEDULES',
       'DATA_DIR',
       'DYNAMODB_EMULATOR',

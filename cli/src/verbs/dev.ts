@@ -15,7 +15,7 @@ const PACKAGE = 'holdfast-dev';
 
 export const dev: Verb = {
   summary: 'start the whole service on this machine',
-  notes: `It needs no AWS account. The first start loads the package ${PACKAGE} by npm. Settings of the service and other ports are
+  notes: `It needs no AWS account. The first start loads ${PACKAGE} by npm. Settings and other ports are
 environment variables: docs/configuration.md, "On your machine".`,
   usage: '',
   words: [0, 0],
@@ -24,13 +24,15 @@ environment variables: docs/configuration.md, "On your machine".`,
     port: { value: 'PORT', help: 'where the API listens (3000); the other servers use the next four ports' },
     memory: { help: 'keep nothing between runs' },
     durable: { value: 'FILE', multiple: true, help: 'run the durable function in FILE; may be given again' },
+    function: { value: 'FILE', multiple: true, help: 'the same, for state machines' },
   },
   example: 'holdfast dev',
   async run({ arguments: args, output }) {
     const port = args.number('port', { least: 1, most: 65_531, whole: true });
     const file = installed() ?? (await fetched(output));
     const program: { startStack: typeof startStack } = await import(pathToFileURL(file).href);
-    await program.startStack({ port, memory: args.is('memory'), durable: args.all('durable') });
+    const files = { durable: args.all('durable'), functions: args.all('function') };
+    await program.startStack({ port, memory: args.is('memory'), ...files });
     // A signal ends the stack, and the process with it.
     return new Promise(() => {});
   },
