@@ -78,7 +78,7 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   {
     head: 'Time left',
     cell: (row) => !isShared(row) && html`<${TimeLeft} lease=${row} at=${at} />`,
-    order: { by: 'expiry', of: ({ expiresAt }) => expiresAt },
+    order: { by: 'expiry', of: (row) => (isShared(row) ? null : row.expiresAt) },
     width: '12.4rem',
     isSpare: true,
   },

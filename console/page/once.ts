@@ -80,7 +80,8 @@ const ask = (key: string, signal: AbortSignal) => call('readOnce', { key }, sign
 const OnceDetail = (props: DetailProps) => html`<${Drawer} ...${{ ...props, ask, everyMs: EVERY_MS }}>
   ${(read: OnceKey, at: number, onChange: () => void) => {
     const { slot, done, result = null, cap } = read;
-    const lease = { ...read, waiting: 0, hasRecord: slot !== null };
+    const isDone = slotOf(read).state === 'done';
+    const lease = { ...read, ...(isDone && { state: 'done' }), waiting: 0, hasRecord: slot !== null };
     return html`
     ${cap && html`<${CapNotice} cap=${cap} />`}
     <${Facts} noun="run" ...${{ lease, at, onChange }}><dt>Slot</dt><dd class="mono">${slot}</dd><//>

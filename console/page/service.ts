@@ -16,8 +16,11 @@ export type CleanUp = Schemas['CleanUp'];
 export type Whoami = Schemas['Whoami'];
 
 /** What a lease and a run of `once` have in common, and what one of them may say. */
-export type Granted = Omit<ListedKey, 'used' | 'limit' | 'holders' | 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy'> &
-  Partial<Pick<Key, 'bound' | 'brokenAt' | 'brokenBy' | 'previous'>>;
+export type Granted = Omit<
+  ListedKey,
+  'state' | 'used' | 'limit' | 'holders' | 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy'
+> &
+  Partial<Pick<Key, 'bound' | 'brokenAt' | 'brokenBy' | 'previous'>> & { state: string };
 
 /** What serves the page says of itself. */
 export interface Settings {

@@ -65,11 +65,12 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('link', { name: 'pause/c' }).click();
     const detail = page.getByRole('region', { name: 'pause/c' });
     await detail.getByText('the disk is full').waitFor();
+    await detail.getByText('done', { exact: true }).waitFor();
     await detail.getByRole('button', { name: 'Lift…' }).click();
     await page.getByRole('button', { name: 'Lift the pause' }).click();
     await detail.getByText('the disk is full').waitFor({ state: 'detached' });
     await detail.getByRole('button', { name: 'Pause…' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Cap or pause this key?' });
+    const dialog = page.getByRole('dialog', { name: 'Pause its slots?' });
     expect(await dialog.getByLabel('At most in use').count()).toBe(0);
     expect(await faults(page, 'once-pause')).toEqual([]);
     await dialog.getByLabel('Reason').fill('the disk is full again');

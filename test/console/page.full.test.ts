@@ -197,7 +197,7 @@ describe.runIf(executablePath)('the page', () => {
     const head = (name: string) => page.getByRole('columnheader', { name });
     await expect.poll(keys).toBe('abc');
     for (const [name, first, sorted] of [
-      ['Time left', 'bac', 'ascending'],
+      ['Time left', 'acb', 'ascending'],
       ['Held since', 'bac', 'ascending'],
       ['Holder', 'cab', 'ascending'],
       ['In line', 'cab', 'descending'],
