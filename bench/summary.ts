@@ -136,7 +136,7 @@ const NAMES: Record<string, string> = {
 function lateWrites(value: (what: string) => string, name: string): string {
   const withFences = value(`paused, double writes with fences, ${name}`);
   if (withFences !== 'has no fences') return withFences === 'at most 0' ? 'none' : withFences;
-  return `${value(`paused, double writes without fences, ${name}`)}: no fences`;
+  return `${value(`paused, double writes without fences, ${name}`)}, no fences`;
 }
 
 /** Holdfast beside locks on servers, for the README: faults, speed and what you keep running. */
@@ -156,13 +156,6 @@ export function choiceTable(results: Results): string[] {
       dollars,
     ];
   });
-  const header = [
-    '',
-    'late writes of a paused holder',
-    'a lost reply to acquire',
-    'hand-off to a waiter',
-    'servers to run',
-    'a month without calls',
-  ];
+  const header = ['', 'late writes', 'lost reply', 'hand-off to a waiter', 'servers to run', 'a month without calls'];
   return [markdown([header, ...rows])];
 }
