@@ -56,7 +56,10 @@ const CHECKS: Record<string, Check> = {
   },
   pictures: {
     what: 'the pictures of docs/console.md',
-    commands: ['vitest run --project product test/console', 'RACES=full vitest run test/console/page.test.ts test/console/page.full.test.ts'],
+    commands: [
+      'vitest run --project product test/console',
+      'RACES=full vitest run test/console/page.test.ts test/console/page.full.test.ts',
+    ],
     env: { PICTURES: 'docs/pictures' },
   },
   'contract-release': {

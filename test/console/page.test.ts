@@ -221,7 +221,7 @@ describe.runIf(executablePath)('the page', () => {
     const keys = async () => (await rows.locator('th').allInnerTexts()).join();
     expect(await keys()).toBe('full/lease,full/shared');
     await page.getByRole('link', { name: 'Time left' }).click();
-    await expect.poll(() => page.locator('[aria-sort]').innerText()).toContain('Time left');
+    await expect.poll(() => page.locator('[aria-sort]').textContent()).toContain('Time left');
     expect(await keys()).toBe('full/lease,full/shared');
     expect(await violations(page)).toEqual([]);
     await page.getByRole('link', { name: 'full/shared' }).click();
