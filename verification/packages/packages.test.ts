@@ -98,7 +98,8 @@ describe.each(Object.entries(MOST_PACKED_BYTES))('The package %s', (name, mostBy
 });
 
 it('the types of the client resolve in each kind of project', async () => {
-  const { exitCode, output } = await run(toolIn('.bin/attw'), ['--pack', '.'], { cwd: 'client' });
+  const args = ['--pack', '.', '--exclude-entrypoints', './package.json']; // it has no types
+  const { exitCode, output } = await run(toolIn('.bin/attw'), args, { cwd: 'client' });
   expect(exitCode, output).toBe(0);
 });
 
