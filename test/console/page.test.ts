@@ -416,6 +416,12 @@ describe.runIf(executablePath)('the page', () => {
         await page.getByLabel('Reason').fill('the disk is full');
         await page.getByRole('button', { name: 'Pause the key' }).click();
         await shared.getByText('No caller gets a grant.').waitFor();
+        const run = await site.world.post('once/begin', { key: 'built/once', holder: 'w', slot: '1' });
+        await site.world.post('once/complete', { key: 'built/once', leaseId: run.leaseId, result: { files: 7 } });
+        await page.getByRole('link', { name: 'Once' }).click();
+        await page.getByRole('row', { name: /built\/once done 1 w/ }).waitFor();
+        await page.getByRole('link', { name: 'built/once' }).click();
+        await page.getByRole('region', { name: 'built/once' }).getByText('"files": 7').waitFor();
         await site.world.post('rates/reserve', { key: 'built/rate', holder: 'w', rates: [{ limit: 1, per: '1h' }] });
         await page.getByRole('link', { name: 'Rates' }).click();
         await page.getByRole('row', { name: /built\/rate 1\/1h .*, in .* w .* ago/ }).waitFor();
