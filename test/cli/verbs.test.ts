@@ -611,7 +611,7 @@ it('console prints an address whose token lets the page in, and ends at a signal
   const answer = await asked({ 'x-holdfast-token': token });
   expect([answer.status, Object.keys((await answer.json()) as object)]).toEqual([200, ['leases', 'nextCursor']]);
   const script = await (await fetch(`${url}/console/page.js`)).text();
-  expect(script).toContain('No key is held');
+  expect(script).toContain('No key is in use');
   const settings = await fetch(`${url}/console/settings`, { headers: { 'x-holdfast-token': token } });
   expect(await settings.json()).toEqual({ endpoint: api.url, write: false, local: true });
   started.child.kill('SIGTERM');
