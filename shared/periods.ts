@@ -1,4 +1,4 @@
-export const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
+const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 
 export const MOST_PERIOD_SECONDS = 366 * 86_400;
 

@@ -4,7 +4,7 @@ import { bodyOf, MAX_BODY_BYTES, put } from '../../client/src/blobs.ts';
 import type { components } from '../../client/src/contract.ts';
 import { type Emit, emitter } from '../../client/src/events.ts';
 import type { Lease } from '../../client/src/lease.ts';
-import { type Begun, begin, type OnceOptions, type SlotOptions } from '../../client/src/once.ts';
+import { type Begun, beginAny, type OnceOptions, type SlotOptions } from '../../client/src/once.ts';
 import { paged } from '../../client/src/pages.ts';
 import { type RateOptions, type RateStart, start, underRates } from '../../client/src/rate.ts';
 import { acquireAll, type LeaseEntry, type Leases, type LeasesOptions } from '../../client/src/several.ts';
@@ -54,7 +54,7 @@ export class Service {
 
   /** Begins the work of a slot, or gets its result. @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
   async begin(key: string, options: OnceOptions & SlotOptions): Promise<Begun> {
-    const begun = await begin(this.#core, key, this.#holder, { ...this.#limits, ...options });
+    const begun = await beginAny(this.#core, key, this.#holder, { ...this.#limits, ...options });
     if (begun.outcome !== 'run') return begun;
     return { ...begun, complete: (result) => begun.complete(result, this.#limits.timeoutMs) };
   }

@@ -2207,7 +2207,7 @@ export interface components {
             keepSeconds?: number;
             /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
             key: string;
-            /** @description The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. A period begins 2.5 seconds early, or a tenth of the period if that is less. */
+            /** @description The length of a slot: a number and `s`, `m`, `h`, `d` or `w`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. Weeks begin on Monday, and have the name of their first week, such as `2026-W48`. A period begins 2.5 seconds early, or a tenth of the period if that is less. */
             per?: string;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. */
             requestId?: string;
@@ -2223,6 +2223,8 @@ export interface components {
              * @default 0
              */
             waitSeconds?: number;
+            /** @description The time zone of `per`, an IANA name such as `Europe/Berlin`. Days and weeks then begin at midnight of that zone. The default is UTC. Only with a `per` of days or weeks. */
+            zone?: string;
         };
         /** @description The result is stored. */
         OnceCompleted: {

@@ -1,8 +1,8 @@
 import { heldText } from '../../shared/locks/record/held-text.ts';
 import { compareSlots, isAfterAllPeriods } from '../../shared/once/slots.ts';
-import { keepSecondsOf, slotOf } from '../../shared/once/terms.ts';
+import { faultOf, keepSecondsOf, slotOf } from '../../shared/once/terms.ts';
 import type { components } from './contract.ts';
-import type { HoldfastError } from './index.ts';
+import { type HoldfastError, invalidRequest } from './index.ts';
 import { type AcquireRequest, instant, type ProblemOf, problemsOf } from './memory-grants.ts';
 import { MemoryKey } from './memory-key.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -60,8 +60,10 @@ export class MemoryOnce {
     this.#problem = problemsOf(key, by);
   }
 
-  /** @throws HoldfastError LeaseHeld, LeaseLost, Conflict */
+  /** @throws HoldfastError LeaseHeld, LeaseLost, Conflict, InvalidRequest */
   async begin(request: BeginRequest, signal: AbortSignal): Promise<AnswerOf<'onceBegin'>> {
+    const fault = faultOf(termsOf(request));
+    if (fault) throw invalidRequest(...fault);
     const until = this.#by.wall() + (request.waitSeconds ?? 0) * 1000;
     const since = this.#by.wall();
     const own = { requestId: this.#by.uuid(), ...request, slot: slotOf(termsOf(request), since) };
@@ -79,7 +81,7 @@ export class MemoryOnce {
   }
 
   #begin(request: BeginRequest & { slot: string }, waitedMs: number): AnswerOf<'onceBegin'> {
-    const { slot, inputHash, per, keepSeconds, waitSeconds, ...asked } = request;
+    const { slot, inputHash, per, zone, keepSeconds, waitSeconds, ...asked } = request;
     const { key } = this;
     const last = this.#last;
     const isOwn = last?.request.requestId === request.requestId && last?.request.holder === request.holder;
@@ -89,8 +91,8 @@ export class MemoryOnce {
     if (done && !isRepeatable && compareSlots(done.slot, slot) >= 0) {
       const { by: doneBy, fence } = done;
       const by = { doneBy, doneAt: instant(done.at), fence };
-      if (done.slot !== slot && per && isAfterAllPeriods(done.slot, this.#by.wall()))
-        throw this.#conflict('is done for a slot after every period', { field: 'per' });
+      if (done.slot !== slot && per && isAfterAllPeriods(done.slot, this.#by.wall(), { per, zone }))
+        throw this.#conflict('is done for a slot after the present period', { field: 'per' });
       if (done.slot !== slot) return { outcome: 'superseded', key, slot, doneSlot: done.slot, ...by };
       if (inputHash !== undefined && inputHash !== done.inputHash)
         throw this.#conflict('is done with another input', { field: 'inputHash' });

@@ -19,8 +19,14 @@ export type OnceHandlerOptions<Event, Key extends string | undefined> = Omit<
     holdfast: Holdfast;
     /** The key, such as the id of the message. If a function returns `undefined` for an event, the handler runs without `once`. */
     key: ByEvent<Event, Key>;
-    /** The length of the slots, such as `1d`. Without `per` and `slot`, a key is done once, until `keepSeconds` are over. */
+    /** The length of the slots, such as `1d` or `1w`. Without `per` and `slot`, a key is done once, until `keepSeconds` are over. */
     per?: string | undefined;
+    /**
+     * The time zone in which days and weeks begin, an IANA name. The default is UTC.
+     * @example
+     * export const handler = onceHandler({ holdfast, key: 'backup', per: '1d', zone: 'Europe/Berlin' })(backup);
+     */
+    zone?: string | undefined;
     /** The name of the slot. */
     slot?: ByEvent<Event> | undefined;
     /** A text that differs if the input differs. If the key is done with another input, the wrapper throws Conflict. */

@@ -9,14 +9,24 @@ import type { AnswerOf, RequestOf } from './transport.ts';
 /** The slot of a call: a period, a name, or without both the only slot of the key. */
 export type SlotOptions =
   | {
-      /** The length of the slots, such as `1d`, `1h` or `15m`. The slot is the present period by the service's clock, even if the call waits over its end. */
+      /**
+       * The length of the slots, such as `15m`, `1h`, `1d` or `1w`. The slot is the present period by the service's clock, even if the call waits over its end.
+       * A week begins on Monday.
+       */
       per?: string | undefined;
+      /**
+       * The time zone in which days and weeks begin, an IANA name. The default is UTC.
+       * @example
+       * await holdfast.once('backup', { per: '1d', zone: 'Europe/Berlin' }, backup);
+       */
+      zone?: string | undefined;
       slot?: undefined;
     }
   | {
       /** The name of the slot, such as `2026-11-26`. Slots compare as text: after a later slot is done, an earlier slot is `superseded`. */
       slot?: string | undefined;
       per?: undefined;
+      zone?: undefined;
     };
 
 /** The options of every slot. */
@@ -90,8 +100,19 @@ const COMPLETE_MS = 30_000;
 
 type Options = OnceOptions & SlotOptions & { linked?: AbortSignal | undefined };
 
+/** `beginAny`, unless the time zone is wrong. The command leaves that to the service. @throws TypeError before anything is sent; HoldfastError */
+export function begin(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
+  const { zone } = options;
+  try {
+    if (zone !== undefined) Intl.DateTimeFormat('en', { timeZone: zone });
+  } catch {
+    throw new TypeError(`zone must be an IANA name such as Europe/Berlin, not ${zone}`);
+  }
+  return beginAny(core, key, holder, options);
+}
+
 /** Begins the work of a slot, or gets its result. @throws HoldfastError as `Holdfast.once` */
-export async function begin(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
+export async function beginAny(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
   let end = (grant: Grant, timeoutMs: number) => giveBack(core, grant, timeoutMs);
   const got = await obtain(core, key, holder, {
     ...options,

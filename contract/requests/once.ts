@@ -21,7 +21,11 @@ export const onceBeginRequest = request(beginInput(), {
     },
     per: {
       description:
-        'The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. A period begins 2.5 seconds early, or a tenth of the period if that is less.',
+        'The length of a slot: a number and `s`, `m`, `h`, `d` or `w`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. Weeks begin on Monday, and have the name of their first week, such as `2026-W48`. A period begins 2.5 seconds early, or a tenth of the period if that is less.',
+    },
+    zone: {
+      description:
+        'The time zone of `per`, an IANA name such as `Europe/Berlin`. Days and weeks then begin at midnight of that zone. The default is UTC. Only with a `per` of days or weeks.',
     },
     ttlSeconds: { description: 'How long the caller may work without a heartbeat, in seconds.' },
     waitSeconds: {

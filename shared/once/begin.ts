@@ -79,27 +79,29 @@ export function beginOnce(dependencies: LeaseDependencies) {
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution }, call);
     const arrivedAt = clock.now();
     const request = requestOf(dependencies, input, call);
-    if (request.isPeriod && isAfterAllPeriods(request.slot, clock.now() + dependencies.clockSkewMs))
+    const { slot, period } = request;
+    if (period && isAfterAllPeriods(slot, clock.now() + dependencies.clockSkewMs, period))
       throw invalidRequest([{ path: 'slot', message: 'must be a period that has begun' }]);
     const asked = { request, arrivedAt, waitSeconds: input.waitSeconds };
-    const chosen = request.isPeriod && { slot: request.slot };
+    const chosen = period && { slot };
     const outcome = await tryThenLook(dependencies, asked, call)
       .catch(naming({ requestId: request.requestId, ...chosen }))
       .catch(withKey(key));
     if ('heldBy' in outcome) throw held(dependencies, { request, record: { ...outcome.heldBy, key } }, chosen);
     if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });
-    return doneView(key, request.slot, outcome);
+    return doneView(key, slot, outcome);
   };
 }
 
 function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { principal }: Call): OnceRequest {
-  const { key, holder, ttlSeconds, inputHash, execution, data, requestId = ids.uuid() } = input;
+  const { key, holder, per, zone, ttlSeconds, inputHash, execution, data, requestId = ids.uuid() } = input;
   const name = requestName({ holder, requestId, principal });
   return {
     ...{ key: rowOf(key), name, requestId, holder, ttlSeconds, inputHash, execution },
     // The schema has checked that data is JSON.
     data: data as Json | undefined,
-    ...{ slot: slotOf(input, clock.now()), isPeriod: input.per !== undefined, keepSeconds: keepSecondsOf(input) },
+    ...{ slot: slotOf(input, clock.now()), keepSeconds: keepSecondsOf(input) },
+    period: per === undefined ? undefined : { per, zone },
   };
 }
 
@@ -144,7 +146,7 @@ async function tryThenLook(
 function held(
   { clock, clockSkewMs }: LeaseDependencies,
   { request: { name }, record }: { request: OnceRequest; record: OnceRecord },
-  chosen: object | false,
+  chosen: object | undefined,
 ) {
   const asked = { name, weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
   const { code, message, context } = leaseHeld(record, { asked, now: clock.now(), clockSkewMs });

@@ -3,15 +3,13 @@ import { callersName, json, must, name, whole } from '../fields.ts';
 import { keyOrPage } from '../listings/key-or-page.ts';
 import { executionArn } from '../locks/calls/inputs.ts';
 import type { Names } from '../namespace.ts';
-import { MOST_PERIOD_SECONDS, periodSeconds } from '../periods.ts';
-import { isPeriod } from './slots.ts';
-import { leastKeepSeconds } from './terms.ts';
+import { MOST_PERIOD_SECONDS } from '../periods.ts';
+import { faultOf, PERIOD, ZONE } from './terms.ts';
 
 /** The longest key, so that the key of its record has at most 1,024 bytes. */
 export const MOST_KEY_BYTES = 1010;
 
 const key = () => callersName(MOST_KEY_BYTES);
-const PERIOD = 'must be a period such as 15m, 1h or 1d, of at most 366 days';
 
 export const beginInput = () =>
   z
@@ -22,10 +20,11 @@ export const beginInput = () =>
       slot: z.optional(name(256)),
       /** The length of the slots, which the service's clock counts. */
       per: z.optional(
-        z.string(must('a string')).check(
-          z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: PERIOD, abort: true }),
-          z.refine((per) => periodSeconds(per) !== undefined, PERIOD),
-        ),
+        z.string(must('a string')).check(z.regex(/^[1-9][0-9]{0,7}[smhdw]$/, { error: PERIOD, abort: true })),
+      ),
+      /** The time zone of days and weeks. */
+      zone: z.optional(
+        z.string(must('a string')).check(z.regex(/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/, { error: ZONE, abort: true })),
       ),
       ttlSeconds: z._default(whole(2, 86_400), 60),
       waitSeconds: z._default(whole(0, 20), 0),
@@ -42,15 +41,8 @@ export const beginInput = () =>
     })
     .check(
       z.check((ctx) => {
-        const { slot, per, keepSeconds } = ctx.value;
-        const fault = (field: string, message: string) =>
-          ctx.issues.push({ code: 'custom', path: [field], message, input: field });
-        const seconds = per === undefined ? undefined : periodSeconds(per);
-        if (slot !== undefined && seconds !== undefined && !isPeriod(slot, seconds))
-          fault('slot', 'must be left out with per, or be the slot of retryWith');
-        const least = leastKeepSeconds(ctx.value);
-        if (keepSeconds !== undefined && keepSeconds < least)
-          fault('keepSeconds', `must be at least ${least}: the ttlSeconds, and two periods of per`);
+        const [field, message] = faultOf(ctx.value) ?? [];
+        if (field) ctx.issues.push({ code: 'custom', path: [field], message, input: field });
       }),
     );
 export type BeginInput = z.infer<ReturnType<typeof beginInput>>;

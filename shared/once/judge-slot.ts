@@ -41,7 +41,7 @@ export function judge(dependencies: LeaseDependencies, request: OnceRequest, rec
   }
   if (done && order > 0) {
     // By a clock that is ahead, the period may have begun for another caller.
-    if (request.isPeriod && isAfterAllPeriods(done.slot, clock.now() + dependencies.clockSkewMs))
+    if (request.period && isAfterAllPeriods(done.slot, clock.now() + clockSkewMs, request.period))
       throw noPeriod(record, key, { doneSlot: done.slot, now });
     return { meaning: 'superseded', done };
   }
@@ -62,7 +62,7 @@ function noPeriod(
   key: string,
   { doneSlot, now }: { doneSlot: string; now: number },
 ): HoldfastError {
-  const detail = `the slot ${JSON.stringify(doneSlot)} is done, and sorts after every period: forget the slot, or use another key`;
+  const detail = `the slot ${JSON.stringify(doneSlot)} is done, and sorts after the present period: forget the slot, use another key, or pass the same per and zone everywhere`;
   return new HoldfastError('Conflict', detail, { key, field: 'per', actual: { ...keySummary(record, now), key } });
 }
 

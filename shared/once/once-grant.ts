@@ -4,6 +4,7 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, OURS } from '../locks/record/identity.ts';
 import { entryOfNew } from '../locks/record/new-entries.ts';
 import type { OnceRecord } from './record.ts';
+import type { Period } from './slots.ts';
 
 /** What a caller of `begin` asks for. `key` is that of the record. */
 export interface OnceRequest {
@@ -14,8 +15,8 @@ export interface OnceRequest {
   holder: string;
   ttlSeconds: number;
   slot: string;
-  /** Whether the slot is a period. */
-  isPeriod: boolean;
+  /** If the slot is a period. */
+  period: Period | undefined;
   keepSeconds: number;
   inputHash?: string | undefined;
   data?: Json | undefined;

@@ -1,7 +1,10 @@
-import { UNIT_SECONDS } from '../periods.ts';
+import { periodSeconds } from '../periods.ts';
 
 /** The slot of a call without `slot` and `per`, which is done until `keepSeconds` are over. */
 export const ONLY_SLOT = '-';
+
+const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
 
 /**
  * How long before its first instant a period begins at most, in milliseconds. A schedule fires at the first instant, by a clock that may be ahead of the
@@ -13,31 +16,77 @@ const MOST_EARLY_MS = 2500;
 /** For a short period: a tenth of the period. */
 const earlyMs = (seconds: number): number => Math.min(MOST_EARLY_MS, seconds * 100);
 
-/** A date for whole days, and otherwise an instant to the second. @param start epoch milliseconds */
-function periodFrom(start: number, seconds: number): string {
-  const text = new Date(start).toISOString();
-  return seconds % UNIT_SECONDS.d === 0 ? text.slice(0, 'YYYY-MM-DD'.length) : `${text.slice(0, -'.000Z'.length)}Z`;
+/** Slots that are periods: their length, and the time zone of the dates of days and weeks. */
+export interface Period {
+  /** Such as `15m`, `1d` or `1w`. */
+  per: string;
+  /** An IANA name. The default is UTC. */
+  zone?: string | undefined;
+}
+
+/** The length of a period in seconds. @returns undefined for a text that is no period, or a longer one than 366 days */
+export const lengthOf = (per: string): number | undefined =>
+  periodSeconds(per.replace(/^([1-9]\d?)w$/, (_, weeks) => `${7 * weeks}d`));
+
+/** Whether a text is the name of a time zone, as the platform knows them. */
+export function isZone(zone: string): boolean {
+  try {
+    return Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** The date that a zone has at a moment, as the moment at which UTC has midnight of that date. */
+function dateIn(zone: string, at: number): number {
+  const format = Intl.DateTimeFormat('en', { timeZone: zone, year: 'numeric', month: 'numeric', day: 'numeric' });
+  const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
+  return Date.UTC(parts.year ?? 0, (parts.month ?? 0) - 1, parts.day);
 }
 
 /**
- * The period that a call at `now` works for, by its first instant in UTC. Periods count from 1970-01-01T00:00:00Z, and begin a little early
- * (docs/protocols/once.md#slots).
+ * The name of the period that has a moment, in UTC. A date for days, a week as `2026-W48`, and otherwise an instant, so that later periods of the same length
+ * sort after earlier ones.
+ */
+function nameAt(at: number, per: string): string {
+  const ms = (lengthOf(per) ?? 0) * 1000;
+  const isWeeks = per.endsWith('w');
+  // 1970-01-01 was a Thursday, and weeks begin on Monday.
+  const shift = isWeeks ? 3 * DAY_MS : 0;
+  const start = Math.floor((at + shift) / ms) * ms - shift;
+  if (isWeeks) return weekName(start);
+  const text = new Date(start).toISOString();
+  return ms % DAY_MS === 0 ? text.slice(0, 'YYYY-MM-DD'.length) : `${text.slice(0, -'.000Z'.length)}Z`;
+}
+
+/** By ISO 8601, a week belongs to the year that has its Thursday. */
+function weekName(monday: number): string {
+  const thursday = monday + 3 * DAY_MS;
+  const year = new Date(thursday).getUTCFullYear();
+  const week = Math.floor((thursday - Date.UTC(year, 0, 1)) / WEEK_MS) + 1;
+  return `${year}-W${String(week).padStart(2, '0')}`;
+}
+
+/**
+ * The period that a call at `now` works for. Periods begin a little early (docs/protocols/once.md#slots).
  * @param now epoch milliseconds
  */
-export function slotAt(now: number, seconds: number): string {
-  const ms = seconds * 1000;
-  return periodFrom(Math.floor((now + earlyMs(seconds)) / ms) * ms, seconds);
+export function slotAt(now: number, { per, zone }: Period): string {
+  const at = now + earlyMs(lengthOf(per) ?? 0);
+  return nameAt(zone === undefined ? at : dateIn(zone, at), per);
 }
 
 /** Whether a slot is the name of a period, as `slotAt` writes it. */
-export function isPeriod(slot: string, seconds: number): boolean {
-  const start = Date.parse(slot);
-  return start % (seconds * 1000) === 0 && periodFrom(start, seconds) === slot;
+export function isPeriod(slot: string, { per }: Period): boolean {
+  const [, year, week] = /^(\d{4})-(?:W(\d\d)$)?/.exec(slot) ?? [];
+  // The 4th of January is in the first week of every year.
+  const at = week ? Date.UTC(Number(year), 0, 4) + (Number(week) - 1) * WEEK_MS : Date.parse(slot);
+  return year !== undefined && !Number.isNaN(at) && nameAt(at, per) === slot;
 }
 
 /** Whether a slot sorts after every period that has begun. While such a slot is remembered, a call with `per` cannot begin. */
-export const isAfterAllPeriods = (slot: string, now: number): boolean =>
-  compareSlots(slot, slotAt(now + MOST_EARLY_MS, 1)) > 0;
+export const isAfterAllPeriods = (slot: string, now: number, period: Period): boolean =>
+  compareSlots(slot, slotAt(now, period)) > 0;
 
 /** The order in which DynamoDB compares texts: by their bytes. JavaScript compares UTF-16 units. */
 export function compareSlots(one: string, other: string): number {

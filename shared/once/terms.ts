@@ -1,25 +1,44 @@
-import { periodSeconds } from '../periods.ts';
-import { ONLY_SLOT, slotAt } from './slots.ts';
+import { isPeriod, isZone, lengthOf, ONLY_SLOT, slotAt } from './slots.ts';
 
 /** The fields of a call that choose the slot, and how long the result is kept. */
 interface Terms {
   slot?: string | undefined;
   per?: string | undefined;
+  zone?: string | undefined;
   keepSeconds?: number | undefined;
   ttlSeconds: number;
 }
 
 const DAY_SECONDS = 86_400;
+const WEEK_SECONDS = 7 * DAY_SECONDS;
+
+export const PERIOD = 'must be a period such as 15m, 1h, 1d or 1w, of at most 366 days';
+export const ZONE = 'must be the IANA name of a time zone, such as Europe/Berlin';
 
 /** @param now the service's clock, in epoch milliseconds */
-export function slotOf({ slot, per }: Terms, now: number): string {
-  const seconds = per === undefined ? undefined : periodSeconds(per);
-  return slot ?? (seconds === undefined ? ONLY_SLOT : slotAt(now, seconds));
-}
+export const slotOf = ({ slot, per, zone }: Terms, now: number): string =>
+  slot ?? (per === undefined ? ONLY_SLOT : slotAt(now, { per, zone }));
 
 /** The least `keepSeconds`: the ttl, and two periods, because a late caller of the former period must find the slot that is done. */
-export const leastKeepSeconds = ({ per, ttlSeconds }: Terms): number =>
-  Math.max(ttlSeconds, 2 * (per === undefined ? 0 : (periodSeconds(per) ?? 0)));
+const leastKeepSeconds = ({ per, ttlSeconds }: Terms): number =>
+  Math.max(ttlSeconds, 2 * (per === undefined ? 0 : (lengthOf(per) ?? 0)));
 
 export const keepSecondsOf = (terms: Terms): number =>
   terms.keepSeconds ?? Math.max(DAY_SECONDS, leastKeepSeconds(terms));
+
+/** What is wrong with the terms of a call. @returns the field and the message, or undefined */
+export function faultOf(terms: Terms): [path: string, message: string] | undefined {
+  const { slot, per, zone, keepSeconds = Infinity } = terms;
+  const seconds = per === undefined ? Number.NaN : lengthOf(per);
+  if (seconds === undefined) return ['per', PERIOD];
+  // Weeks that are counted from 1970-01-01 would begin on Thursday.
+  if (seconds % WEEK_SECONDS === 0 && !per?.endsWith('w'))
+    return ['per', `must be ${seconds / WEEK_SECONDS}w: a week begins on Monday`];
+  if (zone !== undefined && seconds % DAY_SECONDS !== 0) return ['zone', 'needs a per of whole days or weeks'];
+  if (zone !== undefined && !isZone(zone)) return ['zone', ZONE];
+  if (slot !== undefined && per !== undefined && !isPeriod(slot, { per }))
+    return ['slot', 'must be left out with per, or be the slot of retryWith'];
+  const least = leastKeepSeconds(terms);
+  if (keepSeconds < least) return ['keepSeconds', `must be at least ${least}: the ttlSeconds, and two periods of per`];
+  return undefined;
+}

@@ -33,6 +33,18 @@ describe.concurrent('holdfast run --once-per exits', () => {
     expect(await run('--once-per', '24h', '--quiet', key, '--', 'false')).toMatchObject({ code: 0, stderr: '' });
   });
 
+  it('holdfast run works for the day of a time zone', async () => {
+    // One of these zones has another day than UTC at any hour.
+    for (const zone of ['Pacific/Kiritimati', 'Pacific/Pago_Pago']) {
+      const key = freshKey();
+      const day = () => new Date().toLocaleDateString('sv', { timeZone: zone });
+      const asked = ['--once-per', '1d', '--zone', zone, key, '--', 'sh', '-c', 'echo "$HOLDFAST_SLOT"'];
+      const before = day();
+      const { code, stdout } = await run(...asked);
+      expect([code, [before, day()]]).toEqual([0, expect.arrayContaining([stdout.trim()])]);
+    }
+  });
+
   it.runIf(isFull)(
     'holdfast run exits with 75 while another caller works, with 143 after a SIGTERM, and with 0 after a wait for a caller that does the slot',
     async () => {
@@ -115,8 +127,12 @@ describe.concurrent('holdfast run --once-per exits', () => {
     [['--once-per', '1d', '--slot', 'a'], '--once-per and --slot exclude each other'],
     [['--once-per', '1d', '--limit', '5'], '--once-per and --limit exclude each other'],
     [['--slot', 'a', '--also', 'total=5'], '--slot and --also exclude each other'],
-    [['--once-per', '0.5s'], '--once-per must be a duration from 1 to 31622400 seconds, such as'],
-    [['--keep', '1d'], '--keep needs --once-per or --slot'],
+    [['--once-per', '0.5s'], 'per: must be a period such as 15m, 1h, 1d or 1w, of at most 366 days'],
+    [['--once-per', '7d'], 'per: must be 1w: a week begins on Monday'],
+    [['--once-per', '1d', '--zone', 'Europe/Berln'], 'zone: must be the IANA name of a time zone'],
+    [['--slot', 'a', '--zone', 'Europe/Berlin'], 'zone: needs a per of whole days or weeks'],
+    [['--keep', '1d'], '--keep and --zone need --once-per or --slot'],
+    [['--zone', 'Europe/Berlin'], '--keep and --zone need --once-per or --slot'],
     [['--once-per', '1d', '--keep', '1h'], 'keepSeconds: must be at least 172800'],
   ])('holdfast run exits with 64 for %j', async (options, message) => {
     const { code, stderr } = await run(...options, freshKey(), '--', 'true');

@@ -55,6 +55,28 @@ describe('once', () => {
     expect(world.clock.timers).toEqual([]);
   });
 
+  it('holdfast.once works for the day and for the week of a time zone', async () => {
+    const { one, sent } = setting();
+    const zone = 'America/New_York';
+    expect(await one.once('daily', { per: '1d', zone }, ({ slot }) => slot)).toMatchObject({ slot: '2025-12-31' });
+    expect(await one.once('weekly', { per: '1w', zone }, ({ slot }) => slot)).toMatchObject({ slot: '2026-W01' });
+    expect(sent[0]?.payload).toMatchObject({ per: '1d', zone });
+  });
+
+  it('holdfast.once throws a TypeError that names the zone, before anything is sent', async () => {
+    const world = setting();
+    const error = await errorOf(world.one.once('daily', { per: '1d', zone: 'Europe/Berln' }, () => 'never'));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toMatchObject({ message: 'zone must be an IANA name such as Europe/Berlin, not Europe/Berln' });
+    expect(operations(world)).toEqual([]);
+  });
+
+  it('holdfast.once fails with InvalidRequest for seven days, also in memory', async () => {
+    expect(await errorOf(setting().one.once('weekly', { per: '7d' }, () => 'never'))).toMatchObject({
+      ...{ code: 'InvalidRequest', issues: [{ path: 'per', message: 'must be 1w: a week begins on Monday' }] },
+    });
+  });
+
   it.each([
     ['a number', [{}, 5]],
     ['undefined', [{}, undefined]],

@@ -192,7 +192,7 @@ describe('the slot of a call', () => {
   it.each([
     ['1d', '2026-03-04T23:59:57.499Z', '2026-03-04'],
     ['1d', '2026-03-04T23:59:57.500Z', '2026-03-05'],
-    ['7d', '2026-03-04T12:00:00Z', '2026-02-26'],
+    ['36h', '2026-03-04T12:00:00Z', '2026-03-03T12:00:00Z'],
     ['1h', '2026-03-04T05:06:07Z', '2026-03-04T05:00:00Z'],
     ['15m', '2026-03-04T05:46:07Z', '2026-03-04T05:45:00Z'],
     ['10s', '2026-03-04T05:46:08.999Z', '2026-03-04T05:46:00Z'],
@@ -320,7 +320,7 @@ describe('the slot of a call', () => {
 
   it('the slot of a call is kept for two periods at least', async () => {
     clock.set(Date.parse('2026-03-06T00:00:00Z'));
-    const { leaseId } = await run({ key: 'two periods', per: '7d' });
+    const { leaseId } = await run({ key: 'two periods', per: '1w' });
     await complete({ key: 'two periods', leaseId });
     const { done: last } = await readKey('two periods');
     expect(last?.keptUntil).toBe('2026-03-20T00:00:00.000Z');

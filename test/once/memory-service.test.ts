@@ -142,6 +142,11 @@ it.each<[string, Step[], Answer]>([
     { outcome: 'superseded', doneSlot: '2026-01-01' },
   ],
   [
+    'begins a day of another zone',
+    [begin({ per: '1d', zone: 'Pacific/Kiritimati' }), grant('complete'), begin({ per: '1w', zone: 'Europe/Berlin' })],
+    { outcome: 'run' },
+  ],
+  [
     'forgets a slot while a run is expired',
     [begin({ slot: '1', ttlSeconds: 2 }), advance(3000), grant('forget')],
     { code: 'LeaseHeld' },

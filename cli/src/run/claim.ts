@@ -15,7 +15,8 @@ import { acquireWithAlso, type CommandLease } from './also.ts';
 
 /** The options of `run` for a slot. */
 export const SLOT_OPTIONS: Options = {
-  'once-per': { value: 'DURATION', help: 'run the command once in each period, such as 1d or 1h, in UTC' },
+  'once-per': { value: 'PERIOD', help: 'run the command once in each period, such as 1d or 1w' },
+  zone: { value: 'ZONE', help: 'the time zone of days and weeks (UTC)' },
   slot: { value: 'TEXT', help: 'run the command once for this slot, such as a date; an earlier slot is skipped' },
   keep: { value: 'DURATION', help: 'with --once-per or --slot: how long the slot stays done (1d, or two periods)' },
 };
@@ -23,23 +24,24 @@ export const SLOT_OPTIONS: Options = {
 /** Which slot a command works for. */
 type Slot = SlotOptions & { keepSeconds: number | undefined };
 
-const MOST_SECONDS = 366 * 86_400;
-const PERMIT_OPTIONS = ['limit', 'weight', 'shared', 'exclusive', 'also', 'replace'];
+const EXCLUDED = ['slot', 'limit', 'weight', 'shared', 'exclusive', 'also', 'replace'];
 
 /** @returns undefined without `--once-per` and `--slot` @throws Failure that names the wrong option */
 export function slotOf(args: Arguments): Slot | undefined {
-  const seconds = args.seconds('once-per', { least: 1, most: MOST_SECONDS, whole: true });
+  const per = args.text('once-per');
+  const zone = args.text('zone');
   const slot = args.text('slot');
-  const keepSeconds = args.seconds('keep', { least: 2, most: 2 * MOST_SECONDS, whole: true });
-  if (seconds !== undefined && slot !== undefined) throw misuse('--once-per and --slot exclude each other');
-  if (seconds === undefined && slot === undefined) {
-    if (keepSeconds !== undefined) throw misuse('--keep needs --once-per or --slot');
+  const keepSeconds = args.seconds('keep', { least: 2, whole: true });
+  if (per === undefined && slot === undefined) {
+    if (keepSeconds ?? zone) throw misuse('--keep and --zone need --once-per or --slot');
     return undefined;
   }
-  const name = slot === undefined ? '--once-per' : '--slot';
-  for (const option of PERMIT_OPTIONS)
-    if (args.is(option) || args.all(option).length > 0) throw misuse(`${name} and --${option} exclude each other`);
-  return { ...(slot === undefined ? { per: `${seconds}s` } : { slot }), keepSeconds };
+  const name = per === undefined ? 'slot' : 'once-per';
+  for (const option of EXCLUDED)
+    if (option !== name && (args.is(option) || args.all(option).length > 0))
+      throw misuse(`--${name} and --${option} exclude each other`);
+  // The service refuses a zone with a slot.
+  return { per, zone, slot, keepSeconds } as Slot;
 }
 
 /** What a command runs under. */
