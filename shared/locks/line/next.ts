@@ -1,4 +1,5 @@
 import type { Call } from '../../aws/call.ts';
+import { HoldfastError } from '../../errors.ts';
 import { type LeaseDependencies, WINDOW_MS } from '../dependencies.ts';
 import { roomUnder } from '../record/cap-rules.ts';
 import { capAt } from '../record/capped.ts';
@@ -369,5 +370,11 @@ export async function failOverdue(
   const entry = entryOf(record, asked.name);
   const isNew = entry?.ticket === waiter.ticket && entry.fence !== entryOf(seen, asked.name)?.fence;
   if (entry && entry.expiresAt > now && (isNew || isShared(entry, asked))) return 'overtaken';
-  return failTask(dependencies, { waiter, error: leaseHeld(record, { asked, now, clockSkewMs }) }, call);
+  const held = leaseHeld(record, { asked, now, clockSkewMs });
+  const error = new HoldfastError(
+    'LeaseHeld',
+    `${held.message}. The task has waited for its parkSeconds`,
+    held.context,
+  );
+  return failTask(dependencies, { waiter, error }, call);
 }
