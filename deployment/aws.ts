@@ -33,6 +33,9 @@ const CONNECT_MS = 5000;
 /** What a region that does not exist leads to: its hosts have no address. */
 const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|TimeoutError/;
 
+/** What the SDK says after it has looked in all places. */
+const NONE_FOUND = /Could not load credentials from any providers/;
+
 /**
  * Uses the credentials and the region that every AWS SDK would use.
  * @throws Refusal if there is no region or none of that name, AWS does not answer there, it does not know the caller, or the caller is of
@@ -57,6 +60,10 @@ export async function connect(
     .catch((error: Error & { code?: string }) => {
       if (UNREACHABLE.test(`${error.code} ${error.name}`))
         throw new Refusal(`AWS does not answer in region '${region}': is it mistyped? ${error.message}`);
+      if (NONE_FOUND.test(error.message))
+        throw new Refusal(
+          'there are no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+        );
       throw new Refusal(`AWS refuses these credentials: ${error.message}`);
     });
   if (!Account || !Arn) throw new Refusal('AWS returned no account for these credentials');

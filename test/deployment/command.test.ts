@@ -149,6 +149,13 @@ describe('the commands', () => {
     expect(asked.splice(0)).toEqual(['/']);
   });
 
+  it('the commands say that there are no credentials, and how to set some', async () => {
+    const none = { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '', AWS_EC2_METADATA_DISABLED: 'true' };
+    const { code, output } = await run(['lift-fences', '--table', 'a'], { AWS_REGION: 'eu-west-1', ...none });
+    expect(output).toMatch(/^there are no AWS credentials: set AWS_PROFILE, or .*\n$/);
+    expect([code, asked]).toEqual([64, []]);
+  });
+
   it('the commands say that AWS does not answer in a region whose hosts have no address', async () => {
     const lookup = `import dns from 'node:dns';
       dns.lookup = (host, _, answer) => answer(Object.assign(new Error('no ' + host), { code: 'ENOTFOUND' }));`;
