@@ -4,6 +4,7 @@ import { Annotations, Stack, Token, Validations } from 'aws-cdk-lib';
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { CfnFunction } from 'aws-cdk-lib/aws-lambda';
 import { Asset } from 'aws-cdk-lib/aws-s3-assets';
+import { type IStateMachine, StateMachine } from 'aws-cdk-lib/aws-stepfunctions';
 import { CfnInclude } from 'aws-cdk-lib/cloudformation-include';
 import { Construct } from 'constructs';
 import type { HoldfastParameters } from './parameters.ts';
@@ -56,11 +57,13 @@ export class Holdfast extends Construct {
   /** The template, for its resources and outputs. */
   readonly template: CfnInclude;
   private readonly usesTokens: boolean;
+  private readonly namespaces: string[];
 
   constructor(scope: Construct, id: string, props: HoldfastProps) {
     super(scope, id);
     const { release = join(__dirname, '..'), ...given } = props;
     this.usesTokens = props.auth === 'jwt';
+    this.namespaces = props.namespaces?.split(',') ?? [];
     const templateFile = join(release, 'template.json');
     const { Parameters, Resources }: Template = JSON.parse(readFileSync(templateFile, 'utf8'));
     const zips = Object.entries(Resources).flatMap(([function_, { Type, Properties }]) => {
@@ -110,6 +113,20 @@ export class Holdfast extends Construct {
   /** Lets a role publish to the nameservice, and read it. @param namespace without one, of the whole deployment */
   grantPublish(grantee: IGrantable, namespace?: string): Grant {
     return this.grant(grantee, NAMES, namespace);
+  }
+
+  /**
+   * The state machine `exclusive`, to start by EventBridge Scheduler, by a task, or by a role that you grant `grantStartExecution`.
+   * @param namespace one of the parameter `namespaces`. Without one, of the whole deployment
+   * @example
+   * new StepFunctionsStartExecution(holdfast.exclusive(), { input });
+   */
+  exclusive(namespace?: string): IStateMachine {
+    const place = namespace === undefined ? 0 : this.namespaces.indexOf(namespace) + 1;
+    if (namespace !== undefined && place === 0) throw new Error(`the parameter namespaces does not name ${namespace}`);
+    const id = place === 0 ? 'ExclusiveStateMachine' : `Namespace${place}Exclusive`;
+    const there = this.node.tryFindChild(id) as IStateMachine | undefined;
+    return there ?? StateMachine.fromStateMachineArn(this, id, this.template.getResource(id).ref);
   }
 
   /** Every segment is literal: in IAM a `*` also matches slashes, and could match the path of another namespace. */

@@ -170,6 +170,33 @@ describe('the construct for CDK', () => {
     }
   });
 
+  it('the construct for CDK lets a schedule start exclusive every night, as the guide shows', async ({ skip }) => {
+    if (installed) return skip();
+    const [, nightly = ''] = SNIPPET.exec(await readFile('docs/step-functions.md', 'utf8')) ?? [];
+    await writeFile(join(folder, 'nightly.mts'), nightly);
+    await tsc('nightly.mts');
+    await run(process.execPath, ['nightly.mts'], { cwd: folder, env: inFolder('nightly'), maxBuffer: 2 ** 26 });
+    const { Resources } = await readTemplate(join(folder, 'nightly', 'HoldfastProd.template.json'));
+    const exclusive = { Ref: 'ExclusiveStateMachine' };
+    const ofType = (type: string) => Object.values(Resources).filter(({ Type }) => Type === type);
+    const targets = ofType('AWS::Scheduler::Schedule').map(({ Properties }) => Object(Properties?.Target).Arn);
+    expect(targets).toContainEqual(exclusive);
+    const statements = ofType('AWS::IAM::Policy').flatMap(
+      ({ Properties }) => Object(Properties?.PolicyDocument).Statement,
+    );
+    expect(statements).toContainEqual({ Action: 'states:StartExecution', Effect: 'Allow', Resource: exclusive });
+    await writeFile(join(folder, 'none.mts'), nightly.replace('exclusive()', "exclusive('team-b')"));
+    await expect(run(process.execPath, ['none.mts'], { cwd: folder })).rejects.toMatchObject({
+      stderr: expect.stringContaining('the parameter namespaces does not name team-b'),
+    });
+    const named = "{ stage: 'prod', namespaces: 'team-a,team-b',";
+    const second = nightly.replace("{ stage: 'prod',", named).replace('exclusive()', "exclusive('team-b')");
+    await writeFile(join(folder, 'second.mts'), second);
+    await run(process.execPath, ['second.mts'], { cwd: folder, env: inFolder('second'), maxBuffer: 2 ** 26 });
+    const ofTeam = await readFile(join(folder, 'second', 'HoldfastProd.template.json'), 'utf8');
+    expect(ofTeam).toMatch(/"Resource": \{\s*"Ref": "Namespace2Exclusive"/);
+  });
+
   it('the construct for CDK puts the functions into the VPC of the caller', async ({ skip }) => {
     if (installed) return skip();
     const vpc = { vpcSubnetIds: 'subnet-0123abcd,subnet-0123abce', vpcSecurityGroupIds: 'sg-0123abcd' };
