@@ -215,7 +215,7 @@ const undecided = ({ key, slot }: OnceRun, cause?: unknown): HoldfastError =>
   new HoldfastError(
     {
       code: 'OutcomeUnknown',
-      detail: `the work has run, and slot ${slot} of ${key} may or may not be done`,
+      detail: `the work has run, and slot ${slot} of ${key} may or may not be done${cause instanceof Error ? `: ${cause.message}` : ''}`,
       ...{ key },
     },
     cause,
