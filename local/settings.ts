@@ -76,7 +76,7 @@ type Variable = keyof typeof PORTS;
 export type Ports = Record<Variable, number>;
 
 /**
- * The port of each server: the one that its variable names, otherwise the next one after `base`, otherwise its default.
+ * The port of each server: the next one after `base`, otherwise the one that its variable names, otherwise its default.
  * @param unused servers that are not started here
  * @throws Error that names each port that is not valid, is given twice, or is not free
  */
@@ -103,7 +103,7 @@ export async function readPorts(base: number | undefined, unused: readonly Varia
 /** @param at its place among the ports after `base` */
 function portOf(variable: Variable, base: number | undefined, at: number): number {
   const [, fallback] = PORTS[variable];
-  const value = process.env[variable] ?? String(base === undefined ? fallback : base + at);
+  const value = base === undefined ? (process.env[variable] ?? String(fallback)) : String(base + at);
   const port = Number(value);
   if (!/^\d{1,5}$/.test(value) || port < 1 || port > 65_535)
     throw new Error(`${variable} must be a port from 1 to 65535, not '${value}'`);

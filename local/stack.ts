@@ -188,7 +188,7 @@ function greeting({ url, dynamodb, s3, sfn, lambda, dataDir }: Started): string 
 DynamoDB        ${dynamodb}
 S3              ${s3}
 Step Functions  ${sfn}${lambda ? `\nDurable         ${lambda}` : ''}
-State           ${dataDir ? `${dataDir}  (--memory keeps none)` : `in memory${CAN_KEEP ? '' : ' (Node 22.13 keeps it between runs)'}`}
+State           ${dataDir ? `${dataDir}  (--memory keeps none)` : `in memory${CAN_KEEP ? '' : ' (Node 22.13 or newer keeps it)'}`}
 
 Take a first lease, in another terminal:
   ${firstStep(url)}

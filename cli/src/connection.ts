@@ -31,8 +31,9 @@ export function transportFor(settings: Settings, send: typeof fetch = lightFetch
   try {
     return certain(httpTransport({ endpoint, token, credentials, region, fetch: send }, systemSurroundings.wall));
   } catch (error) {
-    if (error instanceof TypeError) throw misuse(`${error.message}: give --region, or set AWS_REGION`);
-    throw error;
+    if (!(error instanceof TypeError)) throw error;
+    const { message } = error;
+    throw misuse(token ? `HOLDFAST_TOKEN: ${message}` : `${message}: give --region, or set AWS_REGION`);
   }
 }
 

@@ -8,6 +8,9 @@ export const GAP = '  ';
 const WHOLE = 24;
 const SHORT = 18;
 
+/** Six letters at the end of a ticket name it for `next` and `cancel`. */
+const leastOf = (column = ''): number => (column === 'TICKET' ? 13 : 0);
+
 /**
  * How wide each column is so that a row fits, and 0 for a column that goes.
  * @param natural how wide each would be with room for all
@@ -20,7 +23,7 @@ export function fitted(head: readonly string[], natural: readonly number[], most
   const isTight = isOver(least);
   const widths = natural.map((wide, at) => (isTight || !least[at] ? (least[at] ?? 0) : wide));
   while (isOver(widths)) {
-    const from = isTight ? widths : widths.map((wide, at) => (wide > (least[at] ?? 0) ? wide : 0));
+    const from = widths.map((wide, at) => (wide > (isTight ? leastOf(head[at]) : (least[at] ?? 0)) ? wide : 0));
     const widest = from.indexOf(Math.max(...from));
     widths[widest] = (widths[widest] ?? 0) - 1;
   }

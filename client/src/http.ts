@@ -32,6 +32,7 @@ export const isLoopback = ({ hostname }: URL, hasToken: boolean): boolean =>
  */
 export function httpTransport(options: HttpOptions, wall: () => number): Transport {
   const { token, credentials, fetch: send = fetch } = options;
+  if (typeof token === 'string') bearer(token);
   const endpoint = urlOf(options.endpoint);
   if ((token || credentials) && endpoint.protocol === 'http:' && !isLoopback(endpoint, Boolean(token)))
     throw new TypeError('endpoint must be https with a token or credentials');
@@ -48,7 +49,7 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
       url.search = queryOf(JSON.parse(body));
       body = '';
     }
-    if (token) headers.authorization = `Bearer ${typeof token === 'string' ? token : await token()}`;
+    if (token) headers.authorization = bearer(typeof token === 'string' ? token : await token());
     if (credentials) {
       const { signed } = await import('./sigv4.ts'); // callers with a token never load it
       const scope = { region, service: 'execute-api', at: wall() };
@@ -68,10 +69,17 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
   };
 }
 
+/** `fetch` would repeat what it cannot send, and a log would have it. @throws TypeError without the token */
+function bearer(token: string): string {
+  if (/[^!-~]/.test(token)) throw new TypeError('token must have no blanks, and no line breaks');
+  return `Bearer ${token}`;
+}
+
 /** The URL of an endpoint. A program without types may pass anything. @throws TypeError if it is not a URL of http or https */
 export function urlOf(endpoint: string): URL {
-  if (URL.canParse(endpoint) && /^https?:/i.test(endpoint)) return new URL(endpoint);
-  throw new TypeError(`endpoint must be a URL such as http://127.0.0.1:3000, not ${endpoint}`);
+  const text = `${endpoint}`.replace(/\/\/.*@/, '//***@');
+  if (text === endpoint && URL.canParse(endpoint) && /^https?:/i.test(endpoint)) return new URL(endpoint);
+  throw new TypeError(`endpoint must be a URL such as http://127.0.0.1:3000, not ${text}`);
 }
 
 function answerOf({ ok, status }: Response, text: string, { origin, pathname }: URL): unknown {

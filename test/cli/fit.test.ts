@@ -114,3 +114,9 @@ it('a long value goes on below itself, and loses nothing', () => {
   expect(folded('日本語abc', 4)).toEqual(['日本', '語ab', 'c']);
   expect(folded('', 4)).toEqual(['']);
 });
+
+it('a column of tickets keeps six letters at the end as long as others can go', () => {
+  const [, , ticket = 0] = fitted(['#', 'WAITS', 'TICKET'], [3, 30, 56], 30);
+  expect(ticket).toBeGreaterThanOrEqual(13);
+  expect(shortened('001767225601696-b586c8f3-2657-421b-80f8-b1229c6f60ac', ticket)).toMatch(/…6f60ac$/);
+});

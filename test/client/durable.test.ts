@@ -60,7 +60,7 @@ describe('withLease of a durable function', () => {
     const { hold, operations, calls, warnings } = world();
     expect(await hold({ data: { run: 1 } })).toMatchObject({ key: 'k', fence: 7 });
     expect(operations).toEqual(['lease k for 3840 s', 'park k', 'release k']);
-    const request = { key: 'k', holder: 'billing', callbackId: 'Ab3==', execution: ARN, parkSeconds: 3600 };
+    const request = { key: 'k', holder: 'billing/order-9', callbackId: 'Ab3==', execution: ARN, parkSeconds: 3600 };
     expect(calls).toEqual([
       ['acquire', { ...request, data: { run: 1 }, bound: true, graceSeconds: 900, requestId: undefined }],
       ['release', { key: 'k', leaseId: 'secret' }],
@@ -223,7 +223,14 @@ describe('rate of a durable function', () => {
       // With settle, the start may be as late as the longest period.
       [
         'rateReserve',
-        { key: 'k', holder: 'billing', requestId: expect.any(String), rates: [terms], settle: true, waitSeconds: 60 },
+        {
+          key: 'k',
+          holder: 'billing/order-9',
+          requestId: expect.any(String),
+          rates: [terms],
+          settle: true,
+          waitSeconds: 60,
+        },
       ],
       ['rateSettle', { key: 'k', reservation: 'r', units: { requests: 3 } }],
     ]);

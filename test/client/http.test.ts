@@ -83,6 +83,20 @@ it('the client without options misses its endpoint', () => {
   expect(() => new Untyped()).toThrow('endpoint must be a URL');
 });
 
+it('a token or a password that no request can have is refused, and not repeated', () => {
+  const refused = (options: { endpoint?: string; token?: string }) => {
+    try {
+      return String(new Holdfast({ endpoint: 'http://127.0.0.1:3000', holder: 'x', ...options }));
+    } catch (error) {
+      return String(error);
+    }
+  };
+  expect(refused({ token: 'secret\nX: y' })).toBe('TypeError: token must have no blanks, and no line breaks');
+  expect(refused({ endpoint: 'https://user:secret@holdfast.invalid' })).toBe(
+    'TypeError: endpoint must be a URL such as http://127.0.0.1:3000, not https://***@holdfast.invalid',
+  );
+});
+
 it('the client names the address that nobody answers, and why', async () => {
   const gone = `127.0.0.1:${await freePort()}`;
   const holdfast = new Holdfast({ endpoint: `http://${gone}`, holder: 'x' });

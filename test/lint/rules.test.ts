@@ -196,10 +196,12 @@ interface Entry {
 const entries = lock.packages as Record<string, Entry>;
 
 /** The places of a package that a package at a path may load: in its own folder, and in each folder around it. */
-const placesOf = (name: string, path: string): string[] =>
-  [...`${path && `${path}/`}node_modules/`.matchAll(/node_modules\//g)].map(
+const placesOf = (name: string, path: string): string[] => [
+  `node_modules/${name}`,
+  ...[...`${path && `${path}/`}node_modules/`.matchAll(/node_modules\//g)].map(
     ({ index }) => `${path.slice(0, index)}node_modules/${name}`,
-  );
+  ),
+];
 
 it('the lock file has each optional package of each platform, so npm install adds none in a fresh clone', () => {
   const missing = Object.entries(entries).flatMap(([path, { optionalDependencies = {} }]) =>

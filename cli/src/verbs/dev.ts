@@ -10,13 +10,13 @@ import { load } from '../load.ts';
 import type { Output } from '../output.ts';
 import type { Verb } from '../verb.ts';
 
-/** It has the functions and the emulators, of which those who only run jobs need nothing. */
+/** A package of its own, because running jobs needs no emulators. */
 const PACKAGE = 'holdfast-dev';
 
 export const dev: Verb = {
   summary: 'start the whole service on this machine',
   notes: `It needs no AWS account. The first start loads ${PACKAGE} by npm. Settings and other ports are
-environment variables: docs/configuration.md, "On your machine".`,
+environment variables: docs/configuration.md, "Settings of the local stack".`,
   usage: '',
   words: [0, 0],
   isLocal: true,
