@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { executablePath, faults, pageTests, SCREENS } from '../support/programs/console-page.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const site = pageTests({ shareTab: true });
 
@@ -159,7 +160,7 @@ describe.runIf(executablePath)('the list', () => {
     await page.setViewportSize(SCREENS[0][2]);
   });
 
-  it('the page draws the rows near the screen, and its search finds all keys', async () => {
+  it.runIf(isFull)('the page draws the rows near the screen, and its search finds all keys', async () => {
     await site.world.hold(1000);
     const page = await site.open('#/history');
     await page.setViewportSize(DESK);
