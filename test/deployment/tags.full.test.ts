@@ -26,7 +26,12 @@ function commit(version: string, changelog: string, other: Record<string, string
   const stated = JSON.stringify({ version });
   const contract = JSON.stringify({ info: { version } });
   const files = {
-    ...{ 'package.json': stated, 'client/package.json': stated, 'cli/package.json': stated },
+    ...{
+      'package.json': stated,
+      'client/package.json': stated,
+      'cli/package.json': stated,
+      'local/package.json': stated,
+    },
     ...{ 'contract/openapi.json': contract, [`contract/released/${version}.json`]: contract },
     'CHANGELOG.md': changelog,
     ...other,
