@@ -91,7 +91,9 @@ describe('The workflows of GitHub', () => {
   it('publish each package of this repository', async () => {
     const text = await readFile(`${FOLDER}/release.yml`, 'utf8');
     const names = await Promise.all(
-      ['client', 'cli'].map(async (folder) => JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')).name),
+      ['client', 'local', 'cli'].map(
+        async (folder) => JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')).name,
+      ),
     );
     expect(text).toContain(`for package in ${names.join(' ')}; do`);
   });
