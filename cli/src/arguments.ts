@@ -173,7 +173,7 @@ export function suggestion(word = '', names: readonly string[]): string {
   return '';
 }
 
-/** Whether at most so many letters of a word must be added, removed or replaced to get another word. */
+/** Whether one word becomes the other if you add, remove or replace at most that many letters. */
 function isLike(word: string, other: string, most: number): boolean {
   if (word === other || most < 0) return most >= 0;
   const [shorter, otherShorter] = [word.slice(1), other.slice(1)];

@@ -30,7 +30,7 @@ export interface MiddyLease<Event> {
   onError(request: MiddyRequest<Event>): Promise<void>;
 }
 
-/** The lease of an invocation, on its context, where every copy of this module finds it: the ES module and the CommonJS module. */
+/** Keeps the lease on the context of the invocation, because a program may load this module twice, as an ES module and as a CommonJS module. */
 const LEASE = Symbol.for('holdfast.lease');
 
 /** The lease that `middyLease` acquired for the invocation of this context. Undefined if the handler runs without a lease. */

@@ -37,7 +37,7 @@ const texts = ({ key, holder, execution, data, cap }: ListedKey) => [
 const heldSince = ({ state, acquiredAt }: ListedKey): string | null =>
   state === 'held' || state === 'expired' ? acquiredAt : null;
 
-/** A line of so many needs a look. */
+/** A line with this many waiters needs a look. */
 const LONG_LINE = 10;
 
 /** What hurts most comes first: a long line, a key that an operator has capped or paused, a holder that let its lease expire. */

@@ -147,9 +147,9 @@ function Head<Row>({
   return html`<th ...${place} aria-sort=${isUp ? 'ascending' : 'descending'}><a href=${linkTo({ ...route, sort: sorted.isReversed ? by : `-${by}` })}>${head}<span aria-hidden="true"> ${isUp ? '↑' : '↓'}</span></a></th>`;
 }
 
-/** At most so many rows are drawn, those near the screen. To draw a thousand at each refresh would take a tenth of a second. */
+/** The page draws this many rows, those near the screen, because a thousand at each refresh would take a tenth of a second. */
 const DRAWN = 100;
-/** So many of them are above the screen. */
+/** This many of the drawn rows are above the screen. */
 const ABOVE = 20;
 const STEP = 10;
 

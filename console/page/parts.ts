@@ -69,7 +69,7 @@ export const Since = ({ instant }: { instant: string }) => html`<${Counting} ins
 export const At = ({ instant, names = false }: { instant: string; names?: boolean }) =>
   html`<time datetime=${instant} title=${instant}>${clockTime(instant, { names })}</time>`;
 
-/** So many characters at the end of a long text are always seen: the end often tells two keys apart. */
+/** The page always shows this many characters at the end of a long text, because two keys often differ only there. */
 const TAIL = 12;
 
 /** A key in one line. If the line is too short, the middle gives way. The tooltip has the whole key. */
@@ -114,7 +114,7 @@ export function Execution({ arn }: { arn: string | null }) {
   return html`<a class="mono" href=${link} title=${arn} target="_blank" rel="noopener noreferrer">${name}<span class="out" aria-hidden="true"> ↗</span><span class="unseen"> (opens the AWS console)</span></a>`;
 }
 
-/** How old the answer is that the page shows. In an outage, the page loses its colours, because nobody knows the present states. */
+/** Shows how old the last answer is. In an outage the page turns grey, because the states may have changed since. */
 export function Age() {
   const ref = useTicking<HTMLSpanElement>((element) => {
     const { data, at, problem } = shown.polled ?? {};
