@@ -5,7 +5,7 @@ import { licencesText } from '../build/licences.ts';
 import { bundle, bundleSearch } from './bundle.ts';
 
 /** The whole command with its page, in bytes after gzip. */
-const MAX_BYTES = 60_000;
+const MAX_BYTES = 60_500;
 
 const DIST = join(import.meta.dirname, 'dist');
 const FILE = join(DIST, 'holdfast.mjs');

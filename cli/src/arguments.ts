@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { closestMatch } from 'leven';
 import { misuse } from './failure.ts';
 import type { Options, Syntax } from './syntax.ts';
 
@@ -166,22 +167,6 @@ const MAX_DISTANCE = 2;
 /** What a mistyped word may have meant, as the end of a message; an empty text if no name is like it. */
 export function suggestion(word = '', names: readonly string[]): string {
   const letters = word.replace(/^-+/, '').length;
-  for (let most = 1; most <= Math.min(MAX_DISTANCE, letters - 1); most++) {
-    const meant = names.find((name) => isLike(word, name, most));
-    if (meant !== undefined) return `: did you mean ${meant}?`;
-  }
-  return '';
-}
-
-/** Whether one word becomes the other if you add, remove or replace at most that many letters. */
-function isLike(word: string, other: string, most: number): boolean {
-  if (word === other || most < 0) return most >= 0;
-  const [shorter, otherShorter] = [word.slice(1), other.slice(1)];
-  if (word && word[0] === other[0]) return isLike(shorter, otherShorter, most);
-  const pairs = [
-    [shorter, other],
-    [word, otherShorter],
-    [shorter, otherShorter],
-  ] as const;
-  return pairs.some(([one, another]) => isLike(one, another, most - 1));
+  const meant = closestMatch(word, [...names], { maxDistance: Math.min(MAX_DISTANCE, letters - 1) });
+  return meant === undefined ? '' : `: did you mean ${meant}?`;
 }
