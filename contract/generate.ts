@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { readOptions } from '../local/options.ts';
 import packageJson from '../package.json' with { type: 'json' };
 import { openapi } from './openapi.ts';
+import { pythonModule } from './python/module.ts';
 import { referencePages } from './reference/pages.ts';
 import { familyScope } from './routes/route.ts';
 import { ROUTES } from './routes.ts';
@@ -13,6 +14,7 @@ const HELP = `node contract/generate.ts (in npm run contract): writes what follo
   contract/calls.json     each route with its scope, for GET /v1/whoami
   shared/surroundings/version.ts       the version, which every answer names
   docs/api/               the reference of all calls and errors
+  clients/python/src/holdfast/contract.py   the types, the errors and the calls of the Python client
 
   --check     write nothing, and exit with 1 where a file is not what would be written
   --release   write the document to contract/released too, under the version of package.json: later ones are compared with it`;
@@ -45,6 +47,7 @@ async function main(): Promise<boolean> {
       { file: 'contract/openapi.json', text: document() },
       { file: 'contract/calls.json', text: `${JSON.stringify(calls(), null, 2)}\n` },
       { file: 'shared/surroundings/version.ts', text: version },
+      { file: 'clients/python/src/holdfast/contract.py', text: pythonModule() },
       ...Object.entries(referencePages()).map(([name, text]) => ({ file: `docs/api/${name}`, text })),
       ...(values.release ? [{ file: `contract/released/${packageJson.version}.json`, text: document() }] : []),
     ]) {

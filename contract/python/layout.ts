@@ -1,0 +1,47 @@
+/** How Python text is laid out, as `ruff format` would leave it. */
+
+const WIDTH = 120;
+
+export const snake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export const pascal = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+export const quoted = (value: unknown): string =>
+  typeof value === 'boolean' ? pascal(String(value)) : JSON.stringify(value);
+
+/** `head(items)tail` in one line, or with an item a line. */
+export function listed(head: string, items: string[], tail: string): string {
+  const indent = /^ */.exec(head)?.[0] ?? '';
+  const line = `${head}${items.join(', ')}${tail}`;
+  if (line.length <= WIDTH) return line;
+  return `${head}\n${items.map((item) => `${indent}    ${item},\n`).join('')}${indent}${tail}`;
+}
+
+const sentences = (text: string): string[] => text.split(/(?<=\.)\s+/);
+
+/** A text for a docstring: each line of it, at most as wide as a line may be. */
+function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const line = lines.at(-1);
+    if (line !== undefined && line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** A docstring: its first sentence, and below it the rest. */
+export function docstring(text: string, indent: string): string {
+  const [first = '', ...rest] = sentences(text.replaceAll('\\', '\\\\'));
+  const width = WIDTH - indent.length;
+  const line = `"""${[first, ...rest].join(' ')}"""`;
+  if (line.length <= width) return `${indent}${line}\n`;
+  const head = wrapped(`"""${first}`, width - 3);
+  const body = rest.length > 0 ? ['', ...wrapped(rest.join(' '), width)] : [];
+  return [...head, ...body, '"""'].map((one) => `${one && indent}${one}\n`).join('');
+}
+
+/** The docstring of a field: the description if one line holds it, or else its first sentence. Empty if even that is too long. */
+export function fieldDocstring(text: string, indent: string): string {
+  const fits = (line: string) => indent.length + line.length + 6 <= WIDTH;
+  const line = [text, sentences(text)[0] ?? ''].find((one) => one !== '' && fits(one));
+  return line === undefined ? '' : `${indent}"""${line.replaceAll('\\', '\\\\')}"""\n`;
+}
