@@ -1,0 +1,132 @@
+"""Run code under a Holdfast lease, and never past it.
+
+The functions of this module use a client from the environment: HOLDFAST_ENDPOINT, HOLDFAST_NAMESPACE, HOLDFAST_TOKEN
+and HOLDFAST_HOLDER. `holdfast.aio` has
+the same names for asyncio.
+
+Example:
+    >>> import holdfast
+    >>> with holdfast.lease("nightly", wait=600) as lease:
+    ...     build_report(fence=lease.fence)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .acquire import LeaseOptions, RateTerms
+from .base import Key, OnHeld, default_client
+from .client import Holdfast, Lease, RateStart, exclusive_by
+from .contract import (
+    AlreadyExists,
+    CommitInProgress,
+    Conflict,
+    FenceRejected,
+    Forbidden,
+    InvalidRequest,
+    LeaseHeld,
+    LeaseLost,
+    NotFound,
+    OutcomeUnknown,
+    PayloadTooLarge,
+    PreconditionFailed,
+    QueueFull,
+    RateExceeded,
+    Refused,
+    Superseded,
+    Throttled,
+    Unavailable,
+    Unreachable,
+)
+from .errors import HoldfastError
+from .once import OnceAnswer, OnceOptions
+from .rate import RateOptions
+from .view import Run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = [
+    "AlreadyExists",
+    "CommitInProgress",
+    "Conflict",
+    "FenceRejected",
+    "Forbidden",
+    "Holdfast",
+    "HoldfastError",
+    "InvalidRequest",
+    "Lease",
+    "LeaseHeld",
+    "LeaseLost",
+    "LeaseOptions",
+    "NotFound",
+    "OnceAnswer",
+    "OnceOptions",
+    "OutcomeUnknown",
+    "PayloadTooLarge",
+    "PreconditionFailed",
+    "QueueFull",
+    "RateExceeded",
+    "RateOptions",
+    "RateStart",
+    "RateTerms",
+    "Refused",
+    "Run",
+    "Superseded",
+    "Throttled",
+    "Unavailable",
+    "Unreachable",
+    "client",
+    "exclusive",
+    "lease",
+    "once",
+    "rate",
+]
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def client() -> Holdfast:
+    """The client that the functions of this module use, from the environment. Forked processes have their own."""
+    return default_client(Holdfast)
+
+
+def lease(key: str, **options: Unpack[LeaseOptions]) -> AbstractContextManager[Lease]:
+    """Holds a lease or a permit while a `with` block runs, as `Holdfast.lease`.
+
+    Example:
+        >>> with holdfast.lease("nightly", wait=600, on_lost=lambda error: stop()) as lease:
+        ...     build_report(fence=lease.fence)
+    """
+    return client().lease(key, **options)
+
+
+def exclusive(key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
+    """Runs each call of a function under a lease, as `Holdfast.exclusive`.
+
+    Example:
+        >>> @holdfast.exclusive("nightly", wait=600)
+        ... def report(): ...
+    """
+    return exclusive_by(client, key, on_held, options)
+
+
+def rate(key: str, **options: Unpack[RateOptions]) -> RateStart:
+    """Reserves a start, and returns at that moment, as `Holdfast.rate`.
+
+    Example:
+        >>> holdfast.rate("vendor", limit=50, per="1m", wait=600)
+    """
+    return client().rate(key, **options)
+
+
+def once(key: str, work: Callable[[Run], T], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
+    """Runs some work once for a slot, as `Holdfast.once`.
+
+    Example:
+        >>> holdfast.once("backup", lambda run: back_up(run.slot), per="1d", zone="Europe/Berlin", ttl=600)
+    """
+    return client().once(key, work, **options)

@@ -1,0 +1,331 @@
+"""The acquisition of a lease or a permit, and of the run of a slot: one request with as many tries as its wait has
+room for.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from .attempt import assert_seconds, attempt, backoff, insist
+from .errors import HoldfastError, is_transient, is_unknown, lease_lost, unreachable
+from .lease import RELEASE_SECONDS, Keeping, Kept, give_back
+from .steps import Core, Sleep, Steps, later
+from .surroundings import Moment, moment, since
+
+log = logging.getLogger("holdfast")
+
+MAX_WAIT_SECONDS = 20
+"""The longest wait inside one call of the service."""
+
+MAX_SLEEP_SECONDS = 300
+"""The longest sleep between two calls."""
+
+ANSWER_SECONDS = 10.0
+"""How long the service may take to answer on top of the wait."""
+
+GONE = "the grant ended before the response arrived"
+
+
+class Acquisition:
+    """What an acquisition remembers from one try to the next."""
+
+    def __init__(self, core: Core, request: Mapping[str, Any], keeping: Keeping, options: Mapping[str, Any]) -> None:
+        """Args: request: the fields of the call. options: `wait`, `timeout`, and `operation`."""
+        self.core = core
+        self.request = request
+        self.keeping = keeping
+        self.wait: float = options.get("wait", 0.0)
+        self.timeout: float = options.get("timeout", 30.0)
+        self.operation: str = options.get("operation", "acquire")
+        assert_seconds(wait=self.wait, timeout=self.timeout)
+        self.started_at = moment(core.by)
+        # One for all tries, so that a retry finds the grant of a try whose answer was lost.
+        self.request_id = core.by.uuid()
+        self.retry_with: dict[str, str] = {}
+        self.in_line = False
+        # The last sleep, how long after the answer its place is kept, and when the answer came. None if this caller
+        # has never slept.
+        self.place: tuple[float, float, Moment] | None = None
+        self.failures = 0
+        # When the last try was sent whose answer was lost, and for how many seconds the service may be at it.
+        self.doubt: tuple[Moment, float] | None = None
+
+    @property
+    def wait_left(self) -> float:
+        """How many seconds of the wait are left."""
+        return self.wait - since(self.core.by, self.started_at)
+
+    def steps(self) -> Steps[Kept | Mapping[str, Any]]:
+        """Sends requests until the grant or another answer is there, the wait is over, or a retry cannot help."""
+        by = self.core.by
+        # The first request does not wait, so that the caller learns at once who holds the lease. Only a request that
+        # waits may replace others.
+        least = 1 if self.request.get("replace") and self.wait else 0
+        wait_seconds = least
+        try:
+            while True:
+                asked_at = moment(by)
+                try:
+                    return (yield from self._try(wait_seconds))
+                except HoldfastError as error:
+                    pause = self._pause_after(error, since(by, asked_at), wait_seconds)
+                yield Sleep(pause)
+                wait_seconds = max(least, int(min(MAX_WAIT_SECONDS, self.wait_left)))
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            # A place outlives the call, and a turn that comes then would be lost to all.
+            is_stopped = not isinstance(error, HoldfastError)
+            if self.doubt or (is_stopped and self.in_line) or "ticket" in self.retry_with:
+                yield from self._take_back(is_brief=self.doubt is not None)
+            raise
+
+    def _try(self, wait_seconds: int) -> Steps[Kept | Mapping[str, Any]]:
+        by = self.core.by
+        sent_at = moment(by)
+        granted = yield from self._send(wait_seconds, sent_at)
+        if self.operation == "onceBegin" and "leaseId" not in granted:
+            return granted
+        kept = Kept(self.core, granted, sent_at, self.keeping)
+        if kept.check() is None:
+            event = {"type": "acquired", "key": kept.key, "fence": granted["fence"], "expiresAt": granted["expiresAt"]}
+            self.core.emit({**event, "waitedMs": round(since(by, self.started_at) * 1000)})
+            return kept
+        yield from kept.release(self.keeping.release_timeout)
+        self._ask_anew(granted.get("slot"))
+        lost = kept.lost or lease_lost(kept.key, "deadline")
+        if self.request.get("replace") or (lost.fields["reason"] == "maxHold" and self.wait_left <= 0):
+            raise lost
+        raise unreachable(GONE)
+
+    def _send(self, wait_seconds: int, sent_at: Moment) -> Steps[Mapping[str, Any]]:
+        seconds = wait_seconds + ANSWER_SECONDS
+        request = {**self.request, "requestId": self.request_id, **self.retry_with, "waitSeconds": wait_seconds}
+        if wait_seconds > 0 and self.operation == "acquire" and self.request.get("fair") is not False:
+            request["sleepMs"] = math.floor(max(0.0, min(MAX_SLEEP_SECONDS, self.wait_left)) * 1000)
+        # Until the answer is read, the service may have granted. An exception such as KeyboardInterrupt may come at
+        # any time.
+        before, self.doubt = self.doubt, (sent_at, seconds)
+        try:
+            granted: Mapping[str, Any] = yield from attempt(self.operation, request, seconds)
+            self.doubt = None
+            return granted
+        except HoldfastError as error:
+            if not is_unknown(error):
+                self.doubt = before
+            if error.code != "LeaseLost" or error.fields.get("reason") == "cancelled":
+                raise
+            # An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for
+            # the holder, the key stays with it.
+            yield from self._take_back(is_brief=False)
+            # By a new id, this request would be the newest again.
+            if self.request.get("replace"):
+                raise
+            self._ask_anew(self.retry_with.get("slot"))
+            raise unreachable(GONE) from error
+
+    def _ask_anew(self, slot: str | None) -> None:
+        """Takes a new request id, because the service remembers the former id as released. The slot stays, even if its
+        period is over by now.
+        """
+        self.request_id = self.core.by.uuid()
+        self.retry_with = {} if slot is None else {"slot": slot}
+        self.in_line = False
+        self.place = None
+        self.doubt = None
+
+    def _pause_after(self, error: HoldfastError, took: float, wait_seconds: int) -> float:
+        """How long to pause before the next try, in seconds. Raises the error if another try cannot help, or would
+        come too late.
+        """
+        by = self.core.by
+        left = self.wait_left
+        self.retry_with.update(error.retry_with or {})
+        if error.code != "LeaseHeld":
+            again = backoff(by, self.failures, error)
+            self.failures += 1
+            pause = max(again, min(self._longer_sleep(), left)) if error.code == "Throttled" else again
+            if not is_transient(error) or pause >= left + self.timeout:
+                raise error
+            return pause
+        if left <= 0:
+            raise error
+        fields = error.fields
+        if not self.in_line:
+            log.info("waiting for %s: %s", self.request["key"], error.detail)
+        self.in_line = True
+        sleep: float = fields.get("comeBackMs", 0) / 1000
+        kept: float = fields.get("keptMs", 0) / 1000
+        place = fields.get("place")
+        told = ("key", "holder", "holders", "expiresAt", "used", "limit", "cap", "place", "waiting")
+        event = {name: fields[name] for name in told if name in fields}
+        self.core.emit({"type": "waiting", "key": self.request["key"], **event, "since": self.started_at[0]})
+        if sleep > 0 or (self.place and place):
+            self.place = (sleep, kept, moment(by))
+        if sleep > 0:
+            self.failures = 0
+            return min(sleep, left)
+        # A deployment may allow shorter waits, or none. While the caller is away, its position loses its turn.
+        is_early = took < (1 if place else wait_seconds) * 0.5
+        self.failures = self.failures + 1 if is_early else 0
+        # The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
+        if left < 1:
+            return left
+        return backoff(by, self.failures) if self.failures else 0.0
+
+    def _longer_sleep(self) -> float:
+        """How long a caller sleeps after its return was throttled: twice as long as before, then four and eight times.
+
+        Otherwise sleepers would throttle each other again and again. Half of the time for which the place is kept is
+        left for later tries.
+        """
+        if self.place is None:
+            return 0.0
+        sleep, kept, answered_at = self.place
+        longer: float = sleep * 2.0 ** min(3, self.failures)
+        return min(longer, (kept - since(self.core.by, answered_at)) / 2)
+
+    def _take_back(self, is_brief: bool) -> Steps[None]:
+        """Withdraws the request: ends its wait in line, or the grant that did not reach the caller."""
+        timeout = self.keeping.release_timeout
+        in_doubt, self.doubt = self.doubt, None
+        left = in_doubt[1] - since(self.core.by, in_doubt[0]) if in_doubt else 0.0
+        if self.operation == "onceBegin":
+            if in_doubt:
+                again = {**self.request, "requestId": self.request_id, **self.retry_with, "waitSeconds": 0}
+                yield from take_back_run(self.core, again, timeout)
+            return
+        own = {"key": self.request["key"], "requestId": self.request_id, "holder": self.request["holder"]}
+        # A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
+        if "ticket" in self.retry_with and not in_doubt:
+            own["ticket"] = self.retry_with["ticket"]
+        is_done = yield from withdraw(self.core, own, timeout / 2 if is_brief else timeout)
+        # The request may still arrive that was withdrawn.
+        if left > 0 and not is_done:
+            later(self.core, left, withdraw(self.core, own, timeout))
+
+
+def acquired(acquisition: Acquisition) -> Steps[Kept]:
+    """The lease that an acquisition brings."""
+    got = yield from acquisition.steps()
+    assert isinstance(got, Kept)
+    return got
+
+
+def withdraw(core: Core, own: Mapping[str, Any], timeout: float) -> Steps[bool]:
+    """Ends the wait for a lease, or a grant that did not reach the caller. Returns whether there was one to end."""
+    try:
+        return bool((yield from insist(core, "withdraw", own, timeout, timeout / 2)).get("cancelled"))
+    except HoldfastError as error:
+        core.emit({"type": "released", "key": own["key"], "confirmed": False, "error": error})
+        return False
+
+
+def take_back_run(core: Core, request: Mapping[str, Any], timeout: float) -> Steps[None]:
+    """Ends a run whose grant was lost: a retry of the request receives the grant."""
+    try:
+        answer = yield from insist(core, "onceBegin", request, timeout, timeout / 2)
+        if "leaseId" in answer:
+            yield from give_back(core, request["key"], answer["leaseId"], timeout)
+    except HoldfastError as error:
+        # Another caller works, or the grant has ended: there is no grant to end.
+        if error.code not in ("LeaseHeld", "LeaseLost"):
+            core.emit({"type": "released", "key": request["key"], "confirmed": False, "error": error})
+
+
+class RateTerms(TypedDict, total=False):
+    """A rate of a key: how many units may start in each period, and how many the work takes."""
+
+    name: str
+    """Tells the rates of a call apart. The default is `requests`."""
+    limit: int
+    """How many units each period has. Needed."""
+    per: str
+    """The period, such as `1s`, `1m` or `1d`, at most 31 days. Needed."""
+    units: int
+    """How many units the work takes; the default is 1."""
+    burst: int
+    """How many units may start at once after the key was idle. The default is `units`, so that starts are spaced
+    evenly.
+    """
+
+
+class HoldOptions(TypedDict, total=False):
+    """The options of a lease, and of a run. Times are in seconds."""
+
+    ttl: int
+    """How long the lease lasts without a heartbeat: 2 to 86,400; the default is 60."""
+    wait: float
+    """How long to wait for a lease that another caller holds. The default is 0; `float("inf")` waits without a limit.
+    """
+    timeout: float
+    """How long to retry after transient failures, beyond `wait`. The default is 30."""
+    holder: str
+    """The name of the holder, which other callers see."""
+    data: Any
+    """Any JSON up to 4 KiB, which other callers see."""
+    max_hold: float | Callable[[], float]
+    """After how long the lease counts as lost even if heartbeats succeed. A function is called when the grant has
+    arrived.
+    """
+    release_timeout: float
+    """How long a release with its retries may take. The default is 5."""
+    on_lost: Callable[[HoldfastError], object]
+    """Called once with the LeaseLost error when the lease is lost, in another thread or, for asyncio, in the loop. It
+    may be an async function there.
+    """
+    execution: str
+    """The ARN of the Standard execution that will hold the lease. Its end frees the lease."""
+
+
+class LeaseOptions(HoldOptions, total=False):
+    """The options of a lease or a permit."""
+
+    limit: int
+    """Asks for a permit, which is granted if all permits, the new one included, weigh at most `limit`. 1 to 200."""
+    weight: int
+    """How much the permit weighs, at most `limit`. The default is 1."""
+    mode: Literal["shared", "exclusive"]
+    """Asks for a permit: together with other holders up to the `limit`, or alone."""
+    fair: bool
+    """True to wait in line (the default), False to race for the lease."""
+    replace: Literal["waiting", "running"]
+    """Latest wins: older requests of the key that said `replace` and still wait fail with Superseded. With `running`,
+    a holder that said it is asked to stop.
+    """
+    target: str
+    """The ARN of an execution that works under the lease. Needs `execution`."""
+    grace_seconds: int
+    """How long the lease stays after the execution has ended badly, up to 900. Needs `execution`."""
+    rates: Sequence[RateTerms]
+    """Up to four rates of the key. After the grant, the client reserves a start at these rates, and waits until then,
+    within `wait`.
+    """
+    settle: bool
+    """True to report the units that the work really took, by `lease.settle`."""
+
+
+KEPT_HERE = frozenset({"wait", "timeout", "max_hold", "release_timeout", "on_lost", "rates", "settle", "ttl"})
+"""The options that are not fields of the call, or have another name there."""
+
+
+def acquisition(
+    core: Core, key: str, holder: str, options: Mapping[str, Any], operation: str = "acquire"
+) -> Acquisition:
+    """The acquisition that the options describe. Raises ValueError for a time that is no number from 0."""
+    given = {name: value for name, value in options.items() if value is not None}
+    ttl = given.get("ttl", 60)
+    release_timeout = given.get("release_timeout", RELEASE_SECONDS)
+    assert_seconds(release_timeout=release_timeout)
+    keeping = Keeping(ttl, given.get("max_hold"), release_timeout, given.get("on_lost"))
+    fields = {name: value for name, value in given.items() if name not in KEPT_HERE}
+    if "grace_seconds" in fields:
+        fields["graceSeconds"] = fields.pop("grace_seconds")
+    request = {"holder": holder, **fields, "key": key}
+    if "ttl" in given:
+        request["ttlSeconds"] = ttl
+    limits: dict[str, Any] = {name: value for name, value in given.items() if name in ("wait", "timeout")}
+    return Acquisition(core, request, keeping, {**limits, "operation": operation})

@@ -1,0 +1,272 @@
+"""The client for asyncio: the names of `holdfast`, with coroutines.
+
+Example:
+    >>> from holdfast import aio
+    >>> async with aio.lease("nightly", wait=600) as lease:
+    ...     await build_report(fence=lease.fence)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .acquire import LeaseOptions, acquired, acquisition
+from .attempt import insist
+from .base import Base, Key, OnHeld, assert_known, default_client, is_skipped, key_of, takes_lease
+from .contract import AsyncCalls
+from .errors import HoldfastError
+from .lease import Keeper, Kept
+from .once import OnceAnswer, OnceOptions, answer_of, beginning, complete
+from .rate import RateOptions, Reservation, no_rates
+from .sigterm import ended_by_sigterm
+from .steps import play_async
+from .surroundings import moment, since
+from .view import LeaseView, Run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_tasks: set[asyncio.Task[None]] = set()
+"""The keepers that run. The loop itself holds tasks by weak references only."""
+
+
+def _signal(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], None]:
+    """Sets an event of a loop, from any thread."""
+
+    def wake() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(event.set)
+
+    return wake
+
+
+def _started(kept: Kept) -> Keeper:
+    """Keeps a lease by a task, which ends with the lease."""
+    keeper, woken, by = Keeper(kept), asyncio.Event(), kept.core.by
+    kept.wake = _signal(asyncio.get_running_loop(), woken)
+
+    async def keep() -> None:
+        while (seconds := keeper.turn()) is not None:
+            waiting = asyncio.ensure_future(woken.wait())
+            try:
+                await by.wait_async(waiting, seconds)
+            finally:
+                waiting.cancel()
+            woken.clear()
+        if kept.lost and kept.keeping.on_lost:
+            done = kept.keeping.on_lost(kept.lost)
+            if inspect.isawaitable(done):
+                await done
+
+    task = asyncio.create_task(keep(), name=f"holdfast keeps {kept.key}")
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    return keeper
+
+
+async def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
+    """Waits for a heartbeat under way, so that it does not reach the service after the release."""
+    if keeper.pending:
+        answered = asyncio.Event()
+        wake = _signal(asyncio.get_running_loop(), answered)
+        keeper.pending.add_done_callback(lambda _: wake())
+        waiting = asyncio.ensure_future(answered.wait())
+        try:
+            await kept.core.by.wait_async(waiting, seconds)
+        finally:
+            waiting.cancel()
+
+
+class Lease(LeaseView):
+    """A lease or a permit that a task extends until the release or a loss. A loss is final. While the loop is blocked,
+    no heartbeat is sent: `check` says so.
+    """
+
+    def __init__(self, kept: Kept) -> None:
+        """For the client itself."""
+        super().__init__(kept)
+        self._keeper = _started(kept)
+        self._released: asyncio.Task[bool] | None = None
+        self._reservation: Reservation | None = None
+
+    async def release(self, timeout: float | None = None) -> bool:
+        """Releases the lease, as `holdfast.Lease.release`. It goes on if the caller is cancelled."""
+        if self._released is None:
+            own = self._kept.keeping.release_timeout if timeout is None else timeout
+            self._kept.check()
+            self._kept.end()
+            self._released = asyncio.create_task(self._release(own))
+        return await asyncio.shield(self._released)
+
+    async def _release(self, timeout: float) -> bool:
+        await _settled(self._keeper, self._kept, timeout / 2)
+        return await play_async(self._kept.core, self._kept.release(timeout))
+
+    async def settle(self, units: Mapping[str, float]) -> bool:
+        """Reports the units that the work really took, as `holdfast.Lease.settle`."""
+        if self._reservation is None:
+            raise no_rates()
+        return await play_async(self._kept.core, self._reservation.settle(units))
+
+    async def __aenter__(self) -> Lease:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        lost = self.lost
+        await self.release()
+        if lost and kind is None:
+            raise lost
+
+
+class RateStart:
+    """A reserved start whose moment has come."""
+
+    def __init__(self, reservation: Reservation, waited: float) -> None:
+        """For the client itself."""
+        self._reservation = reservation
+        self.start_at: str = reservation.answer["startAt"]
+        self.waited = waited
+        self.rate_changed: Mapping[str, Any] | None = reservation.answer.get("rateChanged")
+
+    async def settle(self, units: Mapping[str, float]) -> bool:
+        """Reports the units that the work really took, as `holdfast.RateStart.settle`."""
+        return await play_async(self._reservation.core, self._reservation.settle(units))
+
+
+class Holdfast(Base, AsyncCalls):
+    """A client of one deployment, for asyncio. Its methods are those of `holdfast.Holdfast`.
+
+    Example:
+        >>> client = aio.Holdfast("http://127.0.0.1:3000", holder="worker-1")
+        >>> async with client.lease("nightly", wait=600) as lease:
+        ...     await build_report(fence=lease.fence)
+    """
+
+    @classmethod
+    def from_env(cls, **given: Any) -> Holdfast:
+        """Makes a client from the environment, as `holdfast.Holdfast.from_env`."""
+        return cls(**cls.options_from_env(given))
+
+    async def call(self, operation: str, request: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
+        """Sends a call of the API, with the retries of the client."""
+        return await play_async(self.core, insist(self.core, operation, request, timeout))
+
+    async def acquire(self, key: str, **options: Unpack[LeaseOptions]) -> Lease:
+        """Acquires a lease, which the caller must release, as `holdfast.Holdfast.acquire`."""
+        assert_known("lease", options)
+        started_at = moment(self.core.by)
+        steps = acquired(acquisition(self.core, key, self.holder, options))
+        lease = Lease(await play_async(self.core, steps))
+        if "rates" in options:
+            await self._start(lease, options, since(self.core.by, started_at))
+        return lease
+
+    async def _start(self, lease: Lease, options: LeaseOptions, took: float) -> None:
+        reservation = Reservation.under(lease._kept, lease.holder, options, took)
+        try:
+            await play_async(self.core, reservation.steps(lease._kept))
+            lease.check()
+        except BaseException:
+            await lease.release()
+            raise
+        lease._reservation = reservation
+
+    @asynccontextmanager
+    async def lease(self, key: str, **options: Unpack[LeaseOptions]) -> AsyncIterator[Lease]:
+        """Holds a lease or a permit while an `async with` block runs, as `holdfast.Holdfast.lease`."""
+        with ended_by_sigterm():
+            async with await self.acquire(key, **options) as lease:
+                yield lease
+
+    def exclusive(self, key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
+        """Runs each call of an async function under a lease, as `holdfast.Holdfast.exclusive`."""
+        return exclusive_by(lambda: self, key, on_held, options)
+
+    async def rate(self, key: str, **options: Unpack[RateOptions]) -> RateStart:
+        """Reserves a start, and returns at that moment, as `holdfast.Holdfast.rate`."""
+        assert_known("rate", options)
+        reservation = Reservation(self.core, key, self.holder, options)
+        return RateStart(reservation, await play_async(self.core, reservation.steps()))
+
+    async def once(
+        self, key: str, work: Callable[[Run], Awaitable[T]], **options: Unpack[OnceOptions]
+    ) -> OnceAnswer[T]:
+        """Runs some work once for a slot, as `holdfast.Holdfast.once`."""
+        assert_known("once", options)
+        with ended_by_sigterm():
+            got = await play_async(self.core, beginning(self.core, key, self.holder, options).steps())
+            if not isinstance(got, Kept):
+                return answer_of(got)
+            keeper, run = _started(got), Run(got)
+            release_timeout = got.keeping.release_timeout
+            try:
+                result = await work(run)
+                run.assert_whole()
+            except BaseException:
+                got.check()
+                got.end()
+                await _settled(keeper, got, release_timeout / 2)
+                await play_async(self.core, got.release(release_timeout))
+                raise
+            await _settled(keeper, got, release_timeout / 2)
+            timeout = max(options.get("timeout", 30.0), release_timeout)
+            return await play_async(self.core, complete(got, result, timeout))
+
+
+def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:
+    """The decorator of async functions. The client is made at the first call."""
+    assert_known("lease", options)
+
+    def decorate(function: F) -> F:
+        injects = takes_lease(function)
+
+        @functools.wraps(function)
+        async def guarded(*args: Any, **kwargs: Any) -> Any:
+            async with AsyncExitStack() as stack:
+                try:
+                    lease = await stack.enter_async_context(client().lease(key_of(key, args, kwargs), **options))
+                except HoldfastError as error:
+                    if is_skipped(on_held, error):
+                        return None
+                    raise
+                return await function(*args, **kwargs, **({"lease": lease} if injects else {}))
+
+        return guarded  # type: ignore[return-value]
+
+    return decorate
+
+
+def client() -> Holdfast:
+    """The client that the functions of this module use, from the environment. Forked processes have their own."""
+    return default_client(Holdfast)
+
+
+def lease(key: str, **options: Unpack[LeaseOptions]) -> Any:
+    """Holds a lease or a permit while an `async with` block runs, as `holdfast.lease`."""
+    return client().lease(key, **options)
+
+
+def exclusive(key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
+    """Runs each call of an async function under a lease, as `holdfast.exclusive`."""
+    return exclusive_by(client, key, on_held, options)
+
+
+async def rate(key: str, **options: Unpack[RateOptions]) -> RateStart:
+    """Reserves a start, and returns at that moment, as `holdfast.rate`."""
+    return await client().rate(key, **options)
+
+
+async def once(key: str, work: Callable[[Run], Awaitable[T]], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
+    """Runs some work once for a slot, as `holdfast.once`."""
+    return await client().once(key, work, **options)

@@ -1,0 +1,95 @@
+"""How a call is tried again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from .errors import HoldfastError, is_transient
+from .steps import Core, Send, Sleep, Steps
+from .surroundings import Surroundings, moment, since
+
+T = TypeVar("T")
+
+TRY_SECONDS = 10.0
+"""How long one try may take, in addition to its wait inside the service."""
+
+SLOW = frozenset({"commit", "resetFence", "report", "clean"})
+"""API Gateway ends each request after 30 seconds, and these may need them."""
+
+ID_OF = {
+    "onceBegin": "requestId",
+    "rateReserve": "requestId",
+    "publish": "requestId",
+    "repairNames": "requestId",
+    "commit": "commitId",
+    "resetFence": "commitId",
+}
+"""The name by which a retry after a lost answer finds what the first try has done."""
+
+
+def attempt(operation: str, request: Mapping[str, Any], seconds: float | None = None) -> Steps[Any]:
+    """One try of a call."""
+    return (yield Send(operation, request, seconds or (35.0 if operation in SLOW else TRY_SECONDS)))
+
+
+def backoff(by: Surroundings, failures: int, error: BaseException | None = None) -> float:
+    """How long to wait after a number of failures, in seconds: full jitter, and at least as long as the service asks
+    for.
+
+    The bound of the jitter is less than the five seconds for which the service keeps a position in line.
+    """
+    asked = error.retry_after_ms if isinstance(error, HoldfastError) else None
+    return (asked or 0) / 1000 + by.random() * min(4.0, 0.1 * 2.0 ** min(failures, 10))
+
+
+def persist(
+    by: Surroundings,
+    timeout: float,
+    act: Callable[[Mapping[str, str]], Steps[T]],
+    again: Callable[[HoldfastError], bool] = is_transient,
+) -> Steps[T]:
+    """Repeats `act` until it succeeds, fails permanently, or the time is up.
+
+    Args:
+        act: receives the fields that the service wants in a retry, so that the retry learns the outcome of a lost
+            answer.
+    """
+    started_at = moment(by)
+    retry_with: dict[str, str] = {}
+    failures = 0
+    while True:
+        try:
+            return (yield from act(retry_with))
+        except HoldfastError as error:
+            pause = backoff(by, failures, error)
+            if not again(error) or since(by, started_at) + pause >= timeout:
+                raise
+            retry_with = {**retry_with, **(error.retry_with or {})}
+        failures += 1
+        yield Sleep(pause)
+
+
+def insist(
+    core: Core, operation: str, request: Mapping[str, Any], timeout: float = 30.0, seconds: float | None = None
+) -> Steps[Any]:
+    """Tries a call until it succeeds, fails permanently, or the time is up. All tries have the same name."""
+    name = ID_OF.get(operation)
+    named = {name: core.by.uuid(), **request} if name else request
+    return persist(
+        core.by,
+        timeout,
+        lambda retry_with: attempt(operation, {**named, **retry_with}, seconds),
+        # A report that goes on unseen would refuse a second one.
+        lambda error: is_transient(error, request) and not (operation == "report" and error.code == "Unreachable"),
+    )
+
+
+def assert_seconds(**times: float | None) -> None:
+    """Raises ValueError for a time that is not a number, or is negative."""
+    for name, value in times.items():
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value) or value < 0:
+            raise ValueError(f"{name} must be a number of seconds from 0, not {value!r}")

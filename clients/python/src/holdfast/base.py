@@ -1,0 +1,148 @@
+"""What the clients of both kinds share: their options, and how a call becomes a protocol."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from .acquire import LeaseOptions
+from .aws import default_signer, region_of, signer_of
+from .environment import options_in, own_name
+from .errors import HoldfastError, is_held
+from .http import Http, assert_namespace, is_local
+from .once import OnceOptions
+from .rate import RateOptions
+from .steps import Core, Transport
+from .surroundings import Surroundings
+
+log = logging.getLogger("holdfast")
+
+OnHeld = Literal["throw", "skip"]
+Key: TypeAlias = "str | Callable[..., str]"
+"""The key of a decorated function: a text, or a function of its arguments."""
+
+
+class Base:
+    """One deployment, seen by one caller. A client has no connection and no thread of its own, and may be shared by
+    threads.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        holder: str | None = None,
+        namespace: str | None = None,
+        token: str | Callable[[], str] | None = None,
+        credentials: Any = None,
+        region: str | None = None,
+        transport: Transport | None = None,
+        on_event: Callable[[Mapping[str, Any]], object] | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        """Makes a client. Nothing is sent yet.
+
+        Args:
+            endpoint: the URL of the API, as `npm run deploy` prints it. With a token or credentials it must be https,
+                unless it is on this machine.
+            holder: the name of the caller, which other callers see. The default is `user@host/process`.
+            namespace: the namespace in which all names are.
+            token: a JWT, or a function that returns one, called for each request.
+            credentials: of botocore or boto3, or a function that returns them. The default are those that botocore
+                finds, unless the endpoint is on this machine.
+            region: needed only if the API has a custom domain.
+            transport: sends the calls in place of HTTP, such as `holdfast.testing.MemoryService`.
+            on_event: called with each event: `acquired`, `waiting`, `beat`, `lost`, `released`.
+            surroundings: the clocks, for tests.
+
+        Raises:
+            ValueError: the endpoint is no URL, the namespace is not valid, or credentials come without a region.
+        """
+        assert_namespace(namespace)
+        if transport is None:
+            if endpoint is None:
+                raise ValueError("endpoint is missing; Holdfast.from_env() reads HOLDFAST_ENDPOINT")
+            signer = None
+            if credentials is not None:
+                found = region_of(endpoint, os.environ, region)
+                if not found:
+                    raise ValueError("credentials need a region")
+                signer = signer_of(credentials, found)
+            elif token is None and not is_local(endpoint):
+                signer = default_signer(endpoint, os.environ, region)
+            transport = Http(endpoint, token, signer)
+        self._own_holder = holder
+        self._on_event = on_event
+        self.core = Core(transport, namespace, surroundings or Surroundings(), self._emit)
+
+    @classmethod
+    def options_from_env(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a client that are in the environment, below those that are given."""
+        return options_in(os.environ, given)
+
+    @property
+    def holder(self) -> str:
+        """The name of the caller, if a call names no other."""
+        return self._own_holder or own_name()
+
+    def _emit(self, event: dict[str, Any]) -> None:
+        kind, key, error = event["type"], event["key"], event.get("error")
+        if kind == "lost":
+            log.warning("the lease of %s is lost: %s", key, event["reason"])
+        elif kind == "beat" and error is not None:
+            log.warning("a heartbeat of %s failed: %s", key, error)
+        elif kind == "released" and error is not None:
+            log.warning("the service did not confirm that %s was released or withdrawn: %s", key, error)
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception:  # a hook must not lose a lease
+            log.exception("on_event has failed")
+
+
+C = TypeVar("C", bound="Base")
+_clients: dict[tuple[int, type[Base]], Base] = {}
+
+
+def default_client(kind: type[C]) -> C:
+    """The client of this process from the environment. A forked process has its own, because it is another holder."""
+    made = _clients.get((os.getpid(), kind))
+    if not isinstance(made, kind):
+        made = kind(**kind.options_from_env({}))
+        _clients[os.getpid(), kind] = made
+    return made
+
+
+_OPTIONS: dict[str, frozenset[str]] = {
+    "lease": frozenset(LeaseOptions.__annotations__),
+    "once": frozenset(OnceOptions.__annotations__),
+    "rate": frozenset(RateOptions.__annotations__),
+}
+
+
+def assert_known(kind: Literal["lease", "once", "rate"], options: Mapping[str, Any]) -> None:
+    """Raises TypeError for an option that there is not, with the name that was meant."""
+    for name in options:
+        if name not in _OPTIONS[kind]:
+            meant = difflib.get_close_matches(name, _OPTIONS[kind], 1)
+            raise TypeError(f"there is no option {name!r}{f'; did you mean {meant[0]!r}?' if meant else ''}")
+
+
+def key_of(key: Key, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """The key of a call of a decorated function."""
+    return key(*args, **kwargs) if callable(key) else key
+
+
+def takes_lease(function: Callable[..., Any]) -> bool:
+    """Whether a function has a parameter `lease`, which receives the lease."""
+    return "lease" in inspect.signature(function).parameters
+
+
+def is_skipped(on_held: OnHeld, error: HoldfastError) -> bool:
+    """Whether a key that was not granted is no error, because the caller wants to skip the work then."""
+    return on_held == "skip" and is_held(error)

@@ -1,0 +1,290 @@
+"""The client for threads. `aio.py` is the same for asyncio."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .acquire import LeaseOptions, acquired, acquisition
+from .attempt import insist
+from .base import Base, Key, OnHeld, assert_known, is_skipped, key_of, takes_lease
+from .contract import Calls
+from .errors import HoldfastError
+from .lease import Keeper, Kept
+from .once import OnceAnswer, OnceOptions, answer_of, beginning, complete
+from .rate import RateOptions, Reservation, no_rates
+from .sigterm import ended_by_sigterm
+from .steps import play
+from .surroundings import moment, since
+from .view import LeaseView, Run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _started(kept: Kept) -> Keeper:
+    """Keeps a lease by a thread, which ends with the lease and keeps no process alive."""
+    keeper, woken, by = Keeper(kept), threading.Event(), kept.core.by
+    kept.wake = woken.set
+
+    def keep() -> None:
+        while (seconds := keeper.turn()) is not None:
+            by.wait(woken, seconds)
+            woken.clear()
+        if kept.lost and kept.keeping.on_lost:
+            kept.keeping.on_lost(kept.lost)
+
+    threading.Thread(target=keep, name=f"holdfast keeps {kept.key}", daemon=True).start()
+    return keeper
+
+
+def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
+    """Waits for a heartbeat under way, so that it does not reach the service after the release."""
+    if keeper.pending:
+        answered = threading.Event()
+        keeper.pending.add_done_callback(lambda _: answered.set())
+        kept.core.by.wait(answered, seconds)
+
+
+class Lease(LeaseView):
+    """A lease or a permit that a thread extends until the release or a loss. A loss is final."""
+
+    def __init__(self, kept: Kept) -> None:
+        """For the client itself."""
+        super().__init__(kept)
+        self._keeper = _started(kept)
+        self._releasing = threading.Lock()
+        self._released: bool | None = None
+        self._reservation: Reservation | None = None
+
+    def release(self, timeout: float | None = None) -> bool:
+        """Releases the lease, after a pending heartbeat. Never raises an error of the service.
+
+        Call it when the work has stopped, also after a loss: the release of a lease that was broken or superseded
+        hands off to the next waiter.
+
+        Args:
+            timeout: how long the release with its retries may take, in seconds; the default is `release_timeout`.
+
+        Returns: True if the service confirmed the release; otherwise the lease was lost, or expires.
+        """
+        with self._releasing:
+            if self._released is None:
+                timeout = self._kept.keeping.release_timeout if timeout is None else timeout
+                self._kept.check()
+                self._kept.end()
+                _settled(self._keeper, self._kept, timeout / 2)
+                self._released = play(self._kept.core, self._kept.release(timeout))
+            return self._released
+
+    def settle(self, units: Mapping[str, float]) -> bool:
+        """Reports the units that the work really took, by the name of the rate. Needs the options `rates` and `settle`.
+
+        Returns: False if the estimates stand, because the service did not confirm the report.
+        """
+        if self._reservation is None:
+            raise no_rates()
+        return play(self._kept.core, self._reservation.settle(units))
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        lost = self.lost
+        self.release()
+        if lost and kind is None:
+            raise lost
+
+
+class RateStart:
+    """A reserved start whose moment has come."""
+
+    def __init__(self, reservation: Reservation, waited: float) -> None:
+        """For the client itself."""
+        self._reservation = reservation
+        self.start_at: str = reservation.answer["startAt"]
+        """The earliest start, by the clock of the service. ISO 8601."""
+        self.waited = waited
+        """How long the call took, in seconds."""
+        self.rate_changed: Mapping[str, Any] | None = reservation.answer.get("rateChanged")
+        """Both lists of rates, if the caller before named other rates. The faster rate is kept."""
+
+    def settle(self, units: Mapping[str, float]) -> bool:
+        """Reports the units that the work really took, by the name of the rate. Needs the option `settle`.
+
+        Returns: False if the service did not confirm it, or the reservation was settled before, or its 15 minutes were
+            over.
+        """
+        return play(self._reservation.core, self._reservation.settle(units))
+
+
+class Holdfast(Base, Calls):
+    """A client of one deployment, for threads.
+
+    Example:
+        >>> client = holdfast.Holdfast("http://127.0.0.1:3000", holder="worker-1")
+        >>> with client.lease("nightly", wait=600) as lease:
+        ...     build_report(fence=lease.fence)
+    """
+
+    @classmethod
+    def from_env(cls, **given: Any) -> Holdfast:
+        """Makes a client from HOLDFAST_ENDPOINT, HOLDFAST_NAMESPACE, HOLDFAST_TOKEN and HOLDFAST_HOLDER. The options
+        given take precedence.
+
+        Raises:
+            ValueError: HOLDFAST_ENDPOINT is not set, and as the constructor.
+        """
+        return cls(**cls.options_from_env(given))
+
+    def call(self, operation: str, request: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
+        """Sends a call of the API, with the retries of the client.
+
+        Args:
+            timeout: how long to retry after transient failures, in seconds.
+
+        Example:
+            >>> client.call("whoami", {})["version"]
+        """
+        return play(self.core, insist(self.core, operation, request, timeout))
+
+    def acquire(self, key: str, **options: Unpack[LeaseOptions]) -> Lease:
+        """Acquires a lease, which the caller must release. `lease` releases by itself.
+
+        Raises:
+            LeaseHeld: others hold the key until the end of the wait.
+            RateExceeded: the rates allow no start in time.
+            Superseded: a newer request has replaced this one.
+            HoldfastError: the errors of every call.
+        """
+        assert_known("lease", options)
+        started_at = moment(self.core.by)
+        steps = acquired(acquisition(self.core, key, self.holder, options))
+        lease = Lease(play(self.core, steps))
+        if "rates" in options:
+            self._start(lease, options, since(self.core.by, started_at))
+        return lease
+
+    def _start(self, lease: Lease, options: LeaseOptions, took: float) -> None:
+        """Waits for a start at the rates, under the lease. Without a start, releases it."""
+        reservation = Reservation.under(lease._kept, lease.holder, options, took)
+        try:
+            play(self.core, reservation.steps(lease._kept))
+            lease.check()
+        except BaseException:
+            lease.release()
+            raise
+        lease._reservation = reservation
+
+    @contextmanager
+    def lease(self, key: str, **options: Unpack[LeaseOptions]) -> Iterator[Lease]:
+        """Holds a lease or a permit while a `with` block runs.
+
+        In the main thread, SIGTERM ends the block by SystemExit, unless the program has a handler of its own. Raises
+        as `acquire`, and LeaseLost if the block
+        succeeds after the lease was lost.
+
+        Example:
+            >>> with client.lease("nightly", wait=600) as lease:
+            ...     for step in steps:
+            ...         lease.check()
+            ...         step(fence=lease.fence)
+        """
+        with ended_by_sigterm(), self.acquire(key, **options) as lease:
+            yield lease
+
+    def exclusive(self, key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
+        """Runs each call of a function under a lease. A parameter `lease` of the function receives the lease.
+
+        Args:
+            key: the key, or a function of the arguments that returns it.
+            on_held: `skip` returns None if others hold the key, in place of LeaseHeld.
+
+        Example:
+            >>> @client.exclusive(lambda tenant: f"tenant/{tenant}", wait=60)
+            ... def bill(tenant, *, lease=None): ...
+        """
+        return exclusive_by(lambda: self, key, on_held, options)
+
+    def rate(self, key: str, **options: Unpack[RateOptions]) -> RateStart:
+        """Reserves a start, so that no more units start in a period than the rate allows, and returns at that moment.
+
+        Raises:
+            RateExceeded: at once, if the start would be later than `wait`.
+
+        Example:
+            >>> client.rate("vendor", limit=50, per="1m", wait=600)
+        """
+        assert_known("rate", options)
+        reservation = Reservation(self.core, key, self.holder, options)
+        return RateStart(reservation, play(self.core, reservation.steps()))
+
+    def once(self, key: str, work: Callable[[Run], T], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
+        """Runs some work once for a slot: one caller at a time works, and all others receive its result.
+
+        If the work raises, or the process ends, the next caller works.
+
+        Raises:
+            LeaseHeld: another caller still works when the wait is over.
+            LeaseLost: the run was lost before the result was stored.
+            OutcomeUnknown: the work has run, and no answer says whether the slot is done.
+            Conflict: the slot is done with another `input_hash`.
+
+        Example:
+            >>> client.once("backup", lambda run: back_up(run.slot), per="1d", zone="Europe/Berlin", ttl=600).outcome
+            'ran'
+        """
+        assert_known("once", options)
+        with ended_by_sigterm():
+            got = play(self.core, beginning(self.core, key, self.holder, options).steps())
+            if not isinstance(got, Kept):
+                return answer_of(got)
+            keeper, run = _started(got), Run(got)
+            release_timeout = got.keeping.release_timeout
+            try:
+                result = work(run)
+                run.assert_whole()
+            except BaseException:
+                got.check()
+                got.end()
+                _settled(keeper, got, release_timeout / 2)
+                play(self.core, got.release(release_timeout))
+                raise
+            _settled(keeper, got, release_timeout / 2)
+            timeout = max(options.get("timeout", 30.0), release_timeout)
+            return play(self.core, complete(got, result, timeout))
+
+
+def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:
+    """The decorator of functions. The client is made at the first call."""
+    assert_known("lease", options)
+
+    def decorate(function: F) -> F:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError("an async function needs `exclusive` of holdfast.aio")
+        injects = takes_lease(function)
+
+        @functools.wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            with ExitStack() as stack:
+                try:
+                    lease = stack.enter_context(client().lease(key_of(key, args, kwargs), **options))
+                except HoldfastError as error:
+                    if is_skipped(on_held, error):
+                        return None
+                    raise
+                return function(*args, **kwargs, **({"lease": lease} if injects else {}))
+
+        return guarded  # type: ignore[return-value]
+
+    return decorate

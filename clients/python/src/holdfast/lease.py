@@ -1,0 +1,242 @@
+"""A grant, and how long the caller certainly has it: by two clocks, by heartbeats, and by what the service says."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from .attempt import backoff, insist
+from .errors import HoldfastError, lease_lost, unreachable
+from .steps import Core, Send, Steps, late, started
+from .surroundings import Moment, moment, since
+
+RELEASE_SECONDS = 5.0
+"""Time for a release including its retries."""
+
+LOOK_SECONDS = 1.0
+"""How often the clocks are read: a wall clock that jumps, for example after the machine slept, ends no wait."""
+
+BEAT_SECONDS = 5.0
+"""How long a heartbeat may take at most."""
+
+MAX_INTERVAL_SECONDS = 20.0
+"""The longest time between two heartbeats: a holder whose lease is broken or superseded learns of it from the next
+one.
+"""
+
+RESERVE_SECONDS = 1.0
+"""How long before the end of the grant the lease counts as lost, but at most a tenth of the ttl, because no timer is
+exact.
+"""
+
+
+@dataclass
+class Term:
+    """A grant, and how long it lasts by the clocks of this process. Both durations count from `sent_at`, in seconds."""
+
+    grant: Mapping[str, Any]
+    sent_at: Moment
+    lasts: float
+    beat_at: float
+
+
+@dataclass
+class Keeping:
+    """How a lease is kept, beside what the service is asked for."""
+
+    ttl: float = 60.0
+    max_hold: float | Callable[[], float] | None = None
+    release_timeout: float = RELEASE_SECONDS
+    on_lost: Callable[[HoldfastError], object] | None = None
+
+
+class Kept:
+    """A grant that is kept. The drivers call it from several threads, so what ends it is behind a lock."""
+
+    def __init__(self, core: Core, granted: Mapping[str, Any], acquired_at: Moment, keeping: Keeping) -> None:
+        """Args: acquired_at: when the acquisition was sent."""
+        self.core = core
+        self.granted = granted
+        self.key: str = granted["key"]
+        self.acquired_at = acquired_at
+        self.keeping = keeping
+        waited = granted.get("waitedMs", 0) / 1000
+        limit = keeping.max_hold
+        self.hold = since(core.by, acquired_at) + limit() if callable(limit) else waited + _or_inf(limit)
+        self.term = self._term(granted, acquired_at, waited)
+        self.over: HoldfastError | None = None
+        """Why the lease is over: lost or released."""
+        self.lost: HoldfastError | None = None
+        self.gone = False
+        """True if the service has said that the lease is no longer this caller's."""
+        self.wake: Callable[[], object] = lambda: None
+        """Called when the keeper should look again. The keeper sets it."""
+        self._failures = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def _term(self, grant: Mapping[str, Any], sent_at: Moment, waited: float = 0.0) -> Term:
+        ttl = self.keeping.ttl
+        end = waited + grant["remainingMs"] / 1000
+        # When the lease was last extended. If this grant is a repeated one, that was before the request.
+        extended = end - ttl
+        interval = min(ttl / 3, MAX_INTERVAL_SECONDS) * (0.8 + 0.2 * self.core.by.random())
+        return Term(grant, sent_at, end - min(RESERVE_SECONDS, ttl / 10), extended + interval)
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """False in a process that was forked from the holder: it must neither extend the lease nor release it."""
+        return self._process == os.getpid()
+
+    @property
+    def left(self) -> float:
+        """How many seconds are left by the clocks of this process. It may be negative."""
+        return self.term.lasts - since(self.core.by, self.term.sent_at)
+
+    @property
+    def hold_left(self) -> float:
+        """How many seconds are left of `max_hold`."""
+        return self.hold - since(self.core.by, self.acquired_at)
+
+    def check(self) -> HoldfastError | None:
+        """Ends the lease if its time is up. Returns why the lease is over, if it is."""
+        if not self.is_of_this_process:
+            return lease_lost(self.key, "forked")
+        if self.over is None and not self.left > 0:
+            self.lose("deadline")
+        elif self.over is None and not self.hold_left > 0:
+            self.lose("maxHold")
+        return self.over
+
+    def lose(self, reason: str, holder: str | None = None) -> None:
+        """Ends the lease for a reason. The first reason stands."""
+        error = lease_lost(self.key, reason, holder)
+        with self._lock:
+            if self.over is not None:
+                return
+            self.over = self.lost = error
+        self.wake()
+        self.core.emit(
+            {"type": "lost", "key": self.key, "fence": self.granted["fence"], "reason": reason, "error": error}
+        )
+
+    def end(self) -> None:
+        """Ends the lease by its release, unless it is over."""
+        with self._lock:
+            if self.over is None:
+                self.over = lease_lost(self.key, "released")
+        self.wake()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a heartbeat."""
+        return since(self.core.by, self.term.sent_at) >= self.term.beat_at
+
+    def pause(self, until_beat: float | None = None) -> float:
+        """How long the keeper may sleep before it looks again, in seconds."""
+        if until_beat is None:
+            until_beat = self.term.beat_at - since(self.core.by, self.term.sent_at)
+        return max(0.001, min(LOOK_SECONDS, until_beat, self.hold_left, self.left))
+
+    def beaten(self, sent_at: Moment, answer: Any, error: HoldfastError | None) -> None:
+        """What a heartbeat has brought: an answer or an error. After the end, it comes too late: others know of the
+        loss.
+        """
+        if self.check() is not None:
+            return
+        if error is None:
+            self.term = self._term(answer, sent_at)
+            self._failures = 0
+        elif error.code == "LeaseLost":
+            reason: str = error.fields["reason"]
+            # A lease that was broken or superseded may be kept for this caller until the work has stopped: its
+            # release hands the key on.
+            self.gone = reason not in ("broken", "superseded")
+            self.lose(reason, error.fields.get("holder"))
+            return
+        else:
+            pause = min(backoff(self.core.by, self._failures, error), self.left / 2)
+            self._failures += 1
+            self.term.beat_at = since(self.core.by, self.term.sent_at) + pause
+        event = {"type": "beat", "key": self.key, "fence": self.granted["fence"], "error": error}
+        self.core.emit({**event, "expiresAt": self.term.grant["expiresAt"]})
+
+    def release(self, timeout: float) -> Steps[bool]:
+        """Releases the lease. Never raises an error of the service. Returns whether the service confirmed it."""
+        if self.check() is None:
+            self.end()
+        # If only the clocks of this process said that the lease is lost, there may be something to release.
+        if self.gone or not self.is_of_this_process:
+            return False
+        return (yield from give_back(self.core, self.key, self.granted["leaseId"], timeout))
+
+
+class Keeper:
+    """Sends the heartbeats of a lease, and looks at the clocks while one is under way. A thread or a task plays its
+    turns.
+    """
+
+    def __init__(self, kept: Kept) -> None:
+        """Sends nothing yet."""
+        self._kept = kept
+        self._beat: tuple[Send, Moment, Future[Any]] | None = None
+
+    @property
+    def pending(self) -> Future[Any] | None:
+        """The heartbeat under way."""
+        return self._beat[2] if self._beat else None
+
+    def turn(self) -> float | None:
+        """Looks at the clocks, takes in the last heartbeat, and sends one that is due. Returns how long to wait, or
+        None if the lease is over.
+        """
+        kept, by = self._kept, self._kept.core.by
+        if self._beat:
+            send, sent_at, answer = self._beat
+            if answer.done() or since(by, sent_at) >= send.seconds:
+                self._beat = None
+                self._take_in(send, sent_at, answer)
+        if kept.check() is not None:
+            return None
+        if self._beat is None and kept.is_due:
+            # Half of the time that is left, so that there is time for another try if this one gets no answer.
+            seconds = max(0.05, min(BEAT_SECONDS, kept.left / 2))
+            send = Send("heartbeat", {"key": kept.key, "leaseId": kept.granted["leaseId"]}, seconds)
+            sent_at = moment(by)
+            self._beat = send, sent_at, started(kept.core, send)
+            self._beat[2].add_done_callback(lambda _: kept.wake())
+        return kept.pause(self._beat[0].seconds - since(by, self._beat[1]) if self._beat else None)
+
+    def _take_in(self, send: Send, sent_at: Moment, answer: Future[Any]) -> None:
+        error: BaseException | None = late(send)
+        grant: Any = None
+        if answer.done():
+            error = answer.exception()
+            grant = None if error else answer.result()
+        # An answer that is no grant extends nothing.
+        if error is None and not isinstance((grant or {}).get("remainingMs"), (int, float)):
+            error = unreachable("the answer to a heartbeat was no grant")
+        if error is not None and not isinstance(error, HoldfastError):
+            error = unreachable(f"a heartbeat could not be sent: {error}")
+        self._kept.beaten(sent_at, grant, error)
+
+
+def _or_inf(seconds: float | None) -> float:
+    return float("inf") if seconds is None else seconds
+
+
+def give_back(core: Core, key: str, lease_id: str, timeout: float) -> Steps[bool]:
+    """Tries to release within so many seconds. Returns whether the service confirmed it."""
+    failure: HoldfastError | None = None
+    confirmed = False
+    try:
+        answer = yield from insist(core, "release", {"key": key, "leaseId": lease_id}, timeout, timeout / 2)
+        confirmed = bool(answer["released"])
+    except HoldfastError as error:
+        failure = error
+    core.emit({"type": "released", "key": key, "confirmed": confirmed, "error": failure})
+    return confirmed

@@ -1,0 +1,155 @@
+"""Starts of work, so that no more units start in a period than the rates of a key allow."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .acquire import RateTerms
+from .attempt import assert_seconds, attempt, insist, persist
+from .errors import HoldfastError, error_of, is_transient
+from .lease import RELEASE_SECONDS, Kept
+from .steps import Core, Sleep, Steps
+from .surroundings import Moment, moment, since
+
+MOST_WAIT_SECONDS = 604_800
+"""A week."""
+
+LOOK_SECONDS = 1.0
+"""How often a caller that waits under a lease looks whether it is still held."""
+
+
+class RateOptions(RateTerms, total=False):
+    """The options of `rate`. Times are in seconds."""
+
+    rates: list[RateTerms]
+    """Up to four rates, in place of one."""
+    wait: float
+    """How late the start may be. The default is 0; `float("inf")` is as long as the service allows."""
+    timeout: float
+    """How long to retry after transient failures, beyond `wait`. The default is 30."""
+    settle: bool
+    """True to report the units that the work really took by `settle`."""
+    holder: str
+    """The name of the caller, which other callers see."""
+
+
+class Reservation:
+    """Reserves a start at the rates of a key, and waits until then."""
+
+    def __init__(self, core: Core, key: str, holder: str, options: Mapping[str, Any]) -> None:
+        """Raises ValueError for a time that is no number from 0."""
+        self.core = core
+        self.key = key
+        self.wait: float = options.get("wait", 0.0)
+        self.timeout: float = options.get("timeout", 30.0)
+        assert_seconds(wait=self.wait, timeout=self.timeout)
+        terms = {name: options[name] for name in ("name", "limit", "per", "units", "burst") if name in options}
+        self.rates: list[Mapping[str, Any]] = list(options["rates"]) if "rates" in options else [terms]
+        self.settles = bool(options.get("settle"))
+        # One id for all tries, so that a retry after a lost answer does not pay again.
+        request = {"key": key, "holder": options.get("holder") or holder, "requestId": core.by.uuid()}
+        self.request: dict[str, Any] = {**request, "rates": self.rates, **({"settle": True} if self.settles else {})}
+        self.started_at = moment(core.by)
+        self.answer: Mapping[str, Any] = {}
+
+    @classmethod
+    def under(cls, kept: Kept, holder: str, options: Mapping[str, Any], took: float) -> Reservation:
+        """The reservation of a lease that has rates, within what is left of its wait."""
+        wanted = {"rates": options["rates"], "settle": options.get("settle", False)}
+        limits = {"wait": max(0.0, options.get("wait", 0.0) - took), "timeout": options.get("timeout", 30.0)}
+        return cls(kept.core, kept.key, holder, {**wanted, **limits})
+
+    def steps(self, kept: Kept | None = None) -> Steps[float]:
+        """Returns after how many seconds the start is there. With a lease, raises LeaseLost as soon as the lease is
+        lost.
+        """
+        by = self.core.by
+        try:
+            self.answer = yield from self._ask(self.started_at)
+        except (HoldfastError, GeneratorExit):
+            raise
+        except BaseException:
+            # The request may be under way. The same request again receives its reservation.
+            yield from self._cancel(self.request)
+            raise
+        answered_at = by.monotonic()
+        wait = self.answer["waitMs"] / 1000
+        try:
+            # By the monotonic clock, because the wall clock may be set forward. In a loop, because a wait may end
+            # early.
+            while (left := answered_at + wait - by.monotonic()) > 0:
+                yield Sleep(min(left, LOOK_SECONDS) if kept else left)
+                if kept and (lost := kept.check()):
+                    raise lost
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from self._cancel()
+            raise
+        return since(by, self.started_at)
+
+    def _ask(self, started_at: Moment) -> Steps[Mapping[str, Any]]:
+        while True:
+            left = max(0.0, self.wait - since(self.core.by, started_at))
+            wait_seconds = int(min(most_wait_seconds(self.rates, self.settles), left))
+            self.request["waitSeconds"] = wait_seconds
+            try:
+                answer: Mapping[str, Any] = yield from persist(
+                    self.core.by, self.timeout, lambda _: attempt("rateReserve", {**self.request})
+                )
+                return answer
+            except HoldfastError as error:
+                if error.code != "RateExceeded":
+                    raise
+                after = (error.retry_after_ms or 0) / 1000
+                # An operator may lift a pause at any time. Otherwise the service counts whole seconds, and the rest
+                # of the wait may be enough.
+                is_paused = (error.fields.get("cap") or {}).get("limit") == 0 and left > 0
+                if not is_paused and not (math.isfinite(left) and after <= left % 1):
+                    raise
+            yield Sleep(min(after, left))
+
+    def _settle(self, how: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        request = {"key": self.key, "reservation": self.answer["reservation"], **how}
+        return insist(self.core, "rateSettle", request, RELEASE_SECONDS)
+
+    def _cancel(self, asked: Mapping[str, Any] | None = None) -> Steps[None]:
+        try:
+            if asked:
+                self.answer = yield from attempt("rateReserve", asked, RELEASE_SECONDS / 2)
+            yield from self._settle({"cancel": True})
+        except HoldfastError:
+            return  # the units count as used, as the estimate says
+
+    def settle(self, units: Mapping[str, float]) -> Steps[bool]:
+        """Reports the units that the work really took. Returns False if the service did not confirm it."""
+        try:
+            return bool((yield from self._settle({"units": dict(units)})).get("settled"))
+        except HoldfastError as error:
+            if not is_transient(error):
+                raise
+            return False
+
+
+def no_rates() -> HoldfastError:
+    """The error of a lease that is settled without rates."""
+    message = "the lease has no rates"
+    issues = [{"path": "rates", "message": message}]
+    return error_of({"code": "InvalidRequest", "detail": f"rates: {message}", "issues": issues})
+
+
+_PERIOD = re.compile(r"^([1-9]\d{0,7})([smhd])$")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def most_wait_seconds(rates: list[Mapping[str, Any]], settles: bool) -> int:
+    """How long a call may wait for its start. With `settle` at most the longest period, because the estimate may be
+    wrong for that long.
+    """
+    if not settles:
+        return MOST_WAIT_SECONDS
+    found = [_PERIOD.match(str(rate.get("per"))) for rate in rates]
+    return min(MOST_WAIT_SECONDS, max((int(one[1]) * _SECONDS[one[2]] for one in found if one), default=0))

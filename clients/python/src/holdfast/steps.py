@@ -1,0 +1,157 @@
+"""The two ways to play a protocol.
+
+Each protocol is written once, as a generator that yields what it needs (`Send`, `Sleep`) and receives the answer or
+the error. `play` plays it in the calling
+thread, `play_async` in a task of asyncio. An exception that arrives while the protocol waits, such as
+KeyboardInterrupt or CancelledError, is thrown into the
+generator, so that the protocol can take its request back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from .errors import HoldfastError, unreachable
+from .surroundings import Surroundings
+
+T = TypeVar("T")
+Transport = Callable[[str, Mapping[str, Any], float, "str | None"], Any]
+"""Sends one try of a call: operation, request, seconds for it, namespace. Returns the answer, or raises HoldfastError.
+It may block.
+"""
+
+
+@dataclass(frozen=True)
+class Send:
+    """One try of a call. The answer is the JSON of the service."""
+
+    operation: str
+    request: Mapping[str, Any]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """A pause."""
+
+    seconds: float
+
+
+Steps = Generator["Send | Sleep", Any, T]
+"""A protocol, which returns T."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """What every protocol needs."""
+
+    transport: Transport
+    namespace: str | None
+    by: Surroundings
+    emit: Callable[[dict[str, Any]], None] = field(default=lambda event: None)
+
+
+def started(core: Core, send: Send) -> Future[Any]:
+    """Sends in a thread of its own, so that no resolver, and no server that answers byte by byte, can hold the caller
+    up.
+    """
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            future.set_result(core.transport(send.operation, send.request, send.seconds, core.namespace))
+        except BaseException as error:
+            future.set_exception(error)
+
+    try:
+        threading.Thread(target=run, name=f"holdfast {send.operation}", daemon=True).start()
+    except RuntimeError:  # the interpreter is shutting down, and starts no thread
+        run()
+    return future
+
+
+def late(send: Send) -> HoldfastError:
+    """The error of a try whose time is over."""
+    return unreachable(f"no answer to {send.operation} in {send.seconds:g} s")
+
+
+def perform(core: Core, effect: Send | Sleep) -> Any:
+    """Does one step in the calling thread."""
+    event = threading.Event()
+    if isinstance(effect, Sleep):
+        core.by.wait(event, effect.seconds)
+        return None
+    future = started(core, effect)
+    future.add_done_callback(lambda _: event.set())
+    if not core.by.wait(event, effect.seconds):
+        raise late(effect)
+    return future.result()
+
+
+async def perform_async(core: Core, effect: Send | Sleep) -> Any:
+    """Does one step in a task of asyncio."""
+    loop = asyncio.get_running_loop()
+    if isinstance(effect, Sleep):
+        await core.by.wait_async(loop.create_future(), effect.seconds)
+        return None
+    answered: asyncio.Future[None] = loop.create_future()
+
+    def set_answered() -> None:
+        if not answered.done():
+            answered.set_result(None)
+
+    def tell(_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            loop.call_soon_threadsafe(set_answered)
+
+    future = started(core, effect)
+    future.add_done_callback(tell)
+    if not await core.by.wait_async(answered, effect.seconds):
+        raise late(effect)
+    return future.result()
+
+
+def play(core: Core, steps: Steps[T]) -> T:
+    """Plays a protocol in the calling thread. Raises what the protocol raises."""
+    proceed: Callable[[], Send | Sleep] = partial(next, steps)
+    while True:
+        try:
+            effect = proceed()
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            proceed = partial(steps.send, perform(core, effect))
+        except BaseException as error:
+            proceed = partial(steps.throw, error)
+
+
+async def play_async(core: Core, steps: Steps[T]) -> T:
+    """Plays a protocol in a task of asyncio. Raises what the protocol raises."""
+    proceed: Callable[[], Send | Sleep] = partial(next, steps)
+    while True:
+        try:
+            effect = proceed()
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        try:
+            proceed = partial(steps.send, await perform_async(core, effect))
+        except BaseException as error:
+            proceed = partial(steps.throw, error)
+
+
+def later(core: Core, seconds: float, steps: Steps[object]) -> None:
+    """Plays a protocol after a while, for which the process does not stay alive. The protocol must not raise."""
+
+    def run() -> None:
+        perform(core, Sleep(seconds))
+        play(core, steps)
+
+    threading.Thread(target=run, name="holdfast later", daemon=True).start()

@@ -1,0 +1,60 @@
+"""The clocks, the chance and the waiting of the client. Tests pass their own, and move time by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+import uuid
+from typing import Any
+
+LONGEST_WAIT = 86_400.0
+"""The longest single wait, in seconds. Every caller looks again after it; some platforms refuse longer ones."""
+
+
+class Surroundings:
+    """The clocks, the chance and the waiting of a process. All times are in seconds."""
+
+    def wall(self) -> float:
+        """Seconds since 1970. This clock can be set, and goes on while the machine sleeps."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds since some start. This clock cannot be set, and on Linux it stands still while the machine sleeps."""
+        return time.monotonic()
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+        return random.random()
+
+    def uuid(self) -> str:
+        """A version 4 UUID, which nobody can guess."""
+        return str(uuid.uuid4())
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Waits until the event is set, for so many seconds at most. Returns whether it is set."""
+        return event.wait(min(max(seconds, 0), LONGEST_WAIT))
+
+    async def wait_async(self, future: asyncio.Future[Any], seconds: float) -> bool:
+        """Waits until the future is done, for so many seconds at most, without cancelling it. Returns whether it is
+        done.
+        """
+        await asyncio.wait({future}, timeout=min(max(seconds, 0), LONGEST_WAIT))
+        return future.done()
+
+
+Moment = tuple[float, float]
+"""One moment on both clocks: wall and monotonic."""
+
+
+def moment(by: Surroundings) -> Moment:
+    """The present moment."""
+    return by.wall(), by.monotonic()
+
+
+def since(by: Surroundings, then: Moment) -> float:
+    """Seconds since a moment, by the clock that went further: the wall clock may have been set back, and the monotonic
+    one may have stood still.
+    """
+    return max(by.wall() - then[0], by.monotonic() - then[1])
