@@ -111,8 +111,10 @@ class Acquisition:
         before, self.doubt = self.doubt, (sent_at, seconds)
         try:
             granted: Mapping[str, Any] = yield from attempt(self.operation, request, seconds)
-            self.doubt = None
-            return granted
+            if "leaseId" in granted or (self.operation == "onceBegin" and "outcome" in granted):
+                self.doubt = None
+                return granted
+            raise unreachable("the answer to acquire was no grant")
         except HoldfastError as error:
             if not is_unknown(error):
                 self.doubt = before

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,15 +35,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_tasks: set[asyncio.Task[None]] = set()
-"""The keepers that run. The loop itself holds tasks by weak references only."""
+_tasks: set[asyncio.Task[Any]] = set()
+"""The keepers and releases that run. The loop itself holds tasks by weak references only."""
+
+
+def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    task = asyncio.create_task(work)
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    return task
 
 
 def _signal(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], None]:
     """Sets an event of a loop, from any thread."""
 
     def wake() -> None:
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(event.set)
 
     return wake
@@ -67,9 +74,7 @@ def _started(kept: Kept) -> Keeper:
             if inspect.isawaitable(done):
                 await done
 
-    task = asyncio.create_task(keep(), name=f"holdfast keeps {kept.key}")
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
+    _task(keep())
     return keeper
 
 
@@ -104,7 +109,7 @@ class Lease(LeaseView):
             own = self._kept.keeping.release_timeout if timeout is None else timeout
             self._kept.check()
             self._kept.end()
-            self._released = asyncio.create_task(self._release(own))
+            self._released = _task(self._release(own))
         return await asyncio.shield(self._released)
 
     async def _release(self, timeout: float) -> bool:
@@ -168,13 +173,13 @@ class Holdfast(Base, AsyncCalls):
         started_at = moment(self.core.by)
         steps = acquired(acquisition(self.core, key, self.holder, options))
         lease = Lease(await play_async(self.core, steps))
-        if "rates" in options:
+        if options.get("rates"):
             await self._start(lease, options, since(self.core.by, started_at))
         return lease
 
     async def _start(self, lease: Lease, options: LeaseOptions, took: float) -> None:
-        reservation = Reservation.under(lease._kept, lease.holder, options, took)
         try:
+            reservation = Reservation.under(lease._kept, lease.holder, options, took)
             await play_async(self.core, reservation.steps(lease._kept))
             lease.check()
         except BaseException:
@@ -197,7 +202,8 @@ class Holdfast(Base, AsyncCalls):
         """Reserves a start, and returns at that moment, as `holdfast.Holdfast.rate`."""
         assert_known("rate", options)
         reservation = Reservation(self.core, key, self.holder, options)
-        return RateStart(reservation, await play_async(self.core, reservation.steps()))
+        with ended_by_sigterm():
+            return RateStart(reservation, await play_async(self.core, reservation.steps()))
 
     async def once(
         self, key: str, work: Callable[[Run], Awaitable[T]], **options: Unpack[OnceOptions]

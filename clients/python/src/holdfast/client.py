@@ -61,7 +61,7 @@ class Lease(LeaseView):
         """For the client itself."""
         super().__init__(kept)
         self._keeper = _started(kept)
-        self._releasing = threading.Lock()
+        self._releasing = threading.RLock()  # a handler of a signal may release too
         self._released: bool | None = None
         self._reservation: Reservation | None = None
 
@@ -171,14 +171,14 @@ class Holdfast(Base, Calls):
         started_at = moment(self.core.by)
         steps = acquired(acquisition(self.core, key, self.holder, options))
         lease = Lease(play(self.core, steps))
-        if "rates" in options:
+        if options.get("rates"):
             self._start(lease, options, since(self.core.by, started_at))
         return lease
 
     def _start(self, lease: Lease, options: LeaseOptions, took: float) -> None:
         """Waits for a start at the rates, under the lease. Without a start, releases it."""
-        reservation = Reservation.under(lease._kept, lease.holder, options, took)
         try:
+            reservation = Reservation.under(lease._kept, lease.holder, options, took)
             play(self.core, reservation.steps(lease._kept))
             lease.check()
         except BaseException:
@@ -227,7 +227,8 @@ class Holdfast(Base, Calls):
         """
         assert_known("rate", options)
         reservation = Reservation(self.core, key, self.holder, options)
-        return RateStart(reservation, play(self.core, reservation.steps()))
+        with ended_by_sigterm():
+            return RateStart(reservation, play(self.core, reservation.steps()))
 
     def once(self, key: str, work: Callable[[Run], T], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
         """Runs some work once for a slot: one caller at a time works, and all others receive its result.
@@ -245,6 +246,8 @@ class Holdfast(Base, Calls):
             'ran'
         """
         assert_known("once", options)
+        if not callable(work) or inspect.iscoroutinefunction(work):
+            raise TypeError("work must be a function; an async function needs `once` of holdfast.aio")
         with ended_by_sigterm():
             got = play(self.core, beginning(self.core, key, self.holder, options).steps())
             if not isinstance(got, Kept):

@@ -74,7 +74,9 @@ class Http:
         self._signer = signer
         self._origin = f"{url.scheme}://{url.netloc}"
         self._base = f"{self._origin}{url.path.rstrip('/')}"
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        # A proxy does not reach this machine.
+        direct = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
+        self._opener = urllib.request.build_opener(_NoRedirect, *direct)
 
     def __call__(self, operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None) -> Any:
         """Returns the answer. Raises HoldfastError, and ValueError for a field that is no JSON."""
@@ -118,7 +120,7 @@ class Http:
         problem = problem_of(body)
         if problem:
             raise problem
-        if 200 <= status < 300 and isinstance(body, (dict, list)):
+        if 200 <= status < 300 and isinstance(body, dict):
             return body
         message = body.get("message") if isinstance(body, dict) else None
         said = message or text[:200].decode(errors="replace") or "nothing"

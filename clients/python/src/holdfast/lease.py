@@ -76,7 +76,7 @@ class Kept:
         self.wake: Callable[[], object] = lambda: None
         """Called when the keeper should look again. The keeper sets it."""
         self._failures = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may come while it is held
         self._process = os.getpid()
 
     def _term(self, grant: Mapping[str, Any], sent_at: Moment, waited: float = 0.0) -> Term:
@@ -118,7 +118,8 @@ class Kept:
         with self._lock:
             if self.over is not None:
                 return
-            self.over = self.lost = error
+            self.lost = error  # before `over`, by which the keeper learns that there may be a loss
+            self.over = error
         self.wake()
         self.core.emit(
             {"type": "lost", "key": self.key, "fence": self.granted["fence"], "reason": reason, "error": error}
@@ -235,7 +236,7 @@ def give_back(core: Core, key: str, lease_id: str, timeout: float) -> Steps[bool
     confirmed = False
     try:
         answer = yield from insist(core, "release", {"key": key, "leaseId": lease_id}, timeout, timeout / 2)
-        confirmed = bool(answer["released"])
+        confirmed = bool(answer.get("released"))
     except HoldfastError as error:
         failure = error
     core.emit({"type": "released", "key": key, "confirmed": confirmed, "error": failure})

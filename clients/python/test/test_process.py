@@ -1,0 +1,255 @@
+"""What a process does to a lease: it forks, is stopped, is interrupted, or its interpreter is blocked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from service import Service, problem
+
+import holdfast
+from holdfast import Holdfast, aio
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+
+def program(service: Service, text: str) -> subprocess.Popen[str]:
+    """Starts a program that prints `ready` first."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOLDFAST_ENDPOINT": service.url, "HOLDFAST_HOLDER": "p"}
+    words = [sys.executable, "-u", "-c", "import holdfast, sys, time\n" + textwrap.dedent(text)]
+    started = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stdout and started.stdout.readline() == "ready\n", started.communicate()
+    return started
+
+
+def held(_: object) -> tuple[int, dict[str, object]]:
+    return 409, problem("LeaseHeld", key="k", holder="x", retryWith={"ticket": "t-1"}, place=1, comeBackMs=60_000)
+
+
+def until(holds: object, seconds: float = 5) -> None:
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:  # type: ignore[operator]
+        time.sleep(0.02)
+    assert holds()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
+def test_a_signal_ends_the_block_and_the_lease_is_released(number: int, status: int, service: Service) -> None:
+    text = """
+        with holdfast.lease("k"):
+            print("ready")
+            time.sleep(30)
+    """
+    running = program(service, text)
+    running.send_signal(number)
+    running.communicate(timeout=10)
+    assert running.returncode == status
+    assert len(service.calls("release")) == 1
+
+
+def test_a_signal_takes_a_waiting_caller_out_of_the_line(service: Service) -> None:
+    service.answers["acquire"] = held
+    running = program(service, "print('ready')\nwith holdfast.lease('k', wait=600): pass")
+    until(lambda: service.calls("acquire"))
+    time.sleep(0.2)
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=10)
+    assert running.returncode == 143
+    (acquired, *_), (withdrawn, *_) = service.calls("acquire"), service.calls("withdraw")
+    assert withdrawn == {"key": "k", "holder": "p", "requestId": acquired["requestId"], "ticket": "t-1"}
+
+
+def test_a_handler_of_the_program_stays_and_nothing_else_ends_it(service: Service) -> None:
+    text = """
+        import signal
+        signal.signal(signal.SIGTERM, lambda *_: print("mine"))
+        with holdfast.lease("k"):
+            print("ready")
+            time.sleep(0.6)
+        print("whole")
+    """
+    running = program(service, text)
+    running.send_signal(signal.SIGTERM)
+    printed, _ = running.communicate(timeout=10)
+    assert (printed, running.returncode) == ("mine\nwhole\n", 0)
+
+
+def test_a_forked_child_neither_holds_nor_releases_the_lease(service: Service) -> None:
+    text = """
+        import os
+        with holdfast.lease("k") as lease:
+            child = os.fork()
+            if child == 0:
+                print("ready")
+                print(lease.held, lease)
+                try:
+                    lease.check()
+                except holdfast.LeaseLost as error:
+                    print(error.reason, lease.release())
+                os._exit(0)
+            os.waitpid(child, 0)
+            print(lease.held)
+    """
+    running = program(service, text)
+    printed, _ = running.communicate(timeout=10)
+    assert printed == "False <Lease of 'k', fence 7, forked>\nforked False\nTrue\n"
+    assert len(service.calls("release")) == 1
+
+
+def test_a_child_that_leaves_the_block_by_itself_sends_no_release(service: Service) -> None:
+    text = """
+        import os
+        with holdfast.lease("k"):
+            if os.fork() == 0:
+                raise SystemExit(0)
+            os.wait()
+            print("ready")
+            time.sleep(0.1)
+    """
+    running = program(service, text)
+    running.communicate(timeout=10)
+    assert len(service.calls("release")) == 1
+
+
+def test_a_child_of_fork_ends_by_sigterm_as_without_a_lease(service: Service) -> None:
+    text = """
+        import os, signal
+        with holdfast.lease("k"):
+            child = os.fork()
+            if child == 0:
+                time.sleep(30)
+            time.sleep(0.3)  # CPython drops a signal that comes while it sets up the child
+            os.kill(child, signal.SIGTERM)
+            print("ready", flush=True)
+            print(os.waitstatus_to_exitcode(os.wait()[1]))
+    """
+    assert program(service, text).communicate(timeout=10)[0] == "-15\n"
+
+
+def test_a_process_that_was_stopped_past_the_end_knows_at_once_that_it_holds_nothing(service: Service) -> None:
+    text = """
+        with holdfast.lease("k", ttl=2, on_lost=lambda error: print("told", error.reason)) as lease:
+            print("ready")
+            sys.stdin.readline()
+            try:
+                lease.check()
+            except holdfast.LeaseLost as error:
+                print("checked", error.reason)
+            time.sleep(0.3)
+            sys.exit(0)
+    """
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOLDFAST_ENDPOINT": service.url}
+    words = [sys.executable, "-u", "-c", "import holdfast, sys, time\n" + textwrap.dedent(text)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    running = subprocess.Popen(words, env=environment, text=True, **pipes)  # type: ignore[call-overload]
+    assert running.stdout.readline() == "ready\n"
+    running.send_signal(signal.SIGSTOP)
+    time.sleep(2.2)
+    running.stdin.write("go\n")
+    running.stdin.flush()
+    running.send_signal(signal.SIGCONT)
+    printed, _ = running.communicate(timeout=10)
+    assert sorted(printed.splitlines()) == ["checked deadline", "told deadline"]
+
+
+def test_an_interpreter_that_was_blocked_past_the_end_holds_nothing(service: Service) -> None:
+    text = """
+        import ctypes
+        with holdfast.lease("k", ttl=2) as lease:
+            print("ready")
+            ctypes.PyDLL(None).usleep(2_200_000)  # holds the lock of the interpreter
+            print(lease.held)
+            sys.exit(0)
+    """
+    running = program(service, text)
+    printed, _ = running.communicate(timeout=10)
+    assert (printed, len(service.calls("heartbeat"))) == ("False\n", 0)
+
+
+def test_the_loss_is_told_in_another_thread_while_the_caller_is_blocked(service: Service) -> None:
+    service.answers["heartbeat"] = lambda _: (409, problem("LeaseLost", key="k", reason="broken", holder="x"))
+    told: list[tuple[holdfast.HoldfastError, str]] = []
+    client = Holdfast(service.url, holder="me")
+    with (
+        pytest.raises(holdfast.LeaseLost) as lost,
+        client.lease("k", ttl=3, on_lost=lambda error: told.append((error, threading.current_thread().name))),
+    ):
+        time.sleep(1.4)
+    assert lost.value.reason == "broken"
+    assert [(error.reason, name) for error, name in told] == [("broken", "holdfast keeps k")]  # type: ignore[attr-defined]
+    assert len(service.calls("release")) == 1
+
+
+def test_asyncio_a_blocked_loop_loses_the_lease_and_says_so(service: Service) -> None:
+    async def work() -> list[object]:
+        told: list[object] = []
+
+        async def on_lost(error: holdfast.HoldfastError) -> None:
+            told.append(error.code)
+
+        client = aio.Holdfast(service.url, holder="me")
+        with pytest.raises(holdfast.LeaseLost):
+            async with client.lease("k", ttl=2, on_lost=on_lost) as lease:
+                time.sleep(2.2)
+                assert not lease.held
+        await asyncio.sleep(0.05)
+        return told
+
+    assert asyncio.run(work()) == ["LeaseLost"]
+
+
+def test_asyncio_a_cancelled_wait_is_withdrawn_and_a_cancelled_block_released(service: Service) -> None:
+    async def work() -> None:
+        client = aio.Holdfast(service.url, holder="me")
+
+        async def use(key: str) -> None:
+            async with client.lease(key, wait=600):
+                await asyncio.sleep(600)
+
+        task = asyncio.create_task(use("held"))
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        service.answers["acquire"] = held
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(use("waits"), 0.3)
+
+    asyncio.run(work())
+    assert [request["key"] for request in service.calls("release")] == ["held"]
+    assert [request["key"] for request in service.calls("withdraw")] == ["waits"]
+
+
+def test_many_threads_share_a_client(service: Service) -> None:
+    client = Holdfast(service.url, holder="me")
+
+    def use(at: int) -> None:
+        with client.lease(f"k/{at}") as lease:
+            assert lease.held
+
+    threads = [threading.Thread(target=use, args=(at,)) for at in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(service.calls("release")) == 40
+    until(lambda: not [one for one in threading.enumerate() if one.name.startswith("holdfast keeps k/")])
+
+
+def test_no_text_has_the_lease_id(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    ids: list[str] = []
+    service.answers["release"] = lambda request: (ids.append(request["leaseId"]), (503, b"{}"))[1]  # type: ignore[func-returns-value]
+    caplog.set_level("DEBUG")
+    client = Holdfast(service.url, holder="me")
+    with client.lease("k", release_timeout=0.2) as lease:
+        texts = [repr(lease), str(lease), repr(client)]
+    assert ids and "did not confirm" in caplog.text
+    assert not [text for text in [*texts, caplog.text] if ids[0] in text]
