@@ -8,8 +8,10 @@ const HELP = `npm run verify -- tags: checks that each version of CHANGELOG.md h
   --check VERSION    make no tag, and print that part of the changelog
   --commit COMMIT    where to put the tag; HEAD where it is not given
 
-Both fail unless that commit has the version in each package.json and in the contract, the heading in its changelog, and the contract in
+Both fail unless that commit has the version in each package.json, in the Python client and in the contract, the heading in its changelog, and the contract in
 contract/released (npm run verify -- contract-release). It exits with 1 where a version has no tag, or a tag no version.`;
+
+const PYTHON = 'clients/python/src/holdfast/contract.py';
 
 const git = (...args: string[]): string =>
   execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 2 ** 26 }).trim();
@@ -49,6 +51,9 @@ function notesOf(version: string, commit: string): string {
     const { version: stated } = JSON.parse(git('show', `${commit}:${file}`));
     if (stated !== version) throw new Error(`${file} of ${commit} has the version ${stated}`);
   }
+  const python = git('show', `${commit}:${PYTHON}`);
+  if (!python.split('\n').includes(`VERSION = "${version}"`))
+    throw new Error(`${PYTHON} of ${commit} has another version`);
   const notes = versions(git('show', `${commit}:CHANGELOG.md`)).get(version);
   if (notes === undefined) throw new Error(`CHANGELOG.md of ${commit} has no ${version}`);
   const contract = git('show', `${commit}:contract/openapi.json`);

@@ -21,6 +21,8 @@ function tags(...args: string[]) {
   return { status, output: stdout + stderr };
 }
 
+const PYTHON = 'clients/python/src/holdfast/contract.py';
+
 /** Commits what a release has. @param other files that are not what the release has, by path; null for none */
 function commit(version: string, changelog: string, other: Record<string, string | null> = {}): string {
   const stated = JSON.stringify({ version });
@@ -34,6 +36,7 @@ function commit(version: string, changelog: string, other: Record<string, string
     },
     ...{ 'contract/openapi.json': contract, [`contract/released/${version}.json`]: contract },
     'CHANGELOG.md': changelog,
+    [PYTHON]: `VERSION = "${version}"\n`,
     ...other,
   };
   for (const [name, text] of Object.entries(files)) {
@@ -97,6 +100,9 @@ it('npm run verify -- tags checks that the packages of a commit have the version
     expect(tags('--check', '1.1.0')).toEqual({ status: 1, output: fault });
     expect(tags('--create', '1.1.0')).toEqual({ status: 1, output: fault });
   }
+  commit('1.1.0', TWO, { [PYTHON]: 'VERSION = "1.0.0"\n' });
+  const fault = `${PYTHON} of HEAD has another version\n`;
+  expect(tags('--check', '1.1.0')).toEqual({ status: 1, output: fault });
   commit('1.1.0', TWO);
   expect(tags('--check', '1.1.0')).toEqual({ status: 0, output: '### Added\n\n- More.\n' });
   expect(git('tag')).toBe('');

@@ -96,5 +96,6 @@ describe('The workflows of GitHub', () => {
       ),
     );
     expect(text).toContain(`for package in ${names.join(' ')}; do`);
+    expect(text).toContain('publish --trusted-publishing always assets/holdfast_client-*');
   });
 });
