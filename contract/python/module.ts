@@ -18,7 +18,7 @@ const OF_THE_CLIENT: Record<string, { description: string; fields: Fields }> = {
 };
 
 /** Why the client itself ends a lease. */
-const REASONS = ['deadline', 'maxHold'];
+const REASONS = ['deadline', 'maxHold', 'forked'];
 
 /** Fields that an error of the client does not have, though the service always sends them. */
 const MAY_BE_MISSING = ['LeaseLost.holder'];

@@ -85,6 +85,7 @@ LossReason: TypeAlias = Literal[
     "cancelled",
     "deadline",
     "maxHold",
+    "forked",
 ]
 NotReleasedReason: TypeAlias = Literal["taken", "broken", "superseded", "unknown"]
 OnceNotCompletedReason: TypeAlias = Literal["released", "taken", "broken", "unknown"]
