@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any, Literal, TypedDict
 
 from .attempt import assert_seconds, attempt, backoff, insist
@@ -164,7 +165,7 @@ class Acquisition:
         place = fields.get("place")
         told = ("key", "holder", "holders", "expiresAt", "used", "limit", "cap", "place", "waiting")
         event = {name: fields[name] for name in told if name in fields}
-        self.core.emit({"type": "waiting", "key": self.request["key"], **event, "since": self.started_at[0]})
+        self.core.emit({"type": "waiting", "key": self.request["key"], **event, "since": _iso(self.started_at[0])})
         if sleep > 0 or (self.place and place):
             self.place = (sleep, kept, moment(by))
         if sleep > 0:
@@ -208,6 +209,10 @@ class Acquisition:
         # The request may still arrive that was withdrawn.
         if left > 0 and not is_done:
             later(self.core, left, withdraw(self.core, own, timeout))
+
+
+def _iso(wall: float) -> str:
+    return datetime.fromtimestamp(wall, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def acquired(acquisition: Acquisition) -> Steps[Kept]:
