@@ -4,6 +4,7 @@ import { mkdtemp, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { living } from '../support/programs/cli.ts';
+import { describeRunners } from '../support/programs/run.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -32,7 +33,7 @@ const argumentsOf = (id: number): string => readFileSync(`/proc/${id}/cmdline`, 
 
 /** The guard of a supervisor: the child of it, or of the job of its shell. */
 const guardOf = (supervisor: number): number | undefined =>
-  descendantsOf(supervisor).find((id) => argumentsOf(id).startsWith('holdfast guard'));
+  descendantsOf(supervisor).find((id) => /^holdfast guard|holdfast\/run\/guard\.py/.test(argumentsOf(id)));
 
 /** In a mount namespace of its own, a test may have a root folder of its own. */
 const maySetUpRoot = (() => {
@@ -136,9 +137,9 @@ const VALUE = 'value-which-no-command-line-has';
 const secrets = { SECRET: VALUE, 'spring.datasource.password': VALUE, 'ConnectionStrings:Db': VALUE };
 const SAYS = `console.log(process.env['spring.datasource.password'] + process.env['ConnectionStrings:Db']); setInterval(() => {}, 1000);`;
 
-describe.concurrent('the command lines of all processes of a run', () => {
+describeRunners(cli, (runner) => {
   it('the command lines of a run have no variable of the environment, and only those of the supervisor and the command have the arguments', async () => {
-    const { child, stdout, exited } = cli.start(['run', freshKey(), '--', process.execPath, '-e', SAYS, ARGUMENT], {
+    const { child, stdout, exited } = runner.start(['run', freshKey(), '--', process.execPath, '-e', SAYS, ARGUMENT], {
       env: { ...env, ...secrets },
     });
     await until(stdout).toBe(`${VALUE}${VALUE}\n`);
@@ -154,9 +155,18 @@ describe.concurrent('the command lines of all processes of a run', () => {
   });
 
   it('the command lines of a run have no arguments at a terminal either, if a shell hands over the terminal', async () => {
-    const typed = `'${process.execPath}' '${cli.file}' run ${freshKey()} -- '${process.execPath}' -e "${SAYS}" ${ARGUMENT}`;
+    const words = [...runner.words, 'run', freshKey(), '--', process.execPath, '-e'].map((word) => `'${word}'`);
+    const typed = `${words.join(' ')} "${SAYS}" ${ARGUMENT}`;
     const terminal = spawn('script', ['-qfec', typed, '/dev/null'], {
-      env: { ...env, ...secrets, PATH: process.env.PATH, HOME: cli.folder, TERM: 'dumb', SHELL: '/bin/bash' },
+      env: {
+        ...env,
+        ...runner.env,
+        ...secrets,
+        PATH: process.env.PATH,
+        HOME: cli.folder,
+        TERM: 'dumb',
+        SHELL: '/bin/bash',
+      },
     });
     let shown = '';
     terminal.stdout.on('data', (chunk) => {
@@ -165,40 +175,20 @@ describe.concurrent('the command lines of all processes of a run', () => {
     await until(() => shown).toContain(`${VALUE}${VALUE}\r\n`);
     const all = descendantsOf(terminal.pid ?? 0);
     const guard = guardOf(terminal.pid ?? 0) ?? 0;
-    expect(all.length).toBeGreaterThan(4); // with the shell, and its job
+    if (!runner.isPython) expect(all.length).toBeGreaterThan(4); // with the shell, and its job
     expect(all.filter((id) => argumentsOf(id).includes(VALUE))).toEqual([]);
     const [command = 0] = descendantsOf(guard);
-    const own = all.filter((id) => !argumentsOf(id).includes(`run guard/`));
+    const own = all.filter((id) => !/'?run'? '?guard\//.test(argumentsOf(id)));
     expect(own.filter((id) => argumentsOf(id).includes(ARGUMENT))).toEqual([command]);
     terminal.stdin.write('\u0003');
     await new Promise((done) => terminal.once('close', done));
     expect(await living(guard)).toBe(false);
   });
-});
-
-describe.concurrent('the guard', () => {
-  it.runIf(isFull)('the guard is none of the Node programs that the user wants to trace', async () => {
-    const log = join(cli.folder, 'traced');
-    const tracer = join(cli.folder, 'tracer.cjs');
-    await writeFile(
-      tracer,
-      `require('fs').appendFileSync(${JSON.stringify(log)}, process.argv[1] + ' ' + process.env.NODE_OPTIONS + '\\n');`,
-    );
-    const plain = join(cli.folder, 'plain.cjs');
-    await writeFile(plain, '');
-    const NODE_OPTIONS = `--require=${tracer}`;
-    const { exited } = cli.start(['run', freshKey(), '--', process.execPath, plain], { env: { ...env, NODE_OPTIONS } });
-    expect((await exited).code).toBe(0);
-    expect((await readFile(log, 'utf8')).trimEnd().split('\n')).toEqual([
-      `${cli.file} ${NODE_OPTIONS}`,
-      `${plain} ${NODE_OPTIONS}`,
-    ]);
-  });
 
   it('the guard is started while the command waits for the lease, and ends with the wait', async () => {
     const key = freshKey();
     await using _ = await holdfast.acquire(key);
-    const { child, exited, stderr } = cli.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
+    const { child, exited, stderr } = runner.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
     await until(stderr).toContain('waiting since');
     await until(async () => (await holdfast.readLease(key)).waiting).toBe(1);
     await until(() => guardOf(child.pid ?? 0)).toBeGreaterThan(0);
@@ -210,7 +200,7 @@ describe.concurrent('the guard', () => {
 
   it('the supervisor ends the command and exits with 137 as soon as the guard is killed', async () => {
     const key = freshKey();
-    const { child, exited, stdout } = cli.start(
+    const { child, exited, stdout } = runner.start(
       ['run', key, '--', 'sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'],
       { env },
     );
@@ -223,7 +213,25 @@ describe.concurrent('the guard', () => {
 
   it('the guard leaves signals to its group to the command, also if the command sends them', async () => {
     const script = 'trap "echo got it" TERM; kill -s TERM 0; kill -s HUP $$';
-    const { code, stdout } = await cli.start(['run', freshKey(), '--', 'sh', '-c', script], { env }).exited;
+    const { code, stdout } = await runner.start(['run', freshKey(), '--', 'sh', '-c', script], { env }).exited;
     expect([code, stdout]).toEqual([129, 'got it\n']);
   });
+});
+
+it.runIf(isFull)('the guard is none of the Node programs that the user wants to trace', async () => {
+  const log = join(cli.folder, 'traced');
+  const tracer = join(cli.folder, 'tracer.cjs');
+  await writeFile(
+    tracer,
+    `require('fs').appendFileSync(${JSON.stringify(log)}, process.argv[1] + ' ' + process.env.NODE_OPTIONS + '\\n');`,
+  );
+  const plain = join(cli.folder, 'plain.cjs');
+  await writeFile(plain, '');
+  const NODE_OPTIONS = `--require=${tracer}`;
+  const { exited } = cli.start(['run', freshKey(), '--', process.execPath, plain], { env: { ...env, NODE_OPTIONS } });
+  expect((await exited).code).toBe(0);
+  expect((await readFile(log, 'utf8')).trimEnd().split('\n')).toEqual([
+    `${cli.file} ${NODE_OPTIONS}`,
+    `${plain} ${NODE_OPTIONS}`,
+  ]);
 });

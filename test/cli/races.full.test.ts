@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
+import { describeRunners } from '../support/programs/run.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
@@ -77,18 +78,18 @@ async function inTurns(count: number, width: number, play: (round: number) => Pr
   await Promise.all(Array.from({ length: width }, turn));
 }
 
-describe('holdfast run', () => {
+describeRunners(cli, (runner) => {
   it('holdfast run has ended a command that ignores SIGTERM before its lease ends, if the network is cut', {
     timeout: 600_000,
   }, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     await inTurns(rounds(50), 3, async (round) => {
-      const key = `cut/${round}`;
-      const file = join(cli.folder, `cut-${round}`);
+      const key = `cut/${runner.isPython}/${round}`;
+      const file = join(cli.folder, `cut-${runner.isPython}-${round}`);
       const proxy = await cuttable(api.url);
       const args = ['run', key, '--ttl', '3', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
-      const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: proxy.url, IMMORTAL } });
+      const started = runner.start(args, { env: { HOLDFAST_ENDPOINT: proxy.url, IMMORTAL } });
       const stoodStill = stillness();
       if ((await bothLive(started)).length === 0) return false;
       await delay(random() * 2000); // through a heartbeat, or not
@@ -107,9 +108,20 @@ describe('holdfast run', () => {
   it('holdfast run ends the command if it is killed, long before the lease ends', { timeout: 600_000 }, async () => {
     const tookMs: number[] = [];
     await inTurns(rounds(50), 2, async (round) => {
-      const file = join(cli.folder, `killed-${round}`);
-      const args = ['run', `killed/${round}`, '--ttl', '3600', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
-      const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
+      const file = join(cli.folder, `killed-${runner.isPython}-${round}`);
+      const args = [
+        'run',
+        `killed/${runner.isPython}/${round}`,
+        '--ttl',
+        '3600',
+        '--',
+        process.execPath,
+        '-e',
+        IMMORTAL,
+        file,
+        'leader',
+      ];
+      const started = runner.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
       const pids = await bothLive(started);
       const killedAt = performance.now();
       started.child.kill('SIGKILL');
@@ -127,10 +139,10 @@ describe('holdfast run', () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     await inTurns(rounds(50), 3, async (round) => {
-      const key = `stopped/${round}`;
-      const file = join(cli.folder, `stopped-${round}`);
+      const key = `stopped/${runner.isPython}/${round}`;
+      const file = join(cli.folder, `stopped-${runner.isPython}-${round}`);
       const args = ['run', key, '--ttl', '3', '--', process.execPath, '-e', IMMORTAL, file, 'leader'];
-      const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
+      const started = runner.start(args, { env: { HOLDFAST_ENDPOINT: api.url, IMMORTAL } });
       const stoodStill = stillness();
       if ((await bothLive(started)).length === 0) return false;
       await delay(random() * 2000);

@@ -9,6 +9,7 @@ import { Command } from '../../cli/src/run/command.ts';
 import { supervise } from '../../cli/src/run/supervise.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
+import { describeRunners } from '../support/programs/run.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -17,263 +18,292 @@ const { api, cli, holdfast, waitedInVain } = await cliWorld();
 
 let keys = 0;
 const freshKey = () => `cli/${++keys}`;
-const start = (args: string[], env: Record<string, string> = {}) =>
-  cli.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
-const run = (...args: string[]) => start(args).exited;
 const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 const waitersOf = async (key: string) => (await holdfast.readLease(key)).waiting;
 
-describe.concurrent('holdfast run exits', () => {
-  it('holdfast run exits with the code of the command, and releases the lease', async () => {
-    const key = freshKey();
-    const script = 'echo "$HOLDFAST_KEY $HOLDFAST_HOLDER $HOLDFAST_FENCE $TOKEN"; echo "to stderr" >&2; exit 7';
-    const { code, stdout, stderr } = await run(key, '--holder', 'me', '--fence-env', 'TOKEN', '--', 'sh', '-c', script);
-    const { fence, state } = await holdfast.readLease(key);
-    expect([code, stdout, stderr]).toEqual([7, `${key} me ${fence} ${fence}\n`, 'to stderr\n']);
-    expect(state).toBe('released');
-  });
+describeRunners(cli, (runner) => {
+  const start = (args: string[], env: Record<string, string> = {}) =>
+    runner.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
+  const run = (...args: string[]) => start(args).exited;
 
-  it.each(aFew(2, ['SIGTERM', 'SIGKILL', 'SIGUSR1'] as const))(
-    'holdfast run exits with 128 and the number of %s that ends the command',
-    async (signal) => {
-      const numbers = { SIGTERM: 143, SIGKILL: 137, SIGUSR1: 138 };
-      expect((await run(freshKey(), '--', 'sh', '-c', `kill -s ${signal.slice(3)} $$`)).code).toBe(numbers[signal]);
-    },
-  );
+  describe.concurrent('holdfast run exits', () => {
+    it('holdfast run exits with the code of the command, and releases the lease', async () => {
+      const key = freshKey();
+      const script = 'echo "$HOLDFAST_KEY $HOLDFAST_HOLDER $HOLDFAST_FENCE $TOKEN"; echo "to stderr" >&2; exit 7';
+      const { code, stdout, stderr } = await run(
+        key,
+        '--holder',
+        'me',
+        '--fence-env',
+        'TOKEN',
+        '--',
+        'sh',
+        '-c',
+        script,
+      );
+      const { fence, state } = await holdfast.readLease(key);
+      expect([code, stdout, stderr]).toEqual([7, `${key} me ${fence} ${fence}\n`, 'to stderr\n']);
+      expect(state).toBe('released');
+    });
 
-  it('holdfast run exits with 127 if there is no such command, and with 126 if it cannot be executed, and acquires no lease', async () => {
-    const key = freshKey();
-    const plain = join(cli.folder, 'plain');
-    await writeFile(plain, 'echo hello');
-    const none = await run(key, '--', 'no-such-command');
-    expect([none.code, none.stderr]).toEqual([127, 'holdfast: no-such-command: there is no such command\n']);
-    expect((await run(key, '--', './plain')).code).toBe(126);
-    expect((await run(key, '--', cli.folder)).code).toBe(126);
-    expect(await stateOf(key)).toBe('free');
-    await chmod(plain, 0o755); // no #! line: a shell runs it, as every shell would
-    expect((await run(key, '--', './plain')).stdout).toBe('hello\n');
-  });
-
-  it('holdfast run exits with 75 and a line that names the holder, since when and until when', async () => {
-    const key = freshKey();
-    await using lease = await holdfast.acquire(key);
-    const { acquiredAt } = await holdfast.readLease(key);
-    const { code, stdout, stderr } = await run(key, '--', 'echo', 'never');
-    expect([code, stdout]).toEqual([75, '']);
-    const until = lease.expiresAt.slice(0, 10);
-    expect(stderr).toMatch(
-      new RegExp(`^holdfast: ${key} is held by the other since ${acquiredAt} until ${until}\\S+ \\(in \\w+\\)\n$`),
+    it.each(aFew(2, ['SIGTERM', 'SIGKILL', 'SIGUSR1'] as const))(
+      'holdfast run exits with 128 and the number of %s that ends the command',
+      async (signal) => {
+        const numbers = { SIGTERM: 143, SIGKILL: 137, SIGUSR1: 138 };
+        expect((await run(freshKey(), '--', 'sh', '-c', `kill -s ${signal.slice(3)} $$`)).code).toBe(numbers[signal]);
+      },
     );
-    expect(await run(key, '--held-exit-code', '0', '--quiet', '--', 'echo')).toMatchObject({ code: 0, stderr: '' });
-  });
 
-  it('holdfast run exits with 76 after it has ended a command whose lease was broken', async () => {
-    const key = freshKey();
-    const { exited, stdout } = start([
-      key,
-      '--ttl',
-      '6',
-      '--',
-      'sh',
-      '-c',
-      'trap "echo TERM; exit 3" TERM; echo on; sleep 60 & wait',
-    ]);
-    await until(stdout).toContain('on');
-    const { fence } = await holdfast.readLease(key);
-    await holdfast.breakLease({ key, fence: fence ?? 0 });
-    const ended = await exited;
-    expect(ended).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
-    expect(ended.stderr).toBe(`holdfast: the lease of ${key} is lost (broken): the command is ended\n`);
-  });
+    it('holdfast run exits with 127 if there is no such command, and with 126 if it cannot be executed, and acquires no lease', async () => {
+      const key = freshKey();
+      const name = runner.isPython ? 'plain-python' : 'plain';
+      const plain = join(cli.folder, name);
+      await writeFile(plain, 'echo hello');
+      const none = await run(key, '--', 'no-such-command');
+      expect([none.code, none.stderr]).toEqual([127, 'holdfast: no-such-command: there is no such command\n']);
+      expect((await run(key, '--', `./${name}`)).code).toBe(126);
+      expect((await run(key, '--', cli.folder)).code).toBe(126);
+      expect(await stateOf(key)).toBe('free');
+      await chmod(plain, 0o755); // no #! line: a shell runs it, as every shell would
+      expect((await run(key, '--', `./${name}`)).stdout).toBe('hello\n');
+    });
 
-  it('holdfast run exits with 76 after it has ended a command that ignores SIGTERM, if the network is cut', async () => {
-    const key = freshKey();
-    const proxy = await cuttable(api.url);
-    const args = [key, '--ttl', '3', '--', 'sh', '-c', 'trap "" TERM; echo on; while :; do sleep 1; done'];
-    const { exited, stdout } = start(args, { HOLDFAST_ENDPOINT: proxy.url });
-    await until(stdout).toBe('on\n');
-    proxy.cut('hangs');
-    const { code, stderr } = await exited;
-    expect([code, stderr]).toEqual([76, `holdfast: the lease of ${key} is lost (deadline): the command is ended\n`]);
-    await proxy.stop();
-  });
+    it('holdfast run exits with 75 and a line that names the holder, since when and until when', async () => {
+      const key = freshKey();
+      await using lease = await holdfast.acquire(key);
+      const { acquiredAt } = await holdfast.readLease(key);
+      const { code, stdout, stderr } = await run(key, '--', 'echo', 'never');
+      expect([code, stdout]).toEqual([75, '']);
+      const until = lease.expiresAt.slice(0, 10);
+      expect(stderr).toMatch(
+        new RegExp(`^holdfast: ${key} is held by the other since ${acquiredAt} until ${until}\\S+ \\(in \\w+\\)\n$`),
+      );
+      expect(await run(key, '--held-exit-code', '0', '--quiet', '--', 'echo')).toMatchObject({ code: 0, stderr: '' });
+    });
 
-  it('holdfast run exits with 69 if no answer comes', async () => {
-    const { code, stderr } = await start([freshKey(), '--timeout', '0', '--', 'true'], {
-      HOLDFAST_ENDPOINT: 'http://127.0.0.1:1',
-    }).exited;
-    expect(code).toBe(69);
-    expect(stderr).toMatch(
-      /^holdfast: the connection to http:\/\/127.0.0.1:1 failed: connect ECONNREFUSED \S+ \[Unreachable\]\n$/,
-    );
-  });
+    it('holdfast run exits with 76 after it has ended a command whose lease was broken', async () => {
+      const key = freshKey();
+      const { exited, stdout } = start([
+        key,
+        '--ttl',
+        '6',
+        '--',
+        'sh',
+        '-c',
+        'trap "echo TERM; exit 3" TERM; echo on; sleep 60 & wait',
+      ]);
+      await until(stdout).toContain('on');
+      const { fence } = await holdfast.readLease(key);
+      await holdfast.breakLease({ key, fence: fence ?? 0 });
+      const ended = await exited;
+      expect(ended).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
+      expect(ended.stderr).toBe(`holdfast: the lease of ${key} is lost (broken): the command is ended\n`);
+    });
 
-  it.each(
-    aFew<[string[], string]>(2, [
-      [['--', 'true'], 'KEY -- COMMAND ... is missing'],
-      [['k', 'true'], 'put -- before the command: -- true'],
-      [['k', '--'], 'there is no command after --'],
-      [
-        ['k', '--ttl', '1', '--', 'true'],
-        "--ttl must be a duration from 2 to 86400 seconds, such as 90, 60s, 15m or 1h, not '1'",
-      ],
-      [['k', '--ttl', '2d', '--', 'true'], '--ttl must be a duration from 2 to 86400 seconds, such as'],
-      [['k', '--ttl', '6s', '--grace', '3s', '--', 'true'], '--grace must be a duration from 0 to 2 seconds, such as'],
-      [['k', '--wait', '-1', '--', 'true'], '--wait needs a value: --wait=VALUE'],
-      [['k', '--wait=-1', '--', 'true'], '--wait must be a duration of at least 0 seconds, such as'],
-      [['k', '--quiet=1', '--', 'true'], '--quiet takes no value'],
-      [
-        ['k', '--wait', 'long', '--', 'true'],
-        "--wait must be a duration of at least 0 seconds, such as 90, 60s, 15m or 1h, or forever, not 'long'",
-      ],
-      [['k', '--data', '{', '--', 'true'], "--data must be JSON, not '{'"],
-      [['k', '--fence-env', '1x', '--', 'true'], "--fence-env must be the name of a variable, not '1x'"],
-      [
-        ['k', '--held-exit-code', '256', '--', 'true'],
-        "--held-exit-code must be a whole number from 0 to 255, not '256'",
-      ],
-      [['k', '--colour', '--', 'true'], 'there is no option --colour\n'],
-      [['k', '--tll', '60', '--', 'true'], 'there is no option --tll: did you mean --ttl?\n'],
-      [['k'.repeat(1025), '--', 'true'], 'key: '],
-    ]),
-  )('holdfast run exits with 64 for %j', async (args, message) => {
-    const { code, stderr } = await cli.call(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url } });
-    expect(code).toBe(64);
-    expect(stderr).toContain(`holdfast: ${message}`);
-    expect(stderr).toContain('holdfast: see holdfast run --help');
-  });
-});
-
-describe.concurrent('holdfast run passes on', () => {
-  it.each(aFew(2, ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const))(
-    'holdfast run passes on %s to the whole group, which ends in its own time',
-    async (signal) => {
-      const child = `process.on('${signal}', () => setTimeout(() => { console.log('child'); process.exit() }, 100)); console.log('on'); setInterval(() => {}, 1000)`;
-      const script = `trap 'echo leader; exit 5' ${signal.slice(3)}; "$0" -e "$1" & while :; do wait; done`;
-      const {
-        child: supervisor,
-        exited,
-        stdout,
-      } = start([freshKey(), '--', 'sh', '-c', script, process.execPath, child]);
+    it('holdfast run exits with 76 after it has ended a command that ignores SIGTERM, if the network is cut', async () => {
+      const key = freshKey();
+      const proxy = await cuttable(api.url);
+      const args = [key, '--ttl', '3', '--', 'sh', '-c', 'trap "" TERM; echo on; while :; do sleep 1; done'];
+      const { exited, stdout } = start(args, { HOLDFAST_ENDPOINT: proxy.url });
       await until(stdout).toBe('on\n');
-      supervisor.kill(signal);
-      expect(await exited).toMatchObject({ code: 5, stdout: 'on\nleader\nchild\n', stderr: '' });
-    },
-  );
+      proxy.cut('hangs');
+      const { code, stderr } = await exited;
+      expect([code, stderr]).toEqual([76, `holdfast: the lease of ${key} is lost (deadline): the command is ended\n`]);
+      await proxy.stop();
+    });
 
-  it('stdin, every variable, and no descriptor of its own', async () => {
-    const script = `const fs = require('fs');
+    it('holdfast run exits with 69 if no answer comes', async () => {
+      const { code, stderr } = await start([freshKey(), '--timeout', '0', '--', 'true'], {
+        HOLDFAST_ENDPOINT: 'http://127.0.0.1:1',
+      }).exited;
+      expect(code).toBe(69);
+      expect(stderr).toMatch(
+        /^holdfast: the connection to http:\/\/127.0.0.1:1 failed: (connect ECONNREFUSED \S+|Connection refused) \[Unreachable\]\n$/,
+      );
+    });
+
+    it.each(
+      aFew<[string[], string]>(2, [
+        [['--', 'true'], 'KEY -- COMMAND ... is missing'],
+        [['k', 'true'], 'put -- before the command: -- true'],
+        [['k', '--'], 'there is no command after --'],
+        [
+          ['k', '--ttl', '1', '--', 'true'],
+          "--ttl must be a duration from 2 to 86400 seconds, such as 90, 60s, 15m or 1h, not '1'",
+        ],
+        [['k', '--ttl', '2d', '--', 'true'], '--ttl must be a duration from 2 to 86400 seconds, such as'],
+        [
+          ['k', '--ttl', '6s', '--grace', '3s', '--', 'true'],
+          '--grace must be a duration from 0 to 2 seconds, such as',
+        ],
+        [['k', '--wait', '-1', '--', 'true'], '--wait needs a value: --wait=VALUE'],
+        [['k', '--wait=-1', '--', 'true'], '--wait must be a duration of at least 0 seconds, such as'],
+        [['k', '--quiet=1', '--', 'true'], '--quiet takes no value'],
+        [
+          ['k', '--wait', 'long', '--', 'true'],
+          "--wait must be a duration of at least 0 seconds, such as 90, 60s, 15m or 1h, or forever, not 'long'",
+        ],
+        [['k', '--data', '{', '--', 'true'], "--data must be JSON, not '{'"],
+        [['k', '--fence-env', '1x', '--', 'true'], "--fence-env must be the name of a variable, not '1x'"],
+        [
+          ['k', '--held-exit-code', '256', '--', 'true'],
+          "--held-exit-code must be a whole number from 0 to 255, not '256'",
+        ],
+        [['k', '--colour', '--', 'true'], 'there is no option --colour\n'],
+        [['k', '--tll', '60', '--', 'true'], 'there is no option --tll: did you mean --ttl?\n'],
+        [['k'.repeat(1025), '--', 'true'], 'key: '],
+      ]),
+    )('holdfast run exits with 64 for %j', async (args, message) => {
+      const { code, stderr } = await runner.call(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url } });
+      expect(code).toBe(64);
+      expect(stderr).toContain(`holdfast: ${message}`);
+      expect(stderr).toContain(`holdfast: see ${runner.name} run --help`);
+    });
+  });
+
+  describe.concurrent('holdfast run passes on', () => {
+    it.each(aFew(2, ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const))(
+      'holdfast run passes on %s to the whole group, which ends in its own time',
+      async (signal) => {
+        const child = `process.on('${signal}', () => setTimeout(() => { console.log('child'); process.exit() }, 100)); console.log('on'); setInterval(() => {}, 1000)`;
+        const script = `trap 'echo leader; exit 5' ${signal.slice(3)}; "$0" -e "$1" & while :; do wait; done`;
+        const {
+          child: supervisor,
+          exited,
+          stdout,
+        } = start([freshKey(), '--', 'sh', '-c', script, process.execPath, child]);
+        await until(stdout).toBe('on\n');
+        supervisor.kill(signal);
+        expect(await exited).toMatchObject({ code: 5, stdout: 'on\nleader\nchild\n', stderr: '' });
+      },
+    );
+
+    it('stdin, every variable, and no descriptor of its own', async () => {
+      const script = `const fs = require('fs');
 const open = fs.readdirSync('/proc/self/fd').map((fd) => [fd, fs.fstatSync(Number(fd), { throwIfNoEntry: false })?.ino]);
 console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
-    const env = { HOLDFAST_ENDPOINT: api.url, 'odd.name': '1 2' };
-    const bare = spawn(process.execPath, ['-e', script], { env: { ...process.env, ...env }, stdio: 'pipe' });
-    bare.stdin.end('from stdin');
-    const expected = await text(bare.stdout);
-    const { exited } = cli.start(['run', freshKey(), '--', process.execPath, '-e', script], {
-      env,
-      stdin: 'from stdin',
+      const env = { HOLDFAST_ENDPOINT: api.url, 'odd.name': '1 2' };
+      const bare = spawn(process.execPath, ['-e', script], { env: { ...process.env, ...env }, stdio: 'pipe' });
+      bare.stdin.end('from stdin');
+      const expected = await text(bare.stdout);
+      const args = ['run', freshKey(), '--', process.execPath, '-e', script];
+      const { exited } = runner.start(args, { env, stdin: 'from stdin' });
+      expect((await exited).stdout).toBe(expected);
     });
-    expect((await exited).stdout).toBe(expected);
+
+    it('no proof of the holder', async () => {
+      const key = freshKey();
+      const { exited, stdout } = start([key, '--', 'sh', '-c', 'env; cat /proc/$PPID/cmdline; sleep 0.1']);
+      await until(stdout).toContain('HOLDFAST_KEY');
+      const { code, stdout: printed, stderr } = await exited;
+      expect(code).toBe(0);
+      // Every id that the service made in this test is a UUID: the lease's would be the one here.
+      expect(printed + stderr).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/);
+    });
   });
 
-  it('no proof of the holder', async () => {
-    const key = freshKey();
-    const { exited, stdout } = start([key, '--', 'sh', '-c', 'env; cat /proc/$PPID/cmdline; sleep 0.1']);
-    await until(stdout).toContain('HOLDFAST_KEY');
-    const { code, stdout: printed, stderr } = await exited;
-    expect(code).toBe(0);
-    // Every id that the service made in this test is a UUID: the lease's would be the one here.
-    expect(printed + stderr).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/);
-  });
-});
-
-describe.concurrent('holdfast run waits', () => {
-  it('holdfast run waits until the lease is free, and names the holder', async () => {
-    const key = freshKey();
-    const lease = await holdfast.acquire(key);
-    const { exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'mine']);
-    await until(stderr).toMatch(/^holdfast: waiting since \S+: \S+ is held by the other until \S+\n$/);
-    await lease.release();
-    expect(await exited).toMatchObject({ code: 0, stdout: 'mine\n' });
-  });
-
-  it('holdfast run waits no longer than its option says', async () => {
-    const key = freshKey();
-    await using _ = await holdfast.acquire(key);
-    const { code, stderr } = await run(key, '--wait', '0.3', '--', 'echo');
-    expect(code).toBe(75);
-    expect(stderr).toContain('is held by the other since');
-  });
-
-  it.each(
-    aFew(1, [
-      ['SIGINT', 130],
-      ['SIGTERM', 143],
-    ] as const),
-  )(
-    'holdfast run waits until %s, ends before the call that waits has ended, and leaves neither a position in line nor a grant',
-    async (signal, expected) => {
+  describe.concurrent('holdfast run waits', () => {
+    it('holdfast run waits until the lease is free, and names the holder', async () => {
       const key = freshKey();
       const lease = await holdfast.acquire(key);
-      const { child, exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'never']);
-      await until(stderr).toContain('waiting since');
-      await until(() => waitersOf(key)).toBe(1);
-      child.kill(signal);
-      expect(await exited).toMatchObject({ code: expected, stdout: '' });
-      expect(waitedInVain).not.toContain(key);
-      expect([await stateOf(key), await waitersOf(key)]).toEqual(['held', 0]);
+      const { exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'mine']);
+      await until(stderr).toMatch(/^holdfast: waiting since \S+: \S+ is held by the other until \S+\n$/);
       await lease.release();
-      expect(await stateOf(key)).toBe('released');
-    },
-  );
+      expect(await exited).toMatchObject({ code: 0, stdout: 'mine\n' });
+    });
+
+    it('holdfast run waits no longer than its option says', async () => {
+      const key = freshKey();
+      await using _ = await holdfast.acquire(key);
+      const { code, stderr } = await run(key, '--wait', '0.3', '--', 'echo');
+      expect(code).toBe(75);
+      expect(stderr).toContain('is held by the other since');
+    });
+
+    it.each(
+      aFew(1, [
+        ['SIGINT', 130],
+        ['SIGTERM', 143],
+      ] as const),
+    )(
+      'holdfast run waits until %s, ends before the call that waits has ended, and leaves neither a position in line nor a grant',
+      async (signal, expected) => {
+        const key = freshKey();
+        const lease = await holdfast.acquire(key);
+        const { child, exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'never']);
+        await until(stderr).toContain('waiting since');
+        await until(() => waitersOf(key)).toBe(1);
+        child.kill(signal);
+        expect(await exited).toMatchObject({ code: expected, stdout: '' });
+        expect(waitedInVain).not.toContain(key);
+        expect([await stateOf(key), await waitersOf(key)]).toEqual(['held', 0]);
+        await lease.release();
+        expect(await stateOf(key)).toBe('released');
+      },
+    );
+  });
+
+  describe.concurrent('where the supervisor is', () => {
+    it('stopped, the command is ended without it, and the supervisor says why when it wakes', async () => {
+      const script = 'trap "" TERM INT; sleep 60 & echo $$ $!; wait';
+      const { child, exited, stdout } = start([freshKey(), '--ttl', '3', '--', 'sh', '-c', script]);
+      await until(stdout).toMatch(/^\d+ \d+\n/);
+      child.kill('SIGSTOP');
+      for (const pid of stdout().trim().split(' ').map(Number)) await until(() => living(pid)).toBe(false);
+      child.kill('SIGCONT');
+      const { code, stderr } = await exited;
+      expect([code, stderr]).toEqual([76, expect.stringContaining('is lost (deadline): the command is ended\n')]);
+    });
+
+    it('a command whose wrapper is stopped by SIGTSTP is stopped too, and continues with the wrapper', async () => {
+      const script = 'echo $$; while sleep 0.02; do echo .; done';
+      const { child, exited, stdout } = start([freshKey(), '--', 'sh', '-c', script]);
+      await until(stdout).toContain('.');
+      child.kill('SIGTSTP');
+      const [pid] = stdout().split('\n');
+      await until(() => readFile(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) [TD] /); // D: its child was stopped between vfork and exec
+      let before: string;
+      do {
+        before = stdout();
+        await delay(200);
+      } while (stdout() !== before); // what was printed before the stop may arrive late
+      child.kill('SIGCONT');
+      await until(() => stdout().length).toBeGreaterThan(before.length);
+      child.kill('SIGTERM');
+      expect((await exited).code).toBe(143);
+    });
+  });
+
+  it('what a command leaves behind in its group ends with it', async () => {
+    const { exited } = start([freshKey(), '--', 'sh', '-c', 'sleep 60 >/dev/null 2>&1 & echo $!']);
+    const { code, stdout } = await exited;
+    expect(code).toBe(0);
+    await until(() => living(Number(stdout))).toBe(false);
+  });
+
+  it('a command that waits for all of its children does not wait for the guard', async () => {
+    expect(await run(freshKey(), '--', 'perl', '-e', '1 while wait() > 0; print "none\\n"')).toMatchObject({
+      code: 0,
+      stdout: 'none\n',
+    });
+  });
 });
 
-describe.concurrent('where the supervisor is', () => {
-  it('stopped, the command is ended without it, and the supervisor says why when it wakes', async () => {
-    const script = 'trap "" TERM INT; sleep 60 & echo $$ $!; wait';
-    const { child, exited, stdout } = start([freshKey(), '--ttl', '3', '--', 'sh', '-c', script]);
-    await until(stdout).toMatch(/^\d+ \d+\n/);
-    child.kill('SIGSTOP');
-    for (const pid of stdout().trim().split(' ').map(Number)) await until(() => living(pid)).toBe(false);
-    child.kill('SIGCONT');
-    const { code, stderr } = await exited;
-    expect([code, stderr]).toEqual([76, expect.stringContaining('is lost (deadline): the command is ended\n')]);
-  });
-
-  it('a wrapper that receives a later deadline passes it to the guard', async () => {
-    const { env } = process;
-    let wasInTime = false;
-    // A machine that stood still until the first deadline shows nothing, and is given more time.
-    for (let firstMs = 3000; !wasInTime; firstMs *= 2) {
-      const startedAt = performance.now();
-      const script = `sleep ${firstMs / 1000 + 0.5}; exit 5`;
-      const command = new Command(['sh', '-c', script], { env, remainingMs: firstMs, mayGoOn: () => true });
-      await delay(500); // the guard has begun to wait for the first one
-      command.extend(60_000 + firstMs);
-      wasInTime = performance.now() - startedAt < firstMs / 2;
-      const code = await command.exited;
-      await command.kill();
-      if (wasInTime) expect(code).toBe(5);
-    }
-  });
-
-  it('a command whose wrapper is stopped by SIGTSTP is stopped too, and continues with the wrapper', async () => {
-    const script = 'echo $$; while sleep 0.02; do echo .; done';
-    const { child, exited, stdout } = start([freshKey(), '--', 'sh', '-c', script]);
-    await until(stdout).toContain('.');
-    child.kill('SIGTSTP');
-    const [pid] = stdout().split('\n');
-    await until(() => readFile(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) [TD] /); // D: its child was stopped between vfork and exec
-    let before: string;
-    do {
-      before = stdout();
-      await delay(200);
-    } while (stdout() !== before); // what was printed before the stop may arrive late
-    child.kill('SIGCONT');
-    await until(() => stdout().length).toBeGreaterThan(before.length);
-    child.kill('SIGTERM');
-    expect((await exited).code).toBe(143);
-  });
+it('a wrapper that receives a later deadline passes it to the guard', async () => {
+  const { env } = process;
+  let wasInTime = false;
+  // A machine that stood still until the first deadline shows nothing, and is given more time.
+  for (let firstMs = 3000; !wasInTime; firstMs *= 2) {
+    const startedAt = performance.now();
+    const script = `sleep ${firstMs / 1000 + 0.5}; exit 5`;
+    const command = new Command(['sh', '-c', script], { env, remainingMs: firstMs, mayGoOn: () => true });
+    await delay(500); // the guard has begun to wait for the first one
+    command.extend(60_000 + firstMs);
+    wasInTime = performance.now() - startedAt < firstMs / 2;
+    const code = await command.exited;
+    await command.kill();
+    if (wasInTime) expect(code).toBe(5);
+  }
 });
 
 it('the supervisor looks at the clocks at once when it continues', async () => {
@@ -302,20 +332,6 @@ it('a command gives back its leases even if one of them has expired', async () =
   const held = (await claim(service as never, asked, {} as never)) as Claim;
   expect(await held.end(76)).toBe(76);
   expect(released).toEqual(['all']);
-});
-
-it('what a command leaves behind in its group ends with it', async () => {
-  const { exited } = start([freshKey(), '--', 'sh', '-c', 'sleep 60 >/dev/null 2>&1 & echo $!']);
-  const { code, stdout } = await exited;
-  expect(code).toBe(0);
-  await until(() => living(Number(stdout))).toBe(false);
-});
-
-it('a command that waits for all of its children does not wait for the guard', async () => {
-  expect(await run(freshKey(), '--', 'perl', '-e', '1 while wait() > 0; print "none\\n"')).toMatchObject({
-    code: 0,
-    stdout: 'none\n',
-  });
 });
 
 const OPENED = 'Debugger listening';

@@ -1,22 +1,26 @@
 import { spawn } from 'node:child_process';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
+import { describeRunners, type Runner } from '../support/programs/run.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
+type Program = Pick<Runner, 'words' | 'env' | 'start'>;
+const ofNode: Program = { words: [process.execPath, cli.file], env: {}, start: cli.start };
+
 const NOBODY = 'http://127.0.0.1:1';
 
-/** Runs a line of Bash, in which "$@" is the command. */
-function shell(line: string, env: Record<string, string> = {}) {
-  const child = spawn('bash', ['-c', line, 'bash', process.execPath, cli.file], {
+/** Runs a line of Bash, in which "$@" is the program. */
+function shell(line: string, more: Record<string, string> = {}, { words, env }: Program = ofNode) {
+  const child = spawn('bash', ['-c', line, 'bash', ...words], {
     cwd: cli.folder,
-    env: { PATH: process.env.PATH, HOME: cli.folder, USER: 'tester', HOLDFAST_ENDPOINT: api.url, ...env },
+    env: { PATH: process.env.PATH, HOME: cli.folder, USER: 'tester', HOLDFAST_ENDPOINT: api.url, ...env, ...more },
   });
   const printed = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
@@ -29,35 +33,37 @@ function shell(line: string, env: Record<string, string> = {}) {
 }
 
 /** With a pipe whose reader is gone before the command writes to it. */
-function withoutReader(stream: 'stdout' | 'stderr', args: string[], endpoint = api.url) {
-  const started = cli.start(args, { env: { HOLDFAST_ENDPOINT: endpoint } });
+function withoutReader(stream: 'stdout' | 'stderr', args: string[], { start }: Program = ofNode, endpoint = api.url) {
+  const started = start(args, { env: { HOLDFAST_ENDPOINT: endpoint } });
   started.child[stream]?.destroy();
   return started;
 }
 
 const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 
-describe.concurrent('where stderr cannot be written', () => {
+describeRunners(cli, (runner) => {
   const ENDS: [what: string, code: number, endpoint: string, args: string[]][] = [
     ['misuse', 64, api.url, ['run', 'k']],
     ['no such command', 127, api.url, ['run', 'k', '--', 'no-such-command']],
-    ['no answer', 69, NOBODY, ['status', '--timeout', '1']],
+    ['no answer', 69, NOBODY, ['run', 'k', '--timeout', '1', '--', 'true']],
   ];
   it.each(aFew(1, ENDS))(
     'the command %s still exits with %d if stderr cannot be written',
     async (_, code, endpoint, args) => {
       const words = args.map((word) => `'${word}'`).join(' ');
-      const full = await shell(`"$@" ${words} 2>/dev/full`, { HOLDFAST_ENDPOINT: endpoint });
-      expect([full.code, (await withoutReader('stderr', args, endpoint).exited).code]).toEqual([code, code]);
+      const full = await shell(`"$@" ${words} 2>/dev/full`, { HOLDFAST_ENDPOINT: endpoint }, runner);
+      const unread = await withoutReader('stderr', args, runner, endpoint).exited;
+      expect([full.code, unread.code]).toEqual([code, code]);
     },
   );
 
   it('a refused caller exits with 75, and a waiting one runs its command', async () => {
-    await using lease = await holdfast.acquire('streams/held');
-    expect((await shell('"$@" run streams/held -- true 2>/dev/full')).code).toBe(75);
-    const full = shell('"$@" run streams/held --wait forever -- echo ran 2>/dev/full');
-    const unread = withoutReader('stderr', ['run', 'streams/held', '--wait', 'forever', '--', 'echo', 'ran']);
-    await until(async () => (await holdfast.readLease('streams/held')).waiting).toBe(2);
+    const key = `streams/held/${runner.name}`;
+    await using lease = await holdfast.acquire(key);
+    expect((await shell(`"$@" run '${key}' -- true 2>/dev/full`, {}, runner)).code).toBe(75);
+    const full = shell(`"$@" run '${key}' --wait forever -- echo ran 2>/dev/full`, {}, runner);
+    const unread = withoutReader('stderr', ['run', key, '--wait', 'forever', '--', 'echo', 'ran'], runner);
+    await until(async () => (await holdfast.readLease(key)).waiting).toBe(2);
     await lease.release();
     for (const { code, stdout } of [await full, await unread.exited]) expect([code, stdout]).toEqual([0, 'ran\n']);
   });
@@ -65,11 +71,35 @@ describe.concurrent('where stderr cannot be written', () => {
   it('a command whose lease was lost still has its grace if stderr cannot be written', async () => {
     // The shell would end of what it says itself on that stderr.
     const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
-    const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '6', '--', 'sh', '-c', script]);
+    const key = `streams/lost/${runner.name}`;
+    const started = withoutReader('stderr', ['run', key, '--ttl', '6', '--', 'sh', '-c', script], runner);
     await until(started.stdout).toContain('on');
-    const { fence } = await holdfast.readLease('streams/lost');
-    await holdfast.breakLease({ key: 'streams/lost', fence: fence ?? 0 });
+    const { fence } = await holdfast.readLease(key);
+    await holdfast.breakLease({ key, fence: fence ?? 0 });
     expect(await started.exited).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
+  });
+
+  it('a program without standard streams runs its command, and prints into no other file', async () => {
+    const key = `streams/closed/${runner.name}`;
+    const script = `echo "$HOLDFAST_KEY" >"$0"; exit 6`;
+    const file = join(cli.folder, `closed-${runner.isPython}`);
+    const { code } = await shell(`"$@" run '${key}' -- sh -c '${script}' ${file} <&- >&- 2>&-`, {}, runner);
+    expect([code, await readFile(file, 'utf8')]).toEqual([6, `${key}\n`]);
+  });
+
+  it('a program says once that it retries, if nobody listens', async () => {
+    let tries = 0;
+    const { url, stop } = await listen((request) => {
+      tries++;
+      request.socket.destroy();
+    });
+    const args = ['run', 'k', '--timeout', '600', '--', 'true'];
+    const { child, exited, stderr } = runner.start(args, { env: { HOLDFAST_ENDPOINT: url } });
+    await expect.poll(() => tries).toBeGreaterThan(4);
+    expect(stderr().match(/trying again\n/g)).toHaveLength(1);
+    child.kill('SIGTERM');
+    expect((await exited).stderr.match(/trying again\n/g)).toHaveLength(1);
+    await stop();
   });
 });
 
@@ -170,24 +200,19 @@ describe('credentials that no request can have', () => {
 const REFUSED = 'holdfast: the connection to http://127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1 [Unreachable]';
 
 describe('if nobody listens', () => {
-  it.each([['status'], ['run', 'k', '--', 'true']])(
-    'the command %s says once that it retries',
-    async (verb, ...args) => {
-      let tries = 0;
-      const { url, stop } = await listen((request) => {
-        tries++;
-        request.socket.destroy();
-      });
-      const { child, exited, stderr } = cli.start([verb, '--timeout', '600', ...args], {
-        env: { HOLDFAST_ENDPOINT: url },
-      });
-      await expect.poll(() => tries).toBeGreaterThan(4);
-      expect(stderr().match(/trying again\n/g)).toHaveLength(1);
-      child.kill('SIGTERM');
-      expect((await exited).stderr.match(/trying again\n/g)).toHaveLength(1);
-      await stop();
-    },
-  );
+  it('the command status says once that it retries', async () => {
+    let tries = 0;
+    const { url, stop } = await listen((request) => {
+      tries++;
+      request.socket.destroy();
+    });
+    const { child, exited, stderr } = cli.start(['status', '--timeout', '600'], { env: { HOLDFAST_ENDPOINT: url } });
+    await expect.poll(() => tries).toBeGreaterThan(4);
+    expect(stderr().match(/trying again\n/g)).toHaveLength(1);
+    child.kill('SIGTERM');
+    expect((await exited).stderr.match(/trying again\n/g)).toHaveLength(1);
+    await stop();
+  });
 
   it('the command retries no longer than --timeout says, and reports it once with --timeout 0', async () => {
     const { code, stderr } = await cli.call(['status', '--timeout', '0'], { env: { HOLDFAST_ENDPOINT: NOBODY } });

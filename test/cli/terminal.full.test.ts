@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { living } from '../support/programs/cli.ts';
+import { PYTHON_SOURCE, python } from '../support/programs/run.ts';
 import { until } from '../support/time/until.ts';
 
 /** Runs its arguments as `holdfast run` does, with the shell that is the first of them. */
@@ -16,6 +17,19 @@ const code = await command.exited;
 await command.kill();
 process.exit(code);`;
 
+/** Runs its arguments as `python -m holdfast run` does. */
+const PYTHON_PROGRAM = `import os, signal, sys
+from types import SimpleNamespace
+from holdfast.run.command import Command, executable
+from holdfast.run.supervise import supervise
+lost = "LOST" in os.environ
+command = Command(lambda: not lost)
+signal.signal(signal.SIGCONT, lambda *_: command.kill() if lost else command.resume())
+words = sys.argv[2:]
+command.start([executable(words[0], os.environ["PATH"]), *words], os.environ, 60)
+lease = SimpleNamespace(key="k", expires_at="", remaining=60.0, held=True, lost=None)
+sys.exit(supervise(command, lease, 1.0, False, print))`;
+
 let terminal: ChildProcess;
 afterEach(() => {
   terminal.kill('SIGKILL');
@@ -24,7 +38,14 @@ afterEach(() => {
 /** An interactive shell at a terminal of its own. */
 function openTerminal(env: Record<string, string> = {}) {
   let output = '';
-  const setUp = { PS1: '$ ', PROGRAM, NODE: process.execPath, PATH: process.env.PATH, TERM: 'dumb', ...env };
+  const programs = {
+    PROGRAM,
+    PYTHON_PROGRAM,
+    PYTHONPATH: PYTHON_SOURCE,
+    NODE: process.execPath,
+    OF_PYTHON: `${python}`,
+  };
+  const setUp = { PS1: '$ ', ...programs, PATH: process.env.PATH, TERM: 'dumb', ...env };
   // util-linux's script makes a terminal, and types what it reads.
   terminal = spawn('script', ['-qfec', 'bash --norc --noprofile -i', '/dev/null'], { env: setUp, stdio: 'pipe' });
   terminal.stdout?.on('data', (chunk) => {
@@ -47,15 +68,17 @@ function openTerminal(env: Record<string, string> = {}) {
   };
 }
 
+/** The line that a user types. PROGRAM is in it for both programs. */
 const run = (shell: string, script: string) =>
-  `"$NODE" --input-type=module -e "$PROGRAM" '${shell}' sh -c '${script}'\n`;
+  `${shell === PYTHON ? '"$OF_PYTHON" -c "$PYTHON_PROGRAM"' : '"$NODE" --input-type=module -e "$PROGRAM"'} '${shell}' sh -c '${script}'\n`;
 
+const PYTHON = 'python -m holdfast';
 const SHELLS = ['/bin/sh', 'dash', 'bash', 'busybox sh'];
 const isThere = (shell: string) =>
   shell.startsWith('/') ||
   (process.env.PATH ?? '').split(':').some((folder) => existsSync(`${folder}/${shell.split(' ')[0]}`));
 
-describe.each(SHELLS.filter(isThere))('at a terminal, with %s', (shell) => {
+describe.each([...SHELLS.filter(isThere), ...(python ? [PYTHON] : [])])('at a terminal, with %s', (shell) => {
   it('the command reads from it, through /dev/tty too, and the shell has it back afterwards', async () => {
     const { type, shows } = openTerminal();
     type(run(shell, 'echo on >&2; read x; read y </dev/tty; echo "got $x $y"; exit 5'));
@@ -88,9 +111,9 @@ describe.each(SHELLS.filter(isThere))('at a terminal, with %s', (shell) => {
     type(run(shell, 'echo on >&2; read x; echo "got $x"; exit 6'));
     await shows(/^on\r$/m);
     await press('\u001a');
-    await shows(/\[1\]\+ {2}Stopped .*NODE/);
+    await shows(/\[1\]\+ {2}Stopped .*PROGRAM/);
     type('fg\n');
-    await shows(/NODE/);
+    await shows(/PROGRAM/);
     type('typed\n');
     await shows(/^got typed\r$/m);
     type('echo "code $?"\n');
@@ -106,7 +129,7 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
     await shows(/^on\r$/m);
     await press('\u001a');
     await shows(/^(\^Z)?restored\r$/m);
-    await shows(/\[1\]\+ {2}Stopped .*NODE/);
+    await shows(/\[1\]\+ {2}Stopped .*PROGRAM/);
     type('fg\n');
     await shows(/^continued\r$/m);
     type('echo "code $?"\n');
@@ -118,7 +141,7 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
     type(run(shell, 'echo "on $$." >&2; while :; do sleep 0.1; done'));
     const [, id] = await shows(/^on (\d+)\.\r$/m);
     await press('\u001a');
-    await shows(/\[1\]\+ {2}Stopped .*NODE/);
+    await shows(/\[1\]\+ {2}Stopped .*PROGRAM/);
     expect(await living(Number(id))).toBe(true);
     type('kill -9 %1\n');
     await until(() => living(Number(id))).toBe(false);
@@ -129,7 +152,7 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
     type(run(shell, 'echo on >&2; sleep 5; echo done; exit 7'));
     await shows(/^on\r$/m);
     await press('\u001a');
-    await shows(/\[1\]\+ {2}Stopped .*NODE/);
+    await shows(/\[1\]\+ {2}Stopped .*PROGRAM/);
     type('bg\n');
     await shows(/\[1\]\+ .* &/);
     type('echo "mine"; wait %1; echo "code $?"\n');
@@ -138,14 +161,17 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
   });
 });
 
-it('a stopped command does not continue if its lease has ended in the meantime', async () => {
-  const { type, press, shows } = openTerminal({ LOST: 'true' });
-  type(run('/bin/sh', 'echo on >&2; while :; do echo alive; sleep 0.1; done'));
-  await shows(/^on\r$/m);
-  await press('\u001a');
-  await shows(/\[1\]\+ {2}Stopped .*NODE/);
-  type('fg\n');
-  await shows(/NODE/);
-  type('echo "code $?"\n');
-  await shows(/^code 137\r$/m);
-});
+it.each(['/bin/sh', ...(python ? [PYTHON] : [])])(
+  'a stopped command of %s does not continue if its lease has ended in the meantime',
+  async (shell) => {
+    const { type, press, shows } = openTerminal({ LOST: 'true' });
+    type(run(shell, 'echo on >&2; while :; do echo alive; sleep 0.1; done'));
+    await shows(/^on\r$/m);
+    await press('\u001a');
+    await shows(/\[1\]\+ {2}Stopped .*PROGRAM/);
+    type('fg\n');
+    await shows(/PROGRAM/);
+    type('echo "code $?"\n');
+    await shows(/^code 137\r$/m);
+  },
+);

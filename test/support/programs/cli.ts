@@ -13,7 +13,7 @@ import { SEARCH_FILE } from '../../../cli/src/aws/file.ts';
 import { onceInRun } from '../faults/once.ts';
 import { isFull } from '../time/rounds.ts';
 
-interface RunOptions {
+export interface RunOptions {
   env?: Record<string, string>;
   stdin?: string;
   cwd?: string;
@@ -27,22 +27,15 @@ export interface Running {
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>;
 }
 
-/** The built command, in a folder of its own. The test must call `remove`. */
-export async function builtCli() {
-  const folder = await mkdtemp(join(tmpdir(), 'holdfast-cli-'));
-  const file = join(folder, 'holdfast.mjs');
-  const built = await onceInRun('holdfast.mjs', async () => {
-    const path = join(inject('onceFolder'), 'built.mjs');
-    await Promise.all([bundle(path, { isSmall: isFull }), bundleSearch(inject('onceFolder'))]);
-    return path;
-  });
-  await copyFile(built, file);
-  await copyFile(join(dirname(built), SEARCH_FILE), join(folder, SEARCH_FILE));
-  /** It names no endpoint and no AWS, and an empty folder as home. */
-  const clean = { PATH: process.env.PATH, HOME: folder, USER: 'tester' };
-  /** Starts it in a process of its own. */
-  const start = (args: string[], { env, stdin, cwd = folder }: RunOptions = {}): Running => {
-    const child = spawn(process.execPath, [file, ...args], { cwd, env: { ...clean, ...env }, stdio: 'pipe' });
+/** It names no endpoint and no AWS, and an empty folder as home. */
+const cleanEnv = (folder: string) => ({ PATH: process.env.PATH, HOME: folder, USER: 'tester' });
+
+/** Starts a program in a process of its own. @param words the words before its arguments @param own variables that it needs */
+export const starter =
+  (folder: string, words: string[], own: Record<string, string> = {}) =>
+  (args: string[], { env, stdin, cwd = folder }: RunOptions = {}): Running => {
+    const [file = '', ...rest] = [...words, ...args];
+    const child = spawn(file, rest, { cwd, env: { ...cleanEnv(folder), ...own, ...env }, stdio: 'pipe' });
     const printed = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const)
       child[name].on('data', (chunk) => {
@@ -55,10 +48,23 @@ export async function builtCli() {
     });
     return { child, stdout: () => printed.stdout, stderr: () => printed.stderr, exited };
   };
+
+/** The built command, in a folder of its own. The test must call `remove`. */
+export async function builtCli() {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-cli-'));
+  const file = join(folder, 'holdfast.mjs');
+  const built = await onceInRun('holdfast.mjs', async () => {
+    const path = join(inject('onceFolder'), 'built.mjs');
+    await Promise.all([bundle(path, { isSmall: isFull }), bundleSearch(inject('onceFolder'))]);
+    return path;
+  });
+  await copyFile(built, file);
+  await copyFile(join(dirname(built), SEARCH_FILE), join(folder, SEARCH_FILE));
+  const start = starter(folder, [process.execPath, file]);
   const called = await callable(file);
   /** Calls it in this process, with absolute paths: see `callable`. */
   const call = (args: string[], { env, stdin }: Omit<RunOptions, 'cwd'> = {}) =>
-    called(args, { ...clean, ...env }, stdin);
+    called(args, { ...cleanEnv(folder), ...env }, stdin);
   return { folder, file, start, call, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
@@ -69,7 +75,7 @@ export const living = (pid: number): Promise<boolean> =>
     () => false,
   );
 
-interface Called {
+export interface Called {
   code: number;
   stdout: string;
   stderr: string;

@@ -1,0 +1,7 @@
+"""`python -m holdfast run KEY -- COMMAND`."""
+
+import sys
+
+from .run import main
+
+sys.exit(main(sys.argv[1:]))

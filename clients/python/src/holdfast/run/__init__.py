@@ -1,0 +1,237 @@
+"""`python -m holdfast run`: runs a command under a lease, as `holdfast run` does, without Node."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+from ..client import Holdfast
+from ..environment import own_name
+from ..errors import HoldfastError, is_transient
+from ..rate import Reservation
+from ..steps import Transport, play
+from ..surroundings import Surroundings, moment, since
+from ..view import LeaseView, Run
+from .arguments import EXIT_HELD, EXIT_LOST, EXIT_MISUSE, HELP, Arguments, Failure
+from .command import Command, executable
+from .supervise import supervise
+from .words import Wait, complain, done_text, exit_code_of, message_of, refusal
+
+_GRACE_SECONDS = 5
+_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGWINCH")
+
+
+def main(words: list[str]) -> int:
+    """Run the command line, and return the exit code."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # a file that is opened later must not become stderr
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    logging.getLogger("holdfast").disabled = True  # what matters is in the lines of this program
+    try:
+        if words[:1] != ["run"]:
+            raise Failure(f"there is no verb '{''.join(words[:1])}'")
+        args = Arguments(words[1:])
+        if args.has("--help"):
+            os.write(1, HELP.encode())
+            return 0
+        return _Runner(args).result()
+    except HoldfastError as error:
+        message, code = message_of(error), exit_code_of(error)
+    except Failure as error:
+        message, code = str(error), error.exit_code
+    complain(message + ("\nsee python -m holdfast run --help" if code == EXIT_MISUSE else ""))
+    return code
+
+
+class _Interrupted(BaseException):
+    """A signal has ended the wait."""
+
+
+class _CommandFailed(Exception):
+    """The slot is free for another caller."""
+
+
+class _Signals(Surroundings):
+    """The signals to this process: they end the wait, and go to the command once it runs.
+
+    An exception is raised only where the client waits. Elsewhere it could lose the answer that has the grant.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.command: Command | None = None
+        self._is_waiting = self._has_raised = False
+        for name in _FORWARDED:
+            signal.signal(getattr(signal, name), self._receive)
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """As in every process, but in the main thread until a signal."""
+        self._is_waiting = threading.current_thread() is threading.main_thread()
+        try:
+            self._raise()
+            return super().wait(event, seconds)
+        finally:
+            self._is_waiting = False
+
+    def _raise(self) -> None:
+        if self.received and self._is_waiting and not self._has_raised:
+            self._has_raised = True
+            raise _Interrupted
+
+    def _receive(self, number: int, _: FrameType | None) -> None:
+        if self.command:
+            self.command.signal(number)
+        elif number != signal.SIGWINCH:
+            if self.received:
+                os._exit(128 + self.received)  # the sender of a second one does not want to wait
+            self.received = number
+            self._raise()
+
+
+class _Runner:
+    """Runs a command under a lease, or for a slot."""
+
+    def __init__(self, args: Arguments) -> None:
+        """Read every option, before anything is acquired."""
+        self.key, self.words, self.is_quiet = args.key, args.command, args.has("--quiet")
+        ttl = args.seconds("--ttl", 60, 2, 86_400)
+        self.grace = args.seconds("--grace", min(_GRACE_SECONDS, ttl / 3), 0, ttl / 3)
+        wait, timeout = args.seconds("--wait", 0, 0, word="forever"), args.seconds("--timeout", 30, 0)
+        self.limits = {"wait": wait, "timeout": timeout}
+        self.slot, self.rates = args.slot(), args.rates()
+        own = {**args.permit(), **({"rates": self.rates} if self.rates else {})} if self.slot is None else self.slot
+        self.options: dict[str, Any] = {**self.limits, **own, "ttl": ttl, "data": args.data()}
+        held_exit = args.whole("--held-exit-code", 0, 255)
+        self.held_exit = EXIT_HELD if held_exit is None else held_exit
+        self.fence_name = args.text("--fence-env")
+        if self.fence_name is not None and not re.fullmatch("[A-Za-z_][A-Za-z_0-9]*", self.fence_name):
+            raise Failure(f"--fence-env must be the name of a variable, not '{self.fence_name}'")
+        self.file = executable(self.words[0], os.environ.get("PATH", ""))
+        self.signals, self.lines = _Signals(), Wait()
+        given: dict[str, Any] = {name: args.text(f"--{name}") for name in ("endpoint", "namespace", "region")}
+        given["holder"] = args.text("--holder") or own_name()
+        try:
+            self.client = Holdfast.from_env(**given, on_event=self._tell, surroundings=self.signals)
+        except ValueError as error:
+            raise Failure(str(error)) from error
+        core = self.client.core
+        self.core = self.client.core = replace(core, transport=self._outspoken(core.transport))
+        self.started_at = moment(self.signals)
+        self.lease: LeaseView | None = None
+        self.exit_code: int | None = None
+
+    def result(self) -> int:
+        """Acquire, run the command, release, and return the exit code."""
+        self.command = Command(lambda: self.lease is not None and self.lease.held)
+        try:
+            return self._under_lease() if self.slot is None else self._once()
+        except _Interrupted:
+            return 128 + self.signals.received
+        except HoldfastError as error:
+            if self.lease is None and error.code in ("LeaseHeld", "RateExceeded", "Superseded"):
+                self._note(refusal(error, self._read() if error.code == "LeaseHeld" else None))
+                return self.held_exit
+            if self.exit_code is None or error.code != "LeaseLost":
+                raise
+            lost = f"the lease of {self.key} is lost ({error.fields['reason']})"
+            self._note(f"{lost}: its slot is not done by this command")
+            return EXIT_LOST
+        finally:
+            self.command.kill()
+
+    def _under_lease(self) -> int:
+        lease = self.client.acquire(self.key, **self.options)
+        try:
+            if changed := lease.limit_changed:
+                advice = "all callers of a key should pass the same --limit"
+                self._note(f"the limit of {self.key} was {changed['from']}, and is now {changed['to']}: {advice}")
+            return self._work(lease, {})
+        finally:
+            # An expired lease needs no release. If the service did not answer before, it would not answer now.
+            if lease.remaining > 0:
+                lease.release()
+
+    def _once(self) -> int:
+        def work(run: Run) -> None:
+            if self.rates:
+                left = max(0.0, self.limits["wait"] - since(self.signals, self.started_at))
+                asked = {**self.limits, "rates": self.rates, "wait": left}
+                play(self.core, Reservation(self.core, self.key, run.holder, asked).steps(run._kept))
+            # A view of its own: the service decides about a command that succeeded before its loss was seen here.
+            if self._work(LeaseView(run._kept), {"HOLDFAST_SLOT": run.slot}) != 0:
+                raise _CommandFailed
+
+        try:
+            answer = self.client.once(self.key, work, **self.options)
+        except _CommandFailed:
+            return self.exit_code or 0
+        if answer.outcome != "ran":
+            self._note(done_text(self.key, answer))
+        return 0
+
+    def _work(self, lease: LeaseView, more: Mapping[str, str]) -> int:
+        if self.signals.received:
+            raise _Interrupted  # the signal came together with the answer
+        self.lease = lease
+        command = self.signals.command = self.command
+        if not command.has_terminal:
+            signal.signal(signal.SIGTSTP, lambda *_: command.stop())
+        signal.signal(signal.SIGCONT, lambda *_: command.resume())
+        command.start([self.file, *self.words], self._environment(lease, more), lease.remaining)
+        self.exit_code = supervise(command, lease, self.grace, self.slot is not None, self._note)
+        return self.exit_code
+
+    def _environment(self, lease: LeaseView, more: Mapping[str, str]) -> dict[str, str]:
+        """The lease id is not in it, because any process that the command starts could pass the proof on."""
+        named = {"HOLDFAST_KEY": lease.key, "HOLDFAST_FENCE": str(lease.fence), "HOLDFAST_HOLDER": lease.holder, **more}
+        if self.core.namespace:
+            named["HOLDFAST_NAMESPACE"] = self.core.namespace
+        if self.fence_name:
+            named[self.fence_name] = str(lease.fence)
+        # An outer run may have set these for its own keys.
+        inherited = {name: value for name, value in os.environ.items() if name not in _OF_OUTER_RUN}
+        return {**inherited, **named}
+
+    def _read(self) -> Any:
+        try:
+            return self.client.call("readLeases" if self.slot is None else "readOnce", {"key": self.key}, timeout=2)
+        except HoldfastError:
+            return None
+
+    def _note(self, text: str) -> None:
+        if not self.is_quiet:
+            complain(text)
+
+    def _tell(self, event: Mapping[str, Any]) -> None:
+        if event["type"] == "waiting" and (line := self.lines.line(event)):
+            self._note(line)
+
+    def _outspoken(self, transport: Transport) -> Transport:
+        """Tell once why there is another try, until an answer comes. Once the lease is held, only its loss is told."""
+        failure, failed, is_told = "", "", False
+
+        def send(operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None) -> Any:
+            nonlocal failure, failed, is_told
+            if self.lease is None and failed == operation in _AWAITED and not is_told:
+                self._note(f"{failure}: trying again")
+            is_told, failure, failed = failed == operation, "no answer came", operation
+            try:
+                answer = transport(operation, request, seconds, namespace)
+            except HoldfastError as error:
+                failure, failed = message_of(error), operation if is_transient(error) else ""
+                raise
+            failed = ""
+            return answer
+
+        return send
+
+
+_AWAITED = ("acquire", "onceBegin", "rateReserve")
+_OF_OUTER_RUN = ("HOLDFAST_FENCES", "HOLDFAST_SLOT")

@@ -1,0 +1,184 @@
+"""A command in a process group of its own, with a guard that ends the group when this process can no longer do so."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from . import guard as guard_program
+from .arguments import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure
+
+
+def executable(command: str, path: str) -> str:
+    """Look for a command as a shell does, before the lease is acquired."""
+    files = [command] if "/" in command else [os.path.join(folder or ".", command) for folder in path.split(":")]
+    there = [file for file in files if command and os.path.exists(file)]
+    for file in there:
+        if os.path.isfile(file) and os.access(file, os.X_OK):
+            return file
+    if there:
+        raise Failure(f"{command}: it cannot be executed", EXIT_NOT_EXECUTABLE)
+    raise Failure(f"{command}: there is no such command", EXIT_NOT_FOUND)
+
+
+class Command:
+    """A guard, and the command once it is started.
+
+    The guard is a program of its own, and not a fork of this process: what the interpreter loads at its start, such as
+    a tracer, may run threads, and a fork beside threads can stand still on their locks. A fork would also have the
+    memory of this process, with its token, and its command line, by which people kill the command.
+    """
+
+    def __init__(self, may_go_on: Callable[[], bool]) -> None:
+        """Start the guard. `may_go_on` says whether a command that was stopped may continue."""
+        self.exit_code: int | None = None
+        self.failure: str | None = None
+        self.was_signalled = False
+        self._may_go_on = may_go_on
+        self._is_running = self._is_over = False
+        self._early: list[int] = []
+        self._name = ""
+        self._rest = b""
+        self._terminal: int | None = None
+        with suppress(OSError):
+            self._terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        self.messages, theirs = socket.socketpair()
+        shared = [theirs.fileno()] + ([] if self._terminal is None else [self._terminal])
+        words = [sys.executable, "-I", "-S", guard_program.__file__, *map(str, shared)]
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the guard inherits it
+        try:
+            self._guard = subprocess.Popen(words, pass_fds=shared, start_new_session=self._terminal is None)
+        except OSError as error:
+            raise Failure(f"the guard cannot be started: {error.strerror}", EXIT_NOT_EXECUTABLE) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
+
+    @property
+    def has_terminal(self) -> bool:
+        """Whether there is a terminal, which sends its signals to the command itself."""
+        return self._terminal is not None
+
+    def start(self, words: Sequence[str], env: Mapping[str, str], remaining: float) -> None:
+        """Start the command: the path of its program, and its arguments. Without `extend` it ends after `remaining`."""
+        self._name = words[1]
+        self.extend(remaining)
+        coded = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+        self._tell("run", [os.fsencode(word) for word in words], coded, self._is_in_foreground())
+
+    def extend(self, remaining: float) -> None:
+        """Tell the guard in how many seconds it ends the group."""
+        self._tell("until", *[now + remaining for now in guard_program.clocks()])
+
+    def receive(self) -> None:
+        """Read what the guard says."""
+        data = b""
+        with suppress(OSError):
+            data = self.messages.recv(65_536)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            what, value = ast.literal_eval(line.decode())
+            if what == "started":
+                self._is_running = True
+                for number in self._early:
+                    self.signal(number)
+            elif what == "exited":
+                self.exit_code = value
+            elif what == "failed":
+                self.exit_code, self.failure = EXIT_NOT_EXECUTABLE, f"{self._name}: it cannot be executed ({value})"
+            elif self._terminal is not None:  # stopped
+                self._hand_terminal(self._guard.pid, os.getpgrp())
+                os.kill(0, signal.SIGTSTP)  # the user's shell stops and wakes this group
+                self.resume()
+        if not data and self.exit_code is None:
+            self.exit_code = 128 + signal.SIGKILL
+            self.failure = None if self._is_running else f"{self._name}: its guard has ended"
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the whole group."""
+        if self._is_over:
+            return  # the number of the group may be another's
+        if number not in (signal.SIGCONT, signal.SIGSTOP, signal.SIGWINCH):
+            self.was_signalled = True
+        if self._is_running:
+            self._send(number)
+        else:
+            self._early.append(number)
+
+    def stop(self) -> None:
+        """Stop together with this process."""
+        self.signal(signal.SIGSTOP)  # a group in a session of its own ignores SIGTSTP
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self.resume()
+
+    def resume(self) -> None:
+        """Let a command that was stopped go on, with the terminal if this process has it again."""
+        if self._is_running and self._may_go_on():
+            self._hand_terminal(os.getpgrp(), self._guard.pid)
+            self.signal(signal.SIGCONT)
+
+    def is_alive(self) -> bool:
+        """Whether anything of the group still runs, or is stopped, besides the guard."""
+        return self._is_running and not self._is_over and _has_members(self._guard.pid)
+
+    def has_ended(self) -> bool:
+        """Whether the command has run, and its whole group has ended."""
+        return self._is_running and not self.is_alive()
+
+    def kill(self) -> None:
+        """End the whole group and the guard. It must be called at the end."""
+        if not self._is_over:
+            self._hand_terminal(self._guard.pid, os.getpgrp())
+            self._send(signal.SIGKILL)
+            self._is_over = True
+            self.exit_code = 128 + signal.SIGKILL if self.exit_code is None else self.exit_code
+            self.messages.shutdown(socket.SHUT_RDWR)  # this also ends a guard that is just starting the command
+            self._guard.kill()
+            self._guard.wait()
+
+    def _tell(self, *message: object) -> None:
+        if not self._is_over:
+            with suppress(OSError):  # the end of the guard says so too
+                self.messages.sendall(f"{message!r}\n".encode())
+
+    def _send(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._guard.pid, number)
+
+    def _is_in_foreground(self) -> bool:
+        with suppress(OSError):
+            return self._terminal is not None and os.tcgetpgrp(self._terminal) == os.getpgrp()
+        return False
+
+    def _hand_terminal(self, owner: int, to: int) -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
+        with suppress(OSError):
+            if self._terminal is not None and os.tcgetpgrp(self._terminal) == owner:
+                os.tcsetpgrp(self._terminal, to)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _has_members(group: int) -> bool:
+    """Whether a group has a process that has not ended, besides its first one."""
+    if sys.platform == "linux":
+        stats = map(_stat, filter(str.isdigit, os.listdir("/proc")))
+    else:
+        rows = subprocess.run(["ps", "-A", "-o", "pid=,stat=,pgid="], capture_output=True, text=True).stdout
+        stats = map(str.split, rows.splitlines())
+    return any(own == str(group) != pid and state[0] not in "ZX" for pid, state, own in stats)
+
+
+def _stat(pid: str) -> list[str]:
+    """The id of a process, its state and its group. Its name may have any character, and ends at the last bracket."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
+            state, _, group = stat.read().rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return [pid, "X", ""]
+    return [pid, state, group]

@@ -1,0 +1,132 @@
+"""The guard of a command: a program in the process group of the command, which is also its parent.
+
+It ends the group when the supervisor has ended in any way, and when the time of the lease is over, for a supervisor
+that is stopped. It blocks the signals to the group, so that only SIGKILL and SIGSTOP reach it. It imports nothing of
+the package, because it must start fast. The supervisor tells it everything over a socket, whose other end only the
+supervisor holds, so that its own command line has neither the arguments nor the environment of the command.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+# The longest time between two looks at the clocks: timers do not run while the machine sleeps.
+LOOK_SECONDS = 5.0
+# It goes on while the machine sleeps, and never back.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def clocks() -> list[float]:
+    """The time of two clocks, which all processes of the machine share."""
+    return [time.clock_gettime(_CLOCK), time.time()]
+
+
+class Guard:
+    """Waits for messages of the supervisor, for the end of the command, and for the end of the lease."""
+
+    def __init__(self, supervisor: socket.socket, terminal: int | None) -> None:
+        self.supervisor = supervisor
+        self.terminal = terminal
+        self.supervisor_group = os.getpgid(os.getppid())
+        self.ends = [float("inf")] * 2
+        self.command = 0
+        self.rest = b""
+
+    def tell(self, what: str, value: object = None) -> None:
+        """Send a message to the supervisor."""
+        self.supervisor.sendall(f"{(what, value)!r}\n".encode())
+
+    def kill(self) -> None:
+        """End the whole group, this process included."""
+        try:
+            if self.terminal is not None and os.tcgetpgrp(self.terminal) == os.getpgrp():
+                os.tcsetpgrp(self.terminal, self.supervisor_group)
+        finally:
+            os.killpg(0, signal.SIGKILL)
+
+    def run(self, words: list[bytes], env: dict[bytes, bytes], takes_terminal: bool) -> None:
+        """Start the command: the path of its program, and its arguments."""
+        if self.terminal is not None and takes_terminal:
+            os.tcsetpgrp(self.terminal, os.getpgrp())
+        usual = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+        # A script without a line that names its program is run by a shell, as every shell would.
+        for path, args in (words[0], words[1:]), (b"/bin/sh", [b"/bin/sh", words[0], *words[2:]]):
+            try:
+                self.command = os.posix_spawn(path, args, env, setsigmask=[], setsigdef=usual)
+            except OSError as error:
+                if error.errno == errno.ENOEXEC and path == words[0]:
+                    continue
+                self.tell("failed", errno.errorcode.get(error.errno or 0))
+            else:
+                self.tell("started")
+            break
+
+    def reap(self) -> None:
+        """Tell how the command has ended, or that it has stopped."""
+        while self.command:
+            pid, status = os.waitpid(self.command, os.WNOHANG | os.WUNTRACED)
+            if pid == 0:
+                break
+            if os.WIFSTOPPED(status):
+                self.tell("stopped")
+                continue
+            self.command = 0
+            self.tell("exited", os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+
+    def receive(self) -> None:
+        """Do what the supervisor says."""
+        data = self.supervisor.recv(65_536)
+        if not data:
+            self.kill()
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        for line in lines:
+            what, *values = ast.literal_eval(line.decode())
+            if what == "until":
+                self.ends = values
+            else:
+                self.run(*values)
+
+    def watch(self, children: int) -> None:
+        """Go on until the group is killed."""
+        while True:
+            left = min(end - now for end, now in zip(self.ends, clocks(), strict=True))
+            if left <= 0:
+                self.kill()
+            ready, _, _ = select.select([self.supervisor.fileno(), children], [], [], min(left, LOOK_SECONDS))
+            if children in ready:
+                os.read(children, 4096)
+                self.reap()
+            if self.supervisor.fileno() in ready:
+                self.receive()
+
+
+def main(descriptor: int, terminal: int | None = None) -> None:
+    """Guard a command. With a terminal, the guard has a process group of its own in the session of the supervisor."""
+    children, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals() - {signal.SIGCHLD})
+    os.set_inheritable(descriptor, False)
+    if terminal is not None:
+        os.set_inheritable(terminal, False)
+        os.setpgid(0, 0)
+    guard = Guard(socket.socket(fileno=descriptor), terminal)
+    try:
+        guard.watch(children)
+    finally:
+        guard.kill()
+
+
+if __name__ == "__main__":
+    if sys.platform == "linux":
+        with open("/proc/self/comm", "w") as name:
+            name.write("holdfast guard")  # for people who look at processes
+    main(*map(int, sys.argv[1:]))

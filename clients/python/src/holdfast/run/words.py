@@ -1,0 +1,161 @@
+"""What `python -m holdfast run` prints, in the words of `holdfast run`."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+import unicodedata
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import Any
+
+from ..errors import HoldfastError, is_transient
+from .arguments import EXIT_FORBIDDEN, EXIT_HELD, EXIT_LOST, EXIT_MISUSE, EXIT_NO_ANSWER, EXIT_REFUSED
+
+_CODES = {
+    **dict.fromkeys(("InvalidRequest", "PayloadTooLarge"), EXIT_MISUSE),
+    **dict.fromkeys(("LeaseHeld", "RateExceeded", "Superseded"), EXIT_HELD),
+    **{"Forbidden": EXIT_FORBIDDEN, "LeaseLost": EXIT_LOST},
+}
+_LINE_SECONDS = 60.0  # how often a line says how a wait goes on
+_MOST_COUNTED = 100  # the service counts others in line up to this
+_MOST_UNBOUND_SECONDS = 2 * 86_400  # the expiry of a lease that its execution ends is 400 days away
+
+
+def complain(text: str) -> None:
+    """Print lines on stderr. A command and its lease go on even if stderr cannot be written."""
+    for line in text.split("\n"):
+        shown = "".join(
+            _escaped(one) if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp") else one for one in line
+        )
+        with suppress(OSError):
+            os.write(2, f"holdfast: {shown}\n".encode())
+
+
+def _escaped(mark: str) -> str:
+    return f"\\x{ord(mark):02x}" if ord(mark) < 0x100 else f"\\u{ord(mark):04x}"
+
+
+def exit_code_of(error: HoldfastError) -> int:
+    """The exit code of a call that failed."""
+    if error.code == "Refused" and error.status in (401, 403):
+        return EXIT_FORBIDDEN
+    return _CODES.get(error.code, EXIT_NO_ANSWER if is_transient(error) else EXIT_REFUSED)
+
+
+def message_of(error: HoldfastError) -> str:
+    """A line for people, or a line for each field that is wrong."""
+    if error.code == "InvalidRequest":
+        return "\n".join(f"{issue['path']}: {issue['message']}" for issue in error.fields["issues"])
+    said = error.detail
+    if error.code in ("Refused", "Unreachable"):  # it may be the page of a proxy, or of another service
+        said = (f"HTTP {error.status}: " if error.status else "") + re.sub(r"\s+", " ", said).strip()
+    return f"{said} [{error.code}{f', trace {error.trace_id}' if error.trace_id else ''}]"
+
+
+def refusal(error: HoldfastError, read: Mapping[str, Any] | None) -> str:
+    """The line of a caller that another one keeps out. `read` is what the service shows of the key now."""
+    fields = error.fields
+    key, cap = fields["key"], fields.get("cap")
+    if error.code == "Superseded":
+        return f"a newer run of {key}, by {fields['by']}, has replaced this one"
+    if cap and cap.get("limit") == 0:
+        return f"{key} is {_cap_text(cap)}"
+    capped = f" ({_cap_text(cap)})" if cap else ""
+    if error.code == "RateExceeded":
+        after = duration(math.ceil(fields["retryAfterMs"] / 1000))
+        return f"the rate {fields['boundBy']} of {key} is used up: try again in {after}{capped}"
+    if _is_shared(fields):
+        return f"{key} is held by {fields['holder']}{_until(fields['expiresAt'])}, in use: {_used_text(fields)}{capped}"
+    lease = read if read and read["state"] == "held" else {}
+    holder, expires_at = (lease or fields)["holder"], (lease or fields)["expiresAt"]
+    since = f" since {lease['acquiredAt']}" if lease.get("acquiredAt") else ""
+    left = lease.get("remainingMs") if expires_at and not lease.get("bound") else None
+    ends = (
+        "" if left is None else f" ({f'in {duration(left / 1000)}' if left > 0 else f'{duration(-left / 1000)} ago'})"
+    )
+    line = f", {read['waiting']} in line" if read and not holder and read.get("waiting") else ""
+    return f"{key} is held by {holder or 'another caller'}{since}{_until(expires_at)}{ends}{line}"
+
+
+def done_text(key: str, answer: Any) -> str:
+    """Who did the slot, and when."""
+    name = re.sub(r"^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):", "", answer.by or "another caller")
+    by = f"by {name} at {answer.at} ({duration(time.time() - _instant(answer.at))} ago)"
+    later = f"the later slot {answer.done_slot}" if answer.outcome == "superseded" else answer.slot
+    return f"{key} is done for {later}, {by}"
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people: `4m 5s`."""
+    whole = max(0, math.floor(seconds + 0.5))
+    parts = [(whole // 86_400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "m"), (whole % 60, "s")]
+    first = next((at for at, (count, _) in enumerate(parts) if count), 3)
+    return " ".join(f"{count}{unit}" for count, unit in parts[first : first + 2] if count) or "0s"
+
+
+class Wait:
+    """The lines about a wait: at its beginning, for the first place, and then at most one a minute, with news."""
+
+    def __init__(self) -> None:
+        self._told = ("", "", "")
+        self._told_at = 0.0
+
+    def line(self, event: Mapping[str, Any]) -> str | None:
+        """A line about an event of the client, if there is news."""
+        key, cap, place = event["key"], event.get("cap"), _place_text(event)
+        is_shared = _is_shared(event)
+        state = f"in use: {_used_text(event)}" if is_shared else f"held by {event.get('holder') or 'another caller'}"
+        until = "" if is_shared else _until(event.get("expiresAt"))
+        if cap and cap.get("limit") == 0:
+            state, until = _cap_text(cap), ""
+        told_key, _, told_place = self._told
+        is_new = key != told_key or (place and not told_place)
+        is_due = (key, state, place) != self._told and time.monotonic() - self._told_at >= _LINE_SECONDS
+        if not (is_new or is_due):
+            return None
+        self._told, self._told_at = (key, state, place or told_place), time.monotonic()
+        since = datetime.fromtimestamp(event["since"], timezone.utc).isoformat(timespec="milliseconds")
+        return f"waiting since {since.replace('+00:00', 'Z')}{place}: {key} is {state}{until}"
+
+
+def _place_text(event: Mapping[str, Any]) -> str:
+    place, waiting = event.get("place"), event.get("waiting") or 0
+    if not place:
+        return ""
+    return f" at place {place}{f' of {max(place, waiting + 1)}' if waiting < _MOST_COUNTED else ''}"
+
+
+def _is_shared(fields: Mapping[str, Any]) -> bool:
+    return any(holder["mode"] == "shared" for holder in fields.get("holders") or [])
+
+
+def _used_text(fields: Mapping[str, Any]) -> str:
+    limit, cap = fields.get("limit"), fields.get("cap") or {}
+    used = f"{fields['used']}{'' if limit is None else f' of {limit}'}"
+    return f"{used}, cap {cap['limit']}" if cap.get("limit") else used
+
+
+def _cap_text(cap: Mapping[str, Any]) -> str:
+    rates = [
+        f"{'' if one['name'] == 'requests' else one['name'] + ':'}{one['limit']}/{one['per']}"
+        for one in cap.get("rates") or []
+    ]
+    most = " and ".join(([] if cap["limit"] is None else [str(cap["limit"])]) + ([" ".join(rates)] if rates else []))
+    until = f" until {cap['until']}" if cap["until"] else ""
+    state = "paused" if cap["limit"] == 0 else f"capped at {most}"
+    return f"{state} by {cap['by'] or 'an operator'} since {cap['since']}{until}: {cap['reason']}"
+
+
+def _until(expires_at: str | None) -> str:
+    if not expires_at:
+        return ""
+    is_bound = _instant(expires_at) - time.time() > _MOST_UNBOUND_SECONDS
+    return f" until {'its execution ends' if is_bound else expires_at}"
+
+
+def _instant(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
