@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 def program(service: Service, text: str) -> subprocess.Popen[str]:
     """Starts a program that prints `ready` first."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOLDFAST_ENDPOINT": service.url, "HOLDFAST_HOLDER": "p"}
-    words = [sys.executable, "-u", "-c", "import holdfast, sys, time\n" + textwrap.dedent(text)]
+    words = [sys.executable, "-u", "-c", "import holdfast, os, sys, time\n" + textwrap.dedent(text)]
     started = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert started.stdout and started.stdout.readline() == "ready\n", started.communicate()
     return started
@@ -136,13 +136,14 @@ def test_a_child_of_fork_ends_by_sigterm_as_without_a_lease(service: Service) ->
 
 def test_a_process_that_was_stopped_past_the_end_knows_at_once_that_it_holds_nothing(service: Service) -> None:
     text = """
-        with holdfast.lease("k", ttl=2, on_lost=lambda error: print("told", error.reason)) as lease:
+        say = lambda what, error: os.write(1, f"{what} {error.reason}\\n".encode())  # print writes in parts
+        with holdfast.lease("k", ttl=2, on_lost=lambda error: say("told", error)) as lease:
             print("ready")
             sys.stdin.readline()
             try:
                 lease.check()
             except holdfast.LeaseLost as error:
-                print("checked", error.reason)
+                say("checked", error)
             time.sleep(0.3)
             sys.exit(0)
     """
