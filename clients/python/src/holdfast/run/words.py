@@ -9,7 +9,7 @@ import time
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from ..errors import HoldfastError, is_transient
@@ -118,8 +118,7 @@ class Wait:
         if not (is_new or is_due):
             return None
         self._told, self._told_at = (key, state, place or told_place), time.monotonic()
-        since = datetime.fromtimestamp(event["since"], timezone.utc).isoformat(timespec="milliseconds")
-        return f"waiting since {since.replace('+00:00', 'Z')}{place}: {key} is {state}{until}"
+        return f"waiting since {event['since']}{place}: {key} is {state}{until}"
 
 
 def _place_text(event: Mapping[str, Any]) -> str:
