@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 def program(service: Service, text: str) -> subprocess.Popen[str]:
     """Starts a program that prints `ready` first."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOLDFAST_ENDPOINT": service.url, "HOLDFAST_HOLDER": "p"}
-    words = [sys.executable, "-u", "-c", "import holdfast, os, sys, time\n" + textwrap.dedent(text)]
+    words = [sys.executable, "-u", "-c", "import holdfast, sys, time\n" + textwrap.dedent(text)]
     started = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert started.stdout and started.stdout.readline() == "ready\n", started.communicate()
     return started
@@ -148,7 +148,7 @@ def test_a_process_that_was_stopped_past_the_end_knows_at_once_that_it_holds_not
             sys.exit(0)
     """
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOLDFAST_ENDPOINT": service.url}
-    words = [sys.executable, "-u", "-c", "import holdfast, sys, time\n" + textwrap.dedent(text)]
+    words = [sys.executable, "-u", "-c", "import holdfast, os, sys, time\n" + textwrap.dedent(text)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     running = subprocess.Popen(words, env=environment, text=True, **pipes)  # type: ignore[call-overload]
     assert running.stdout.readline() == "ready\n"
