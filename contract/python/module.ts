@@ -71,8 +71,10 @@ export function pythonModule(): string {
 function errorClasses(schemas: Components, types: PythonTypes): string {
   const codes = (schemas.Problem?.properties as { code: { enum: string[] } } | undefined)?.code.enum ?? [];
   const classes = [...codes, ...Object.keys(OF_THE_CLIENT)].map((code) => errorClass(code, schemas, types));
-  const table = [...codes, ...Object.keys(OF_THE_CLIENT)].map((code) => `    "${code}": ${code},\n`);
-  return `${classes.join('')}\n\nERRORS: dict[str, type[HoldfastError]] = {\n${table.join('')}}\n`;
+  const all = [...codes, ...Object.keys(OF_THE_CLIENT)].sort();
+  const table = all.map((code) => `    "${code}": ${code},\n`);
+  const names = all.map((code) => `    "${code}",\n`);
+  return `${classes.join('')}\n\nERRORS: dict[str, type[HoldfastError]] = {\n${table.join('')}}\n\n# What \`holdfast\` has too: its errors.\n__all__ = [\n${names.join('')}]\n`;
 }
 
 function errorClass(code: string, schemas: Components, types: PythonTypes): string {

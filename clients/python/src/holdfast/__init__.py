@@ -16,74 +16,22 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .acquire import LeaseOptions, RateTerms
+from .acquire import LeaseOptions as LeaseOptions
+from .acquire import RateTerms as RateTerms
 from .base import Key, OnHeld, default_client
-from .client import Holdfast, Lease, RateStart, exclusive_by
-from .contract import (
-    AlreadyExists,
-    CommitInProgress,
-    Conflict,
-    FenceRejected,
-    Forbidden,
-    InvalidRequest,
-    LeaseHeld,
-    LeaseLost,
-    NotFound,
-    OutcomeUnknown,
-    PayloadTooLarge,
-    PreconditionFailed,
-    QueueFull,
-    RateExceeded,
-    Refused,
-    Superseded,
-    Throttled,
-    Unavailable,
-    Unreachable,
-)
-from .errors import HoldfastError
-from .once import OnceAnswer, OnceOptions
-from .rate import RateOptions
-from .view import Run
+from .client import Holdfast as Holdfast
+from .client import Lease as Lease
+from .client import RateStart as RateStart
+from .client import exclusive_by
+from .contract import *  # noqa: F403  the errors
+from .errors import HoldfastError as HoldfastError
+from .once import OnceAnswer as OnceAnswer
+from .once import OnceOptions as OnceOptions
+from .rate import RateOptions as RateOptions
+from .view import Run as Run
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "AlreadyExists",
-    "CommitInProgress",
-    "Conflict",
-    "FenceRejected",
-    "Forbidden",
-    "Holdfast",
-    "HoldfastError",
-    "InvalidRequest",
-    "Lease",
-    "LeaseHeld",
-    "LeaseLost",
-    "LeaseOptions",
-    "NotFound",
-    "OnceAnswer",
-    "OnceOptions",
-    "OutcomeUnknown",
-    "PayloadTooLarge",
-    "PreconditionFailed",
-    "QueueFull",
-    "RateExceeded",
-    "RateOptions",
-    "RateStart",
-    "RateTerms",
-    "Refused",
-    "Run",
-    "Superseded",
-    "Throttled",
-    "Unavailable",
-    "Unreachable",
-    "client",
-    "exclusive",
-    "lease",
-    "once",
-    "rate",
-]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

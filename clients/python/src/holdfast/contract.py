@@ -1764,26 +1764,49 @@ class Unreachable(HoldfastError):
 
 
 ERRORS: dict[str, type[HoldfastError]] = {
-    "InvalidRequest": InvalidRequest,
-    "Forbidden": Forbidden,
-    "NotFound": NotFound,
-    "LeaseHeld": LeaseHeld,
-    "Superseded": Superseded,
+    "AlreadyExists": AlreadyExists,
     "CommitInProgress": CommitInProgress,
     "Conflict": Conflict,
-    "AlreadyExists": AlreadyExists,
-    "LeaseLost": LeaseLost,
-    "PreconditionFailed": PreconditionFailed,
     "FenceRejected": FenceRejected,
+    "Forbidden": Forbidden,
+    "InvalidRequest": InvalidRequest,
+    "LeaseHeld": LeaseHeld,
+    "LeaseLost": LeaseLost,
+    "NotFound": NotFound,
+    "OutcomeUnknown": OutcomeUnknown,
     "PayloadTooLarge": PayloadTooLarge,
-    "RateExceeded": RateExceeded,
+    "PreconditionFailed": PreconditionFailed,
     "QueueFull": QueueFull,
+    "RateExceeded": RateExceeded,
+    "Refused": Refused,
+    "Superseded": Superseded,
     "Throttled": Throttled,
     "Unavailable": Unavailable,
-    "OutcomeUnknown": OutcomeUnknown,
-    "Refused": Refused,
     "Unreachable": Unreachable,
 }
+
+# What `holdfast` has too: its errors.
+__all__ = [
+    "AlreadyExists",
+    "CommitInProgress",
+    "Conflict",
+    "FenceRejected",
+    "Forbidden",
+    "InvalidRequest",
+    "LeaseHeld",
+    "LeaseLost",
+    "NotFound",
+    "OutcomeUnknown",
+    "PayloadTooLarge",
+    "PreconditionFailed",
+    "QueueFull",
+    "RateExceeded",
+    "Refused",
+    "Superseded",
+    "Throttled",
+    "Unavailable",
+    "Unreachable",
+]
 
 
 class Calls(ABC):
