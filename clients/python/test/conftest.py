@@ -1,9 +1,19 @@
 from __future__ import annotations
 
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from service import Service, serving
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -11,3 +21,44 @@ def service() -> Iterator[Service]:
     """A service that grants every lease, over HTTP."""
     with serving() as one:
         yield one
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody uses."""
+    for first in range(20_000 + os.getpid() % 20_000, 60_000, count):
+        with suppress(OSError):
+            for port in range(first, first + count):
+                with socket.socket() as one:
+                    one.bind(("127.0.0.1", port))
+            return first
+    raise OSError("no ports are free")
+
+
+@pytest.fixture(scope="session")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The real service over emulators: that of HOLDFAST_TEST_ENDPOINT, or a stack of its own."""
+    given = os.environ.get("HOLDFAST_TEST_ENDPOINT")
+    if given:
+        yield given
+        return
+    node = ROOT / "node_modules" / ".bin" / "node"
+    program = str(node) if node.exists() else shutil.which("node")
+    if not program or not (ROOT / "node_modules" / "typescript").exists():
+        pytest.skip("the real service needs the Node modules of the repository: npm install")
+    port = free_ports(5)
+    args = [program, "local/start.ts", "--memory", "--port", str(port)]
+    env = {**os.environ, "CLOCK_SKEW_MS": "0", "NODE_NO_WARNINGS": "1"}
+    path = tmp_path_factory.mktemp("stack") / "log"
+    with path.open("w") as log, subprocess.Popen(args, cwd=ROOT, env=env, stdout=log, stderr=log) as stack:
+        try:
+            url = f"http://127.0.0.1:{port}"
+            until = time.monotonic() + 30
+            while True:
+                with suppress(OSError), urllib.request.urlopen(f"{url}/v1/health", timeout=5):
+                    break
+                if stack.poll() is not None or time.monotonic() > until:
+                    pytest.fail(f"the stack does not start: {path.read_text()}")
+                time.sleep(0.1)
+            yield url
+        finally:
+            stack.terminate()
