@@ -4,7 +4,7 @@ import { mkdtemp, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { living } from '../support/programs/cli.ts';
-import { describeRunners } from '../support/programs/run.ts';
+import { runnersOf } from '../support/programs/run.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -137,7 +137,7 @@ const VALUE = 'value-which-no-command-line-has';
 const secrets = { SECRET: VALUE, 'spring.datasource.password': VALUE, 'ConnectionStrings:Db': VALUE };
 const SAYS = `console.log(process.env['spring.datasource.password'] + process.env['ConnectionStrings:Db']); setInterval(() => {}, 1000);`;
 
-describeRunners(cli, (runner) => {
+describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
   it('the command lines of a run have no variable of the environment, and only those of the supervisor and the command have the arguments', async () => {
     const { child, stdout, exited } = runner.start(['run', freshKey(), '--', process.execPath, '-e', SAYS, ARGUMENT], {
       env: { ...env, ...secrets },

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
-import { describeRunners } from '../support/programs/run.ts';
+import { runnersOf } from '../support/programs/run.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
@@ -78,7 +78,7 @@ async function inTurns(count: number, width: number, play: (round: number) => Pr
   await Promise.all(Array.from({ length: width }, turn));
 }
 
-describeRunners(cli, (runner) => {
+describe.each(runnersOf(cli))('$name', (runner) => {
   it('holdfast run has ended a command that ignores SIGTERM before its lease ends, if the network is cut', {
     timeout: 600_000,
   }, async () => {

@@ -9,7 +9,7 @@ import { Command } from '../../cli/src/run/command.ts';
 import { supervise } from '../../cli/src/run/supervise.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
-import { describeRunners } from '../support/programs/run.ts';
+import { runnersOf } from '../support/programs/run.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -21,7 +21,7 @@ const freshKey = () => `cli/${++keys}`;
 const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 const waitersOf = async (key: string) => (await holdfast.readLease(key)).waiting;
 
-describeRunners(cli, (runner) => {
+describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
   const start = (args: string[], env: Record<string, string> = {}) =>
     runner.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
   const run = (...args: string[]) => start(args).exited;

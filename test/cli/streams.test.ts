@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
-import { describeRunners, type Runner } from '../support/programs/run.ts';
+import { type Runner, runnersOf } from '../support/programs/run.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -41,7 +41,7 @@ function withoutReader(stream: 'stdout' | 'stderr', args: string[], { start }: P
 
 const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 
-describeRunners(cli, (runner) => {
+describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
   const ENDS: [what: string, code: number, endpoint: string, args: string[]][] = [
     ['misuse', 64, api.url, ['run', 'k']],
     ['no such command', 127, api.url, ['run', 'k', '--', 'no-such-command']],
@@ -95,7 +95,7 @@ describeRunners(cli, (runner) => {
     });
     const args = ['run', 'k', '--timeout', '600', '--', 'true'];
     const { child, exited, stderr } = runner.start(args, { env: { HOLDFAST_ENDPOINT: url } });
-    await expect.poll(() => tries).toBeGreaterThan(4);
+    await until(() => tries).toBeGreaterThan(4);
     expect(stderr().match(/trying again\n/g)).toHaveLength(1);
     child.kill('SIGTERM');
     expect((await exited).stderr.match(/trying again\n/g)).toHaveLength(1);

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { describe } from 'vitest';
+import { it } from 'vitest';
 import { type builtCli, type Called, type Running, type RunOptions, starter } from './cli.ts';
 
 /** A program that runs a command under a lease. All have the same options, messages and exit codes. */
@@ -38,23 +38,21 @@ function pathOf(name: string | undefined): string | undefined {
   }
 }
 
-const NO_PYTHON = ' (skipped: there is no Python 3.10 or newer)';
-
 /**
- * Says the same of `holdfast` and of `python -m holdfast`.
- * @param tests receives the program
+ * The programs that a test says the same of: `holdfast` and `python -m holdfast`.
+ * @param withPython false where a test of `holdfast` is enough
+ * @example describe.concurrent.each(runnersOf(cli))('$name', (runner) => ...)
  */
-export function describeRunners(cli: Awaited<ReturnType<typeof builtCli>>, tests: (runner: Runner) => void): void {
-  const [words, env] = [[python ?? '', '-m', 'holdfast'], { PYTHONPATH: PYTHON_SOURCE }];
+export function runnersOf(cli: Awaited<ReturnType<typeof builtCli>>, withPython = true): Runner[] {
+  const ofNode = { ...cli, name: 'holdfast', isPython: false, words: [process.execPath, cli.file], env: {} };
+  if (!withPython) return [ofNode];
+  const name = 'python -m holdfast';
+  if (!python) {
+    it.skip(`${name} (skipped: there is no Python 3.10 or newer)`, () => {});
+    return [ofNode];
+  }
+  const [words, env] = [[python, '-m', 'holdfast'], { PYTHONPATH: PYTHON_SOURCE }];
   const start = starter(cli.folder, words, env);
   const call: Runner['call'] = async (...typed) => (await start(...typed).exited) as Called;
-  const runners: Runner[] = [
-    { ...{ name: 'holdfast', isPython: false }, words: [process.execPath, cli.file], env: {}, ...cli },
-    { ...{ name: 'python -m holdfast', isPython: true }, words, env, start, call },
-  ];
-  for (const runner of runners) {
-    const isThere = !runner.isPython || python !== undefined;
-    const title = isThere ? runner.name : runner.name + NO_PYTHON;
-    (isThere ? describe.concurrent : describe.skip)(title, () => tests(runner));
-  }
+  return [ofNode, { name, isPython: true, words, env, start, call }];
 }

@@ -46,7 +46,8 @@ def main(words: list[str]) -> int:
         message, code = message_of(error), exit_code_of(error)
     except Failure as error:
         message, code = str(error), error.exit_code
-    complain(message + ("\nsee python -m holdfast run --help" if code == EXIT_MISUSE else ""))
+    for line in message.split("\n") + (["see python -m holdfast run --help"] if code == EXIT_MISUSE else []):
+        complain(line)
     return code
 
 

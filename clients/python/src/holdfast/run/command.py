@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -48,7 +49,7 @@ class Command:
         self._terminal: int | None = None
         with suppress(OSError):
             self._terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
-        self.messages, theirs = socket.socketpair()
+        self._messages, theirs = socket.socketpair()
         shared = [theirs.fileno()] + ([] if self._terminal is None else [self._terminal])
         words = [sys.executable, "-I", "-S", guard_program.__file__, *map(str, shared)]
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the guard inherits it
@@ -76,11 +77,15 @@ class Command:
         """Tell the guard in how many seconds it ends the group."""
         self._tell("until", *[now + remaining for now in guard_program.clocks()])
 
-    def receive(self) -> None:
-        """Read what the guard says."""
+    def pause(self, seconds: float) -> None:
+        """Wait for what the guard says."""
+        if not self._is_over and select.select([self._messages], [], [], seconds)[0]:
+            self._receive()
+
+    def _receive(self) -> None:
         data = b""
         with suppress(OSError):
-            data = self.messages.recv(65_536)
+            data = self._messages.recv(65_536)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             what, value = ast.literal_eval(line.decode())
@@ -138,14 +143,16 @@ class Command:
             self._send(signal.SIGKILL)
             self._is_over = True
             self.exit_code = 128 + signal.SIGKILL if self.exit_code is None else self.exit_code
-            self.messages.shutdown(socket.SHUT_RDWR)  # this also ends a guard that is just starting the command
+            self._messages.close()  # this also ends a guard that is just starting the command
             self._guard.kill()
             self._guard.wait()
+            if self._terminal is not None:
+                os.close(self._terminal)
 
     def _tell(self, *message: object) -> None:
         if not self._is_over:
             with suppress(OSError):  # the end of the guard says so too
-                self.messages.sendall(f"{message!r}\n".encode())
+                self._messages.sendall(f"{message!r}\n".encode())
 
     def _send(self, number: int) -> None:
         with suppress(ProcessLookupError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import signal
 import time
 from collections.abc import Callable
@@ -24,7 +23,7 @@ def supervise(command: Command, lease: LeaseView, grace: float, is_once: bool, n
     watch = _Watch(command, lease, grace, is_once, note)
     try:
         while command.exit_code is None:
-            watch.pause(watch.look())
+            command.pause(watch.look())
         if command.failure:
             raise Failure(command.failure, command.exit_code)
         watch.may_be_done = is_once and command.exit_code == 0
@@ -32,7 +31,7 @@ def supervise(command: Command, lease: LeaseView, grace: float, is_once: bool, n
             # Processes that got a signal together with the command are ending. Another signal would interrupt that.
             watch.terminate(asks=command.exit_code < 128 and not command.was_signalled)
             while command.is_alive():
-                watch.pause(min(_COUNT_SECONDS, watch.look()))
+                command.pause(min(_COUNT_SECONDS, watch.look()))
         if not lease.held:
             watch.look()
         return EXIT_LOST if watch.is_lost else command.exit_code
@@ -48,11 +47,6 @@ class _Watch:
         self.is_lost = False
         self.told = ""
         self.kill_at = float("inf")
-
-    def pause(self, seconds: float) -> None:
-        """Wait for what the guard says."""
-        if select.select([self.command.messages], [], [], seconds)[0]:
-            self.command.receive()
 
     def look(self) -> float:
         """Read the clocks, and end the command if it is time. Returns in how many seconds to look again."""

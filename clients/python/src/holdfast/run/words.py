@@ -26,17 +26,16 @@ _MOST_UNBOUND_SECONDS = 2 * 86_400  # the expiry of a lease that its execution e
 
 
 def complain(text: str) -> None:
-    """Print lines on stderr. A command and its lease go on even if stderr cannot be written."""
-    for line in text.split("\n"):
-        shown = "".join(
-            _escaped(one) if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp") else one for one in line
-        )
-        with suppress(OSError):
-            os.write(2, f"holdfast: {shown}\n".encode())
+    """Print a line on stderr. A command and its lease go on even if stderr cannot be written."""
+    with suppress(OSError):
+        os.write(2, f"holdfast: {''.join(map(_shown, text))}\n".encode())
 
 
-def _escaped(mark: str) -> str:
-    return f"\\x{ord(mark):02x}" if ord(mark) < 0x100 else f"\\u{ord(mark):04x}"
+def _shown(mark: str) -> str:
+    """Without control characters and direction marks, which could hide or forge text on the terminal."""
+    if unicodedata.category(mark) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return mark
+    return "\\n" if mark == "\n" else f"\\x{ord(mark):02x}" if ord(mark) < 0x100 else f"\\u{ord(mark):04x}"
 
 
 def exit_code_of(error: HoldfastError) -> int:
@@ -70,7 +69,7 @@ def refusal(error: HoldfastError, read: Mapping[str, Any] | None) -> str:
         return f"the rate {fields['boundBy']} of {key} is used up: try again in {after}{capped}"
     if _is_shared(fields):
         return f"{key} is held by {fields['holder']}{_until(fields['expiresAt'])}, in use: {_used_text(fields)}{capped}"
-    lease = read if read and read["state"] == "held" else {}
+    lease = read if read and read.get("state") == "held" else {}
     holder, expires_at = (lease or fields)["holder"], (lease or fields)["expiresAt"]
     since = f" since {lease['acquiredAt']}" if lease.get("acquiredAt") else ""
     left = lease.get("remainingMs") if expires_at and not lease.get("bound") else None
