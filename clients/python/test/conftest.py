@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 from service import Service, serving
 
+from holdfast_pytest import holdfast_clock, holdfast_service
+
+__all__ = ["holdfast_clock", "holdfast_service"]
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -48,8 +52,8 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = free_ports(5)
     args = [program, "local/start.ts", "--memory", "--port", str(port)]
     env = {**os.environ, "CLOCK_SKEW_MS": "0", "NODE_NO_WARNINGS": "1"}
-    path = tmp_path_factory.mktemp("stack") / "log"
-    with path.open("w") as log, subprocess.Popen(args, cwd=ROOT, env=env, stdout=log, stderr=log) as stack:
+    log = tmp_path_factory.mktemp("stack") / "log"
+    with log.open("w") as out, subprocess.Popen(args, cwd=ROOT, env=env, stdout=out, stderr=out) as stack:
         try:
             url = f"http://127.0.0.1:{port}"
             until = time.monotonic() + 30
@@ -57,7 +61,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 with suppress(OSError), urllib.request.urlopen(f"{url}/v1/health", timeout=5):
                     break
                 if stack.poll() is not None or time.monotonic() > until:
-                    pytest.fail(f"the stack does not start: {path.read_text()}")
+                    pytest.fail(f"the stack does not start: {log.read_text()}")
                 time.sleep(0.1)
             yield url
         finally:

@@ -80,14 +80,13 @@ def _started(kept: Kept) -> Keeper:
 
 async def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
     """Waits for a heartbeat under way, so that it does not reach the service after the release."""
-    if pending := keeper.pending:
-        beat, left = pending
+    if keeper.pending:
         answered = asyncio.Event()
         wake = _signal(asyncio.get_running_loop(), answered)
-        beat.add_done_callback(lambda _: wake())
+        keeper.pending.add_done_callback(lambda _: wake())
         waiting = asyncio.ensure_future(answered.wait())
         try:
-            await kept.core.by.wait_async(waiting, min(seconds, left))
+            await kept.core.by.wait_async(waiting, seconds)
         finally:
             waiting.cancel()
 

@@ -48,11 +48,10 @@ def _started(kept: Kept) -> Keeper:
 
 def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
     """Waits for a heartbeat under way, so that it does not reach the service after the release."""
-    if pending := keeper.pending:
-        beat, left = pending
+    if keeper.pending:
         answered = threading.Event()
-        beat.add_done_callback(lambda _: answered.set())
-        kept.core.by.wait(answered, min(seconds, left))
+        keeper.pending.add_done_callback(lambda _: answered.set())
+        kept.core.by.wait(answered, seconds)
 
 
 class Lease(LeaseView):
