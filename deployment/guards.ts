@@ -50,9 +50,12 @@ export function refuseSplit(template: CloudFormationTemplate, change: Change): s
 
 /** The values that the guard of a template compares. */
 function guardedIn(template: CloudFormationTemplate, values: Values): Guarded {
-  const guard = evaluate(template, { codeBucket: '', ...values }).Resources[GUARD];
-  if (!guard) throw new Error('the template has no guard');
-  return Object(guard.Properties) as Guarded;
+  const { [GUARD]: written } = template.Resources;
+  if (!written) throw new Error('the template has no guard');
+  // Not the whole template, which takes a hundred times as long.
+  const part = { ...template, Resources: { [GUARD]: written }, Outputs: {} };
+  const guard = evaluate(part, { codeBucket: '', ...values }).Resources[GUARD];
+  return Object(guard?.Properties) as Guarded;
 }
 
 const UNKNOWN =

@@ -102,8 +102,11 @@ function concatenated([separator = '', parts = []]: Json[], fill: (part: Json) =
 /** Fills the known values into a Fn::Sub: the result is a text, or a Fn::Sub of the rest. */
 function substituted(argument: Json, values: Record<string, string>, fill: (part: Json) => Value): Json {
   const [text, variables] = (Array.isArray(argument) ? argument : [argument, {}]) as [string, Record<string, Json>];
-  const known = { ...values, ...Object.fromEntries(Object.entries(variables).map(([key, part]) => [key, fill(part)])) };
+  const own = Object.fromEntries(Object.entries(variables).map(([key, part]) => [key, fill(part)]));
   const inner = (value: unknown): string => (typeof value === 'string' ? value : String(Object(value)['Fn::Sub']));
-  const result = text.replaceAll(/\$\{([^!}]+)\}/g, (found, name) => (name in known ? inner(known[name]) : found));
+  const result = text.replaceAll(/\$\{([^!}]+)\}/g, (found, name) => {
+    const known = own[name] ?? values[name];
+    return known === undefined ? found : inner(known);
+  });
   return /\$\{/.test(result) ? { 'Fn::Sub': result } : result;
 }

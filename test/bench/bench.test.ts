@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type AttributeValue, DescribeTableCommand, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { coldCases, WITHOUT_CLIENTS } from '../../bench/cold.cases.ts';
 import { startCounter } from '../../bench/counter.ts';
 import { charts } from '../../bench/figures.ts';
@@ -24,7 +24,6 @@ import { keepOnly, readResults, record } from '../../bench/results.ts';
 import { withScaleTables } from '../../bench/scale-doc.ts';
 import { doubleWrites } from '../../bench/servers/store.ts';
 import { overBudget } from '../../build/budget.ts';
-import { readService } from '../../infrastructure/read.ts';
 import { newTable, testClient } from '../support/emulators/aws.ts';
 import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
 import { isFull } from '../support/time/rounds.ts';
@@ -64,7 +63,7 @@ describe('the figures of bench/results.json', () => {
 });
 
 it('each function has bare clients to compare its cold start with, or has no client of AWS', async () => {
-  const { functions } = await readService();
+  const { functions } = inject('service');
   const cases = coldCases('');
   const unknown = functions.filter(({ name }) => !cases[name] && !WITHOUT_CLIENTS.includes(name));
   expect(unknown.map(({ name }) => name)).toEqual([]);

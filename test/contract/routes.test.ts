@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { undocumented } from '../../contract/conformance.ts';
 import { pathInNamespace } from '../../contract/routes/route.ts';
 import { ROUTES } from '../../contract/routes.ts';
-import { readService } from '../../infrastructure/read.ts';
 import { ERRORS } from '../../shared/errors.ts';
 import { KINDS } from '../../shared/expiry/kinds.ts';
 
-const { functions } = await readService('test');
+const { functions } = inject('service');
 
 describe('the table of routes', () => {
   it('the table of routes has every route of the deployment, each beside one in a namespace, and no other: contract/README.md says how to add one', () => {

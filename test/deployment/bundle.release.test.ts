@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { readService } from '../../infrastructure/read.ts';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { newTable } from '../support/emulators/aws.ts';
 import { newExecutionArn as arnOf } from '../support/emulators/callback-model.ts';
 import { startCallbackDouble } from '../support/emulators/callbacks.ts';
@@ -27,7 +26,7 @@ const OF_CONTRACT: Record<string, string[]> = {
 it.concurrent('the contract is in the bundles of the functions that answer with it, and in no other', async ({
   expect,
 }) => {
-  const { functions } = await readService('test');
+  const { functions } = inject('service');
   for (const { name, bundle } of functions) {
     const maps = (await readdir(bundle)).filter((file) => file.endsWith('.mjs.map'));
     const sources = await Promise.all(

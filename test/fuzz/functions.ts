@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { inject } from 'vitest';
 import document from '../../contract/openapi.json' with { type: 'json' };
-import { readService } from '../../infrastructure/read.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 
 /** JSON Schema, as far as the contract uses it. */
@@ -30,7 +30,7 @@ interface Loaded {
 
 /** Every function of the service. */
 export async function loadFunctions(): Promise<Loaded[]> {
-  const { functions } = await readService('test');
+  const { functions } = inject('service');
   return Promise.all(
     functions.map(async ({ name, source }) => {
       const { [name]: make } = await import(pathToFileURL(resolve(source)).href);

@@ -4,8 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
 import aslValidator from 'asl-validator';
-import { afterEach, describe, expect, it } from 'vitest';
-import { readService } from '../../infrastructure/read.ts';
+import { afterEach, describe, expect, inject, it } from 'vitest';
 import { evaluate } from '../../local/step-functions/jsonata.ts';
 import { statesWorld } from '../support/emulators/states.ts';
 import { boom, EXAMPLES, example, exclusionWorld } from '../support/stack/exclusion.ts';
@@ -28,7 +27,7 @@ describe('the definitions', () => {
   // The validator takes a second for all of them.
   it.runIf(isFull)('the definitions are valid', async () => {
     states = await statesWorld();
-    const { stateMachines } = await readService();
+    const { stateMachines } = inject('service');
     const values = Object.fromEntries(
       [
         'AcquireFunctionArn',

@@ -7,7 +7,7 @@ import { CreateBucketCommand, type S3Client } from '@aws-sdk/client-s3';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { inject } from 'vitest';
-import { readService, renamed } from '../../../infrastructure/read.ts';
+import { renamed } from '../../../infrastructure/read.ts';
 import type { Call } from '../../../shared/aws/call.ts';
 import { dynamodbClient, MAX_TRIES } from '../../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../../shared/aws/s3.ts';
@@ -15,7 +15,7 @@ import { networkError, serviceError } from '../faults/cuttable.ts';
 import { keepLimits } from '../faults/limits.ts';
 import { unsigned } from './endpoint.ts';
 
-const { tables } = await readService('test');
+const { tables } = inject('service');
 
 /**
  * Creates a table as serverless.yml defines it. `kind` is what it holds there, for example leases.

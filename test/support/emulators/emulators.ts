@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { readService } from '../../../infrastructure/read.ts';
+import { readService, type Service } from '../../../infrastructure/read.ts';
 import { startDynamodb } from '../../../local/dynamodb.ts';
 import { dynamodbCommand } from '../../../local/dynamodb-command.ts';
 import { givenOr } from '../../../local/emulator.ts';
@@ -23,8 +23,8 @@ declare module 'vitest' {
     seenCommands: string;
     /** A folder for what happens once in this run (once.ts). */
     onceFolder: string;
-    /** The environment that serverless.yml sets for every function, in the stage `test`. */
-    environment: Record<string, string>;
+    /** What serverless.yml says in the stage `test`. To read it takes as long as the tests of a small file. */
+    service: Service;
   }
 }
 
@@ -34,14 +34,14 @@ let running: ReturnType<typeof start> | undefined;
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   running ??= start(project.vitest.config.maxWorkers as number);
   const { dynamodbEndpoints, countsUnits, s3Endpoint, s3IsEmulator, ...more } = await running;
-  const { seenCommands, onceFolder, environment, stop } = more;
+  const { seenCommands, onceFolder, service, stop } = more;
   project.provide('dynamodbEndpoints', dynamodbEndpoints);
   project.provide('countsUnits', countsUnits);
   project.provide('s3Endpoint', s3Endpoint);
   project.provide('s3IsEmulator', s3IsEmulator);
   project.provide('seenCommands', seenCommands);
   project.provide('onceFolder', onceFolder);
-  project.provide('environment', environment);
+  project.provide('service', service);
   return stop;
 }
 
@@ -58,7 +58,7 @@ export async function start(workers = 1) {
   const { file } = await dynamodbCommand({ host: '127.0.0.1', port: 0, dataDir: undefined });
   const isDynoxide = /dynoxide(\.exe)?$/.test(file);
   const s3 = await givenOr('AWS_ENDPOINT_URL_S3', async () => startS3(await freePort()));
-  const { environment } = await readService('test');
+  const service = await readService('test');
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
   // Node strips the types of each file once for all the processes that the tests start, in this run and later ones.
   process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'holdfast-compiled');
@@ -72,7 +72,7 @@ export async function start(workers = 1) {
     s3IsEmulator: !process.env.AWS_ENDPOINT_URL_S3,
     seenCommands,
     onceFolder,
-    environment,
+    service,
     stop: async () => {
       await Promise.all(emulators.map(({ stop }) => stop()));
       await s3.stop();

@@ -11,7 +11,7 @@ import {
   StartExecutionCommand,
   StopExecutionCommand,
 } from '@aws-sdk/client-sfn';
-import { readService } from '../../../infrastructure/read.ts';
+import { inject } from 'vitest';
 import { type FunctionError, invoke, type LambdaHandler } from '../../../local/lambda.ts';
 import { listen } from '../../../local/listen.ts';
 import { freePort } from '../../../local/ports.ts';
@@ -47,8 +47,7 @@ export async function motoWorld(handlers: Record<string, LambdaHandler>) {
     const asked = new CreateStateMachineCommand({ name, roleArn, definition: JSON.stringify(definition) });
     return (await sfn.send(asked)).stateMachineArn ?? '';
   };
-  for (const { name, definition } of (await readService('test')).stateMachines)
-    await create(name, JSON.parse(definition));
+  for (const { name, definition } of inject('service').stateMachines) await create(name, JSON.parse(definition));
   return {
     sfn,
     endpoint,

@@ -6,8 +6,7 @@ import {
   StartExecutionCommand,
   StopExecutionCommand,
 } from '@aws-sdk/client-sfn';
-import { expect } from 'vitest';
-import { readService } from '../../../infrastructure/read.ts';
+import { expect, inject } from 'vitest';
 import type { Trigger } from '../../../infrastructure/read-events.ts';
 import { type BusEvent, Events } from '../../../local/events.ts';
 import { Functions } from '../../../local/functions.ts';
@@ -15,7 +14,7 @@ import type { LambdaHandler } from '../../../local/lambda.ts';
 import { startStepFunctions } from '../../../local/step-functions/start.ts';
 import { checkedHandler } from '../stack/contract.ts';
 
-const service = await readService('test');
+const service = inject('service');
 
 const statusChanges: Trigger = {
   kind: 'pattern',

@@ -1,4 +1,4 @@
-import { readService } from '../../../infrastructure/read.ts';
+import { inject } from 'vitest';
 import { startGateway } from '../../../local/gateway.ts';
 import type { LambdaHandler } from '../../../local/lambda.ts';
 import { checkedHandler } from './contract.ts';
@@ -12,8 +12,7 @@ interface ApiOptions {
 
 /** Serves the routes of serverless.yml over HTTP, on a free port, for the functions of which a test has handlers. */
 export async function startApi(handlers: Record<string, unknown>, { port = 0, ...options }: ApiOptions = {}) {
-  const { functions } = await readService('test');
-  const served = functions.filter(({ name }) => name in handlers);
+  const served = inject('service').functions.filter(({ name }) => name in handlers);
   return startGateway(
     served.flatMap(({ name, timeoutSeconds, routes }) =>
       routes.map((route) => ({

@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { inject } from 'vitest';
-import { readService } from '../../../infrastructure/read.ts';
 import { dynamodbEndpoint } from '../emulators/endpoint.ts';
 import type { InvocationMessage, OutcomeMessage } from '../emulators/lambda-process.ts';
 import { checkAnswer, checkFailure } from './contract.ts';
@@ -16,7 +15,7 @@ export interface Running {
 
 /** The built function of that name in a process of its own, with an environment like Lambda's. */
 export async function startBundle(name: string, settings: Record<string, string>): Promise<Running> {
-  const { functions, environment } = await readService('test');
+  const { functions, environment } = inject('service');
   const bundle = functions.find((one) => one.name === name)?.bundle;
   if (!bundle) throw new Error(`serverless.yml has no function ${name}`);
   const child = fork(new URL('../emulators/lambda-process.ts', import.meta.url), [resolve(bundle, 'index.mjs')], {

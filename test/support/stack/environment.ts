@@ -21,7 +21,7 @@ afterAll(() => {
 // A developer's own S3 comes with its own credentials.
 const { AWS_ENDPOINT_URL_S3: givenS3, ...given } = process.env;
 /** Sets what Lambda would have set before the imports of the functions under test. */
-Object.assign(process.env, inject('environment'), {
+Object.assign(process.env, inject('service').environment, {
   AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint(),
   AWS_ENDPOINT_URL_S3: inject('s3Endpoint'),
   AWS_REGION: (givenS3 && given.AWS_REGION) || 'us-east-1',

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { inject } from 'vitest';
 import type { CloudFormationTemplate } from '../../../infrastructure/cloudformation.ts';
 import { evaluate } from '../../../infrastructure/evaluate.ts';
 import { packagingOptions, parameterized, zipName } from '../../../infrastructure/parameterized.ts';
-import { readService } from '../../../infrastructure/read.ts';
 import manifest from '../../../package.json' with { type: 'json' };
 import { onceInRun } from '../faults/once.ts';
 
@@ -51,7 +51,7 @@ export const readReleased = (): CloudFormationTemplate =>
 /** The template of the release, made once in a run, without the half minute of bundling: its functions have no code. */
 export const templateWithoutCode = (): Promise<CloudFormationTemplate> =>
   onceInRun('template', async () => {
-    const zips = (await readService()).functions.map(({ name }) => [name, zipName(name, Buffer.of())] as const);
+    const zips = inject('service').functions.map(({ name }) => [name, zipName(name, Buffer.of())] as const);
     return parameterized(await packageWithoutCode(packagingOptions()), Object.fromEntries(zips), manifest.version);
   });
 
@@ -67,7 +67,7 @@ async function packageWithoutCode(options: string[]): Promise<CloudFormationTemp
     for (const file of ['serverless.yml', 'package.json']) await copyFile(file, join(folder, file));
     for (const linked of ['node_modules', 'infrastructure', 'functions'])
       await symlink(resolve(linked), join(folder, linked));
-    for (const { bundle } of (await readService()).functions) {
+    for (const { bundle } of inject('service').functions) {
       await mkdir(join(folder, bundle), { recursive: true });
       await writeFile(join(folder, bundle, 'index.mjs'), '');
     }

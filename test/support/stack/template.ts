@@ -1,6 +1,6 @@
+import { inject } from 'vitest';
 import { evaluate } from '../../../infrastructure/evaluate.ts';
 import { GUARD } from '../../../infrastructure/logical-ids.ts';
-import { readService } from '../../../infrastructure/read.ts';
 import { type Resource, type Template, templateWithoutCode } from './packaging.ts';
 
 /** The template of a release, with its parameters. */
@@ -35,7 +35,7 @@ export function withParameters(parameters: Record<string, string>): Template {
   return evaluate(released, { stage: 'dev', codeBucket: 'code', ...parameters }) as Template;
 }
 
-export const { functions } = await readService();
+export const { functions } = inject('service');
 
 export const STAGE = 'dev';
 export const TABLES = {
