@@ -16,8 +16,9 @@ const struck = ({ steps, ...plan }: Plan, faultRate: number): Plan => ({
 });
 
 describe('histories under faults', () => {
-  // Of one capability: the schedule works on several keys at once, and the order in which their requests arrive is not simulated.
-  it.each(['commits', 'queue', 'permits', 'expiry'])(
+  // Of one capability, and not of queue: the schedule works on several keys at once, and a call in line sends several requests at once. Which of their
+  // answers is processed first is not simulated, and on a busy machine it differs.
+  it.each(['commits', 'permits', 'expiry'])(
     'histories of %s are the same again for the same seed, whatever was played before',
     async (capability) => {
       const seed = testSeed();

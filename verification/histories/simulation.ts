@@ -24,13 +24,20 @@ export class Thread {
     this.locals = locals;
   }
 
+  /** A function that has failed may have sent requests beside the one that failed, and the SDK still goes on with those. */
   get isBusy(): boolean {
-    return !this.ended && !this.#dead && (this.waits === 0 || this.waits < this.#operations);
+    return !this.#dead && ((!this.ended && this.waits === 0) || this.waits < this.#operations);
+  }
+
+  /** Nothing of it is left to be done. */
+  get isOver(): boolean {
+    return this.#dead || (this.ended && this.#operations === 0);
   }
 
   /** Nobody else goes on while the operation does: between two tries, the SDK waits for a timer of its own. */
   async operation<T>(act: () => Promise<T>): Promise<T> {
     this.#operations++;
+    this.simulation.keep(this);
     try {
       return await act();
     } finally {
@@ -92,8 +99,12 @@ export class Simulation {
 
   #end(thread: Thread): void {
     thread.ended = true;
-    this.#threads.delete(thread);
     this.changed();
+  }
+
+  /** Time waits for it again, if it had seemed to be over. */
+  keep(thread: Thread): void {
+    this.#threads.add(thread);
   }
 
   sleep(ms: number): Promise<void> {
@@ -161,7 +172,7 @@ export class Simulation {
   #goOn(): void {
     if (this.#requests > 0) return;
     for (const thread of this.#threads) {
-      if (thread.isDead) this.#threads.delete(thread);
+      if (thread.isOver) this.#threads.delete(thread);
       else if (thread.isBusy) return;
     }
     const next = this.#plans.shift();
