@@ -56,11 +56,8 @@ const CHECKS: Record<string, Check> = {
   },
   pictures: {
     what: 'the pictures of docs/console.md',
-    commands: [
-      'vitest run --project product test/console',
-      'RACES=full vitest run test/console/page.test.ts test/console/page.full.test.ts',
-    ],
-    env: { PICTURES: 'docs/pictures' },
+    commands: ['vitest run test/console'],
+    env: { PICTURES: 'docs/pictures', RACES: 'full' },
   },
   'contract-release': {
     what: 'stores the contract of a release, with which later versions are compared',

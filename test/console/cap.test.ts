@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { executablePath, faults, pageTests, violations } from '../support/programs/console-page.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const site = pageTests({ shareTab: true });
 
@@ -7,7 +8,7 @@ const OPERATOR = 'arn:aws:sts::123456789012:assumed-role/Operator/ann';
 const REASON = 'the database of the vendor is down';
 
 describe.runIf(executablePath)('the page', () => {
-  it('the page shows who paused or capped a key, why, and until when', async () => {
+  it.runIf(isFull)('the page shows who paused or capped a key, why, and until when', async () => {
     for (const holder of ['one', 'two', 'three'])
       await site.world.acquire('caps/render', { holder, limit: 5, ttlSeconds: 600 });
     await site.world.acquire('caps/report', { ttlSeconds: 600 });
@@ -119,7 +120,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await page.getByText('this page moved second to the front').count()).toBe(0);
   });
 
-  it('the page shows who paused or capped the rates of a key, and why', async () => {
+  it.runIf(isFull)('the page shows who paused or capped the rates of a key, and why', async () => {
     const rates = [{ limit: 50, per: '1h' }];
     for (const key of ['paced/vendor', 'paced/paused'])
       await site.world.post('rates/reserve', { key, holder: 'worker-1', rates });

@@ -62,7 +62,7 @@ describe.runIf(executablePath)('the list', () => {
     await expect.poll(heads).toEqual(byKey);
   });
 
-  it('the row of a shared key shows how full the key is', async () => {
+  it.runIf(isFull)('the row of a shared key shows how full the key is', async () => {
     for (const holder of ['first', 'second', 'third'])
       await site.world.acquire('full/shared', { holder, limit: 4, ttlSeconds: 600 });
     await site.world.acquire('full/alone', { ttlSeconds: 600 });
@@ -79,7 +79,7 @@ describe.runIf(executablePath)('the list', () => {
     expect(await faults(page, 'shared-key')).toEqual([]);
   });
 
-  it('the page says how old its data is, and loses its colours in an outage', async () => {
+  it.runIf(isFull)('the page says how old its data is, and loses its colours in an outage', async () => {
     await site.world.acquire('age', { ttlSeconds: 600 });
     const page = await site.open('#/leases?q=age', { expectsRefusals: true });
     const age = page.getByRole('banner').getByText(/^updated \d+ s ago$/);
@@ -99,7 +99,7 @@ describe.runIf(executablePath)('the list', () => {
     await expect.poll(look, { timeout: 20_000 }).toEqual([calm, 'none']);
   });
 
-  it('a page without keys shows the command that holds the first one', async () => {
+  it.runIf(isFull)('a page without keys shows the command that holds the first one', async () => {
     const page = await site.open('#/history');
     await page.route('**/v1/*?limit=1000', (route) =>
       route.fulfill({ json: { leases: [], keys: [], nextCursor: null } }),

@@ -114,7 +114,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(standing).toMatchObject({ state: 'held', holder: 'second', ending: false });
   });
 
-  it('the page shows which rates callers named, who did last, and until when a key is paid', async () => {
+  it.runIf(isFull)('the page shows which rates callers named, who did last, and until when a key is paid', async () => {
     const reserve = (key: string, more: object = {}) =>
       site.world.post('rates/reserve', { key, holder: 'worker-1', rates: [{ limit: 50, per: '1h' }], ...more });
     await reserve('rates/agreed', { settle: true });
@@ -273,7 +273,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('row', { name: /queue.*up to \d/ }).waitFor();
   });
 
-  it('the page shows which newer holder has asked a holder to stop', async () => {
+  it.runIf(isFull)('the page shows which newer holder has asked a holder to stop', async () => {
     const replacing = { replace: 'running' };
     const { leaseId } = await site.world.acquire('preview', { ...replacing, waitSeconds: 1, ttlSeconds: 600 });
     await site.world.park('preview', 'newer', { ...replacing, parkSeconds: 90 });
@@ -288,7 +288,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await fact('Superseded by').count()).toBe(0);
   });
 
-  it('the page shows when callers that sleep are due, after those awake', async () => {
+  it.runIf(isFull)('the page shows when callers that sleep are due, after those awake', async () => {
     await site.world.holdLong('drowsy', 'slow');
     await site.world.park('drowsy', 'awake', { parkSeconds: 90 });
     const asked = { key: 'drowsy', holder: 'sleeper', requestId: 'r', waitSeconds: 20, sleepMs: 300_000 };
