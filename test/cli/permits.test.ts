@@ -66,17 +66,20 @@ describe.concurrent('holdfast run --also', () => {
     await other.finish();
   });
 
-  it('holdfast run --also ends the command when the permit of any key is lost, and releases the others', async () => {
-    const [key, total] = [`${freshKey()}/tenant`, freshKey()];
-    const working = job(key, '--limit', '2', '--also', `${total}=5`, '--ttl', '6');
-    await working.begun();
-    const [holder] = (await read(total)).holders;
-    expect((await call('break', total, '--fence', String(holder?.fence))).code).toBe(0);
-    const { code, stderr } = await working.exited;
-    expect(code).toBe(76);
-    expect(stderr).toContain(`the lease of ${total} is lost (broken): the command is ended`);
-    expect((await read(key)).used).toBe(0);
-  });
+  it.runIf(isFull)(
+    'holdfast run --also ends the command when the permit of any key is lost, and releases the others',
+    async () => {
+      const [key, total] = [`${freshKey()}/tenant`, freshKey()];
+      const working = job(key, '--limit', '2', '--also', `${total}=5`, '--ttl', '6');
+      await working.begun();
+      const [holder] = (await read(total)).holders;
+      expect((await call('break', total, '--fence', String(holder?.fence))).code).toBe(0);
+      const { code, stderr } = await working.exited;
+      expect(code).toBe(76);
+      expect(stderr).toContain(`the lease of ${total} is lost (broken): the command is ended`);
+      expect((await read(key)).used).toBe(0);
+    },
+  );
 
   it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('holdfast run refuses --also %s', async (also) => {
     const { code, stderr } = await run(freshKey(), '--also', also, '--', 'echo', 'never');
@@ -191,7 +194,7 @@ it.each(
 });
 
 describe('a key with several holders', () => {
-  it('status, queue and watch show the holders of a key and its line', async () => {
+  it.runIf(isFull)('status, queue and watch show the holders of a key and its line', async () => {
     const key = freshKey();
     const jobs = [job(key, '--limit', '3'), job(key, '--limit', '3'), job(key, '--limit', '3')];
     for (const { begun } of jobs) await begun();
@@ -213,21 +216,29 @@ describe('a key with several holders', () => {
     expect((await freed.exited).stdout).toMatch(new RegExp(`\n\\S+Z  ${key} is free\n$`));
   });
 
-  it('a caller without --limit needs the key alone, and is refused with 75 beside other holders', async () => {
-    const key = freshKey();
-    const shared = job(key, '--limit', '2');
-    await shared.begun();
-    const refused = await run(key, '--', 'echo', 'never');
-    expect([refused.code, refused.stdout]).toEqual([75, '']);
-    expect(refused.stderr).toMatch(new RegExp(`^holdfast: ${key} is held by job-\\d+ until \\S+Z, in use: 1 of 2\n$`));
-    const alone = job(key, '--wait', 'forever');
-    await until(async () => (await read(key)).waiting).toBe(1);
-    expect((await shared.finish()).code).toBe(0);
-    await alone.begun();
-    const held = await run(key, '--limit', '2', '--', 'echo', 'never');
-    expect([held.code, held.stderr]).toEqual([75, expect.stringMatching(/ is held by job-\d+ since \S+Z until \S+Z /)]);
-    expect((await alone.finish()).code).toBe(0);
-  });
+  it.runIf(isFull)(
+    'a caller without --limit needs the key alone, and is refused with 75 beside other holders',
+    async () => {
+      const key = freshKey();
+      const shared = job(key, '--limit', '2');
+      await shared.begun();
+      const refused = await run(key, '--', 'echo', 'never');
+      expect([refused.code, refused.stdout]).toEqual([75, '']);
+      expect(refused.stderr).toMatch(
+        new RegExp(`^holdfast: ${key} is held by job-\\d+ until \\S+Z, in use: 1 of 2\n$`),
+      );
+      const alone = job(key, '--wait', 'forever');
+      await until(async () => (await read(key)).waiting).toBe(1);
+      expect((await shared.finish()).code).toBe(0);
+      await alone.begun();
+      const held = await run(key, '--limit', '2', '--', 'echo', 'never');
+      expect([held.code, held.stderr]).toEqual([
+        75,
+        expect.stringMatching(/ is held by job-\d+ since \S+Z until \S+Z /),
+      ]);
+      expect((await alone.finish()).code).toBe(0);
+    },
+  );
 });
 
 it.runIf(isFull)('run and acquire warn a caller that names another limit than the grant before', async () => {

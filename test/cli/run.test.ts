@@ -10,7 +10,7 @@ import { supervise } from '../../cli/src/run/supervise.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
 import { runnersOf } from '../support/programs/run.ts';
-import { aFew } from '../support/time/rounds.ts';
+import { aFew, isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
@@ -289,7 +289,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
   });
 });
 
-it('a wrapper that receives a later deadline passes it to the guard', async () => {
+it.runIf(isFull)('a wrapper that receives a later deadline passes it to the guard', async () => {
   const { env } = process;
   let wasInTime = false;
   // A machine that stood still until the first deadline shows nothing, and is given more time.

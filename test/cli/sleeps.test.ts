@@ -6,6 +6,7 @@ import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { builtCli } from '../support/programs/cli.ts';
 import { startApi } from '../support/stack/api.ts';
+import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -62,7 +63,7 @@ it.each([
   },
 );
 
-it('holdfast run withdraws its place when its wait ends while it sleeps', async () => {
+it.runIf(isFull)('holdfast run withdraws its place when its wait ends while it sleeps', async () => {
   const key = `${LONG}ends`;
   await using _ = await holdfast.acquire(key);
   const { code, stderr } = await cli.start(['run', key, '--wait', '2', '--', 'echo', 'never'], { env }).exited;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Order } from '../../deployment/request.ts';
 import { type CloudFormationDouble, deployTo, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { released } from '../support/stack/template.ts';
-import { isFull } from '../support/time/rounds.ts';
+import { aFew, isFull } from '../support/time/rounds.ts';
 
 let double: CloudFormationDouble;
 /** What the operator read. */
@@ -19,7 +19,7 @@ const run = (order: Partial<Order> = {}) => deployTo(double.aws, { said, order }
 const stack = () => double.stacks.get('holdfast-prod');
 
 describe('the bucket for the code', () => {
-  it.each(['BucketAlreadyOwnedByYou', 'OperationAborted'])(
+  it.each(aFew(1, ['BucketAlreadyOwnedByYou', 'OperationAborted']))(
     'the bucket for the code may be made by another deployment at the same time (%s)',
     async (answer) => {
       double.race.answer = answer;
@@ -103,7 +103,7 @@ describe('the code and the template', () => {
     expect(said).toContain('No resource changes');
   });
 
-  it.each([[undefined], ['a stack']])(
+  it.each(aFew(1, [[undefined], ['a stack']]))(
     'a template that CloudFormation read elsewhere is not deployed, and leaves no change set (%s)',
     async (before) => {
       if (before) await runWith();
@@ -131,7 +131,7 @@ async function warnings(maxHeldCalls?: number): Promise<string[]> {
   return said.filter((line) => line.startsWith('maxHeldCalls is'));
 }
 
-it('a deployment warns if more than a fifth of all calls may be held', async () => {
+it.runIf(isFull)('a deployment warns if more than a fifth of all calls may be held', async () => {
   expect(await warnings()).toEqual([]);
   expect(await warnings(201)).toEqual([
     expect.stringMatching(/^maxHeldCalls is 201, and Lambda runs at most 1000 calls .* add --param maxHeldCalls=200$/),

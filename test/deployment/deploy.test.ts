@@ -6,7 +6,7 @@ import type { Order } from '../../deployment/request.ts';
 import { testClient, watch } from '../support/emulators/aws.ts';
 import { type CloudFormationDouble, deployTo, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { released, withParameters } from '../support/stack/template.ts';
-import { counting, isFull } from '../support/time/rounds.ts';
+import { aFew, counting, isFull } from '../support/time/rounds.ts';
 
 const NAME = 'holdfast-prod';
 let double: CloudFormationDouble;
@@ -74,7 +74,7 @@ describe('the protection of the tables', () => {
     },
   );
 
-  it('the protection of the tables stays off if the operator said so', async () => {
+  it.runIf(isFull)('the protection of the tables stays off if the operator said so', async () => {
     await run({ given: { deletionProtection: 'false' } });
     expect(protection()).toBe('false');
     await run({ given: { memoryMb: '256' } });
@@ -280,14 +280,16 @@ describe('the changes of CloudFormation', () => {
     },
   );
 
-  it.each([
-    ['UPDATE_ROLLBACK_FAILED', 'aws cloudformation continue-update-rollback --stack-name holdfast-prod'],
-    ['UPDATE_ROLLBACK_FAILED', 'If the resource ChangeGuard fails again, add --resources-to-skip ChangeGuard'],
-    ['DELETE_FAILED', 'If the resource ChangeGuard fails again, add --retain-resources ChangeGuard'],
-    ['DELETE_FAILED', 'aws cloudformation delete-stack --stack-name holdfast-prod --region eu-west-1'],
-    ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
-    ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],
-  ])('the changes of CloudFormation are refused on a stack that is %s, with the next step', async (status, words) => {
+  it.each(
+    aFew(2, [
+      ['UPDATE_ROLLBACK_FAILED', 'aws cloudformation continue-update-rollback --stack-name holdfast-prod'],
+      ['UPDATE_ROLLBACK_FAILED', 'If the resource ChangeGuard fails again, add --resources-to-skip ChangeGuard'],
+      ['DELETE_FAILED', 'If the resource ChangeGuard fails again, add --retain-resources ChangeGuard'],
+      ['DELETE_FAILED', 'aws cloudformation delete-stack --stack-name holdfast-prod --region eu-west-1'],
+      ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
+      ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],
+    ] as const),
+  )('the changes of CloudFormation are refused on a stack that is %s, with the next step', async (status, words) => {
     await run();
     Object.assign(stack() ?? {}, { status });
     await expect(run()).rejects.toThrow(words);
@@ -297,16 +299,19 @@ describe('the changes of CloudFormation', () => {
 describe('the stack', () => {
   const isProtected = () => stack()?.isProtected;
 
-  it('a stack cannot be deleted while its tables are protected, and can when their protection is turned off', async () => {
-    await run();
-    expect(isProtected()).toBe(true);
-    await run({ given: { deletionProtection: 'false' } });
-    expect(isProtected()).toBe(false);
-    // What an operator has protected stays.
-    Object.assign(stack() ?? {}, { isProtected: true });
-    await run({ given: { memoryMb: '256' } });
-    expect(isProtected()).toBe(true);
-  });
+  it.runIf(isFull)(
+    'a stack cannot be deleted while its tables are protected, and can when their protection is turned off',
+    async () => {
+      await run();
+      expect(isProtected()).toBe(true);
+      await run({ given: { deletionProtection: 'false' } });
+      expect(isProtected()).toBe(false);
+      // What an operator has protected stays.
+      Object.assign(stack() ?? {}, { isProtected: true });
+      await run({ given: { memoryMb: '256' } });
+      expect(isProtected()).toBe(true);
+    },
+  );
 
   it('a stack is not created unless the operator allows it', async () => {
     await expect(run({ mayCreate: false })).rejects.toThrow(
@@ -349,7 +354,7 @@ describe('a stack of somebody else', () => {
   };
   const payroll = { ...released, Resources: { Db: { Type: 'AWS::DynamoDB::Table' } } };
 
-  it.each([[{}], [{ stage: 'prod' }], [{ env: 'prod' }]])(
+  it.each(aFew(1, [[{}], [{ stage: 'prod' }], [{ env: 'prod' }]]))(
     'a stack without the functions of Holdfast is refused, whatever its parameters are: %j',
     async (parameters) => {
       await withStack({ template: payroll, parameters });
@@ -360,7 +365,7 @@ describe('a stack of somebody else', () => {
     },
   );
 
-  it.each([[{}], [{ BootstrapVersion: '/cdk-bootstrap/hnb659fds/version' }]])(
+  it.each(aFew(1, [[{}], [{ BootstrapVersion: '/cdk-bootstrap/hnb659fds/version' }]]))(
     'a stack of Holdfast by another tool is refused, because what it keeps is not known: %j',
     async (parameters) => {
       await withStack({ parameters });
@@ -397,14 +402,17 @@ describe('a table or a bucket', () => {
   });
 });
 
-it('a stack that lets namespaces name the executions of all state machines goes on to, until a deployment says otherwise', async () => {
-  const namespaceExecutions = () => stack()?.parameters.namespaceExecutions;
-  await run({ given: { namespaces: 'team-a', namespaceExecutions: 'any' } });
-  await run({ given: { memoryMb: '256' } });
-  expect(namespaceExecutions()).toBe('any');
-  await run({ reset: ['namespaceExecutions'] });
-  expect([undefined, 'auto']).toContain(namespaceExecutions());
-});
+it.runIf(isFull)(
+  'a stack that lets namespaces name the executions of all state machines goes on to, until a deployment says otherwise',
+  async () => {
+    const namespaceExecutions = () => stack()?.parameters.namespaceExecutions;
+    await run({ given: { namespaces: 'team-a', namespaceExecutions: 'any' } });
+    await run({ given: { memoryMb: '256' } });
+    expect(namespaceExecutions()).toBe('any');
+    await run({ reset: ['namespaceExecutions'] });
+    expect([undefined, 'auto']).toContain(namespaceExecutions());
+  },
+);
 
 it.runIf(isFull)('tags stay, change and go as the deployment says', async () => {
   await run({

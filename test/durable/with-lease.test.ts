@@ -70,7 +70,7 @@ function durableLeases(startBackend: StartBackend): void {
     expect(await stateOf(key)).toBe('released');
   });
 
-  it('An execution holds the lease under its own name, beside that of the client', async () => {
+  rare('An execution holds the lease under its own name, beside that of the client', async () => {
     const key = newKey();
     const holder = async () => (await holdfast.readLease(key)).holder;
     const arn = await functions.start((_event, ctx) =>
@@ -123,7 +123,7 @@ function durableLeases(startBackend: StartBackend): void {
     await expect.poll(() => waiting(key)).toBe(0);
   });
 
-  it('The newest execution runs, and an older one that waits fails with Superseded', async () => {
+  rare('The newest execution runs, and an older one that waits fails with Superseded', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
     const work = (name: string): Work =>
@@ -136,7 +136,7 @@ function durableLeases(startBackend: StartBackend): void {
     expect(await resultOf(newer)).toBe('newer');
   });
 
-  it('A body that checks its lease learns that it is to stop', async () => {
+  rare('A body that checks its lease learns that it is to stop', async () => {
     const key = newKey();
     const running = { replace: 'running', graceSeconds: 0 } as const;
     const seen: string[] = [];
@@ -158,7 +158,7 @@ function durableLeases(startBackend: StartBackend): void {
     await next.release();
   });
 
-  it('A body that fails releases its lease, and its error reaches the caller', async () => {
+  rare('A body that fails releases its lease, and its error reaches the caller', async () => {
     const key = newKey();
     const arn = await functions.start((_event, ctx) =>
       withLease(ctx, holdfast, key, {}, async () => {
@@ -186,25 +186,28 @@ function durableLeases(startBackend: StartBackend): void {
     expect(await resultOf(second)).toBe('next');
   });
 
-  it('The lease of an execution that is killed stays for the longest timeout of a function, unless graceSeconds is lower', async () => {
-    const key = newKey();
-    // The grant is on record before the callback completes. A kill between the two frees the lease at once, because no work has begun.
-    let hasBegun = false;
-    const arn = await functions.start((_event, ctx) =>
-      withLease(ctx, holdfast, key, {}, () => {
-        hasBegun = true;
-        return ctx.wait('work', { hours: 1 });
-      }),
-    );
-    await expect.poll(() => hasBegun).toBe(true);
-    await functions.kill(arn);
-    const remainingMs = async () => ((await holdfast.readLease(key)) as { remainingMs?: number }).remainingMs ?? 0;
-    await expect.poll(remainingMs).toBeLessThanOrEqual(900_000);
-    expect(await remainingMs()).toBeGreaterThan(800_000);
-    expect(await stateOf(key)).toBe('held');
-  });
+  rare(
+    'The lease of an execution that is killed stays for the longest timeout of a function, unless graceSeconds is lower',
+    async () => {
+      const key = newKey();
+      // The grant is on record before the callback completes. A kill between the two frees the lease at once, because no work has begun.
+      let hasBegun = false;
+      const arn = await functions.start((_event, ctx) =>
+        withLease(ctx, holdfast, key, {}, () => {
+          hasBegun = true;
+          return ctx.wait('work', { hours: 1 });
+        }),
+      );
+      await expect.poll(() => hasBegun).toBe(true);
+      await functions.kill(arn);
+      const remainingMs = async () => ((await holdfast.readLease(key)) as { remainingMs?: number }).remainingMs ?? 0;
+      await expect.poll(remainingMs).toBeLessThanOrEqual(900_000);
+      expect(await remainingMs()).toBeGreaterThan(800_000);
+      expect(await stateOf(key)).toBe('held');
+    },
+  );
 
-  it('An execution that is killed while it waits leaves the line', async () => {
+  rare('An execution that is killed while it waits leaves the line', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
     const arn = await functions.start((_event, ctx) => withLease(ctx, holdfast, key, {}, async () => {}));
