@@ -72,7 +72,7 @@ const MAX_SLEEP_MS = 300_000;
 const ANSWER_MS = 10_000;
 
 /** The error message of a grant that the client requests again. */
-const GONE = 'the grant ended before the response arrived';
+const GONE = 'the grant ended before the answer';
 
 type Request = RequestOf<'acquire'>;
 type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;

@@ -1,5 +1,12 @@
 import { attempt, backoff, type Core } from './attempt.ts';
-import { type HoldfastError, invalidRequest, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
+import {
+  type HoldfastError,
+  invalidRequest,
+  isHoldfastError,
+  type LossReason,
+  leaseLost,
+  unreachable,
+} from './errors.ts';
 import { giveBack, RELEASE_MS } from './give-back.ts';
 import { interruptible, type Moment, moment, type Surroundings, since, watch } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
@@ -226,7 +233,7 @@ const holdLeftMs = ({ core, holdMs, acquiredAt }: Kept): number => holdMs - sinc
 
 /** Ends the lease if its time is up. @returns why the lease is over, if it is */
 function check(kept: Kept): HoldfastError | undefined {
-  // An answer that is not a grant has no numbers, and extends nothing.
+  // An answer to acquire that is not a grant has no numbers, and is no lease.
   if (!kept.over && !(leftMs(kept) > 0)) lose(kept, 'deadline');
   else if (!kept.over && !(holdLeftMs(kept) > 0)) lose(kept, 'maxHold');
   return kept.over;
@@ -270,6 +277,8 @@ async function beat(kept: Kept): Promise<void> {
   let error: unknown;
   try {
     const grant = await attempt(core, 'heartbeat', { key, leaseId }, { ms });
+    // The JSON of a proxy extends nothing, and does not end the lease either.
+    if (!(grant.remainingMs > 0)) throw unreachable('no grant');
     // An answer after the end comes too late: others were told that the lease is lost. After a release it means nothing.
     if (check(kept)) return;
     kept.term = termOf(core.by, ttlMs, { grant, sentAt });

@@ -6,7 +6,7 @@ import { Holdfast } from '../../client/src/index.ts';
 import { ManualClock, MemoryService } from '../../client/src/testing.ts';
 import { startDouble } from '../support/emulators/durable-functions.ts';
 import { statesWorld } from '../support/emulators/states.ts';
-import { has, PYTHON, pythonExample } from '../support/programs/callers.ts';
+import { hasPythonClient, PYTHON, PYTHON_CLIENT } from '../support/programs/callers.ts';
 import { type Bench, bench, blocks, guideWorld } from '../support/programs/guides.ts';
 import { exclusionWorld } from '../support/stack/exclusion.ts';
 import { until } from '../support/time/until.ts';
@@ -16,7 +16,7 @@ const guide = await guideWorld();
 const { api, cli, shell, program, typescript } = guide;
 const PAGE = await readFile('docs/per-tenant.md', 'utf8');
 const [TENANT, TOTAL] = ['openai/tenant-a', 'openai'];
-const isPythonThere = await has(PYTHON, '--version');
+const isPythonThere = await hasPythonClient();
 
 interface Play {
   client?: Holdfast;
@@ -74,11 +74,10 @@ describe('docs/per-tenant.md', () => {
 
   it.skipIf(!isPythonThere)('the example of two keys runs in Python', async () => {
     const [code = ''] = blocks(PAGE, 'In Python', 'python');
-    await writeFile(join(cli.folder, 'holdfast.py'), (await pythonExample()).module);
     await writeFile(join(cli.folder, 'per-tenant.py'), code);
     const work = bench();
     await program('ask.sh', work);
-    const run = () => shell(`exec ${PYTHON} per-tenant.py`, { API: api.url, AWS_EC2_METADATA_DISABLED: 'true' });
+    const run = () => shell(`exec ${PYTHON} per-tenant.py`, { HOLDFAST_ENDPOINT: api.url, ...PYTHON_CLIENT });
     await playTwoKeys(work, { run });
   });
 

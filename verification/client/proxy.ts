@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Listening, listen } from '../../local/listen.ts';
+import { type Answer, gatewayError, pass, reply } from './passing.ts';
 
 /** How often each fault strikes. Nothing strikes what is left. */
 const FAULTS = {
@@ -39,11 +40,6 @@ export interface FaultyProxy extends Listening {
 /** Names the acquisitions of a holder on a key. */
 export const copyOf = ({ key, holder }: { key: string; holder: string | null }): string => `${key} ${holder}`;
 
-interface Answer {
-  status: number;
-  text: string;
-}
-
 /** Passes requests on, and strikes some of them with a fault. @param random numbers in [0, 1) */
 export async function startProxy(target: string, random: () => number): Promise<FaultyProxy> {
   const struck = Object.fromEntries(Object.keys(FAULTS).map((fault) => [fault, 0])) as Record<Fault, number>;
@@ -64,55 +60,46 @@ export async function startProxy(target: string, random: () => number): Promise<
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request);
-    const { method = '', url = '', headers } = request;
-    const pass = async (): Promise<Answer> => {
-      const type = { 'content-type': headers['content-type'] ?? '' };
-      const answer = await fetch(target + url, { method, headers: type, ...(method === 'POST' && { body }) });
-      return { status: answer.status, text: await answer.text() };
-    };
-    const reply = ({ status, text }: Answer) => {
-      response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(text);
-    };
-    const gatewayError = (status: number) => reply({ status, text: '{"message":"Service Unavailable"}' });
+    const { url = '' } = request;
+    const passed = () => pass(target, request, body);
     switch (draw()) {
       case 'dropped':
         return;
       case 'lostAnswer':
-        await pass();
+        await passed();
         return;
       case 'cutBefore':
         request.socket.destroy();
         return;
       case 'cutAfter':
-        await pass();
+        await passed();
         request.socket.destroy();
         return;
       case 'lateRequest':
         await delay(random() * LATE_MS);
-        return reply(await pass());
+        return reply(response, await passed());
       case 'lateAnswer': {
-        const answer = await pass();
+        const answer = await passed();
         await delay(random() * LATE_MS);
-        return reply(answer);
+        return reply(response, answer);
       }
       case 'duplicate': {
         if (url.endsWith('/acquire')) copied.add(copyOf(JSON.parse(String(body))));
         const [answer] = await Promise.all([
-          pass(),
+          passed(),
           delay(random() * 300)
-            .then(pass)
+            .then(passed)
             .then(note),
         ]);
-        return reply(answer);
+        return reply(response, answer);
       }
       case 'unavailable':
-        return gatewayError(503);
+        return reply(response, gatewayError(503));
       case 'timedOut':
-        await pass();
-        return gatewayError(504);
+        await passed();
+        return reply(response, gatewayError(504));
       default:
-        return reply(await pass());
+        return reply(response, await passed());
     }
   };
 

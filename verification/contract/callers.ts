@@ -5,8 +5,8 @@ import { languages } from '../../test/support/programs/callers.ts';
 
 const HELP = `npm run verify -- callers: builds the examples of docs/callers.md, and runs the test that calls through them.
 
-They are built in ~/.cache/holdfast/callers, once for each text. npm run test:races runs those that are there, and curl and Python
-if they are installed. Python needs boto3 to sign: python3 -m venv .venv && .venv/bin/pip install boto3. What cannot be built here is skipped, and says so.`;
+They are built in ~/.cache/holdfast/callers, once for each text. npm run test:races runs those that are there, and curl if it is installed.
+What cannot be built here is skipped, and says so.`;
 
 async function main(): Promise<number> {
   const { values } = readOptions({ help: { type: 'boolean', short: 'h' } });

@@ -137,7 +137,8 @@ def test_a_service_that_is_down_is_given_up_soon_after_the_wait_with_its_url() -
     began = time.monotonic()
     with pytest.raises(holdfast.Unreachable, match=r"connection to http://127.0.0.1:9 failed: Connection refused"):
         Holdfast("http://127.0.0.1:9").acquire("k", wait=0.2, timeout=0.5)
-    assert time.monotonic() - began < 3
+    # 0.7 s of tries, and at most 2.5 s for the withdrawal of a request that may have arrived.
+    assert time.monotonic() - began < 6
 
 
 def test_the_signature_covers_the_headers_that_arrive(service: Service) -> None:

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** One example of docs/callers.md, and how to build and start it. Python has tests of its own. */
+/** One example of docs/callers.md, and how to build and start it. */
 export interface Language {
   name: string;
   /** The folder of the build, if there is anything to build. */
@@ -31,12 +31,12 @@ async function blocksOf(file: string): Promise<Record<string, string>> {
 /** The Python of the virtual environment of this checkout, or of this machine. */
 export const PYTHON = existsSync('.venv/bin/python') ? resolve('.venv/bin/python') : 'python3';
 
-/** The module and the program of the Python example. */
-export async function pythonExample(): Promise<{ module: string; program: string }> {
-  const blocks = [...(await readFile('docs/callers.md', 'utf8')).matchAll(/^```python\n(.*?)^```/gms)];
-  const [module = '', program = ''] = blocks.map(([, text]) => text);
-  return { module, program };
-}
+/** The variables with which Python imports the client of this checkout. */
+export const PYTHON_CLIENT = { PYTHONPATH: resolve('clients/python/src'), PYTHONDONTWRITEBYTECODE: '1' };
+
+/** Whether there is a Python that can run the client. */
+export const hasPythonClient = (): Promise<boolean> =>
+  has(PYTHON, '-c', 'import sys; assert sys.version_info >= (3, 10)');
 
 export const has = (command: string, ...args: string[]): Promise<boolean> =>
   run(command, args).then(

@@ -27,7 +27,7 @@ MAX_SLEEP_SECONDS = 300
 ANSWER_SECONDS = 10.0
 """How long the service may take to answer on top of the wait."""
 
-GONE = "the grant ended before the response arrived"
+GONE = "the grant ended before the answer"
 
 
 class Acquisition:

@@ -80,13 +80,14 @@ def _started(kept: Kept) -> Keeper:
 
 async def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
     """Waits for a heartbeat under way, so that it does not reach the service after the release."""
-    if keeper.pending:
+    if pending := keeper.pending:
+        beat, left = pending
         answered = asyncio.Event()
         wake = _signal(asyncio.get_running_loop(), answered)
-        keeper.pending.add_done_callback(lambda _: wake())
+        beat.add_done_callback(lambda _: wake())
         waiting = asyncio.ensure_future(answered.wait())
         try:
-            await kept.core.by.wait_async(waiting, seconds)
+            await kept.core.by.wait_async(waiting, min(seconds, left))
         finally:
             waiting.cancel()
 

@@ -48,10 +48,11 @@ def _started(kept: Kept) -> Keeper:
 
 def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
     """Waits for a heartbeat under way, so that it does not reach the service after the release."""
-    if keeper.pending:
+    if pending := keeper.pending:
+        beat, left = pending
         answered = threading.Event()
-        keeper.pending.add_done_callback(lambda _: answered.set())
-        kept.core.by.wait(answered, seconds)
+        beat.add_done_callback(lambda _: answered.set())
+        kept.core.by.wait(answered, min(seconds, left))
 
 
 class Lease(LeaseView):

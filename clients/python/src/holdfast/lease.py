@@ -187,9 +187,13 @@ class Keeper:
         self._beat: tuple[Send, Moment, Future[Any]] | None = None
 
     @property
-    def pending(self) -> Future[Any] | None:
-        """The heartbeat under way."""
-        return self._beat[2] if self._beat else None
+    def pending(self) -> tuple[Future[Any], float] | None:
+        """The heartbeat under way, and how long it may still take, in seconds. After that, nobody waits for it."""
+        if self._beat is None:
+            return None
+        send, sent_at, answer = self._beat
+        left = send.seconds - since(self._kept.core.by, sent_at)
+        return (answer, left) if left > 0 else None
 
     def turn(self) -> float | None:
         """Looks at the clocks, takes in the last heartbeat, and sends one that is due. Returns how long to wait, or

@@ -1,0 +1,33 @@
+import type { Fields, Json, Outcome, Row, Step } from './row.ts';
+
+/** The call of a row, as a client plays it. Times are in milliseconds, as in the row. */
+export interface Call extends Pick<Row, 'call' | 'random'> {
+  key: string;
+  options: Fields;
+  client: Exclude<Row['client'], undefined>;
+  endpoint: string;
+  /** Whether the work waits for steps. Otherwise it returns `done` at once. */
+  waits: boolean;
+}
+
+/** How a clock moves: both clocks of a running process, or both while it is paused and no timer fires; or the wall clock alone. */
+export type Movement = 'runs' | 'paused' | 'wall';
+
+/** What a client tells: what came of a step, an event, or the outcome of the call. */
+export type Told = { step: number; gave: Json } | { event: Fields } | { outcome: Outcome };
+
+/** A client that plays a row on clocks of the test. */
+export interface Player {
+  /** What it has told since the begin of the row. */
+  readonly told: Told[];
+  begin(call: Call): Promise<void>;
+  /** Hands a step to the work, or to the caller. */
+  act(step: Step, index: number): Promise<void>;
+  move(ms: number, how: Movement): Promise<void>;
+  /** Whether it does nothing until an answer comes or a clock moves. @param open how many requests the proxy has not answered */
+  isIdle(open: number): Promise<boolean>;
+  /** Milliseconds until its next timer. */
+  nextMs(): Promise<number>;
+  /** Ends what is left of the row. */
+  end(): Promise<void>;
+}
