@@ -161,6 +161,28 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
   });
 });
 
+it.runIf(python)(
+  'a command of Python that reads in the background stops as a job of the shell does, until fg',
+  async () => {
+    const { type, press, shows } = openTerminal();
+    type(run(PYTHON, 'echo on >&2; sleep 0.5; read x; echo "got $x"; sleep 60'));
+    await shows(/^on\r$/m);
+    await press('\u001a');
+    await shows(/\[1\]\+ {2}Stopped .*PROGRAM/);
+    type('bg\n');
+    await shows(/\[1\]\+ .* &/);
+    type('wait %1; echo "waited $?"\n'); // wait ends when the job stops
+    await shows(/^waited 1(48|49)\r$/m);
+    type('fg\n');
+    await shows(/PROGRAM/);
+    type('typed\n');
+    await shows(/^got typed\r$/m);
+    await press('\u0003');
+    type('echo "code $?"\n');
+    await shows(/^code 130\r$/m);
+  },
+);
+
 it.each(['/bin/sh', ...(python ? [PYTHON] : [])])(
   'a stopped command of %s does not continue if its lease has ended in the meantime',
   async (shell) => {
