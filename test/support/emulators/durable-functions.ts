@@ -88,9 +88,9 @@ const RUNNER = join('.venv', 'bin', 'dex-local-runner');
 export const hasRunner = existsSync(process.env.DEX_LOCAL_RUNNER ?? RUNNER);
 
 /** For code outside of a test, which cannot call `expect.poll`. @throws Error after half a minute */
-async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
+export async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
   for (const until = Date.now() + 30_000; !(await isTrue()); await sleep(20))
-    if (Date.now() > until) throw new Error('the local runner does not answer');
+    if (Date.now() > until) throw new Error('a program that a test started does not answer');
 }
 
 const PREFIX = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:work:$LATEST/durable-execution/`;
