@@ -51,7 +51,7 @@ export default defineConfig({
     hookTimeout: 600_000,
     // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
     expect: { poll: { timeout: 120_000 } },
-    // For two cores: a worker and its emulator take turns, and some tests wait more than they compute. It takes 82 s with four.
+    // For two cores: a worker and its emulator take turns, and some tests wait more than they compute.
     maxWorkers: 4,
     // The AWS SDK is loaded once for each worker, not for each file; test/support/stack/environment.ts tidies up between them.
     isolate: false,

@@ -12,6 +12,9 @@ export interface Parties {
   everything: boolean;
 }
 
+/** A holder hears of a break at its next heartbeat, after a third of it. A machine that stands still for two thirds of it lets the lease expire. */
+const TTL_SECONDS = 30;
+
 /** The public surface over a real service, in whatever runtime this is. @throws Error at the first thing that is wrong */
 export async function scenario({
   holdfast,
@@ -59,7 +62,7 @@ export async function scenario({
 
   begin('a lease lives on by heartbeats, and another caller waits for it', async () => {
     const name = key('beats');
-    const lease = await holdfast.acquire(name, { ttlSeconds: 9 });
+    const lease = await holdfast.acquire(name, { ttlSeconds: TTL_SECONDS });
     const first = lease.expiresAt;
     const waiting = other.acquire(name, { waitMs: 60_000, ttlSeconds: 60 });
     await until(async () => lease.expiresAt > first);
@@ -72,7 +75,7 @@ export async function scenario({
 
   begin('a broken lease is lost, and its signal aborts', async () => {
     const name = key('broken');
-    const lost = holdfast.withLease(name, { ttlSeconds: 9 }, async (lease) => {
+    const lost = holdfast.withLease(name, { ttlSeconds: TTL_SECONDS }, async (lease) => {
       await other.breakLease({ key: name, fence: lease.fence });
       await until(async () => lease.signal.aborted); // a timer of the test's, for those of a lease keep no process alive
     });
@@ -82,7 +85,7 @@ export async function scenario({
 
   begin('the newest request runs, and replaces and stops older ones', async () => {
     const name = key('replaced');
-    const options = { replace: 'running', waitMs: 60_000, ttlSeconds: 9 } as const;
+    const options = { replace: 'running', waitMs: 60_000, ttlSeconds: TTL_SECONDS } as const;
     const old = await holdfast.acquire(name, options);
     const replaced = holdfast.acquire(name, options).catch((reason) => reason);
     await until(async () => (await other.readLease(name)).waiting === 1);
@@ -227,7 +230,7 @@ export async function scenario({
     const terms: number[] = [];
     const losses: string[] = [];
     await holdfast.lead(name, {
-      ttlSeconds: 9,
+      ttlSeconds: TTL_SECONDS,
       signal: controller.signal,
       onElected: (lease) => {
         terms.push(lease.fence);

@@ -5,6 +5,7 @@ import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import type { HeldFor } from '../../shared/locks/line/expected.ts';
 import { inSlot } from '../../shared/locks/line/held-calls.ts';
 import { call } from '../support/emulators/aws.ts';
+import { aFew } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -41,11 +42,13 @@ it('no more calls are held at once than the deployment allows', async () => {
   expect(await slots()).toEqual([]);
 });
 
-it.each<[HeldFor, number]>([
-  ['soon', 20],
-  ['first', 20],
-  ['plain', 32],
-])('a held call (%s) leaves the last slots to the front', async (heldFor, allowed) => {
+it.each(
+  aFew<[HeldFor, number]>(1, [
+    ['soon', 20],
+    ['first', 20],
+    ['plain', 32],
+  ]),
+)('a held call (%s) leaves the last slots to the front', async (heldFor, allowed) => {
   const { most, slots } = await stage(40);
   const count = await most(heldFor, 120);
   expect(await slots()).toEqual([]);

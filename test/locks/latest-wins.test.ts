@@ -20,7 +20,7 @@ resetting(world);
 const WORK_MS = 3000;
 const BEAT_MS = 500;
 const STREAM_MS = 10_000;
-const REQUESTS = isFull ? 200 : 40;
+const REQUESTS = isFull ? 200 : 20;
 
 interface Run {
   nth: number;

@@ -128,7 +128,9 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(paidUntil));
     two.finish({});
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
-    const refused = await run({ ...asked, rates: [{ limit: 1, per: '1h' }], rateWaitSeconds: 0 });
+    const hourly = { key: 'paid', rates: [{ limit: 1, per: '1h' }] };
+    await world.reserve({ ...hourly, holder: 'earlier' });
+    const refused = await run({ ...hourly, rateWaitSeconds: 0 });
     expect(await states.ended(refused)).toMatchObject({ status: 'FAILED', error: 'RateExceeded' });
     expect(await state('rated')).toBe('released');
   });
