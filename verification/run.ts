@@ -31,6 +31,13 @@ const CHECKS: Record<string, Check> = {
     commands: ['node verification/contract/clients.ts'],
   },
   callers: { what: 'the examples of docs/callers.md', commands: ['node verification/contract/callers.ts'] },
+  recipes: {
+    what: 'the recipes of docs/recipes.md and docs/delta.md with Spark, dbt, deltalake and Jupyter',
+    commands: [
+      'python3 -m venv .venv-recipes && .venv-recipes/bin/pip install -q -r clients/python/test/recipes.txt',
+      '.venv-recipes/bin/python -m pytest clients/python/test/test_recipes.py clients/python/test/test_delta.py',
+    ],
+  },
   packages: {
     what: 'the packages from a registry of this machine, the image, the workflows and the documents',
     commands: ['npm run build --workspaces', vitest('packages')],

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import time
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from service import Service, serving
 
+from holdfast import base
 from holdfast_pytest import holdfast_clock, holdfast_service
 
 __all__ = ["holdfast_clock", "holdfast_service"]
@@ -66,3 +68,13 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield url
         finally:
             stack.terminate()
+
+
+@pytest.fixture
+def namespace(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A namespace of its own, in which the functions of `holdfast` call the real service."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    monkeypatch.setenv("HOLDFAST_ENDPOINT", endpoint)
+    monkeypatch.setenv("HOLDFAST_NAMESPACE", name)
+    monkeypatch.setattr(base, "_clients", {})
+    return name
