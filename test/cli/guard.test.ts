@@ -25,8 +25,9 @@ function descendantsOf(id: number): number[] {
       return []; // no process, or one that has ended
     }
   });
-  const own = parents.flatMap(([child = 0, parent]) => (parent === id ? [child] : []));
-  return [...own, ...own.flatMap(descendantsOf)];
+  const below = (one: number): number[] =>
+    parents.flatMap(([child = 0, parent]) => (parent === one ? [child, ...below(child)] : []));
+  return below(id);
 }
 
 const argumentsOf = (id: number): string => readFileSync(`/proc/${id}/cmdline`, 'utf8').replaceAll('\0', ' ');
