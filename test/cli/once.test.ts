@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { components } from '../../client/src/index.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
+import { runnersOf } from '../support/programs/run.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -9,141 +10,147 @@ const { api, cli, holdfast } = await cliWorld();
 
 let keys = 0;
 const freshKey = () => `once/${++keys}`;
-const start = (args: string[], env: Record<string, string> = {}) =>
-  cli.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
-const run = (...args: string[]) => start(args).exited;
 const call = (...args: string[]) => cli.call(args, { env: { HOLDFAST_ENDPOINT: api.url } });
+
+/** Of `holdfast run` alone: `python -m holdfast run` has no `--also`. */
+const ALSO_A_SLOT: [string[], string] = [['--slot', 'a', '--also', 'total=5'], '--slot and --also exclude each other'];
 
 /** What every reader sees of a key, with the result. */
 const read = async (key: string) => (await holdfast.readOnce({ key })) as components['schemas']['OnceKey'];
 
-describe.concurrent('holdfast run --once-per exits', () => {
-  it('holdfast run exits with 0 after the command, and for a second caller with 0 and a line that says who did the slot and when', async () => {
-    const key = freshKey();
-    const script = 'echo "$HOLDFAST_KEY $HOLDFAST_SLOT $HOLDFAST_FENCE"';
-    const first = await run('--once-per', '1d', key, '--holder', 'host-1', '--', 'sh', '-c', script);
-    const { done, fence, state } = await read(key);
-    expect([first.code, first.stderr, first.stdout]).toEqual([0, '', `${key} ${done?.slot} ${fence}\n`]);
-    expect([state, done?.slot, done?.by]).toEqual(['released', new Date().toISOString().slice(0, 10), 'host-1']);
-    const second = await run('--once-per', '1d', key, '--holder', 'host-2', '--', 'sh', '-c', script);
-    expect([second.code, second.stdout]).toEqual([0, '']);
-    expect(second.stderr).toMatch(
-      new RegExp(`^holdfast: ${key} is done for ${done?.slot}, by host-1 at ${done?.at} \\(\\d+s ago\\)\n$`),
-    );
-    expect(await run('--once-per', '24h', '--quiet', key, '--', 'false')).toMatchObject({ code: 0, stderr: '' });
-  });
+describe.concurrent.each(runnersOf(cli, isFull))('$name', (runner) => {
+  const start = (args: string[], env: Record<string, string> = {}) =>
+    runner.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
+  const run = (...args: string[]) => start(args).exited;
 
-  it.runIf(isFull)('holdfast run works for the day of a time zone', async () => {
-    // One of these zones has another day than UTC at any hour.
-    for (const zone of ['Pacific/Kiritimati', 'Pacific/Pago_Pago']) {
+  describe.concurrent('holdfast run --once-per exits', () => {
+    it('holdfast run exits with 0 after the command, and for a second caller with 0 and a line that says who did the slot and when', async () => {
       const key = freshKey();
-      const day = () => new Date().toLocaleDateString('sv', { timeZone: zone });
-      const asked = ['--once-per', '1d', '--zone', zone, key, '--', 'sh', '-c', 'echo "$HOLDFAST_SLOT"'];
-      const before = day();
-      const { code, stdout } = await run(...asked);
-      expect([code, [before, day()]]).toEqual([0, expect.arrayContaining([stdout.trim()])]);
-    }
-  });
-
-  it.runIf(isFull)(
-    'holdfast run exits with 75 while another caller works, with 143 after a SIGTERM, and with 0 after a wait for a caller that does the slot',
-    async () => {
-      const key = freshKey();
-      const first = start(['--slot', 'b', key, '--holder', 'host-1', '--', 'sh', '-c', 'echo on; sleep 60 & wait']);
-      await until(first.stdout).toBe('on\n');
-      const held = await run('--slot', 'b', key, '--', 'echo', 'never');
-      expect([held.code, held.stdout]).toEqual([75, '']);
-      expect(held.stderr).toMatch(
-        new RegExp(`^holdfast: ${key} is held by host-1 since \\S+ until \\S+ \\(in \\w+\\)\n$`),
+      const script = 'echo "$HOLDFAST_KEY $HOLDFAST_SLOT $HOLDFAST_FENCE"';
+      const first = await run('--once-per', '1d', key, '--holder', 'host-1', '--', 'sh', '-c', script);
+      const { done, fence, state } = await read(key);
+      expect([first.code, first.stderr, first.stdout]).toEqual([0, '', `${key} ${done?.slot} ${fence}\n`]);
+      expect([state, done?.slot, done?.by]).toEqual(['released', new Date().toISOString().slice(0, 10), 'host-1']);
+      const second = await run('--once-per', '1d', key, '--holder', 'host-2', '--', 'sh', '-c', script);
+      expect([second.code, second.stdout]).toEqual([0, '']);
+      expect(second.stderr).toMatch(
+        new RegExp(`^holdfast: ${key} is done for ${done?.slot}, by host-1 at ${done?.at} \\(\\d+s ago\\)\n$`),
       );
-      expect(await run('--slot', 'b', '--held-exit-code', '9', '-q', key, '--', 'true')).toMatchObject({ code: 9 });
-      first.child.kill('SIGTERM');
-      expect(await first.exited).toMatchObject({ code: 143 });
-      const waiting = start(['--slot', 'b', key, '--holder', 'host-3', '--', 'sh', '-c', 'echo on; sleep 1']);
-      await until(waiting.stdout).toBe('on\n');
-      const third = await run('--slot', 'b', '--wait', '30', key, '--', 'echo', 'never');
-      expect([third.code, third.stdout]).toEqual([0, '']);
-      expect(third.stderr).toContain('is done for b, by host-3');
-    },
-  );
+      expect(await run('--once-per', '24h', '--quiet', key, '--', 'false')).toMatchObject({ code: 0, stderr: '' });
+    });
 
-  it.runIf(isFull)(
-    'holdfast run exits with the code of a command that fails, after which the slot is free for another machine',
-    async () => {
+    it.runIf(isFull)('holdfast run works for the day of a time zone', async () => {
+      // One of these zones has another day than UTC at any hour.
+      for (const zone of ['Pacific/Kiritimati', 'Pacific/Pago_Pago']) {
+        const key = freshKey();
+        const day = () => new Date().toLocaleDateString('sv', { timeZone: zone });
+        const asked = ['--once-per', '1d', '--zone', zone, key, '--', 'sh', '-c', 'echo "$HOLDFAST_SLOT"'];
+        const before = day();
+        const { code, stdout } = await run(...asked);
+        expect([code, [before, day()]]).toEqual([0, expect.arrayContaining([stdout.trim()])]);
+      }
+    });
+
+    it.runIf(isFull)(
+      'holdfast run exits with 75 while another caller works, with 143 after a SIGTERM, and with 0 after a wait for a caller that does the slot',
+      async () => {
+        const key = freshKey();
+        const first = start(['--slot', 'b', key, '--holder', 'host-1', '--', 'sh', '-c', 'echo on; sleep 60 & wait']);
+        await until(first.stdout).toBe('on\n');
+        const held = await run('--slot', 'b', key, '--', 'echo', 'never');
+        expect([held.code, held.stdout]).toEqual([75, '']);
+        expect(held.stderr).toMatch(
+          new RegExp(`^holdfast: ${key} is held by host-1 since \\S+ until \\S+ \\(in \\w+\\)\n$`),
+        );
+        expect(await run('--slot', 'b', '--held-exit-code', '9', '-q', key, '--', 'true')).toMatchObject({ code: 9 });
+        first.child.kill('SIGTERM');
+        expect(await first.exited).toMatchObject({ code: 143 });
+        const waiting = start(['--slot', 'b', key, '--holder', 'host-3', '--', 'sh', '-c', 'echo on; sleep 1']);
+        await until(waiting.stdout).toBe('on\n');
+        const third = await run('--slot', 'b', '--wait', '30', key, '--', 'echo', 'never');
+        expect([third.code, third.stdout]).toEqual([0, '']);
+        expect(third.stderr).toContain('is done for b, by host-3');
+      },
+    );
+
+    it.runIf(isFull)(
+      'holdfast run exits with the code of a command that fails, after which the slot is free for another machine',
+      async () => {
+        const key = freshKey();
+        expect((await run('--slot', '2026-11-26', key, '--', 'sh', '-c', 'exit 7')).code).toBe(7);
+        expect(await read(key)).toMatchObject({ state: 'released', slot: '2026-11-26', done: null });
+        expect(await run('--slot', '2026-11-26', key, '--', 'echo', 'ran')).toMatchObject({ code: 0, stdout: 'ran\n' });
+      },
+    );
+
+    it.runIf(isFull)(
+      'holdfast run exits with 0 and a line, and runs nothing, for a slot before the slot that is done',
+      async () => {
+        const key = freshKey();
+        await holdfast.once(key, { slot: '2026-11-26' }, () => {});
+        const { code, stdout, stderr } = await run('--slot', '2026-11-25', key, '--', 'echo', 'never');
+        expect([code, stdout]).toEqual([0, '']);
+        expect(stderr).toContain(`${key} is done for the later slot 2026-11-26, by the other at `);
+      },
+    );
+
+    it('holdfast run exits with 76 after it has ended a command whose lease was broken, and stores nothing', async () => {
       const key = freshKey();
-      expect((await run('--slot', '2026-11-26', key, '--', 'sh', '-c', 'exit 7')).code).toBe(7);
-      expect(await read(key)).toMatchObject({ state: 'released', slot: '2026-11-26', done: null });
-      expect(await run('--slot', '2026-11-26', key, '--', 'echo', 'ran')).toMatchObject({ code: 0, stdout: 'ran\n' });
-    },
-  );
+      const script = 'trap "exit 0" TERM; echo on; sleep 60 & wait';
+      const running = start(['--slot', 'a', '--ttl', '6', key, '--', 'sh', '-c', script]);
+      await until(running.stdout).toBe('on\n');
+      const { fence } = await read(key);
+      expect((await call('break', key, '--once', '--fence', String(fence))).code).toBe(0);
+      expect(await running.exited).toMatchObject({ code: 76 });
+      expect((await read(key)).state).toBe('released'); // and not only when the ttl is over
+      expect(running.stderr()).toContain(`the lease of ${key} is lost (broken): the command is ended`);
+      expect((await read(key)).done).toBeNull();
+    });
 
-  it.runIf(isFull)(
-    'holdfast run exits with 0 and a line, and runs nothing, for a slot before the slot that is done',
-    async () => {
+    it.runIf(isFull)(
+      'holdfast run stores a slot whose command succeeded while holdfast itself was paused beyond the ttl',
+      async () => {
+        const key = freshKey();
+        const paused = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', 'echo on; sleep 1']);
+        await until(paused.stdout).toBe('on\n');
+        paused.child.kill('SIGSTOP');
+        await until(async () => (await read(key)).state).toBe('expired');
+        paused.child.kill('SIGCONT');
+        expect(await paused.exited).toMatchObject({ code: 0 });
+        expect(await read(key)).toMatchObject({ state: 'released', done: { slot: 'a' } });
+      },
+    );
+
+    it('holdfast run exits with 69 where no answer says whether the slot is done, and does not free the slot', async () => {
       const key = freshKey();
-      await holdfast.once(key, { slot: '2026-11-26' }, () => {});
-      const { code, stdout, stderr } = await run('--slot', '2026-11-25', key, '--', 'echo', 'never');
-      expect([code, stdout]).toEqual([0, '']);
-      expect(stderr).toContain(`${key} is done for the later slot 2026-11-26, by the other at `);
-    },
-  );
+      const proxy = await cuttable(api.url);
+      const args = ['--slot', 'a', '--ttl', '30', '--timeout', '0', key, '--', 'sh', '-c', 'echo on; sleep 1'];
+      const cut = start(args, { HOLDFAST_ENDPOINT: proxy.url });
+      await until(cut.stdout).toBe('on\n');
+      proxy.cut('breaks');
+      const { code, stderr } = await cut.exited;
+      expect([code, stderr]).toEqual([69, expect.stringContaining('[OutcomeUnknown]')]);
+      expect(stderr).toContain(`the work has run, and slot a of ${key} may or may not be done: `);
+      expect(await read(key)).toMatchObject({ state: 'held', done: null });
+      await proxy.stop();
+    });
 
-  it('holdfast run exits with 76 after it has ended a command whose lease was broken, and stores nothing', async () => {
-    const key = freshKey();
-    const script = 'trap "exit 0" TERM; echo on; sleep 60 & wait';
-    const running = start(['--slot', 'a', '--ttl', '6', key, '--', 'sh', '-c', script]);
-    await until(running.stdout).toBe('on\n');
-    const { fence } = await read(key);
-    expect((await call('break', key, '--once', '--fence', String(fence))).code).toBe(0);
-    expect(await running.exited).toMatchObject({ code: 76 });
-    expect((await read(key)).state).toBe('released'); // and not only when the ttl is over
-    expect(running.stderr()).toContain(`the lease of ${key} is lost (broken): the command is ended`);
-    expect((await read(key)).done).toBeNull();
-  });
-
-  it.runIf(isFull)(
-    'holdfast run stores a slot whose command succeeded while holdfast itself was paused beyond the ttl',
-    async () => {
-      const key = freshKey();
-      const paused = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', 'echo on; sleep 1']);
-      await until(paused.stdout).toBe('on\n');
-      paused.child.kill('SIGSTOP');
-      await until(async () => (await read(key)).state).toBe('expired');
-      paused.child.kill('SIGCONT');
-      expect(await paused.exited).toMatchObject({ code: 0 });
-      expect(await read(key)).toMatchObject({ state: 'released', done: { slot: 'a' } });
-    },
-  );
-
-  it('holdfast run exits with 69 where no answer says whether the slot is done, and does not free the slot', async () => {
-    const key = freshKey();
-    const proxy = await cuttable(api.url);
-    const args = ['--slot', 'a', '--ttl', '30', '--timeout', '0', key, '--', 'sh', '-c', 'echo on; sleep 1'];
-    const cut = start(args, { HOLDFAST_ENDPOINT: proxy.url });
-    await until(cut.stdout).toBe('on\n');
-    proxy.cut('breaks');
-    const { code, stderr } = await cut.exited;
-    expect([code, stderr]).toEqual([69, expect.stringContaining('[OutcomeUnknown]')]);
-    expect(stderr).toContain(`the work has run, and slot a of ${key} may or may not be done: `);
-    expect(await read(key)).toMatchObject({ state: 'held', done: null });
-    await proxy.stop();
-  });
-
-  it.each([
-    [['--once-per', '1d', '--slot', 'a'], '--once-per and --slot exclude each other'],
-    [['--once-per', '1d', '--limit', '5'], '--once-per and --limit exclude each other'],
-    [['--slot', 'a', '--also', 'total=5'], '--slot and --also exclude each other'],
-    [['--once-per', '0.5s'], 'per: must be a period such as 15m, 1h, 1d or 1w, of at most 366 days'],
-    [['--once-per', '7d'], 'per: must be 1w: a week begins on Monday'],
-    [['--once-per', '1d', '--zone', 'Europe/Berln'], 'zone: must be the IANA name of a time zone'],
-    [['--slot', 'a', '--zone', 'Europe/Berlin'], 'zone: needs a per of whole days or weeks'],
-    [['--keep', '1d'], '--keep and --zone need --once-per or --slot'],
-    [['--zone', 'Europe/Berlin'], '--keep and --zone need --once-per or --slot'],
-    [['--once-per', '1d', '--keep', '1h'], 'keepSeconds: must be at least 172800'],
-  ])('holdfast run exits with 64 for %j', async (options, message) => {
-    const { code, stderr } = await run(...options, freshKey(), '--', 'true');
-    expect(code).toBe(64);
-    expect(stderr).toContain(message);
+    it.each<[string[], string]>([
+      [['--once-per', '1d', '--slot', 'a'], '--once-per and --slot exclude each other'],
+      [['--once-per', '1d', '--limit', '5'], '--once-per and --limit exclude each other'],
+      ...(runner.isPython ? [] : [ALSO_A_SLOT]),
+      [['--once-per', '0.5s'], 'per: must be a period such as 15m, 1h, 1d or 1w, of at most 366 days'],
+      [['--once-per', '7d'], 'per: must be 1w: a week begins on Monday'],
+      [['--once-per', '1d', '--zone', 'Europe/Berln'], 'zone: must be the IANA name of a time zone'],
+      [['--slot', 'a', '--zone', 'Europe/Berlin'], 'zone: needs a per of whole days or weeks'],
+      [['--keep', '1d'], '--keep and --zone need --once-per or --slot'],
+      [['--zone', 'Europe/Berlin'], '--keep and --zone need --once-per or --slot'],
+      [['--once-per', '1d', '--keep', '1h'], 'keepSeconds: must be at least 172800'],
+    ])('holdfast run exits with 64 for %j', async (options, message) => {
+      const { code, stderr } = await run(...options, freshKey(), '--', 'true');
+      expect(code).toBe(64);
+      expect(stderr).toContain(message);
+    });
   });
 });
 
@@ -205,7 +212,8 @@ describe('holdfast forget', () => {
       ...{ code: 0, stdout: 'forget/a is forgotten for 2026-11-26: the next caller works again\n' },
     });
     expect(await call('forget', 'forget/a')).toMatchObject({ code: 0, stdout: 'no slot of forget/a was done\n' });
-    expect(await run('--slot', '2026-11-26', 'forget/a', '--', 'echo', 'ran')).toMatchObject({ stdout: 'ran\n' });
+    const again = ['run', '--slot', '2026-11-26', 'forget/a', '--', 'echo', 'ran'];
+    expect(await cli.start(again, { env: { HOLDFAST_ENDPOINT: api.url } }).exited).toMatchObject({ stdout: 'ran\n' });
     const none = await call('forget', 'forget/none');
     expect([none.code, none.stderr]).toEqual([1, 'holdfast: no caller has begun a slot of forget/none\n']);
     await holdfast.onceBegin({ key: 'forget/held', holder: 'host-1', ttlSeconds: 600 });

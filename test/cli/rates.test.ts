@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { components } from '../../client/src/index.ts';
+import { runnersOf } from '../support/programs/run.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -91,54 +92,58 @@ describe.concurrent('holdfast rate', () => {
   });
 });
 
-describe.concurrent('holdfast run --rate', () => {
-  it.runIf(isFull)('holdfast run waits for the start under its lease, which heartbeats extend', async () => {
-    const key = freshKey();
-    await take(key, '3s');
-    const waiting = start('run', key, '--ttl', '3', '--wait', '30', '--rate', '1/3s', '--', 'date', '+%s%3N');
-    const seen = async () => holdfast.readLease(key);
-    await until(async () => (await seen()).state).toBe('held');
-    const { expiresAt } = await seen();
-    await until(async () => (await seen()).state === 'held' && (await seen()).expiresAt !== expiresAt).toBe(true);
-    const { code, stdout, stderr } = await waiting.exited;
-    expect(code, stderr).toBe(0);
-    expect(Number(stdout)).toBeGreaterThanOrEqual((await paidUntil(key)) - 3000);
-  });
+describe.concurrent.each(runnersOf(cli, isFull))('$name', (runner) => {
+  const start = (...args: string[]) => runner.start(args, { env });
 
-  it.runIf(isFull)('holdfast run releases its permit and exits with 75 if the rate refuses', async () => {
-    const key = freshKey();
-    const run = (...args: string[]) =>
-      start('run', key, '--limit', '5', '--rate', '1/1h', ...args, '--', 'echo', 'ran').exited;
-    expect(await run()).toMatchObject({ code: 0, stdout: 'ran\n' });
-    const refused = await run();
-    expect([refused.code, refused.stdout]).toEqual([75, '']);
-    expect(refused.stderr).toContain(`the rate requests of ${key} is used up: try again in `);
-    expect(await holdfast.readLease(key)).toMatchObject({ used: 0 });
-    expect((await run('--held-exit-code', '9')).code).toBe(9);
-  });
+  describe.concurrent('holdfast run --rate', () => {
+    it.runIf(isFull)('holdfast run waits for the start under its lease, which heartbeats extend', async () => {
+      const key = freshKey();
+      await take(key, '3s');
+      const waiting = start('run', key, '--ttl', '3', '--wait', '30', '--rate', '1/3s', '--', 'date', '+%s%3N');
+      const seen = async () => holdfast.readLease(key);
+      await until(async () => (await seen()).state).toBe('held');
+      const { expiresAt } = await seen();
+      await until(async () => (await seen()).state === 'held' && (await seen()).expiresAt !== expiresAt).toBe(true);
+      const { code, stdout, stderr } = await waiting.exited;
+      expect(code, stderr).toBe(0);
+      expect(Number(stdout)).toBeGreaterThanOrEqual((await paidUntil(key)) - 3000);
+    });
 
-  it('holdfast run cancels its reservation and releases its lease after a signal', async () => {
-    const key = freshKey();
-    await take(key, '1h');
-    const before = await paidUntil(key);
-    const waiting = start('run', key, '--wait', 'forever', '--rate', '1/1h', '--', 'echo', 'never');
-    await until(() => paidUntil(key)).toBe(before + HOUR_MS);
-    waiting.child.kill('SIGTERM');
-    expect(await waiting.exited).toMatchObject({ code: 143, stdout: '' });
-    expect(await paidUntil(key)).toBe(before);
-    expect((await holdfast.readLease(key)).state).toBe('released');
-  });
+    it.runIf(isFull)('holdfast run releases its permit and exits with 75 if the rate refuses', async () => {
+      const key = freshKey();
+      const run = (...args: string[]) =>
+        start('run', key, '--limit', '5', '--rate', '1/1h', ...args, '--', 'echo', 'ran').exited;
+      expect(await run()).toMatchObject({ code: 0, stdout: 'ran\n' });
+      const refused = await run();
+      expect([refused.code, refused.stdout]).toEqual([75, '']);
+      expect(refused.stderr).toContain(`the rate requests of ${key} is used up: try again in `);
+      expect(await holdfast.readLease(key)).toMatchObject({ used: 0 });
+      expect((await run('--held-exit-code', '9')).code).toBe(9);
+    });
 
-  it('holdfast run exits with 76 if its lease is broken before the start', async () => {
-    const key = freshKey();
-    await take(key, '1h');
-    const args = ['--ttl', '6', '--wait', 'forever', '--rate', '1/1h', '--', 'echo', 'never'];
-    const waiting = start('run', key, ...args);
-    await until(async () => (await holdfast.readLease(key)).state).toBe('held');
-    const { fence } = await holdfast.readLease(key);
-    await holdfast.breakLease({ key, fence: fence ?? 0 });
-    const { code, stdout, stderr } = await waiting.exited;
-    expect([code, stdout, stderr]).toEqual([76, '', expect.stringContaining('[LeaseLost')]);
+    it('holdfast run cancels its reservation and releases its lease after a signal', async () => {
+      const key = freshKey();
+      await take(key, '1h');
+      const before = await paidUntil(key);
+      const waiting = start('run', key, '--wait', 'forever', '--rate', '1/1h', '--', 'echo', 'never');
+      await until(() => paidUntil(key)).toBe(before + HOUR_MS);
+      waiting.child.kill('SIGTERM');
+      expect(await waiting.exited).toMatchObject({ code: 143, stdout: '' });
+      expect(await paidUntil(key)).toBe(before);
+      expect((await holdfast.readLease(key)).state).toBe('released');
+    });
+
+    it('holdfast run exits with 76 if its lease is broken before the start', async () => {
+      const key = freshKey();
+      await take(key, '1h');
+      const args = ['--ttl', '6', '--wait', 'forever', '--rate', '1/1h', '--', 'echo', 'never'];
+      const waiting = start('run', key, ...args);
+      await until(async () => (await holdfast.readLease(key)).state).toBe('held');
+      const { fence } = await holdfast.readLease(key);
+      await holdfast.breakLease({ key, fence: fence ?? 0 });
+      const { code, stdout, stderr } = await waiting.exited;
+      expect([code, stdout, stderr]).toEqual([76, '', expect.stringContaining('[LeaseLost')]);
+    });
   });
 });
 

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import { listen } from '../../local/listen.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { builtCli } from '../support/programs/cli.ts';
+import { runnersOf } from '../support/programs/run.ts';
 import { startApi } from '../support/stack/api.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
@@ -41,52 +42,55 @@ const env = { HOLDFAST_ENDPOINT: api.url };
 const holdfast = new Holdfast({ endpoint: stage.url, holder: 'the other' });
 const lineOf = async (key: string) => (await holdfast.readLease(key, { waiters: true })).waiters ?? [];
 
-it.each([
-  ['run', 'SIGTERM', 143, ['--', 'echo', 'never']],
-  ['acquire', 'SIGINT', 130, []],
-] as const)(
-  'holdfast %s withdraws its place by one call at %s while it sleeps',
-  async (verb, signal, expected, rest) => {
-    const key = `${LONG}${verb}`;
+describe.each(runnersOf(cli, isFull))('$name', (runner) => {
+  it.each([
+    ['run', 'SIGTERM', 143, ['--', 'echo', 'never']],
+    ...(runner.isPython ? [] : ([['acquire', 'SIGINT', 130, []]] as const)),
+  ] as const)(
+    'holdfast %s withdraws its place by one call at %s while it sleeps',
+    async (verb, signal, expected, rest) => {
+      const key = `${LONG}${verb}/${runner.isPython}`;
+      await using _ = await holdfast.acquire(key);
+      const { child, exited } = runner.start([verb, key, '--wait', 'forever', ...rest], { env });
+      await until(async () => (await lineOf(key)).length).toBe(1);
+      await until(() => pathsOf(key)).toEqual(['acquire', 'acquire']);
+      const [first, second] = callsOf(key);
+      expect([first?.sleepMs, second?.sleepMs]).toEqual([undefined, 300_000]);
+      await delay(300); // until the command has read the answer
+      child.kill(signal);
+      expect(await exited).toMatchObject({ code: expected, stdout: '' });
+      expect(pathsOf(key)).toEqual(['acquire', 'acquire', 'withdraw']);
+      expect(callsOf(key)[2]?.ticket).toMatch(/^\d{15}-/);
+      expect(await lineOf(key)).toEqual([]);
+    },
+  );
+
+  it.runIf(isFull)('holdfast run withdraws its place when its wait ends while it sleeps', async () => {
+    const key = `${LONG}ends/${runner.isPython}`;
     await using _ = await holdfast.acquire(key);
-    const { child, exited } = cli.start([verb, key, '--wait', 'forever', ...rest], { env });
-    await until(async () => (await lineOf(key)).length).toBe(1);
-    await until(() => pathsOf(key)).toEqual(['acquire', 'acquire']);
-    const [first, second] = callsOf(key);
-    expect([first?.sleepMs, second?.sleepMs]).toEqual([undefined, 300_000]);
-    await delay(300); // until the command has read the answer
-    child.kill(signal);
-    expect(await exited).toMatchObject({ code: expected, stdout: '' });
-    expect(pathsOf(key)).toEqual(['acquire', 'acquire', 'withdraw']);
-    expect(callsOf(key)[2]?.ticket).toMatch(/^\d{15}-/);
+    const { code, stderr } = await runner.start(['run', key, '--wait', '2', '--', 'echo', 'never'], { env }).exited;
+    expect([code, stderr]).toEqual([75, expect.stringContaining('is held by the other since')]);
+    expect(stderr).toMatch(/^holdfast: waiting since \S+ at place 1 of 1: \S+ is held by the other until /m);
+    expect(pathsOf(key)).toEqual(['acquire', 'acquire', 'acquire', 'withdraw']);
     expect(await lineOf(key)).toEqual([]);
-  },
-);
+  });
 
-it.runIf(isFull)('holdfast run withdraws its place when its wait ends while it sleeps', async () => {
-  const key = `${LONG}ends`;
-  await using _ = await holdfast.acquire(key);
-  const { code, stderr } = await cli.start(['run', key, '--wait', '2', '--', 'echo', 'never'], { env }).exited;
-  expect([code, stderr]).toEqual([75, expect.stringContaining('is held by the other since')]);
-  expect(stderr).toMatch(/^holdfast: waiting since \S+ at place 1 of 1: long\/ends is held by the other until /m);
-  expect(pathsOf(key)).toEqual(['acquire', 'acquire', 'acquire', 'withdraw']);
-  expect(await lineOf(key)).toEqual([]);
-});
-
-it('holdfast run sleeps until the lease is free, and runs the command', async () => {
-  const lease = await holdfast.acquire('short');
-  const { exited } = cli.start(['run', 'short', '--wait', 'forever', '--', 'echo', 'mine'], { env });
-  await until(() => pathsOf('short').length).toBeGreaterThan(3);
-  expect(
-    new Set(
-      callsOf('short')
-        .slice(2)
-        .map(({ ticket }) => ticket),
-    ).size,
-  ).toBe(1);
-  await lease.release();
-  expect(await exited).toMatchObject({ code: 0, stdout: 'mine\n' });
-  expect(await lineOf('short')).toEqual([]);
+  it('holdfast run sleeps until the lease is free, and runs the command', async () => {
+    const key = `short/${runner.isPython}`;
+    const lease = await holdfast.acquire(key);
+    const { exited } = runner.start(['run', key, '--wait', 'forever', '--', 'echo', 'mine'], { env });
+    await until(() => pathsOf(key).length).toBeGreaterThan(3);
+    expect(
+      new Set(
+        callsOf(key)
+          .slice(2)
+          .map(({ ticket }) => ticket),
+      ).size,
+    ).toBe(1);
+    await lease.release();
+    expect(await exited).toMatchObject({ code: 0, stdout: 'mine\n' });
+    expect(await lineOf(key)).toEqual([]);
+  });
 });
 
 it('holdfast queue lists a sleeper after the others, and status counts it', async () => {
