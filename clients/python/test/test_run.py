@@ -269,3 +269,46 @@ def test_a_text_of_another_caller_forges_no_line(service: Service) -> None:
     )
     _, said = run(service, "k", "--", "true").communicate(timeout=20)
     assert said == "holdfast: k is held by x\\n\\x1b[31my\\u202e\n"
+
+
+TOGETHER = """
+import os, signal, sys
+from holdfast import run
+def tell(self, event):
+    if event["type"] == "acquired":
+        os.kill(os.getpid(), signal.SIGTERM)
+run._Runner._tell = tell
+sys.exit(run.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--slot", "a"]])
+def test_a_signal_that_comes_together_with_the_grant_gives_it_back(options: list[str], service: Service) -> None:
+    grant = {"key": "k", "fence": 7, "expiresAt": "2026-01-01T00:00:00.000Z", "remainingMs": 60_000, "holder": "me"}
+    run_of_slot = {**grant, "outcome": "run", "leaseId": "l", "slot": "a", "waitedMs": 0}
+    service.answers["begin"] = lambda _: (200, run_of_slot)
+    # The first release is refused, so that the runner has to wait for a second one.
+    refused = iter([(503, problem("Unavailable"))])
+    service.answers["release"] = lambda _: next(refused, (200, {"released": True}))
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "HOLDFAST_ENDPOINT": service.url}
+    words = [sys.executable, "-c", TOGETHER, "run", "k", *options, "--", "echo", "never"]
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "", "")
+    assert len(service.calls("release")) == 2
+
+
+def test_a_signal_ends_a_caller_that_is_kept_out_without_a_line(service: Service) -> None:
+    service.answers["acquire"] = lambda _: (409, problem("LeaseHeld", key="k", holder="x", expiresAt=None, place=1))
+    job = run(service, "k", "--wait", "600", "--quiet", "--", "true")
+    while not service.calls("acquire"):
+        time.sleep(0.01)
+    job.send_signal(signal.SIGINT)
+    assert (*job.communicate(timeout=20), job.returncode) == ("", "", 130)
+
+
+def test_without_an_endpoint_the_line_says_where_it_is_set() -> None:
+    words = [sys.executable, "-m", "holdfast", "run", "k", "--", "true"]
+    environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_ENDPOINT"}
+    ended = subprocess.run(words, env={**environment, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True)
+    lines = ["holdfast: no endpoint: give --endpoint, or set HOLDFAST_ENDPOINT"]
+    assert (ended.returncode, ended.stderr.splitlines()[:1]) == (64, lines)

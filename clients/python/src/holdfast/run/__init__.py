@@ -67,7 +67,7 @@ class _Signals(Surroundings):
 
     def __init__(self) -> None:
         self.received = 0
-        self.command: Command | None = None
+        self._command: Command | None = None
         self._is_waiting = self._has_raised = False
         for name in _FORWARDED:
             signal.signal(getattr(signal, name), self._receive)
@@ -76,24 +76,29 @@ class _Signals(Surroundings):
         """As in every process, but in the main thread until a signal."""
         self._is_waiting = threading.current_thread() is threading.main_thread()
         try:
-            self._raise()
+            self._raise(self._is_waiting)
             return super().wait(event, seconds)
         finally:
             self._is_waiting = False
 
-    def _raise(self) -> None:
-        if self.received and self._is_waiting and not self._has_raised:
+    def forward_to(self, command: Command) -> None:
+        """From now on signals go to the command. Raises if one came together with the answer that has the grant."""
+        self._raise(self.received > 0)
+        self._command = command
+
+    def _raise(self, is_time: bool) -> None:
+        if self.received and is_time and not self._has_raised:
             self._has_raised = True
             raise _Interrupted
 
     def _receive(self, number: int, _: FrameType | None) -> None:
-        if self.command:
-            self.command.signal(number)
+        if self._command:
+            self._command.signal(number)
         elif number != signal.SIGWINCH:
             if self.received:
                 os._exit(128 + self.received)  # the sender of a second one does not want to wait
             self.received = number
-            self._raise()
+            self._raise(self._is_waiting)
 
 
 class _Runner:
@@ -118,6 +123,8 @@ class _Runner:
         self.signals, self.lines = _Signals(), Wait()
         given: dict[str, Any] = {name: args.text(f"--{name}") for name in ("endpoint", "namespace", "region")}
         given["holder"] = args.text("--holder") or own_name()
+        if not (given["endpoint"] or os.environ.get("HOLDFAST_ENDPOINT")):
+            raise Failure("no endpoint: give --endpoint, or set HOLDFAST_ENDPOINT")
         try:
             self.client = Holdfast.from_env(**given, on_event=self._tell, surroundings=self.signals)
         except ValueError as error:
@@ -132,9 +139,15 @@ class _Runner:
         """Acquire, run the command, release, and return the exit code."""
         self.command = Command(lambda: self.lease is not None and self.lease.held)
         try:
-            return self._under_lease() if self.slot is None else self._once()
+            return self._result()
         except _Interrupted:
             return 128 + self.signals.received
+        finally:
+            self.command.kill()
+
+    def _result(self) -> int:
+        try:
+            return self._under_lease() if self.slot is None else self._once()
         except HoldfastError as error:
             if self.lease is None and error.code in ("LeaseHeld", "RateExceeded", "Superseded"):
                 self._note(refusal(error, self._read() if error.code == "LeaseHeld" else None))
@@ -144,8 +157,6 @@ class _Runner:
             lost = f"the lease of {self.key} is lost ({error.fields['reason']})"
             self._note(f"{lost}: its slot is not done by this command")
             return EXIT_LOST
-        finally:
-            self.command.kill()
 
     def _under_lease(self) -> int:
         lease = self.client.acquire(self.key, **self.options)
@@ -178,10 +189,8 @@ class _Runner:
         return 0
 
     def _work(self, lease: LeaseView, more: Mapping[str, str]) -> int:
-        if self.signals.received:
-            raise _Interrupted  # the signal came together with the answer
-        self.lease = lease
-        command = self.signals.command = self.command
+        command, self.lease = self.command, lease
+        self.signals.forward_to(command)
         if not command.has_terminal:
             signal.signal(signal.SIGTSTP, lambda *_: command.stop())
         signal.signal(signal.SIGCONT, lambda *_: command.resume())

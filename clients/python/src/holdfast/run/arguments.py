@@ -116,7 +116,7 @@ class Arguments:
             raise Failure(f"--replace is one of waiting, running, not '{replace}'")
         if replace:
             self._exclude("--replace", "--limit", "--weight", "--shared")
-            if self.text("--wait") in (None, "0", "0s"):
+            if not self.seconds("--wait", 0, 0, word="forever"):
                 raise Failure("--replace needs --wait")
         mode = "exclusive" if is_exclusive else "shared" if is_shared else None
         return {"limit": limit, "weight": weight, "mode": mode, "replace": replace}
