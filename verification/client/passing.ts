@@ -5,6 +5,7 @@ export interface Answer {
   status: number;
   text: string;
   type?: string;
+  location?: string;
 }
 
 /** Passes a request on to the service. */
@@ -15,8 +16,8 @@ export async function pass(target: string, request: IncomingMessage, body: Buffe
   return { status: answer.status, text: await answer.text(), type: answer.headers.get('content-type') ?? '' };
 }
 
-export function reply(response: ServerResponse, { status, text, type = 'application/json' }: Answer): void {
-  response.writeHead(status, { 'content-type': type });
+export function reply(response: ServerResponse, { status, text, type = 'application/json', location }: Answer): void {
+  response.writeHead(status, { 'content-type': type, ...(location && { location }) });
   response.end(text);
 }
 

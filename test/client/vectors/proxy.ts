@@ -138,7 +138,8 @@ export class ScriptedProxy {
     const mistake = isOfGateway ? undefined : undocumented(operation, { status, body: filled });
     if (mistake) this.mistakes.push(mistake);
     const isProblem = String(filled.type).startsWith('urn:');
-    return { status, text: JSON.stringify(filled), type: isProblem ? 'application/problem+json' : 'application/json' };
+    const type = isProblem ? 'application/problem+json' : 'application/json';
+    return { status, text: JSON.stringify(filled), type, ...(status === 302 && { location: '/elsewhere' }) };
   }
 }
 
