@@ -8,17 +8,20 @@ import { Holdfast } from '../../client/src/index.ts';
 import { readOptions } from '../../local/options.ts';
 import { seededRandom } from '../../test/support/chance/seed.ts';
 import { broken, excused, type Left, type Line } from './check.ts';
+import { commandOf, keysOf, startRust, workerEnvironment } from './others.ts';
 import { type FaultyProxy, startProxy } from './proxy.ts';
 import { serveLeases } from './service.ts';
 
 const HELP = `npm run verify -- chaos: many callers of the client, in processes that are stopped and killed, over a proxy that drops,
 delays, duplicates and cuts requests and answers 503. By a log of every fence no two may work at once, none may leave a
-lease but those who were killed, and no process may be kept alive.
+lease but those who were killed, and no process may be kept alive. Each second process has the Python client, if there is
+Python 3.10 or newer. Callers of the Rust crate dynamodb-lease share a quarter of the keys, if npm run bench has built them.
 
   --seconds N     how long (600)
   --processes N   how many (8)
   --at-once N     pieces of work in each (8)
   --keys N        that they share (16)
+  --plain         only the TypeScript client
   --seed N        the same faults, stops, kills and pieces of work as in the run that printed it; what meets what depends on
                   the machine's time as well`;
 
@@ -34,6 +37,7 @@ interface Settings {
   atOnce: number;
   keys: number;
   seed: number;
+  isPlain: boolean;
 }
 
 async function main(): Promise<boolean> {
@@ -43,6 +47,7 @@ async function main(): Promise<boolean> {
     'at-once': { type: 'string', default: '8' },
     keys: { type: 'string', default: '16' },
     seed: { type: 'string' },
+    plain: { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
   });
   if (values.help) {
@@ -56,13 +61,14 @@ async function main(): Promise<boolean> {
     atOnce: atLeastOne('at-once'),
     keys: atLeastOne('keys'),
     seed: number('seed', { least: 0 }) ?? Math.floor(Math.random() * 1e6),
+    isPlain: values.plain === true,
   };
   console.log(`seed ${settings.seed}`);
   const service = await serveLeases();
   const proxy = await startProxy(service.url, seededRandom(settings.seed));
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-chaos-'));
   try {
-    return await play(settings, { serviceUrl: service.url, proxy, log: join(folder, 'log') });
+    return await play(settings, { service, proxy, log: join(folder, 'log') });
   } finally {
     await proxy.stop();
     await service.stop();
@@ -76,32 +82,30 @@ interface Worker {
 }
 
 interface Stage {
-  serviceUrl: string;
+  service: Awaited<ReturnType<typeof serveLeases>>;
   proxy: FaultyProxy;
   log: string;
 }
 
-async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Promise<boolean> {
-  const { seconds, processes, atOnce, keys, seed } = settings;
+async function play(settings: Settings, { service, proxy, log }: Stage): Promise<boolean> {
+  const { seconds, processes, atOnce, seed, isPlain } = settings;
+  const keys = keysOf(settings.keys, isPlain);
   // Each draws for itself, so that one does not shift what another draws.
   const random = seededRandom(seed + 1);
   const killed = new Set<string>();
   let [started, stops] = [0, 0];
   const start = (): [string, Worker] => {
-    const holder = `process-${++started}`;
-    const args = [
-      join(import.meta.dirname, 'worker.ts'),
-      proxy.url,
-      holder,
-      log,
-      `${keys}`,
-      `${atOnce}`,
-      `${seed * 1000 + started}`,
-    ];
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const { name, command, words, last } = commandOf(++started, isPlain);
+    const holder = `${name}-${started}`;
+    const args = [proxy.url, holder, log, JSON.stringify(keys), `${atOnce}`, `${seed * 1000 + started}`];
+    const child = spawn(command, [...words, ...args, ...last], {
+      env: workerEnvironment,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     return [holder, { child, ready: once(child.stdout, 'data') }];
   };
   const running = new Map(Array.from({ length: processes }, start));
+  const rust = startRust({ keys, log, seconds, isPlain }, service.store);
 
   const endsAt = Date.now() + seconds * 1000;
   let killAt = Date.now() + seconds * 200;
@@ -129,7 +133,7 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
   const endedMs = Date.now() - stoppedAt;
   await delay(EXPIRY_MS);
   const left: Left[] = [];
-  for await (const lease of new Holdfast({ endpoint: serviceUrl, holder: 'judge' }).leases()) left.push(lease);
+  for await (const lease of new Holdfast({ endpoint: service.url, holder: 'judge' }).leases()) left.push(lease);
 
   const lines = (await readFile(log, 'utf8'))
     .split('\n')
@@ -150,6 +154,7 @@ async function play(settings: Settings, { serviceUrl, proxy, log }: Stage): Prom
   tell(lines, {
     ...counts,
     ...{ leasesOfKilled, leasesOfCopies, stops, kills: killed.size, endedMs, faults, struck: proxy.struck },
+    rustUses: await rust,
   });
   for (const complaint of Object.values(complaints).flat()) console.error(complaint);
   return Object.values(complaints).every((cases) => cases.length === 0);
@@ -171,11 +176,15 @@ async function endOf(holder: string, { child, ready }: Worker): Promise<string> 
 function tell(lines: Line[], more: object): void {
   const counts: Record<string, number> = {};
   const fences = new Set<string>();
+  const uses: Record<string, Set<string>> = {};
   let steps = 0;
   for (const line of lines) {
     if (line.type === 'step') {
       steps++;
       fences.add(`${line.key} ${line.fence}`);
+      const kind = line.holder.replace(/-\d+$/, '');
+      uses[kind] ??= new Set();
+      uses[kind].add(`${line.key} ${line.fence}`);
       continue;
     }
     const name = line.type === 'failure' ? [line.code, line.reason].filter(Boolean).join(' ') : line.type;
@@ -184,6 +193,7 @@ function tell(lines: Line[], more: object): void {
   const { success = 0, done = 0, ...failures } = counts;
   const told = {
     piecesOfWork: fences.size,
+    ofEach: Object.fromEntries(Object.entries(uses).map(([kind, works]) => [kind, works.size])),
     steps,
     withLeaseReturned: success,
     processesEnded: done,

@@ -8,7 +8,7 @@ import { freePort } from '../../local/ports.ts';
 const NAMES = ['acquire', 'heartbeat', 'release', 'withdraw', 'readLeases'];
 
 /** The functions of leases behind HTTP, over an emulator of their own. `stop` must be called. */
-export async function serveLeases(): Promise<{ url: string; stop(): Promise<void> }> {
+export async function serveLeases() {
   const { tables, functions, environment } = await readService('test');
   const sdk = { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
   Object.assign(process.env, environment, sdk);
@@ -30,6 +30,7 @@ export async function serveLeases(): Promise<{ url: string; stop(): Promise<void
   const gateway = await startGateway(routes.flat(), 0);
   return {
     url: gateway.url,
+    store: { endpoint: emulator.endpoint, table: String(process.env.LEASES_TABLE) },
     stop: async () => {
       await gateway.stop();
       await emulator.stop();

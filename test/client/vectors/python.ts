@@ -1,26 +1,12 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
+import { PYTHON_SOURCE } from '../../support/programs/python.ts';
 import type { Call, Movement, Player, Told } from './player.ts';
 import type { Step } from './row.ts';
 
 const WORKER = 'clients/python/test/vectors_worker.py';
-
-/** The interpreter of PYTHON, or the first one that is new enough. Undefined if there is none. */
-export function findPython(): string | undefined {
-  const named = process.env.PYTHON
-    ? [process.env.PYTHON]
-    : ['python3', 'python3.13', 'python3.12', 'python3.11', 'python3.10'];
-  return named.find((python) => {
-    try {
-      execFileSync(python, ['-c', 'import sys; sys.exit(sys.version_info < (3, 10))'], { stdio: 'ignore' });
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
 
 /** The Python client, in a process that takes commands line by line. */
 export class PythonPlayer implements Player {
@@ -44,7 +30,7 @@ export class PythonPlayer implements Player {
   }
 
   #start(): ChildProcess {
-    const env = { ...process.env, PYTHONPATH: 'clients/python/src', PYTHONDONTWRITEBYTECODE: '1' };
+    const env = { ...process.env, PYTHONPATH: PYTHON_SOURCE, PYTHONDONTWRITEBYTECODE: '1' };
     const child = spawn(this.#python, [WORKER, this.#kind], { env, stdio: ['pipe', 'pipe', 'pipe'] });
     child.stderr?.on('data', (text) => {
       this.#stderr += text;

@@ -6,10 +6,11 @@ use dynamodb_lease::{Client, Lease};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::time::{sleep, sleep_until};
 
 #[derive(Deserialize)]
@@ -19,6 +20,7 @@ enum Scenario {
     Handoff { keys: Vec<String>, ttl_seconds: u32, delays_ms: Vec<f64> },
     Takeover { keys: Vec<String>, ttl_seconds: u32, arrive_ms: f64 },
     Contend { key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold_ms: f64, once: bool },
+    Work { keys: Vec<String>, holder: String, log: String, at_once: usize, ttl_seconds: u32, ms: f64 },
 }
 
 fn main() -> Result<()> {
@@ -53,6 +55,12 @@ async fn run(scenario: Scenario) -> Result<Value> {
         }
         Scenario::Contend { key, contenders, ttl_seconds, ms, hold_ms, once } => {
             contend(key, contenders, ttl_seconds, ms, hold_ms, once).await
+        }
+        Scenario::Work { keys, holder, log, at_once, ttl_seconds, ms } => {
+            let log = Arc::new(OpenOptions::new().append(true).create(true).open(log)?);
+            let ends_at = Instant::now() + duration(ms);
+            let uses = (0..at_once).map(|nth| work(&keys, nth, &holder, log.clone(), ttl_seconds, ends_at));
+            Ok(json!({ "uses": try_join_all(uses).await?.iter().sum::<u64>() }))
         }
     }
 }
@@ -152,6 +160,40 @@ async fn contend(key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold
     let took_ms = millis(started_at.elapsed());
     let grants: Vec<u64> = grants.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     Ok(json!({ "grants": grants, "tookMs": took_ms }))
+}
+
+/// Pieces of work under leases, as those of verification/client/worker.ts. The crate has no fence: the moment of the grant stands for it.
+async fn work(keys: &[String], nth: usize, holder: &str, log: Arc<File>, ttl_seconds: u32, ends_at: Instant) -> Result<u64> {
+    let client = client(ttl_seconds).await?;
+    let mut uses = 0;
+    for turn in nth.. {
+        if Instant::now() >= ends_at {
+            break;
+        }
+        let key = &keys[turn * 7 % keys.len()];
+        let Some(lease) = client.try_acquire(key.as_str()).await? else {
+            sleep(duration(100.0 + (turn * 37 % 200) as f64)).await;
+            continue;
+        };
+        let fence = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
+        let until = Instant::now() + duration((100 + turn * 113 % 900) as f64);
+        while Instant::now() < until {
+            let step = json!({ "type": "step", "key": key, "fence": fence, "holder": holder, "at": monotonic_ms() });
+            (&*log).write_all(format!("{step}\n").as_bytes())?;
+            sleep(duration(40.0)).await;
+        }
+        lease.release().await?;
+        uses += 1;
+    }
+    Ok(uses)
+}
+
+/// The clock that all processes of a machine share.
+fn monotonic_ms() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec that lives until the call has returned.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as f64 * 1000.0 + now.tv_nsec as f64 / 1e6
 }
 
 fn duration(ms: f64) -> Duration {
