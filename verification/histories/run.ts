@@ -14,7 +14,7 @@ const HELP = `npm run verify -- faults: plays seeded histories of callers, clock
   --seed N        the seed of the first history (random); each that follows has the next one
   --histories N   stop after so many
   --whole         print a history that breaks a promise as it is, and do not look for a shorter one
-  --only NAME     leases, permits, queue, commits, nameservice, expiry, patience, once, redrives or rates alone; may be given again
+  --only NAME     leases, permits, queue, commits, nameservice, expiry, patience, once, redrives, rates or clients alone; may be given again
   --rust-retries  let writers of the Rust crate send an unanswered PUT again, as they do unless told not to: the risk that
                   docs/safety.md names, and these histories show
   --report FILE   write what was played there, as verification/campaign reads it

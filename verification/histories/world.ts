@@ -1,6 +1,7 @@
 import { DEFAULT_QUOTAS, type RepairMessage } from '../../shared/locks/dependencies.ts';
 import { seededRandom } from '../../test/support/chance/seed.ts';
 import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
+import { clients } from './capabilities/clients.ts';
 import { commits } from './capabilities/commits.ts';
 import { expiry } from './capabilities/expiry.ts';
 import { leases } from './capabilities/leases.ts';
@@ -30,6 +31,7 @@ const CAPABILITIES: readonly Capability[] = [
   once,
   redrives,
   rates,
+  clients,
 ];
 
 export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);

@@ -50,40 +50,46 @@ export const leases: Capability = {
   actForeign: (caller) => actForeignOn(caller, LEASE_KEYS),
   others: [sleepersOn('sleepers of leases', LEASE_KEYS), operatorOn('operator of leases', LEASE_KEYS)],
 
-  async settle(caller) {
-    await liftCaps(caller, LEASE_KEYS);
-    await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
-    for (const name of LEASE_KEYS) await acquireAfterwards(caller, name);
-  },
+  settle: (caller) => settleLeases(caller, LEASE_KEYS),
 
-  check(history, facts) {
-    const entries = history.filter(({ call }) => LEASE_CALLS.has(call) || call === 'clean');
-    const keys = keysOf(entries, LEASE_KEYS);
-    return [
-      ...keys.flatMap((key) => {
-        const ofKey = [...entries.filter(({ input }) => input.key === key), ...cleaningsOf(entries, key)];
-        return [
-          ...(facts.withinBound ? exclusive(ofKey) : []),
-          ...fencesRise(ofKey, facts, history),
-          ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound)),
-          ...falselyLost(ofKey),
-          ...previousTold(ofKey, facts),
-          ...recordRules(history, { key, grants: ofKey }, facts),
-          ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
-          ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
-          ...answersAgree([...ofKey, ...handOffsOf(history, key)], facts, history),
-          ...toldWholeToCallers(history, key, WHOLE_LEASE),
-          ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
-          ...freeLeaseIsHad(history, key, facts),
-        ];
-      }),
-      ...stuck(
-        entries.filter(({ input }) => keys.includes(String(input.key))),
-        'no key is stuck',
-      ),
-    ];
-  },
+  check: (history, facts) => brokenOfLeases(history, facts, LEASE_KEYS),
 };
+
+/** Each key is free again when the last grant has ended, and the last caller has it. */
+export async function settleLeases(caller: Caller, names: readonly string[]): Promise<void> {
+  await liftCaps(caller, names);
+  await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
+  for (const name of names) await acquireAfterwards(caller, name);
+}
+
+/** The promises about keys that the history breaks. */
+export function brokenOfLeases(history: readonly Entry[], facts: WorldFacts, names: readonly string[]): Violation[] {
+  const entries = history.filter(({ call }) => LEASE_CALLS.has(call) || call === 'clean');
+  const keys = keysOf(entries, names);
+  return [
+    ...keys.flatMap((key) => {
+      const ofKey = [...entries.filter(({ input }) => input.key === key), ...cleaningsOf(entries, key)];
+      return [
+        ...(facts.withinBound ? exclusive(ofKey) : []),
+        ...fencesRise(ofKey, facts, history),
+        ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound)),
+        ...falselyLost(ofKey),
+        ...previousTold(ofKey, facts),
+        ...recordRules(history, { key, grants: ofKey }, facts),
+        ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
+        ...placeRules(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
+        ...answersAgree([...ofKey, ...handOffsOf(history, key)], facts, history),
+        ...toldWholeToCallers(history, key, WHOLE_LEASE),
+        ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
+        ...freeLeaseIsHad(history, key, facts),
+      ];
+    }),
+    ...stuck(
+      entries.filter(({ input }) => keys.includes(String(input.key))),
+      'no key is stuck',
+    ),
+  ];
+}
 
 export const LEASE_CALLS = new Set([
   'acquire',

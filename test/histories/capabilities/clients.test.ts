@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { clients } from '../../../verification/histories/capabilities/clients.ts';
+import { at, entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
+
+const key = 'w-y0';
+const lease = 'e.one';
+const HELD = 'a client holds a lease only while an answer says so';
+
+const grant = (times: [number, number], remainingMs: number, more: object = {}) =>
+  entry('acquire', { key, holder: 'h', requestId: 'h', ttlSeconds: 10, ...more }, times, 'ok', {
+    ...{
+      leaseId: lease,
+      fence: 1,
+      remainingMs,
+      expiresAt: at(times[0] + remainingMs),
+      repeated: false,
+      previous: null,
+    },
+  });
+const beat = (times: [number, number], remainingMs: number) =>
+  entry('heartbeat', { key, leaseId: lease }, times, 'ok', { leaseId: lease, fence: 1, remainingMs });
+const look = (ms: number, isHeld = true, own = lease) =>
+  entry('look', { key, lease: own }, [ms, ms], 'ok', { isHeld, reason: null });
+
+const isHeld = (...entries: Entry[]) => !promises(clients.check(entries, facts)).includes(HELD);
+
+it('a client may hold its lease from the answer of a grant to its end, and longer after a heartbeat', () => {
+  expect(isHeld(grant([0, 20], 9990), look(20), look(9989))).toBe(true);
+  expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), look(12_989))).toBe(true);
+  expect(isHeld(grant([0, 20], 9990), look(9991, false))).toBe(true);
+});
+
+it('a client that holds its lease past the end that the answers tell is found', () => {
+  expect(isHeld(grant([0, 20], 9990), look(9990))).toBe(false);
+  expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), look(12_991))).toBe(false);
+});
+
+it('a client that holds a lease by an answer that has not come, or for another, is found', () => {
+  expect(isHeld(grant([0, 20], 9990), look(10))).toBe(false);
+  expect(isHeld(grant([0, 20], 9990), look(30, true, 'e.other'))).toBe(false);
+});

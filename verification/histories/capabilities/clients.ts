@@ -1,0 +1,233 @@
+import type { Answer } from '../../../test/support/stack/adapters.ts';
+import type { Caller } from '../caller.ts';
+import type { Capability } from '../capability.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry, Violation } from '../history.ts';
+import { ask, hasPython, type Next, newSession, type Try, type Turn, type What } from '../python.ts';
+import { beliefs } from './beliefs.ts';
+import { actOn, brokenOfLeases, settleLeases } from './leases.ts';
+import { operatorOn } from './operators.ts';
+
+/** Of their own. */
+const KEYS = ['y0', 'y1'];
+const TTLS = [2, 3, 5, 10];
+
+/** In seconds. */
+const WAITS = [0, 0, 2, 8, 30];
+
+/** A look of the work at its lease. */
+const LOOK = 'look';
+
+/**
+ * Callers with the Python client: its own code decides when to ask again, when to send a heartbeat, and whether the lease is held. The simulation
+ * has its clocks, of which one may be wrong, its network and the pauses of its process.
+ */
+export const clients: Capability = {
+  name: 'clients',
+  occasional: 0.15,
+
+  act: (caller) => actOn(caller, KEYS),
+
+  others: [
+    { name: 'python client', steps: 6, act: use },
+    { name: 'other python client', steps: 6, act: use },
+    operatorOn('operator of clients', KEYS),
+  ],
+
+  settle: (caller) => settleLeases(caller, KEYS),
+
+  check: (history, facts) => [...brokenOfLeases(history, facts, KEYS), ...heldWithoutGrant(history)],
+};
+
+async function use(caller: Caller): Promise<void> {
+  if (hasPython) await new Process(caller).run();
+}
+
+/** A process with the Python client, from its request to the release, or to the end of the process. */
+class Process {
+  readonly #caller: Caller;
+  readonly #key: string;
+  readonly #session = newSession();
+  /** Of its wall clock, and of the time for which its monotonic clock stood still, in milliseconds. Only one of them lies. */
+  #wallOffMs = 0;
+  #stoodStillMs = 0;
+  readonly #setsWall: boolean;
+  /** Forgotten with the process. */
+  readonly #life: object;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+    this.#key = caller.world.prefix + caller.pick(KEYS);
+    this.#setsWall = caller.random() < 0.5;
+    this.#life = caller.memory<object>('clients', () => ({}));
+  }
+
+  async run(): Promise<void> {
+    const caller = this.#caller;
+    const { simulation } = caller.world;
+    const id = Math.floor(caller.random() * 1e9);
+    const options = {
+      ttl: caller.pick(TTLS),
+      wait: caller.pick(WAITS),
+      timeout: caller.pick([3, 10, 30]),
+      release_timeout: caller.pick([1, 5]),
+      ...(caller.random() < 0.1 && { max_hold: 0.5 + caller.random() * 3 }),
+      ...(caller.random() < 0.1 && { fair: false }),
+    };
+    const interruptAt = caller.random() < 0.15 ? simulation.now + caller.random() * 8000 : Number.POSITIVE_INFINITY;
+    const holder = `${caller.name}/${id.toString(36)}`;
+    const first = await this.#ask<Next>({ begin: { key: this.#key, holder, options, seed: id } });
+    const end = await this.#play(first, { interruptAt });
+    if (end && 'held' in end) await this.#hold(end.held.leaseId);
+    await this.#ask<Next>({ do: 'forget' });
+  }
+
+  /** Plays a protocol to its end. Undefined if the process died. */
+  async #play(
+    first: Next,
+    { session = this.#session, interruptAt = Number.POSITIVE_INFINITY } = {},
+  ): Promise<Next | undefined> {
+    let next = first;
+    let stopAt = interruptAt;
+    for (;;) {
+      if (this.#isDead()) return undefined;
+      const now = this.#caller.world.simulation.now;
+      if ('send' in next || 'sleep' in next) {
+        const answer = 'send' in next ? this.#send(next.send, stopAt - now) : this.#sleep(next.sleep, stopAt - now);
+        const got = await answer;
+        if (this.#isDead()) return undefined;
+        if (got === 'stopped') {
+          stopAt = Number.POSITIVE_INFINITY;
+          next = await this.#ask<Next>({ do: 'interrupt' }, session);
+        } else if ('send' in next) {
+          await this.#pause();
+          next = await this.#ask<Next>({ answer: (got as Answer | undefined) ?? null }, session);
+        } else next = await this.#ask<Next>({ do: 'sleepIsOver' }, session);
+      } else return next;
+    }
+  }
+
+  /** Works under a lease, with a look before each piece, and releases at the end, usually. */
+  async #hold(leaseId: string): Promise<void> {
+    const caller = this.#caller;
+    const { simulation } = caller.world;
+    const endsAt = simulation.now + caller.random() * caller.pick([500, 5000, 30_000]);
+    let turn = await this.#ask<Turn>({ do: 'turn' });
+    let arrived: { answer: Answer | undefined } | undefined;
+    let wake = () => {};
+    let beats = 0;
+    while (turn.wait !== null && simulation.now < endsAt && !this.#isDead()) {
+      this.#look(leaseId, turn);
+      const sent = turn.send;
+      const nth = sent ? ++beats : beats;
+      if (sent)
+        simulation.spawn(`${caller.name} beats`, {}, async () => {
+          const answer = await caller.call(sent.operation, sent.request);
+          if (!answer || nth !== beats) return; // the client does not wait for an earlier one any more
+          arrived = { answer };
+          wake();
+        });
+      const restMs = Math.min(turn.wait * 1000, endsAt - simulation.now);
+      await simulation.wait<void>((resume) => {
+        wake = () => resume();
+        simulation.at(simulation.now + restMs, () => resume());
+        if (arrived) resume();
+      });
+      await this.#pause();
+      const { answer } = arrived ?? {};
+      arrived = undefined;
+      turn = answer ? await this.#ask<Turn>({ beaten: answer }) : await this.#ask<Turn>({ do: 'turn' });
+    }
+    if (this.#isDead()) return;
+    this.#look(leaseId, turn);
+    if (caller.random() < 0.85) await this.#play(await this.#ask<Next>({ do: 'release' }));
+  }
+
+  #look(leaseId: string, { isHeld, reason }: Turn): void {
+    this.#caller.note(LOOK, { key: this.#key, lease: leaseId }).tell('ok', { isHeld, reason });
+  }
+
+  #isDead(): boolean {
+    return this.#caller.memory<object>('clients', () => ({})) !== this.#life;
+  }
+
+  /** The process stands still, now and then, and maybe the whole machine sleeps. Or somebody sets its wall clock. */
+  async #pause(): Promise<void> {
+    const caller = this.#caller;
+    const dice = caller.random();
+    if (caller.world.calm || dice > 0.12) return;
+    if (dice < 0.04 && this.#setsWall) {
+      this.#wallOffMs += (caller.random() - 0.5) * 40_000;
+      return;
+    }
+    const ms = 20 * 500 ** caller.random();
+    if (dice < 0.04) this.#stoodStillMs += ms;
+    await caller.sleep(ms);
+  }
+
+  async #ask<Told extends Next | Turn>(what: What, session = this.#session): Promise<Told> {
+    const { simulation } = this.#caller.world;
+    const wall = (BEGIN + simulation.now + this.#wallOffMs) / 1000;
+    const monotonic = (simulation.now - this.#stoodStillMs) / 1000;
+    const command = { ...what, session, now: [wall, monotonic] as const };
+    const told = await simulation.busily(() => ask<Told>(command));
+    for (const [later, seconds] of told.later)
+      simulation.spawn(`${this.#caller.name} later`, {}, () => this.#later(later, seconds));
+    return told;
+  }
+
+  /** A withdrawal that comes when the lost request must have ended, unless the process has died. */
+  async #later(session: number, seconds: number): Promise<void> {
+    await this.#caller.sleep(seconds * 1000);
+    const first = await this.#ask<Next>({ do: 'sleepIsOver' }, session);
+    await this.#play(first, { session });
+    await this.#ask<Next>({ do: 'forget' }, session);
+  }
+
+  /** One try, for as long as the client waits. It goes on without the client. */
+  #send({ operation, request, seconds }: Try, stopMs: number): Promise<Answer | 'stopped' | undefined> {
+    const { simulation } = this.#caller.world;
+    return simulation.wait((resume) => {
+      simulation.at(simulation.now + seconds * 1000, () => resume(undefined));
+      if (Number.isFinite(stopMs)) simulation.at(simulation.now + Math.max(0, stopMs), () => resume('stopped'));
+      simulation.spawn(`${this.#caller.name} ${operation}`, {}, async () => {
+        const { holder, requestId } = request;
+        // The checkers tell requests apart by their holders, and a client may ask again by another id.
+        const named = requestId === undefined ? request : { ...request, holder: `${holder}/${requestId}` };
+        const answer = await this.#caller.call(operation, named);
+        if (answer) resume(answer);
+      });
+    });
+  }
+
+  #sleep(seconds: number, stopMs: number): Promise<'stopped' | undefined> {
+    const { simulation } = this.#caller.world;
+    return simulation.wait((resume) => {
+      simulation.at(simulation.now + seconds * 1000, () => resume(undefined));
+      if (Number.isFinite(stopMs)) simulation.at(simulation.now + Math.max(0, stopMs), () => resume('stopped'));
+    });
+  }
+}
+
+/** Whenever the client said that its lease is held, an answer of the service said so too, counted from before its request. */
+function heldWithoutGrant(history: readonly Entry[]): Violation[] {
+  const looks = history.filter(({ call, body }) => call === LOOK && body?.isHeld === true);
+  if (looks.length === 0) return [];
+  const granted = history.flatMap((entry) => told(entry));
+  for (const look of looks) {
+    const { ms } = look.calledAt;
+    const own = granted.filter(({ lease }) => lease === look.input.lease);
+    if (!own.some(({ from, to }) => from <= ms && ms < to))
+      return [
+        {
+          promise: 'a client holds a lease only while an answer says so',
+          detail: `${look.actor} said at ${ms.toFixed(0)} ms that it holds its lease`,
+          entries: [look, ...own.map(({ entry }) => entry)],
+        },
+      ];
+  }
+  return [];
+}
+
+/** For how long an answer alone lets its caller hold the lease. */
+const told = (entry: Entry) => beliefs([entry]);
