@@ -13,6 +13,7 @@ With pytest, the fixture `holdfast_service` needs no change of the code under te
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import threading
@@ -36,6 +37,10 @@ GIVE_UP_SECONDS = 0.5
 """How long a thread may work until it counts as blocked elsewhere, in real seconds."""
 
 
+_Moment = tuple[int, int]
+"""An instant in milliseconds, and the number of a wait until then."""
+
+
 class ManualClock(Surroundings):
     """The clocks of clients in a unit test. Time stands still until the test advances it.
 
@@ -48,8 +53,11 @@ class ManualClock(Surroundings):
         """The wall clock begins at 2026-01-01T00:00:00Z."""
         # Whole milliseconds: sums of fractions would be just before or after the moment that is meant.
         self._wall, self._monotonic = 1_767_225_600_000, 1_000_000
-        self._waits: dict[object, tuple[int, Callable[[], bool]]] = {}
+        self._waits: dict[object, tuple[_Moment, Callable[[], bool]]] = {}
         """Until when each thread or task waits, and for what."""
+        self._numbers = itertools.count()
+        self._due: _Moment = (0, 0)
+        """The last wait that is over. Waits that end in one instant end one by one, in the order of their begin."""
         # The threads that do not wait for this clock: the older ones, and those that wait for something else.
         self._others = set(threading.enumerate())
 
@@ -65,8 +73,10 @@ class ManualClock(Surroundings):
         """Always the same."""
         return 0.5
 
-    def _until(self, seconds: float) -> int:
-        return self._monotonic + -int(-1000 * min(max(seconds, 0.0), 1e12) // 1)
+    def _until(self, seconds: float) -> _Moment:
+        if seconds <= 0:
+            return self._due
+        return self._monotonic + -int(-1000 * min(seconds, 1e12) // 1), next(self._numbers)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """As of the base class, by the time of this clock."""
@@ -74,7 +84,7 @@ class ManualClock(Surroundings):
         self._others.discard(own)
         self._waits[own] = until, event.is_set
         try:
-            while not event.is_set() and self._monotonic < until:
+            while not event.is_set() and self._due < until:
                 event.wait(LOOK_SECONDS)
         finally:
             del self._waits[own]
@@ -85,7 +95,7 @@ class ManualClock(Surroundings):
         own, until = object(), self._until(seconds)
         self._waits[own] = until, future.done
         try:
-            while not future.done() and self._monotonic < until:
+            while not future.done() and self._due < until:
                 await asyncio.wait({future}, timeout=LOOK_SECONDS)
         finally:
             del self._waits[own]
@@ -112,17 +122,19 @@ class ManualClock(Surroundings):
     def _steps(self, seconds: float) -> Iterator[None]:
         until = self._monotonic + round(seconds * 1000)
         yield
-        while (due := min([at for at, _ in [*self._waits.values()]], default=until + 1)) <= until:
-            self.pause(max(0, due - self._monotonic) / 1000)
+        while (due := min([at for at, _ in [*self._waits.values()]], default=(until + 1, 0)))[0] <= until:
+            self.pause(max(0, due[0] - self._monotonic) / 1000)
+            self._due = max(self._due, due)
             yield
         self.pause((until - self._monotonic) / 1000)
         yield
 
     def _busy(self) -> list[object]:
         """The threads that work, and the waits that are over."""
-        threads = threading.enumerate()  # first: a thread that ends after this has woken what it wakes
-        waits = {**self._waits}
-        over = [one for one, (until, is_done) in waits.items() if until <= self._monotonic or is_done()]
+        # Before and after the look at the waits: a thread may end, or a thread that waits may have started one.
+        before, waits = threading.enumerate(), {**self._waits}
+        threads = {*before, *threading.enumerate()}
+        over = [one for one, (until, is_done) in waits.items() if until <= self._due or is_done()]
         idle = {*waits, *self._others, threading.current_thread()}
         return over + [one for one in threads if one not in idle]
 
