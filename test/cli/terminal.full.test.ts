@@ -21,14 +21,14 @@ process.exit(code);`;
 const PYTHON_PROGRAM = `import os, signal, sys
 from types import SimpleNamespace
 from holdfast.run.command import Command, executable
-from holdfast.run.supervise import supervise
+from holdfast.run.supervise import Supervisor
 lost = "LOST" in os.environ
 command = Command(lambda: not lost)
 signal.signal(signal.SIGCONT, lambda *_: command.kill() if lost else command.resume())
 words = sys.argv[2:]
 command.start([executable(words[0], os.environ["PATH"]), *words], os.environ, 60)
 lease = SimpleNamespace(key="k", expires_at="", remaining=60.0, held=True, lost=None)
-sys.exit(supervise(command, lease, 1.0, False, print))`;
+sys.exit(Supervisor(command, lease, 1.0, False, print).run())`;
 
 let terminal: ChildProcess;
 afterEach(() => {

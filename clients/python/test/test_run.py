@@ -18,7 +18,7 @@ from holdfast.errors import error_of
 from holdfast.run import guard
 from holdfast.run.arguments import Arguments, Failure
 from holdfast.run.command import Command, executable
-from holdfast.run.supervise import supervise
+from holdfast.run.supervise import Supervisor
 from holdfast.run.words import Wait, duration, refusal
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -188,7 +188,7 @@ def lease(remaining: float = 60.0) -> Any:
 
 def test_a_command_ends_with_its_own_code() -> None:
     command, its_guard = started("exit 7")
-    assert supervise(command, lease(), 1.0, False, print) == 7
+    assert Supervisor(command, lease(), 1.0, False, print).run() == 7
     assert its_guard.poll() == -signal.SIGKILL
 
 
@@ -199,7 +199,7 @@ def test_a_lease_near_its_end_ends_the_command_by_sigterm(tmp_path: Path) -> Non
     while not (tmp_path / "on").exists():
         time.sleep(0.01)
     notes: list[str] = []
-    assert supervise(command, lease(0.9), 1.0, False, notes.append) == 76
+    assert Supervisor(command, lease(0.9), 1.0, False, notes.append).run() == 76
     assert notes == ["the lease of k is lost (deadline): the command is ended"]
     assert (tmp_path / "said").read_text() == "TERM\n"
 
@@ -209,7 +209,7 @@ def test_a_command_that_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path
     while not (tmp_path / "on").exists():
         time.sleep(0.01)
     at = time.monotonic()
-    assert supervise(command, lease(0.9), 1.0, False, print) == 76
+    assert Supervisor(command, lease(0.9), 1.0, False, print).run() == 76
     assert time.monotonic() - at == pytest.approx(1.0, abs=0.9)
 
 
@@ -219,7 +219,7 @@ def test_a_slot_that_was_done_before_the_loss_was_seen_is_not_lost() -> None:
         command.pause(1.0)
     command.exit_code = None  # the supervisor was paused before it could read this
     command.pause = lambda _: setattr(command, "exit_code", 0)  # type: ignore[method-assign]
-    assert supervise(command, lease(0.5), 1.0, True, print) == 0
+    assert Supervisor(command, lease(0.5), 1.0, True, print).run() == 0
 
 
 @pytest.mark.parametrize("clock", [0, 1])
@@ -231,7 +231,7 @@ def test_the_guard_ends_the_command_when_either_clock_says_so(clock: int, monkey
     monkeypatch.setattr(guard, "clocks", lambda: now)
     command.extend(600)
     assert its_guard.wait(10) == -signal.SIGKILL
-    assert supervise(command, lease(), 1.0, False, print) == 137
+    assert Supervisor(command, lease(), 1.0, False, print).run() == 137
 
 
 def test_the_guard_ends_the_command_in_time_without_its_supervisor() -> None:
@@ -244,7 +244,7 @@ def test_a_command_that_cannot_be_executed_is_named(tmp_path: Path) -> None:
     command = Command(lambda: True)
     command.start([str(tmp_path), "job"], os.environ, 60)
     with pytest.raises(Failure, match=r"job: it cannot be executed \(EACCES\)") as caught:
-        supervise(command, lease(), 1.0, False, print)
+        Supervisor(command, lease(), 1.0, False, print).run()
     assert caught.value.exit_code == 126
 
 

@@ -21,7 +21,7 @@ from ..surroundings import Surroundings, moment, since
 from ..view import LeaseView, Run
 from .arguments import EXIT_HELD, EXIT_LOST, EXIT_MISUSE, HELP, Arguments, Failure
 from .command import Command, executable
-from .supervise import supervise
+from .supervise import Supervisor
 from .words import Wait, complain, done_text, exit_code_of, message_of, refusal
 
 _GRACE_SECONDS = 5
@@ -114,8 +114,7 @@ class _Runner:
         self.slot, self.rates = args.slot(), args.rates()
         own = {**args.permit(), **({"rates": self.rates} if self.rates else {})} if self.slot is None else self.slot
         self.options: dict[str, Any] = {**self.limits, **own, "ttl": ttl, "data": args.data()}
-        held_exit = args.whole("--held-exit-code", 0, 255)
-        self.held_exit = EXIT_HELD if held_exit is None else held_exit
+        self.held_exit = args.whole("--held-exit-code", 0, 255)
         self.fence_name = args.text("--fence-env")
         if self.fence_name is not None and not re.fullmatch("[A-Za-z_][A-Za-z_0-9]*", self.fence_name):
             raise Failure(f"--fence-env must be the name of a variable, not '{self.fence_name}'")
@@ -151,7 +150,7 @@ class _Runner:
         except HoldfastError as error:
             if self.lease is None and error.code in ("LeaseHeld", "RateExceeded", "Superseded"):
                 self._note(refusal(error, self._read() if error.code == "LeaseHeld" else None))
-                return self.held_exit
+                return EXIT_HELD if self.held_exit is None else self.held_exit
             if self.exit_code is None or error.code != "LeaseLost":
                 raise
             lost = f"the lease of {self.key} is lost ({error.fields['reason']})"
@@ -191,11 +190,11 @@ class _Runner:
     def _work(self, lease: LeaseView, more: Mapping[str, str]) -> int:
         command, self.lease = self.command, lease
         self.signals.forward_to(command)
-        if not command.has_terminal:
+        if command.terminal is None:
             signal.signal(signal.SIGTSTP, lambda *_: command.stop())
         signal.signal(signal.SIGCONT, lambda *_: command.resume())
         command.start([self.file, *self.words], self._environment(lease, more), lease.remaining)
-        self.exit_code = supervise(command, lease, self.grace, self.slot is not None, self._note)
+        self.exit_code = Supervisor(command, lease, self.grace, self.slot is not None, self._note).run()
         return self.exit_code
 
     def _environment(self, lease: LeaseView, more: Mapping[str, str]) -> dict[str, str]:
@@ -225,19 +224,20 @@ class _Runner:
 
     def _outspoken(self, transport: Transport) -> Transport:
         """Tell once why there is another try, until an answer comes. Once the lease is held, only its loss is told."""
-        failure, failed, is_told = "", "", False
+        failure, is_told = "", False
 
         def send(operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None) -> Any:
-            nonlocal failure, failed, is_told
-            if self.lease is None and failed == operation in _AWAITED and not is_told:
+            nonlocal failure, is_told
+            if failure and not is_told and self.lease is None and operation in _AWAITED:
                 self._note(f"{failure}: trying again")
-            is_told, failure, failed = failed == operation, "no answer came", operation
+                is_told = True
+            failure = "no answer came"
             try:
                 answer = transport(operation, request, seconds, namespace)
             except HoldfastError as error:
-                failure, failed = message_of(error), operation if is_transient(error) else ""
+                failure = message_of(error) if is_transient(error) else ""
                 raise
-            failed = ""
+            failure, is_told = "", False
             return answer
 
         return send

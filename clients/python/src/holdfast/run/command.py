@@ -46,25 +46,20 @@ class Command:
         self._early: list[int] = []
         self._name = ""
         self._rest = b""
-        self._terminal: int | None = None
+        self.terminal: int | None = None
         with suppress(OSError):
-            self._terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+            self.terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
         self._messages, theirs = socket.socketpair()
-        shared = [theirs.fileno()] + ([] if self._terminal is None else [self._terminal])
+        shared = [theirs.fileno()] + ([] if self.terminal is None else [self.terminal])
         words = [sys.executable, "-I", "-S", guard_program.__file__, *map(str, shared)]
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the guard inherits it
         try:
-            self._guard = subprocess.Popen(words, pass_fds=shared, start_new_session=self._terminal is None)
+            self._guard = subprocess.Popen(words, pass_fds=shared, start_new_session=self.terminal is None)
         except OSError as error:
             raise Failure(f"the guard cannot be started: {error.strerror}", EXIT_NOT_EXECUTABLE) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
-
-    @property
-    def has_terminal(self) -> bool:
-        """Whether there is a terminal, which sends its signals to the command itself."""
-        return self._terminal is not None
 
     def start(self, words: Sequence[str], env: Mapping[str, str], remaining: float) -> None:
         """Start the command: the path of its program, and its arguments. Without `extend` it ends after `remaining`."""
@@ -97,7 +92,7 @@ class Command:
                 self.exit_code = value
             elif what == "failed":
                 self.exit_code, self.failure = EXIT_NOT_EXECUTABLE, f"{self._name}: it cannot be executed ({value})"
-            elif self._terminal is not None:  # stopped
+            elif self.terminal is not None:  # stopped
                 self._hand_terminal(self._guard.pid, os.getpgrp())
                 os.kill(0, signal.SIGTSTP)  # the user's shell stops and wakes this group
                 self.resume()
@@ -146,8 +141,8 @@ class Command:
             self._messages.close()  # this also ends a guard that is just starting the command
             self._guard.kill()
             self._guard.wait()
-            if self._terminal is not None:
-                os.close(self._terminal)
+            if self.terminal is not None:
+                os.close(self.terminal)
 
     def _tell(self, *message: object) -> None:
         if not self._is_over:
@@ -160,14 +155,14 @@ class Command:
 
     def _is_in_foreground(self) -> bool:
         with suppress(OSError):
-            return self._terminal is not None and os.tcgetpgrp(self._terminal) == os.getpgrp()
+            return self.terminal is not None and os.tcgetpgrp(self.terminal) == os.getpgrp()
         return False
 
     def _hand_terminal(self, owner: int, to: int) -> None:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
         with suppress(OSError):
-            if self._terminal is not None and os.tcgetpgrp(self._terminal) == owner:
-                os.tcsetpgrp(self._terminal, to)
+            if self.terminal is not None and os.tcgetpgrp(self.terminal) == owner:
+                os.tcsetpgrp(self.terminal, to)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

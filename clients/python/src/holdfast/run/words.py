@@ -72,10 +72,10 @@ def refusal(error: HoldfastError, read: Mapping[str, Any] | None) -> str:
     lease = read if read and read.get("state") == "held" else {}
     holder, expires_at = (lease or fields)["holder"], (lease or fields)["expiresAt"]
     since = f" since {lease['acquiredAt']}" if lease.get("acquiredAt") else ""
-    left = lease.get("remainingMs") if expires_at and not lease.get("bound") else None
-    ends = (
-        "" if left is None else f" ({f'in {duration(left / 1000)}' if left > 0 else f'{duration(-left / 1000)} ago'})"
-    )
+    ends = ""
+    if expires_at and "remainingMs" in lease and not lease.get("bound"):
+        left = lease["remainingMs"] / 1000
+        ends = f" (in {duration(left)})" if left > 0 else f" ({duration(-left)} ago)"
     line = f", {read['waiting']} in line" if read and not holder and read.get("waiting") else ""
     return f"{key} is held by {holder or 'another caller'}{since}{_until(expires_at)}{ends}{line}"
 
