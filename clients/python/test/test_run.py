@@ -312,3 +312,12 @@ def test_without_an_endpoint_the_line_says_where_it_is_set() -> None:
     ended = subprocess.run(words, env={**environment, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True)
     lines = ["holdfast: no endpoint: give --endpoint, or set HOLDFAST_ENDPOINT"]
     assert (ended.returncode, ended.stderr.splitlines()[:1]) == (64, lines)
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["run", "-h"], 0), ([], 64), (["status"], 64)])
+def test_a_user_who_looks_around_finds_the_help(words: list[str], code: int) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    ended = subprocess.run([sys.executable, "-m", "holdfast", *words], env=environment, capture_output=True, text=True)
+    assert ended.returncode == code
+    assert ended.stdout.startswith("Usage: python -m holdfast run [options] KEY") == (code == 0)
+    assert ended.stderr.endswith("holdfast: see python -m holdfast run --help\n") == (code == 64)

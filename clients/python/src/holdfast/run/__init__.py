@@ -35,9 +35,10 @@ def main(words: list[str]) -> int:
     os.close(descriptor)
     logging.getLogger("holdfast").disabled = True  # what matters is in the lines of this program
     try:
-        if words[:1] != ["run"]:
-            raise Failure(f"there is no verb '{''.join(words[:1])}'")
-        args = Arguments(words[1:])
+        verb, *typed = words or [""]
+        if verb not in ("run", "--help", "-h"):
+            raise Failure(f"there is no verb '{verb}': run is the only one")
+        args = Arguments(typed if verb == "run" else ["--help"])
         if args.has("--help"):
             os.write(1, HELP.encode())
             return 0
