@@ -38,6 +38,8 @@ def main(words: list[str]) -> int:
         verb, *typed = words or [""]
         if verb not in ("run", "--help", "-h"):
             raise Failure(f"there is no verb '{verb}': run is the only one")
+        if os.name == "nt":
+            raise Failure("run needs process groups, which Windows does not have")
         args = Arguments(typed if verb == "run" else ["--help"])
         if args.has("--help"):
             os.write(1, HELP.encode())
