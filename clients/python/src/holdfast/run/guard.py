@@ -20,7 +20,7 @@ import time
 # The longest time between two looks at the clocks: timers do not run while the machine sleeps.
 LOOK_SECONDS = 5.0
 # It goes on while the machine sleeps, and never back.
-_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", None) or getattr(time, "CLOCK_MONOTONIC", 0)
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 
 
 def clocks() -> list[float]:
