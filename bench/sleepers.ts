@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { BatchGetItemCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { Holdfast } from '../client/src/index.ts';
+import { Holdfast } from '../clients/typescript/src/index.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import { readService } from '../infrastructure/read.ts';
 import { type Counted, startCounter } from './counter.ts';

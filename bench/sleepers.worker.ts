@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { httpTransport } from '../client/src/http.ts';
-import { Holdfast, type Transport } from '../client/src/index.ts';
+import { httpTransport } from '../clients/typescript/src/http.ts';
+import { Holdfast, type Transport } from '../clients/typescript/src/index.ts';
 import { receiveTask, sendResult } from './worker.ts';
 
 export interface CrowdTask {

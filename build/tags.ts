@@ -47,7 +47,7 @@ function fileOf(commit: string, path: string): string | undefined {
  * @throws Error if the commit has another version, or its contract is not the one that was written for the release
  */
 function notesOf(version: string, commit: string): string {
-  for (const file of ['package.json', 'client/package.json', 'cli/package.json', 'local/package.json']) {
+  for (const file of ['package.json', 'clients/typescript/package.json', 'cli/package.json', 'local/package.json']) {
     const { version: stated } = JSON.parse(git('show', `${commit}:${file}`));
     if (stated !== version) throw new Error(`${file} of ${commit} has the version ${stated}`);
   }

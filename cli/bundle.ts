@@ -133,7 +133,7 @@ const IN_PLACE: [file: RegExp, code: (path: string) => Promise<string> | string]
   [/guard\/terminal-job\.ts$/, async (path) => (await readFile(path, 'utf8')).replace(/^ +/gm, '')],
   // The one file has the signer anyway, and needs no code that loads it later.
   [
-    /client\/src\/http\.ts$/,
+    /clients\/typescript\/src\/http\.ts$/,
     async (path) =>
       `import { signed } from './sigv4.ts';${(await readFile(path, 'utf8')).replace(/const \{ signed \} = await import.*/, '')}`,
   ],

@@ -8,7 +8,7 @@ const MAX_LINES_OF_CASES = 650;
 const CASES = /^(test|bench|verification)\//;
 
 /** Generated, or a list of alike entries. */
-const EXEMPT = ['client/src/contract.ts', 'verification/mutations/mutations.ts'];
+const EXEMPT = ['clients/typescript/src/contract.ts', 'verification/mutations/mutations.ts'];
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.js', '*.mjs'], {
   encoding: 'utf8',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { directTransport } from '../../client/src/direct.ts';
-import { Holdfast } from '../../client/src/index.ts';
+import { directTransport } from '../../clients/typescript/src/direct.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { serve } from './scenarios.ts';
 
 /** The client with its heartbeats, on its own DynamoDB client, as its documentation sets it up. */

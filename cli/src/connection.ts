@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
-import { isTransient } from '../../client/src/attempt.ts';
-import { isHoldfastError } from '../../client/src/errors.ts';
-import { httpTransport } from '../../client/src/http.ts';
-import { systemSurroundings } from '../../client/src/surroundings.ts';
-import type { Transport } from '../../client/src/transport.ts';
+import { isTransient } from '../../clients/typescript/src/attempt.ts';
+import { isHoldfastError } from '../../clients/typescript/src/errors.ts';
+import { httpTransport } from '../../clients/typescript/src/http.ts';
+import { systemSurroundings } from '../../clients/typescript/src/surroundings.ts';
+import type { Transport } from '../../clients/typescript/src/transport.ts';
 import { messageOf, misuse } from './failure.ts';
 import { lightFetch } from './http.ts';
 import { Service } from './service.ts';

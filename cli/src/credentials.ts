@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { keysIn } from '../../client/src/environment.ts';
+import { keysIn } from '../../clients/typescript/src/environment.ts';
 import type { Keys } from './aws/keys.ts';
 import { SEARCH_PROGRAM } from './aws/program.ts';
 import { EXIT } from './exit-codes.ts';

@@ -1,5 +1,5 @@
-import { isTransient } from '../../client/src/attempt.ts';
-import { type ErrorCode, type HoldfastError, isHoldfastError } from '../../client/src/errors.ts';
+import { isTransient } from '../../clients/typescript/src/attempt.ts';
+import { type ErrorCode, type HoldfastError, isHoldfastError } from '../../clients/typescript/src/errors.ts';
 import { EXIT } from './exit-codes.ts';
 
 /** An error of the caller or its environment, with a line for people and an exit code. */

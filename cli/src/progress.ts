@@ -1,4 +1,4 @@
-import type { HoldfastEvent } from '../../client/src/events.ts';
+import type { HoldfastEvent } from '../../clients/typescript/src/events.ts';
 import { shown } from './escape.ts';
 import { capText, isShared, untilEnd, usedText } from './verbs/words.ts';
 

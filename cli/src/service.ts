@@ -1,15 +1,15 @@
-import { type AcquireOptions, acquire } from '../../client/src/acquire.ts';
-import { type CallOptions, type Core, insist } from '../../client/src/attempt.ts';
-import { bodyOf, MAX_BODY_BYTES, put } from '../../client/src/blobs.ts';
-import type { components } from '../../client/src/contract.ts';
-import { type Emit, emitter } from '../../client/src/events.ts';
-import type { Lease } from '../../client/src/lease.ts';
-import { type Begun, beginAny, type OnceOptions, type SlotOptions } from '../../client/src/once.ts';
-import { paged } from '../../client/src/pages.ts';
-import { type RateOptions, type RateStart, start, underRates } from '../../client/src/rate.ts';
-import { acquireAll, type LeaseEntry, type Leases, type LeasesOptions } from '../../client/src/several.ts';
-import { type Moment, systemSurroundings } from '../../client/src/surroundings.ts';
-import type { AnswerOf, Operation, RequestOf, Transport } from '../../client/src/transport.ts';
+import { type AcquireOptions, acquire } from '../../clients/typescript/src/acquire.ts';
+import { type CallOptions, type Core, insist } from '../../clients/typescript/src/attempt.ts';
+import { bodyOf, MAX_BODY_BYTES, put } from '../../clients/typescript/src/blobs.ts';
+import type { components } from '../../clients/typescript/src/contract.ts';
+import { type Emit, emitter } from '../../clients/typescript/src/events.ts';
+import type { Lease } from '../../clients/typescript/src/lease.ts';
+import { type Begun, beginAny, type OnceOptions, type SlotOptions } from '../../clients/typescript/src/once.ts';
+import { paged } from '../../clients/typescript/src/pages.ts';
+import { type RateOptions, type RateStart, start, underRates } from '../../clients/typescript/src/rate.ts';
+import { acquireAll, type LeaseEntry, type Leases, type LeasesOptions } from '../../clients/typescript/src/several.ts';
+import { type Moment, systemSurroundings } from '../../clients/typescript/src/surroundings.ts';
+import type { AnswerOf, Operation, RequestOf, Transport } from '../../clients/typescript/src/transport.ts';
 
 interface ServiceOptions {
   transport: Transport;

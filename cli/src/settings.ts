@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { isLocal, regionIn, VARIABLES } from '../../client/src/environment.ts';
-import { isLoopback } from '../../client/src/http.ts';
-import { assertNamespace } from '../../client/src/transport.ts';
+import { isLocal, regionIn, VARIABLES } from '../../clients/typescript/src/environment.ts';
+import { isLoopback } from '../../clients/typescript/src/http.ts';
+import { assertNamespace } from '../../clients/typescript/src/transport.ts';
 import type { Arguments } from './arguments.ts';
 import type { Keys } from './aws/keys.ts';
 import { keysFrom } from './credentials.ts';

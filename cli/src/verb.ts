@@ -1,4 +1,4 @@
-import type { Emit } from '../../client/src/events.ts';
+import type { Emit } from '../../clients/typescript/src/events.ts';
 import type { Arguments } from './arguments.ts';
 import type { Output } from './output.ts';
 import type { Service } from './service.ts';

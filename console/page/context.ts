@@ -1,5 +1,5 @@
 import { createContext } from 'preact';
-import type { Operation } from '../../client/src/transport.ts';
+import type { Operation } from '../../clients/typescript/src/transport.ts';
 import type { History } from './changes.ts';
 import type { Settings, Whoami } from './service.ts';
 

@@ -1,6 +1,6 @@
-import type { components } from '../../client/src/contract.ts';
-import { READS } from '../../client/src/routes.ts';
-import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../client/src/transport.ts';
+import type { components } from '../../clients/typescript/src/contract.ts';
+import { READS } from '../../clients/typescript/src/routes.ts';
+import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../clients/typescript/src/transport.ts';
 
 type Schemas = components['schemas'];
 export type ListedKey = Schemas['ListedKey'];

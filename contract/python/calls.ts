@@ -38,7 +38,7 @@ const KINDS = {
 /** The client's own `acquire` sends this call. */
 const OWN = ['acquire'];
 
-/** Names of methods, where the client's is shorter, as in client/src/calls.ts. */
+/** Names of methods, where the client's is shorter, as in clients/typescript/src/calls.ts. */
 const RENAMED: Record<string, string> = { capKey: 'cap', onceForget: 'forget' };
 
 /** Methods that read page after page, with the arguments that a single read has. */

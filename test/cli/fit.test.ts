@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { columnsOf, fitted, folded, shortened } from '../../cli/src/fit.ts';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { builtCli } from '../support/programs/cli.ts';
 import { until } from '../support/time/until.ts';
 import { wholeApi } from '../support/worlds/client-worlds.ts';

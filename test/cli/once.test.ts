@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { components } from '../../client/src/index.ts';
+import type { components } from '../../clients/typescript/src/index.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { runnersOf } from '../support/programs/run.ts';
 import { isFull } from '../support/time/rounds.ts';

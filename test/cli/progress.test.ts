@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { Progress } from '../../cli/src/progress.ts';
-import type { HoldfastEvent } from '../../client/src/events.ts';
+import type { HoldfastEvent } from '../../clients/typescript/src/events.ts';
 
 let printed: string[];
 let progress: Progress;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { listen } from '../../local/listen.ts';
 import { DEFAULT_QUOTAS } from '../../shared/locks/dependencies.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { systemClock as clock } from '../../shared/surroundings/clock.ts';
 import { call as callOf } from '../support/emulators/aws.ts';
 import { cuttable } from '../support/faults/cuttable.ts';

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import packageJson from '../../cli/package.json' with { type: 'json' };
 import { helpOf } from '../../cli/src/help.ts';
 import { VERBS } from '../../cli/src/verbs.ts';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { readHealth } from '../../functions/contract/health.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { whoami } from '../../functions/contract/whoami.ts';

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const CLIENT = pathToFileURL(join(import.meta.dirname, '../../client/src/index.ts')).href;
+const CLIENT = pathToFileURL(join(import.meta.dirname, '../../clients/typescript/src/index.ts')).href;
 
 /** Runs a program in a process of its own. @returns what the program prints; a process that does not end in time is killed, and fails the test */
 async function outputOf(program: string): Promise<string> {

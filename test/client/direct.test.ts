@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DirectOptions, directTransport } from '../../client/src/direct.ts';
-import { Holdfast, type Transport } from '../../client/src/index.ts';
+import { type DirectOptions, directTransport } from '../../clients/typescript/src/direct.ts';
+import { Holdfast, type Transport } from '../../clients/typescript/src/index.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { LeaseDependencies } from '../../shared/locks/dependencies.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';

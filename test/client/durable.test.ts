@@ -5,8 +5,8 @@ import {
   rate,
   withLease,
   withLeases,
-} from '../../client/src/durable.ts';
-import { Holdfast, HoldfastError } from '../../client/src/index.ts';
+} from '../../clients/typescript/src/durable.ts';
+import { Holdfast, HoldfastError } from '../../clients/typescript/src/index.ts';
 
 const ARN = 'arn:aws:lambda:eu-west-1:123456789012:function:billing:7/durable-execution/order-9/2f0c';
 const GRANT = JSON.stringify({ key: 'k', leaseId: 'secret', fence: 7, bound: true });

@@ -3,7 +3,7 @@ import { context, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, it } from 'vitest';
-import { Holdfast, HoldfastError } from '../../client/src/index.ts';
+import { Holdfast, HoldfastError } from '../../clients/typescript/src/index.ts';
 import { grantOf, ManualService, ManualSurroundings } from '../support/time/process-clock.ts';
 
 afterEach(() => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { folderWithClient } from '../support/programs/client-package.ts';
 import { startApi } from '../support/stack/api.ts';
 import { aFew } from '../support/time/rounds.ts';

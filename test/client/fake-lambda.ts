@@ -1,5 +1,11 @@
-import { Holdfast, type HoldfastEvent, type Operation, type Transport, unreachable } from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import {
+  Holdfast,
+  type HoldfastEvent,
+  type Operation,
+  type Transport,
+  unreachable,
+} from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 
 /** What happens to one request: it is refused, its answer is lost, it lands and no answer ever comes, or it lands after 300 ms. */
 export type Fault = 'refused' | 'answer lost' | 'hangs' | 'late' | undefined;

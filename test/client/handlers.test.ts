@@ -2,13 +2,13 @@ import middy7 from '@middy/core';
 import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'aws-lambda';
 import middy6 from 'middy-6';
 import { describe, expect, it } from 'vitest';
-import { conflict, leased, leaseOf, middyLease, type OnHeld } from '../../client/src/handlers.ts';
-import type { Lease, Rate } from '../../client/src/index.ts';
+import { conflict, leased, leaseOf, middyLease, type OnHeld } from '../../clients/typescript/src/handlers.ts';
+import type { Lease, Rate } from '../../clients/typescript/src/index.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { FakeLambda, type Fault, type LambdaContext, untilAborted } from './fake-lambda.ts';
 
 /** The client loads it at the first rate, and the clock of a test does not wait for that. */
-await import('../../client/src/rate.ts');
+await import('../../clients/typescript/src/rate.ts');
 
 type Work = (event: Event, context: LambdaContext, lease: Lease | undefined) => unknown;
 interface Event {

@@ -1,5 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type AcquireOptions, Holdfast, type HoldfastEvent, isHoldfastError } from '../../client/src/index.ts';
+import {
+  type AcquireOptions,
+  Holdfast,
+  type HoldfastEvent,
+  isHoldfastError,
+} from '../../clients/typescript/src/index.ts';
 import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/time/process-clock.ts';
 
 function world(onEvent?: (event: HoldfastEvent) => void) {

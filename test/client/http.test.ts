@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SignatureV4 } from '@smithy/signature-v4';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
-import { queryOf } from '../../client/src/query.ts';
-import { signed } from '../../client/src/sigv4.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
+import { queryOf } from '../../clients/typescript/src/query.ts';
+import { signed } from '../../clients/typescript/src/sigv4.ts';
 import { type Listening, listen } from '../../local/listen.ts';
 import { freePort } from '../../local/ports.ts';
 import { Sha256 } from '../../shared/aws/sha256.ts';
@@ -228,6 +228,6 @@ it('the client signs as @smithy/signature-v4 does, whatever the request', async 
 
 it('the code that signs is shorter than 1.5 kB', async () => {
   const { build } = await import('rolldown');
-  const { output } = await build({ input: 'client/src/sigv4.ts', write: false, output: { minify: true } });
+  const { output } = await build({ input: 'clients/typescript/src/sigv4.ts', write: false, output: { minify: true } });
   expect(Buffer.byteLength(output[0].code)).toBeLessThan(1500);
 });

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { ID_OF } from '../../client/src/attempt.ts';
-import { Holdfast, HoldfastError, type Operation, type Transport } from '../../client/src/index.ts';
+import { ID_OF } from '../../clients/typescript/src/attempt.ts';
+import { Holdfast, HoldfastError, type Operation, type Transport } from '../../clients/typescript/src/index.ts';
 import { grantOf, ManualSurroundings } from '../support/time/process-clock.ts';
 
 /** A client calls the routes of one namespace, which are those of all by another endpoint. */

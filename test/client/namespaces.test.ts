@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { afterAll, expect, it } from 'vitest';
-import { directTransport } from '../../client/src/direct.ts';
-import { Holdfast, type HoldfastOptions, type Operation } from '../../client/src/index.ts';
-import { lambdaTransport } from '../../client/src/lambda.ts';
-import { ROUTES } from '../../client/src/routes.ts';
+import { directTransport } from '../../clients/typescript/src/direct.ts';
+import { Holdfast, type HoldfastOptions, type Operation } from '../../clients/typescript/src/index.ts';
+import { lambdaTransport } from '../../clients/typescript/src/lambda.ts';
+import { ROUTES } from '../../clients/typescript/src/routes.ts';
 import { testClient } from '../support/emulators/aws.ts';
 import { startLambdaApi } from '../support/emulators/lambda-api.ts';
 import { startApi } from '../support/stack/api.ts';

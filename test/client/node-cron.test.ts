@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import cron, { type RunCoordinator } from 'node-cron';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Holdfast, HoldfastError, type Transport } from '../../client/src/index.ts';
-import { nodeCronCoordinator } from '../../client/src/node-cron.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { Holdfast, HoldfastError, type Transport } from '../../clients/typescript/src/index.ts';
+import { nodeCronCoordinator } from '../../clients/typescript/src/node-cron.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startApi } from '../support/stack/api.ts';
 import { isFull } from '../support/time/rounds.ts';
@@ -15,7 +15,7 @@ const world = await onceWorld({ clock: systemClock });
 const api = await startApi(world.handlers);
 afterAll(() => api.stop());
 
-const sourceOf = (file: string) => pathToFileURL(join(import.meta.dirname, '../../client/src', file)).href;
+const sourceOf = (file: string) => pathToFileURL(join(import.meta.dirname, '../../clients/typescript/src', file)).href;
 const TASKS = 10;
 /** 1,000 fires need FIRES=1000. */
 const FIRES = Number(process.env.FIRES ?? 300);

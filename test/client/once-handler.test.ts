@@ -1,10 +1,10 @@
 import { describe, expect, it, vi } from 'vitest';
-import { onceHandler } from '../../client/src/handlers.ts';
-import type { OnceRun } from '../../client/src/index.ts';
+import { onceHandler } from '../../clients/typescript/src/handlers.ts';
+import type { OnceRun } from '../../clients/typescript/src/index.ts';
 import { FakeLambda, type Fault, type LambdaContext, untilAborted } from './fake-lambda.ts';
 
 /** The client loads it at the first slot, and the clock of a test does not wait for that. */
-await import('../../client/src/once.ts');
+await import('../../clients/typescript/src/once.ts');
 
 interface Event {
   id?: string;

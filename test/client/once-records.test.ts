@@ -1,10 +1,10 @@
 import type { DynamoDBRecord, KinesisStreamRecord, SQSRecord } from 'aws-lambda';
 import { describe, expect, it, vi } from 'vitest';
-import { leasedRecords, onceRecords } from '../../client/src/handlers.ts';
+import { leasedRecords, onceRecords } from '../../clients/typescript/src/handlers.ts';
 import { FakeLambda, type LambdaContext } from './fake-lambda.ts';
 
 /** The client loads it at the first slot, and the clock of a test does not wait for that. */
-await import('../../client/src/once.ts');
+await import('../../clients/typescript/src/once.ts');
 
 const sqs = (messageId: string, key: string, group?: string) =>
   ({

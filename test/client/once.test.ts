@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { Holdfast, type HoldfastEvent, type OnceRun, type Transport, unreachable } from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import {
+  Holdfast,
+  type HoldfastEvent,
+  type OnceRun,
+  type Transport,
+  unreachable,
+} from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { undocumented } from '../../contract/conformance.ts';
 
 /** The client loads it at the first slot, and the clock of a test does not wait for that. */
-await import('../../client/src/once.ts');
+await import('../../clients/typescript/src/once.ts');
 
 /** What happens to a request: it never arrives, its answer is lost or takes 6 seconds, or a function of the test runs before it arrives. */
 type Fault = 'refused' | 'answer lost' | 'answer late' | (() => unknown) | undefined;

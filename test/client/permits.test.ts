@@ -1,5 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { type AcquireOptions, Holdfast, type HoldfastOptions, isHoldfastError } from '../../client/src/index.ts';
+import {
+  type AcquireOptions,
+  Holdfast,
+  type HoldfastOptions,
+  isHoldfastError,
+} from '../../clients/typescript/src/index.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';

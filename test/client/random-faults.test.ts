@@ -7,8 +7,8 @@ import {
   type OnceAnswer,
   type Transport,
   unreachable,
-} from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+} from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/time/process-clock.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
@@ -218,7 +218,7 @@ it('an aborted wait leaves no grant behind, wherever it is aborted and whatever 
 });
 
 /** The client loads it at the first slot, and the clock of a test does not wait for that. */
-await import('../../client/src/once.ts');
+await import('../../clients/typescript/src/once.ts');
 
 const SLOTS = ['1', '2', '3'];
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Holdfast, type Transport, unreachable } from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { Holdfast, type Transport, unreachable } from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { undocumented } from '../../contract/conformance.ts';
 
 /** The client loads it at the first rate, and the clock of a test does not wait for that. */
-await import('../../client/src/rate.ts');
+await import('../../clients/typescript/src/rate.ts');
 
 /** What happens to a request: its answer is lost, or takes some milliseconds. */
 type Fault = 'answer lost' | number | undefined;

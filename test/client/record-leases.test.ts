@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { leasedRecords, type SqsRecord } from '../../client/src/handlers.ts';
-import type { Lease } from '../../client/src/index.ts';
+import { leasedRecords, type SqsRecord } from '../../clients/typescript/src/handlers.ts';
+import type { Lease } from '../../clients/typescript/src/index.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { rounds } from '../support/time/rounds.ts';
 import { FakeLambda, type Fault, type LambdaContext, type Outcome, untilAborted } from './fake-lambda.ts';
@@ -17,7 +17,7 @@ function recordOf(messageId: string, key?: string, group?: string): SqsRecord {
 const keyOf = ({ body }: SqsRecord): string | undefined => JSON.parse(body).key;
 
 /** The client loads it at the first rate, and the clock of a test does not wait for that. */
-await import('../../client/src/rate.ts');
+await import('../../clients/typescript/src/rate.ts');
 
 type Work = (record: SqsRecord, context: LambdaContext, lease: Lease | undefined) => unknown;
 type Options = Partial<Parameters<typeof leasedRecords<SqsRecord, string | undefined>>[0]>;

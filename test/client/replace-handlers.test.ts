@@ -1,7 +1,7 @@
 import middy from '@middy/core';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { leased, leasedRecords, leaseOf, middyLease, type SqsRecord } from '../../client/src/handlers.ts';
-import { Holdfast, type Lease } from '../../client/src/index.ts';
+import { leased, leasedRecords, leaseOf, middyLease, type SqsRecord } from '../../clients/typescript/src/handlers.ts';
+import { Holdfast, type Lease } from '../../clients/typescript/src/index.ts';
 import { FakeLambda, type LambdaContext, untilAborted } from './fake-lambda.ts';
 
 interface Options {

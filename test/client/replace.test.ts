@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type AcquireOptions, Holdfast, type Lease } from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { type AcquireOptions, Holdfast, type Lease } from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { grantOf, ManualService, ManualSurroundings, type Sent } from '../support/time/process-clock.ts';
 
 /** The client loads it at the first call, and the clock of a test does not wait for that. */
-await import('../../client/src/several.ts');
+await import('../../clients/typescript/src/several.ts');
 
 const RUNNING = { replace: 'running', waitMs: Number.POSITIVE_INFINITY } as const;
 const WAITING = { replace: 'waiting', waitMs: Number.POSITIVE_INFINITY } as const;

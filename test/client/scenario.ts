@@ -1,4 +1,4 @@
-import type { Holdfast, isHoldfastError } from '../../client/src/index.ts';
+import type { Holdfast, isHoldfastError } from '../../clients/typescript/src/index.ts';
 
 /** What the scenario calls; the build of another runtime brings its own. */
 export interface Parties {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { Holdfast, type HoldfastOptions, type Transport } from '../../client/src/index.ts';
-import { inOrder } from '../../client/src/several.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { Holdfast, type HoldfastOptions, type Transport } from '../../clients/typescript/src/index.ts';
+import { inOrder } from '../../clients/typescript/src/several.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 
 function setting() {
   const clock = new ManualClock();

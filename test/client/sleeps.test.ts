@@ -1,6 +1,6 @@
 import { json } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { type AcquireOptions, Holdfast, type HoldfastEvent } from '../../client/src/index.ts';
+import { type AcquireOptions, Holdfast, type HoldfastEvent } from '../../clients/typescript/src/index.ts';
 import { listen } from '../../local/listen.ts';
 import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/time/process-clock.ts';
 

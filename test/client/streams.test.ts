@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { type Listening, listen } from '../../local/listen.ts';
 import { isFull } from '../support/time/rounds.ts';
 
@@ -80,7 +80,7 @@ it('a stream is sent with its length, and is committed', async () => {
 });
 
 it.runIf(isFull)('a stream is not held in memory', async () => {
-  const index = join(import.meta.dirname, '../../client/src/index.ts');
+  const index = join(import.meta.dirname, '../../clients/typescript/src/index.ts');
   const program = `
     import { Holdfast } from ${JSON.stringify(index)};
     const holdfast = new Holdfast({ endpoint: '${site.url}', holder: 'x' });

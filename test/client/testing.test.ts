@@ -5,8 +5,8 @@ import {
   isHoldfastError,
   type Transport,
   unreachable,
-} from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+} from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { undocumented } from '../../contract/conformance.ts';
 import { scenario } from './scenario.ts';
 

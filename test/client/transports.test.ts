@@ -1,8 +1,8 @@
 import { LambdaClient } from '@aws-sdk/client-lambda';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { directTransport } from '../../client/src/direct.ts';
-import { Holdfast, type HoldfastOptions, isHoldfastError } from '../../client/src/index.ts';
-import { lambdaTransport } from '../../client/src/lambda.ts';
+import { directTransport } from '../../clients/typescript/src/direct.ts';
+import { Holdfast, type HoldfastOptions, isHoldfastError } from '../../clients/typescript/src/index.ts';
+import { lambdaTransport } from '../../clients/typescript/src/lambda.ts';
 import { testClient } from '../support/emulators/aws.ts';
 import { startLambdaApi } from '../support/emulators/lambda-api.ts';
 import { startApi } from '../support/stack/api.ts';

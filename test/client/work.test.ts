@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Holdfast, type HoldfastEvent } from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { Holdfast, type HoldfastEvent } from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 
 function setting() {
   const clock = new ManualClock();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { startConsole } from '../../cli/src/console/server.ts';
-import { refusal } from '../../client/src/errors.ts';
-import { httpTransport } from '../../client/src/http.ts';
-import { Holdfast } from '../../client/src/index.ts';
-import type { Transport } from '../../client/src/transport.ts';
+import { refusal } from '../../clients/typescript/src/errors.ts';
+import { httpTransport } from '../../clients/typescript/src/http.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
+import type { Transport } from '../../clients/typescript/src/transport.ts';
 import { beyond, executablePath, faults, pageTests, SCREENS, violations } from '../support/programs/console-page.ts';
 import { until } from '../support/time/until.ts';
 

@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type ConsoleOptions, startConsole } from '../../cli/src/console/server.ts';
-import { httpTransport } from '../../client/src/http.ts';
-import type { Transport } from '../../client/src/transport.ts';
+import { httpTransport } from '../../clients/typescript/src/http.ts';
+import type { Transport } from '../../clients/typescript/src/transport.ts';
 import { listen } from '../../local/listen.ts';
 
 const TOKEN = 'the-token-of-this-test';

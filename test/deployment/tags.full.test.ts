@@ -30,7 +30,7 @@ function commit(version: string, changelog: string, other: Record<string, string
   const files = {
     ...{
       'package.json': stated,
-      'client/package.json': stated,
+      'clients/typescript/package.json': stated,
       'cli/package.json': stated,
       'local/package.json': stated,
     },
@@ -94,7 +94,7 @@ it('npm run verify -- tags tags a commit only with the contract of the release',
 });
 
 it('npm run verify -- tags checks that the packages of a commit have the version, and prints what a release says of it', () => {
-  for (const name of ['client', 'cli', 'local']) {
+  for (const name of ['clients/typescript', 'cli', 'local']) {
     commit('1.1.0', TWO, { [`${name}/package.json`]: '{"version":"1.0.0"}' });
     const fault = `${name}/package.json of HEAD has the version 1.0.0\n`;
     expect(tags('--check', '1.1.0')).toEqual({ status: 1, output: fault });

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startSignatureCheck } from '../support/emulators/signatures.ts';
 import { has, hasPythonClient, languages, PYTHON, PYTHON_CLIENT } from '../support/programs/callers.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { cp, readFile, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { REGION } from '../../infrastructure/logical-ids.ts';
 import { startDurableFunctions } from '../../local/durable/start.ts';
 import { freePort } from '../../local/ports.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { leased } from '../../client/src/handlers.ts';
-import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { leased } from '../../clients/typescript/src/handlers.ts';
+import { Holdfast, isHoldfastError } from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { type Command, pictureOf, type Request } from '../support/programs/flow-picture.ts';
 import { blocks, runTypeScript } from '../support/programs/guides.ts';
 import { until } from '../support/time/until.ts';

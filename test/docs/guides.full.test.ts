@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { onceHandler, onceRecords } from '../../client/src/handlers.ts';
+import { onceHandler, onceRecords } from '../../clients/typescript/src/handlers.ts';
 import { statesWorld } from '../support/emulators/states.ts';
 import { type Bench, bench, blocks, guideWorld } from '../support/programs/guides.ts';
 import { exclusionWorld } from '../support/stack/exclusion.ts';

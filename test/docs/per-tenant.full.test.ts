@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { withLeases } from '../../client/src/durable.ts';
-import { Holdfast } from '../../client/src/index.ts';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { withLeases } from '../../clients/typescript/src/durable.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { startDouble } from '../support/emulators/durable-functions.ts';
 import { statesWorld } from '../support/emulators/states.ts';
 import { hasPythonClient, PYTHON, PYTHON_CLIENT } from '../support/programs/callers.ts';

@@ -37,7 +37,7 @@ async function readersFolder(): Promise<string> {
   const [bin, client] = [join(cli.folder, 'bin'), join(cli.folder, 'node_modules', 'holdfast-client')];
   for (const folder of [bin, client]) await mkdir(folder, { recursive: true });
   await symlink(cli.file, join(bin, 'holdfast'));
-  await symlink(resolve('client/src'), join(client, 'src'));
+  await symlink(resolve('clients/typescript/src'), join(client, 'src'));
   await writeFile(join(client, 'package.json'), '{"type":"module","exports":"./src/index.ts"}');
   const [, program = ''] = /^```js\n([\s\S]*?)^```/m.exec(tutorial) ?? [];
   await writeFile(join(cli.folder, 'report.mjs'), program);

@@ -1,7 +1,7 @@
 import type { DurableContext } from '@aws/durable-execution-sdk-js';
 import { afterAll, expect, it } from 'vitest';
-import { withLease } from '../../client/src/durable.ts';
-import { type Holdfast, HoldfastError, isHoldfastError, unreachable } from '../../client/src/index.ts';
+import { withLease } from '../../clients/typescript/src/durable.ts';
+import { type Holdfast, HoldfastError, isHoldfastError, unreachable } from '../../clients/typescript/src/index.ts';
 import { startDouble, type Work } from '../support/emulators/durable-functions.ts';
 import { isFull } from '../support/time/rounds.ts';
 import { durableWorld } from '../support/worlds/durable.ts';

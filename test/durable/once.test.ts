@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { REGION } from '../../infrastructure/logical-ids.ts';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';
 import { ANY_EXECUTION } from '../../shared/locks/executions/allowed.ts';

@@ -1,7 +1,7 @@
 import type { DurableContext } from '@aws/durable-execution-sdk-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { rate, withLease, withLeases } from '../../client/src/durable.ts';
-import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
+import { rate, withLease, withLeases } from '../../clients/typescript/src/durable.ts';
+import { Holdfast, isHoldfastError } from '../../clients/typescript/src/index.ts';
 import {
   hasRunner,
   type StartBackend,

@@ -56,8 +56,8 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['shared/three.ts', parameters(3)],
   ['shared/four.ts', parameters(4), { [PARAMETERS]: 1 }],
   ['functions/leases/four.ts', parameters(4), { [PARAMETERS]: 1 }],
-  ['client/src/four.ts', parameters(4)],
-  ['client/src/five.ts', parameters(5), { [PARAMETERS]: 1 }],
+  ['clients/typescript/src/four.ts', parameters(4)],
+  ['clients/typescript/src/five.ts', parameters(5), { [PARAMETERS]: 1 }],
   ['bench/four.ts', parameters(4), { [PARAMETERS]: 1 }],
 ];
 
@@ -91,12 +91,12 @@ it('npm run lint fails on a module that has too many lines, whatever is in them'
     expect(await run(process.execPath, [resolve('lint/lines.ts')])).toMatchObject({ code: 0 });
     await write('shared/b.ts', 401);
     await write('test/b.test.ts', 651);
-    await write('client/src/testing.ts', 401);
+    await write('clients/typescript/src/testing.ts', 401);
     await write('local/test/c.ts', 401);
     expect(await run(process.execPath, [resolve('lint/lines.ts')])).toEqual({
       code: 1,
       stderr:
-        'client/src/testing.ts has 401 lines. It may have 400.\n' +
+        'clients/typescript/src/testing.ts has 401 lines. It may have 400.\n' +
         'local/test/c.ts has 401 lines. It may have 400.\n' +
         'shared/b.ts has 401 lines. It may have 400.\n' +
         'test/b.test.ts has 651 lines. It may have 650.\n',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 import { onceWorld } from '../support/worlds/once.ts';

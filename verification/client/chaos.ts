@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Holdfast } from '../../client/src/index.ts';
+import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { readOptions } from '../../local/options.ts';
 import { seededRandom } from '../../test/support/chance/seed.ts';
 import { broken, excused, type Left, type Line } from './check.ts';

@@ -1,7 +1,7 @@
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
-import { systemSurroundings } from '../../client/src/surroundings.ts';
+import { Holdfast, isHoldfastError } from '../../clients/typescript/src/index.ts';
+import { systemSurroundings } from '../../clients/typescript/src/surroundings.ts';
 import { seededRandom } from '../../test/support/chance/seed.ts';
 import type { Line } from './check.ts';
 import { SHARED } from './others.ts';

@@ -31,7 +31,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { AssumeRoleCommand, STSClient } from '@aws-sdk/client-sts';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Credentials } from '../../client/src/sigv4.ts';
+import type { Credentials } from '../../clients/typescript/src/sigv4.ts';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import {

@@ -7,7 +7,7 @@ import { PutRolePolicyCommand } from '@aws-sdk/client-iam';
 import { CreateFunctionCommand, InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
 import { build } from 'rolldown';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
-import type { Holdfast } from '../../client/src/index.ts';
+import type { Holdfast } from '../../clients/typescript/src/index.ts';
 import {
   ACCOUNT,
   client,
@@ -65,8 +65,8 @@ async function bundled(name: string): Promise<string> {
     logLevel: 'warn',
     resolve: {
       alias: {
-        'holdfast-client/handlers': resolve('client/src/handlers.ts'),
-        'holdfast-client': resolve('client/src/index.ts'),
+        'holdfast-client/handlers': resolve('clients/typescript/src/handlers.ts'),
+        'holdfast-client': resolve('clients/typescript/src/index.ts'),
       },
     },
     plugins: [

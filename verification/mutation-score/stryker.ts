@@ -72,7 +72,7 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
     tsconfigFile: 'none',
     ignorePatterns: [
       'bench',
-      'client/dist',
+      'clients/typescript/dist',
       'dist',
       'docs',
       '.venv*',

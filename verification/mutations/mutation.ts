@@ -31,7 +31,7 @@ export interface Change {
 
 export const change = (search: string, replace: string, file?: string): Change => ({ search, replace, file });
 
-const PRODUCT = ['client/src', 'contract', 'deployment', 'functions', 'infrastructure', 'local', 'shared'];
+const PRODUCT = ['clients/typescript/src', 'contract', 'deployment', 'functions', 'infrastructure', 'local', 'shared'];
 
 /** The source of the product, by path. @param root the folder of the repository, or of a copy */
 export function readProduct(root: string): Map<string, string> {

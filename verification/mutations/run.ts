@@ -17,7 +17,7 @@ within five minutes that the promise is broken.
 
 /** What the histories need of the repository. */
 const PARTS = [
-  'client/src',
+  'clients/typescript/src',
   'contract',
   'deployment',
   'functions',

@@ -86,7 +86,7 @@ const write = (file: string, text: string | object) =>
 
 beforeAll(async () => {
   tarballs = await mkdtemp(join(tmpdir(), 'holdfast-tarball-'));
-  const args = ['pack', '--workspace', 'client', '--json', '--pack-destination', tarballs];
+  const args = ['pack', '--workspace', 'holdfast-client', '--json', '--pack-destination', tarballs];
   const told: { filename: string }[] | Record<string, { filename: string }> = JSON.parse(
     (await run('npm', args)).stdout,
   );
@@ -106,7 +106,7 @@ afterAll(async () => {
   await rm(tarballs, { recursive: true, force: true });
 });
 
-const compile = async (compilerOptions: object, compiler = 'client/node_modules/typescript') => {
+const compile = async (compilerOptions: object, compiler = 'clients/typescript/node_modules/typescript') => {
   await write('tsconfig.json', { compilerOptions: { ...STRICT, ...compilerOptions }, files: ['program.ts'] });
   return project.run(process.execPath, [resolve(compiler, 'bin/tsc')]);
 };

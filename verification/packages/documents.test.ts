@@ -91,7 +91,7 @@ describe('The workflows of GitHub', () => {
   it('publish each package of this repository', async () => {
     const text = await readFile(`${FOLDER}/release.yml`, 'utf8');
     const names = await Promise.all(
-      ['client', 'local', 'cli'].map(
+      ['clients/typescript', 'local', 'cli'].map(
         async (folder) => JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')).name,
       ),
     );

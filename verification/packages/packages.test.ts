@@ -4,7 +4,7 @@ import { join, relative, resolve } from 'node:path';
 import { build } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { inputsOf } from '../../build/bundle.ts';
-import { MAX_BYTES } from '../../client/budget.ts';
+import { MAX_BYTES } from '../../clients/typescript/budget.ts';
 import { freePort } from '../../local/ports.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { npmStart } from '../start/npm-start.ts';
@@ -27,7 +27,11 @@ const MOST_MS = 30_000;
 /** The same with what npm has in its cache, on a machine that does nothing else. */
 const MOST_WARM_MS = 5000;
 const MOST_PACKED_BYTES = { 'holdfast-client': 385_000, holdfast: 180_000, 'holdfast-dev': 800_000 };
-const FOLDERS: Record<string, string> = { 'holdfast-client': 'client', holdfast: 'cli', 'holdfast-dev': 'local' };
+const FOLDERS: Record<string, string> = {
+  'holdfast-client': 'clients/typescript',
+  holdfast: 'cli',
+  'holdfast-dev': 'local',
+};
 const CODE: Record<string, string[]> = {
   'holdfast-client': [
     'dist/index.js',
@@ -99,16 +103,16 @@ describe.each(Object.entries(MOST_PACKED_BYTES))('The package %s', (name, mostBy
 
 it('the types of the client resolve in each kind of project', async () => {
   const args = ['--pack', '.', '--exclude-entrypoints', './package.json']; // it has no types
-  const { exitCode, output } = await run(toolIn('.bin/attw'), args, { cwd: 'client' });
+  const { exitCode, output } = await run(toolIn('.bin/attw'), args, { cwd: 'clients/typescript' });
   expect(exitCode, output).toBe(0);
 });
 
 it('programs that use the client in all ways compile', async () => {
-  const { exitCode, output } = await run('npx', ['tsc', '-p', 'client/check']);
+  const { exitCode, output } = await run('npx', ['tsc', '-p', 'clients/typescript/check']);
   expect(exitCode, output).toBe(0);
 });
 
-it.each(['client/README.md', 'docs/client.md'])(
+it.each(['clients/typescript/README.md', 'docs/client.md'])(
   'the page %s names the sizes that the build of the client allows',
   async (file) => {
     const text = await readFile(file, 'utf8');
@@ -160,7 +164,7 @@ describe('From an empty folder,', () => {
 });
 
 /** Of the repository: the registry has the packages of Holdfast alone. */
-const COMPILERS = { 7: 'node_modules/typescript', '5.9': 'client/node_modules/typescript' };
+const COMPILERS = { 7: 'node_modules/typescript', '5.9': 'clients/typescript/node_modules/typescript' };
 
 const TSCONFIG = {
   compilerOptions: {
@@ -190,7 +194,7 @@ describe('A new TypeScript project that installs the client', () => {
   beforeAll(async () => {
     project = await emptyFolder(registry.url);
     const write = (file: string, text: string) => writeFile(join(project.folder, file), text);
-    const readme = await readFile('client/README.md', 'utf8');
+    const readme = await readFile('clients/typescript/README.md', 'utf8');
     const [first = '', ...others] = [...readme.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code);
     await write('package.json', '{ "type": "module" }');
     await write('tsconfig.json', JSON.stringify(TSCONFIG));

@@ -1,4 +1,4 @@
-import type { Credentials } from '../../../client/src/sigv4.ts';
+import type { Credentials } from '../../../clients/typescript/src/sigv4.ts';
 
 /** AWS keys to sign with, and where they come from. */
 export interface Keys {

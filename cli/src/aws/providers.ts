@@ -1,5 +1,5 @@
 import { fromHttp, fromIni, fromInstanceMetadata, fromTokenFile } from '@aws-sdk/credential-providers';
-import type { Credentials } from '../../../client/src/sigv4.ts';
+import type { Credentials } from '../../../clients/typescript/src/sigv4.ts';
 import type { Keys } from './keys.ts';
 import { reasonOf } from './reason.ts';
 

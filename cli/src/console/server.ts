@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type HoldfastError, isHoldfastError } from '../../../client/src/errors.ts';
-import { READS, ROUTES } from '../../../client/src/routes.ts';
-import type { Operation, Transport } from '../../../client/src/transport.ts';
+import { type HoldfastError, isHoldfastError } from '../../../clients/typescript/src/errors.ts';
+import { READS, ROUTES } from '../../../clients/typescript/src/routes.ts';
+import type { Operation, Transport } from '../../../clients/typescript/src/transport.ts';
 import { pageFiles } from '../../../console/files.ts';
 import { answerPage } from '../../../console/serve.ts';
 import { type Listening, listen } from '../../../local/listen.ts';

@@ -1,6 +1,6 @@
-import type { AcquireOptions } from '../../../client/src/acquire.ts';
-import type { Lease } from '../../../client/src/lease.ts';
-import type { LeaseEntry, Leases } from '../../../client/src/several.ts';
+import type { AcquireOptions } from '../../../clients/typescript/src/acquire.ts';
+import type { Lease } from '../../../clients/typescript/src/lease.ts';
+import type { LeaseEntry, Leases } from '../../../clients/typescript/src/several.ts';
 import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
 import type { Service } from '../service.ts';

@@ -1,9 +1,9 @@
-import type { AcquireOptions } from '../../../client/src/acquire.ts';
-import { isHoldfastError } from '../../../client/src/errors.ts';
-import type { Begun, BegunRun, SlotOptions } from '../../../client/src/once.ts';
-import type { Rate } from '../../../client/src/rate.ts';
-import type { LeaseEntry } from '../../../client/src/several.ts';
-import { moment, systemSurroundings } from '../../../client/src/surroundings.ts';
+import type { AcquireOptions } from '../../../clients/typescript/src/acquire.ts';
+import { isHoldfastError } from '../../../clients/typescript/src/errors.ts';
+import type { Begun, BegunRun, SlotOptions } from '../../../clients/typescript/src/once.ts';
+import type { Rate } from '../../../clients/typescript/src/rate.ts';
+import type { LeaseEntry } from '../../../clients/typescript/src/several.ts';
+import { moment, systemSurroundings } from '../../../clients/typescript/src/surroundings.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { misuse } from '../failure.ts';

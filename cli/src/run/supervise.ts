@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isHoldfastError } from '../../../client/src/errors.ts';
-import type { Lease } from '../../../client/src/lease.ts';
+import { isHoldfastError } from '../../../clients/typescript/src/errors.ts';
+import type { Lease } from '../../../clients/typescript/src/lease.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { Command } from './command.ts';
 

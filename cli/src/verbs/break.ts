@@ -1,5 +1,5 @@
-import type { components } from '../../../client/src/contract.ts';
-import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
+import { isHoldfastError } from '../../../clients/typescript/src/errors.ts';
 import { inShell, stopCommand } from '../../../deployment/stop-command.ts';
 import type { Arguments } from '../arguments.ts';
 import { shown } from '../escape.ts';

@@ -1,6 +1,6 @@
-import type { components } from '../../../client/src/contract.ts';
-import { isHoldfastError } from '../../../client/src/errors.ts';
-import type { RequestOf } from '../../../client/src/transport.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
+import { isHoldfastError } from '../../../clients/typescript/src/errors.ts';
+import type { RequestOf } from '../../../clients/typescript/src/transport.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { misuse } from '../failure.ts';

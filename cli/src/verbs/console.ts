@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { isLocal } from '../../../client/src/environment.ts';
+import { isLocal } from '../../../clients/typescript/src/environment.ts';
 import { transportFor } from '../connection.ts';
 import { startConsole } from '../console/server.ts';
 import { misuse } from '../failure.ts';

@@ -1,7 +1,7 @@
-import type { components } from '../../../client/src/contract.ts';
-import { isHoldfastError } from '../../../client/src/errors.ts';
-import { READS, ROUTES } from '../../../client/src/routes.ts';
-import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../../client/src/transport.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
+import { isHoldfastError } from '../../../clients/typescript/src/errors.ts';
+import { READS, ROUTES } from '../../../clients/typescript/src/routes.ts';
+import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../../clients/typescript/src/transport.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { components } from '../../../client/src/contract.ts';
-import type { AnswerOf } from '../../../client/src/transport.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
+import type { AnswerOf } from '../../../clients/typescript/src/transport.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 import type { Option } from '../syntax.ts';

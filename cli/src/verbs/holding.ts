@@ -1,6 +1,6 @@
-import type { PermitOptions } from '../../../client/src/acquire.ts';
-import { type ErrorFields, isHoldfastError } from '../../../client/src/errors.ts';
-import type { Lease } from '../../../client/src/lease.ts';
+import type { PermitOptions } from '../../../clients/typescript/src/acquire.ts';
+import { type ErrorFields, isHoldfastError } from '../../../clients/typescript/src/errors.ts';
+import type { Lease } from '../../../clients/typescript/src/lease.ts';
 import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';

@@ -1,4 +1,4 @@
-import type { components } from '../../../client/src/contract.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
 import { misuse } from '../failure.ts';
 import type { Cell } from '../output.ts';
 import type { Call } from '../verb.ts';

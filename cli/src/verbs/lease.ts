@@ -1,5 +1,5 @@
 import { unlinkSync } from 'node:fs';
-import type { Lease } from '../../../client/src/lease.ts';
+import type { Lease } from '../../../clients/typescript/src/lease.ts';
 import { EXIT } from '../exit-codes.ts';
 import { isGone, LeaseFile, readLeaseFile } from '../lease-file.ts';
 import { Signals } from '../run/signals.ts';

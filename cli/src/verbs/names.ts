@@ -1,5 +1,5 @@
-import { isHoldfastError } from '../../../client/src/errors.ts';
-import type { RequestOf } from '../../../client/src/transport.ts';
+import { isHoldfastError } from '../../../clients/typescript/src/errors.ts';
+import type { RequestOf } from '../../../clients/typescript/src/transport.ts';
 import { inShell } from '../../../deployment/stop-command.ts';
 import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';
 import type { Verb } from '../verb.ts';

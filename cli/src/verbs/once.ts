@@ -1,4 +1,4 @@
-import type { components } from '../../../client/src/contract.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure } from '../failure.ts';
 import type { Cell } from '../output.ts';

@@ -1,4 +1,4 @@
-import type { components } from '../../../client/src/contract.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, misuse } from '../failure.ts';
 import type { Output } from '../output.ts';

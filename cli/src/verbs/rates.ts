@@ -1,5 +1,5 @@
-import type { components } from '../../../client/src/contract.ts';
-import type { Rate, RateStart } from '../../../client/src/rate.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
+import type { Rate, RateStart } from '../../../clients/typescript/src/rate.ts';
 import { faultOfRates } from '../../../shared/rates/charge.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { components } from '../../../client/src/contract.ts';
-import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
+import { isHoldfastError } from '../../../clients/typescript/src/errors.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf, misuse } from '../failure.ts';

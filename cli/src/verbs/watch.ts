@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isHoldfastError } from '../../../client/src/errors.ts';
+import { isHoldfastError } from '../../../clients/typescript/src/errors.ts';
 import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import type { Key } from '../service.ts';

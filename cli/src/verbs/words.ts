@@ -1,4 +1,4 @@
-import type { components } from '../../../client/src/contract.ts';
+import type { components } from '../../../clients/typescript/src/contract.ts';
 
 type Schemas = components['schemas'];
 

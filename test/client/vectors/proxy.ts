@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { READS, ROUTES } from '../../../client/src/routes.ts';
+import { READS, ROUTES } from '../../../clients/typescript/src/routes.ts';
 import { undocumented } from '../../../contract/conformance.ts';
 import { type Listening, listen } from '../../../local/listen.ts';
 import { type Answer, pass, reply } from '../../../verification/client/passing.ts';

@@ -1,4 +1,4 @@
-import { Holdfast, type Lease } from '../../../client/src/index.ts';
+import { Holdfast, type Lease } from '../../../clients/typescript/src/index.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { startApi } from '../../support/stack/api.ts';
 import { onceWorld } from '../../support/worlds/once.ts';

@@ -1,10 +1,18 @@
-import { type AcquireOptions, Holdfast, HoldfastError, isHoldfastError } from '../../../client/src/index.ts';
-import { ManualClock, settled } from '../../../client/src/manual-clock.ts';
+import {
+  type AcquireOptions,
+  Holdfast,
+  HoldfastError,
+  isHoldfastError,
+} from '../../../clients/typescript/src/index.ts';
+import { ManualClock, settled } from '../../../clients/typescript/src/manual-clock.ts';
 import type { Call, Movement, Player, Told } from './player.ts';
 import type { Fields, Json, Outcome, Step } from './row.ts';
 
 /** Loaded at the first use, for which the clock of a test does not wait. */
-await Promise.all([import('../../../client/src/once.ts'), import('../../../client/src/rate.ts')]);
+await Promise.all([
+  import('../../../clients/typescript/src/once.ts'),
+  import('../../../clients/typescript/src/rate.ts'),
+]);
 
 /** What the work holds: a lease, a run of `once`, or a start. */
 type Held = Record<string, unknown> & {

@@ -1,7 +1,7 @@
-import { HoldfastError, type Transport } from '../../../client/src/index.ts';
+import { HoldfastError, type Transport } from '../../../clients/typescript/src/index.ts';
 
 /** Two clocks and the timers of a process, which a test moves by hand. Timers follow the monotonic clock, as on Linux. */
-export { ManualClock as ManualSurroundings, settled } from '../../../client/src/manual-clock.ts';
+export { ManualClock as ManualSurroundings, settled } from '../../../clients/typescript/src/manual-clock.ts';
 
 export interface Sent {
   operation: string;

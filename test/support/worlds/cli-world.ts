@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest';
-import { Holdfast } from '../../../client/src/index.ts';
+import { Holdfast } from '../../../clients/typescript/src/index.ts';
 import type { LambdaHandler } from '../../../local/lambda.ts';
 import { ANY_EXECUTION } from '../../../shared/locks/executions/allowed.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';

@@ -1,4 +1,4 @@
-import { Holdfast } from '../../../client/src/index.ts';
+import { Holdfast } from '../../../clients/typescript/src/index.ts';
 import { REGION } from '../../../infrastructure/logical-ids.ts';
 import { durableFunctions } from '../../../shared/aws/durable-functions.ts';
 import type { Quotas } from '../../../shared/locks/dependencies.ts';

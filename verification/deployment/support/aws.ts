@@ -20,8 +20,8 @@ import {
 import { BucketAlreadyOwnedByYou, CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { inject } from 'vitest';
-import { Holdfast, type HoldfastOptions } from '../../../client/src/index.ts';
-import { type Credentials, signed } from '../../../client/src/sigv4.ts';
+import { Holdfast, type HoldfastOptions } from '../../../clients/typescript/src/index.ts';
+import { type Credentials, signed } from '../../../clients/typescript/src/sigv4.ts';
 import manifest from '../../../package.json' with { type: 'json' };
 
 export const REGION = 'eu-west-1';

@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { Holdfast } from '../../../client/src/index.ts';
+import { Holdfast } from '../../../clients/typescript/src/index.ts';
 
 const required = (name: string): string => {
   const value = process.env[name];

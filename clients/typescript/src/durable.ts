@@ -1,4 +1,4 @@
-import { mostWaitSeconds } from '../../shared/rates/charge.ts';
+import { mostWaitSeconds } from '../../../shared/rates/charge.ts';
 import type { PermitOptions } from './acquire.ts';
 import { isTransient } from './attempt.ts';
 import { invalidRequest } from './errors.ts';

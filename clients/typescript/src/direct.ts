@@ -1,14 +1,14 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import type * as z from 'zod/mini';
-import type { Call } from '../../shared/aws/call.ts';
-import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
-import { namesIn, namesOut } from '../../shared/lambda/stored-names.ts';
-import { KEY_OR_PAGE_NAMES } from '../../shared/listings/key-or-page.ts';
-import { acquire } from '../../shared/locks/calls/acquire.ts';
-import { breakGrant } from '../../shared/locks/calls/break.ts';
-import { capKey } from '../../shared/locks/calls/cap.ts';
-import { heartbeat } from '../../shared/locks/calls/heartbeat.ts';
+import type { Call } from '../../../shared/aws/call.ts';
+import { HoldfastError as DomainError, invalidRequest } from '../../../shared/errors.ts';
+import { namesIn, namesOut } from '../../../shared/lambda/stored-names.ts';
+import { KEY_OR_PAGE_NAMES } from '../../../shared/listings/key-or-page.ts';
+import { acquire } from '../../../shared/locks/calls/acquire.ts';
+import { breakGrant } from '../../../shared/locks/calls/break.ts';
+import { capKey } from '../../../shared/locks/calls/cap.ts';
+import { heartbeat } from '../../../shared/locks/calls/heartbeat.ts';
 import {
   acquireInput,
   breakInput,
@@ -20,25 +20,25 @@ import {
   releaseInput,
   runNextInput,
   withdrawInput,
-} from '../../shared/locks/calls/inputs.ts';
-import { lookUp } from '../../shared/locks/calls/read.ts';
-import { release } from '../../shared/locks/calls/release.ts';
-import { runNext } from '../../shared/locks/calls/run-next.ts';
-import { withdrawOwnRequest } from '../../shared/locks/calls/withdraw.ts';
-import type { LeaseDependencies } from '../../shared/locks/dependencies.ts';
-import type { Names } from '../../shared/namespace.ts';
-import { beginOnce } from '../../shared/once/begin.ts';
-import { completeOnce } from '../../shared/once/complete.ts';
-import { forgetOnce } from '../../shared/once/forget.ts';
-import { beginInput, completeInput, forgetInput, readOnceInput } from '../../shared/once/inputs.ts';
-import { readOnce } from '../../shared/once/read.ts';
-import { forgetRate } from '../../shared/rates/forget-rate.ts';
-import { forgetRateInput, readRatesInput, reserveInput, settleInput } from '../../shared/rates/inputs.ts';
-import { readRates } from '../../shared/rates/read.ts';
-import { reserveRate } from '../../shared/rates/reserve.ts';
-import { settleRate } from '../../shared/rates/settle.ts';
-import { systemClock } from '../../shared/surroundings/clock.ts';
-import { systemIds } from '../../shared/surroundings/ids.ts';
+} from '../../../shared/locks/calls/inputs.ts';
+import { lookUp } from '../../../shared/locks/calls/read.ts';
+import { release } from '../../../shared/locks/calls/release.ts';
+import { runNext } from '../../../shared/locks/calls/run-next.ts';
+import { withdrawOwnRequest } from '../../../shared/locks/calls/withdraw.ts';
+import type { LeaseDependencies } from '../../../shared/locks/dependencies.ts';
+import type { Names } from '../../../shared/namespace.ts';
+import { beginOnce } from '../../../shared/once/begin.ts';
+import { completeOnce } from '../../../shared/once/complete.ts';
+import { forgetOnce } from '../../../shared/once/forget.ts';
+import { beginInput, completeInput, forgetInput, readOnceInput } from '../../../shared/once/inputs.ts';
+import { readOnce } from '../../../shared/once/read.ts';
+import { forgetRate } from '../../../shared/rates/forget-rate.ts';
+import { forgetRateInput, readRatesInput, reserveInput, settleInput } from '../../../shared/rates/inputs.ts';
+import { readRates } from '../../../shared/rates/read.ts';
+import { reserveRate } from '../../../shared/rates/reserve.ts';
+import { settleRate } from '../../../shared/rates/settle.ts';
+import { systemClock } from '../../../shared/surroundings/clock.ts';
+import { systemIds } from '../../../shared/surroundings/ids.ts';
 import { HoldfastError, type Operation, type Transport, unreachable } from './index.ts';
 
 export interface DirectOptions {

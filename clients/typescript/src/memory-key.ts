@@ -1,5 +1,5 @@
-import { roomUnder } from '../../shared/locks/record/cap-rules.ts';
-import { heldText } from '../../shared/locks/record/held-text.ts';
+import { roomUnder } from '../../../shared/locks/record/cap-rules.ts';
+import { heldText } from '../../../shared/locks/record/held-text.ts';
 import type { components } from './contract.ts';
 import type { LossReason } from './errors.ts';
 import type { HoldfastError } from './index.ts';

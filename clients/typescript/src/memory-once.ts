@@ -1,6 +1,6 @@
-import { heldText } from '../../shared/locks/record/held-text.ts';
-import { compareSlots, isAfterAllPeriods } from '../../shared/once/slots.ts';
-import { faultOf, keepSecondsOf, slotOf } from '../../shared/once/terms.ts';
+import { heldText } from '../../../shared/locks/record/held-text.ts';
+import { compareSlots, isAfterAllPeriods } from '../../../shared/once/slots.ts';
+import { faultOf, keepSecondsOf, slotOf } from '../../../shared/once/terms.ts';
 import type { components } from './contract.ts';
 import { type HoldfastError, invalidRequest } from './index.ts';
 import { type AcquireRequest, instant, type ProblemOf, problemsOf } from './memory-grants.ts';

@@ -1,4 +1,4 @@
-import { bothCaps } from '../../shared/locks/record/cap-rules.ts';
+import { bothCaps } from '../../../shared/locks/record/cap-rules.ts';
 import { HoldfastError, invalidRequest, type Transport } from './index.ts';
 import type { AcquireRequest } from './memory-grants.ts';
 import { MemoryKey, YEAR_SECONDS } from './memory-key.ts';

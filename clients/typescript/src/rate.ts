@@ -1,4 +1,4 @@
-import { mostWaitSeconds } from '../../shared/rates/charge.ts';
+import { mostWaitSeconds } from '../../../shared/rates/charge.ts';
 import { assertTimes, attempt, type Core, insist, isTransient, persist } from './attempt.ts';
 import { isHoldfastError } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';

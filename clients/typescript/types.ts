@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescript';
 
 /** Writes what follows from the contract into src/; with --check, fails where that would change it. */
-const contract: OpenAPI3 = JSON.parse(await readFile(join(import.meta.dirname, '../contract/openapi.json'), 'utf8'));
+const contract: OpenAPI3 = JSON.parse(await readFile(join(import.meta.dirname, '../../contract/openapi.json'), 'utf8'));
 /** A namespace is an option of the client, and no call of its own. */
 for (const path of Object.keys(contract.paths ?? {})) if (path.startsWith('/v1/ns/')) delete contract.paths?.[path];
 delete contract.components?.parameters;
@@ -19,7 +19,9 @@ for (const [file, text] of Object.entries(files)) {
   const path = join(import.meta.dirname, 'src', file);
   if (!process.argv.includes('--check')) await writeFile(path, text);
   else if (text !== (await readFile(path, 'utf8').catch(() => ''))) {
-    console.error(`client/src/${file} is not what the contract says: run npm run contract, and commit what it writes`);
+    console.error(
+      `clients/typescript/src/${file} is not what the contract says: run npm run contract, and commit what it writes`,
+    );
     process.exitCode = 1;
   }
 }

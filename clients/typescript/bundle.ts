@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type BuildOptions, build, type OutputChunk, type OutputOptions, type Plugin } from 'rolldown';
-import { inputsOf } from '../build/bundle.ts';
-import { type BundledPackage, packagesOf } from '../build/licences.ts';
+import { inputsOf } from '../../build/bundle.ts';
+import { type BundledPackage, packagesOf } from '../../build/licences.ts';
 import manifest from './package.json' with { type: 'json' };
 
 /** Loaded when they are needed first. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { build } from 'rolldown';
-import { licencesText } from '../build/licences.ts';
+import { licencesText } from '../../build/licences.ts';
 import { MAIN_BYTES, MAX_BYTES, MINIFIED_BYTES } from './budget.ts';
 import { bundle } from './bundle.ts';
 
@@ -17,7 +17,7 @@ await rm(DIST, { recursive: true, force: true });
 const [packages] = await Promise.all([bundle(DIST), declarations()]);
 await writeFile(join(DIST, 'LICENSES.txt'), await licencesText(packages));
 // npm packs the licence of the package, and not that of the repository.
-await copyFile(join(import.meta.dirname, '../LICENSE'), join(import.meta.dirname, 'LICENSE'));
+await copyFile(join(import.meta.dirname, '../../LICENSE'), join(import.meta.dirname, 'LICENSE'));
 const mainNames = Object.keys(MAIN_BYTES);
 const sizes = new Map<string, number>();
 for (const name of mainNames) sizes.set(name, await gzipped(name));
@@ -35,9 +35,9 @@ for (const [part, most] of Object.entries({ ...MAX_BYTES, ...MINIFIED_BYTES }))
 
 /** The compiler writes those of the domain too, which no public type names. */
 async function declarations(): Promise<void> {
-  const tsc = join(import.meta.dirname, '../node_modules/typescript/bin/tsc');
+  const tsc = join(import.meta.dirname, '../../node_modules/typescript/bin/tsc');
   await promisify(execFile)(process.execPath, [tsc, '-p', import.meta.dirname]);
-  const written = join(DIST, 'types/client/src');
+  const written = join(DIST, 'types/clients/typescript/src');
   await mkdir(join(DIST, 'cjs'), { recursive: true });
   for (const file of await readdir(written)) {
     const typed = await readFile(join(written, file), 'utf8');
