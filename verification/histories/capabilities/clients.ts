@@ -66,13 +66,15 @@ class Process {
     const caller = this.#caller;
     const { simulation } = caller.world;
     const id = Math.floor(caller.random() * 1e9);
+    const wait = caller.pick(WAITS);
     const options = {
       ttl: caller.pick(TTLS),
-      wait: caller.pick(WAITS),
+      wait,
       timeout: caller.pick([3, 10, 30]),
       release_timeout: caller.pick([1, 5]),
       ...(caller.random() < 0.1 && { max_hold: 0.5 + caller.random() * 3 }),
-      ...(caller.random() < 0.1 && { fair: false }),
+      // The model of leases does not follow a racer that waits: it may end an expired lease for callers that sleep.
+      ...(caller.random() < 0.1 && wait === 0 && { fair: false }),
     };
     const interruptAt = caller.random() < 0.15 ? simulation.now + caller.random() * 8000 : Number.POSITIVE_INFINITY;
     const holder = `${caller.name}/${id.toString(36)}`;
