@@ -18,7 +18,7 @@ const ALSO_A_SLOT: [string[], string] = [['--slot', 'a', '--also', 'total=5'], '
 /** What every reader sees of a key, with the result. */
 const read = async (key: string) => (await holdfast.readOnce({ key })) as components['schemas']['OnceKey'];
 
-describe.concurrent.each(runnersOf(cli, isFull))('$name', (runner) => {
+describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
   const start = (args: string[], env: Record<string, string> = {}) =>
     runner.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
   const run = (...args: string[]) => start(args).exited;

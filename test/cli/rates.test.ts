@@ -92,7 +92,7 @@ describe.concurrent('holdfast rate', () => {
   });
 });
 
-describe.concurrent.each(runnersOf(cli, isFull))('$name', (runner) => {
+describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
   const start = (...args: string[]) => runner.start(args, { env });
 
   describe.concurrent('holdfast run --rate', () => {

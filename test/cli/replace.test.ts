@@ -13,7 +13,7 @@ const freshKey = () => `preview/${++keys}`;
 const read = (key: string) => holdfast.readLease(key, { waiters: true });
 const BUILD = ['sh', '-c', 'trap "echo stopped; exit 3" TERM; echo on; sleep 60 & wait'];
 
-describe.each(runnersOf(cli, isFull))('$name', (runner) => {
+describe.each(runnersOf(cli))('$name', (runner) => {
   const start = (...args: string[]) => runner.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url } });
 
   describe.concurrent('holdfast run --replace', () => {

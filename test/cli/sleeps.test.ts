@@ -42,7 +42,7 @@ const env = { HOLDFAST_ENDPOINT: api.url };
 const holdfast = new Holdfast({ endpoint: stage.url, holder: 'the other' });
 const lineOf = async (key: string) => (await holdfast.readLease(key, { waiters: true })).waiters ?? [];
 
-describe.each(runnersOf(cli, isFull))('$name', (runner) => {
+describe.each(runnersOf(cli))('$name', (runner) => {
   it.each([
     ['run', 'SIGTERM', 143, ['--', 'echo', 'never']],
     ...(runner.isPython ? [] : ([['acquire', 'SIGINT', 130, []]] as const)),

@@ -1,4 +1,5 @@
 import { it } from 'vitest';
+import { aFew } from '../time/rounds.ts';
 import { type builtCli, type Called, type Running, type RunOptions, starter } from './cli.ts';
 import { PYTHON_SOURCE, python } from './python.ts';
 
@@ -18,13 +19,11 @@ export interface Runner {
 }
 
 /**
- * The programs that a test says the same of: `holdfast` and `python -m holdfast`.
- * @param withPython false where a test of `holdfast` is enough
+ * The programs that a test says the same of: `holdfast` and `python -m holdfast` in a full run, and otherwise one of them, which the seed chooses.
  * @example describe.concurrent.each(runnersOf(cli))('$name', (runner) => ...)
  */
-export function runnersOf(cli: Awaited<ReturnType<typeof builtCli>>, withPython = true): Runner[] {
+export function runnersOf(cli: Awaited<ReturnType<typeof builtCli>>): Runner[] {
   const ofNode = { ...cli, name: 'holdfast', isPython: false, words: [process.execPath, cli.file], env: {} };
-  if (!withPython) return [ofNode];
   const name = 'python -m holdfast';
   if (!python) {
     it.skip(`${name} (skipped: there is no Python 3.10 or newer)`, () => {});
@@ -33,5 +32,5 @@ export function runnersOf(cli: Awaited<ReturnType<typeof builtCli>>, withPython 
   const [words, env] = [[python, '-m', 'holdfast'], { PYTHONPATH: PYTHON_SOURCE }];
   const start = starter(cli.folder, words, env);
   const call: Runner['call'] = async (...typed) => (await start(...typed).exited) as Called;
-  return [ofNode, { name, isPython: true, words, env, start, call }];
+  return aFew(1, [ofNode, { name, isPython: true, words, env, start, call }]);
 }
