@@ -1,5 +1,5 @@
 import { mostWaitSeconds } from '../../../shared/rates/charge.ts';
-import { assertTimes, attempt, type Core, insist, isTransient, persist } from './attempt.ts';
+import { assertTimes, attempt, type Core, insist, isTransient, isUnknown, persist } from './attempt.ts';
 import { isHoldfastError } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
@@ -82,14 +82,18 @@ interface Asking {
   options: RateOptions;
 }
 
+type Settlement = { units: Readonly<Record<string, number>> } | { cancel: true };
+
+const settled = (core: Core, key: string, reservation: string, how: Settlement) =>
+  insist(core, 'rateSettle', { key, reservation, ...how } as RequestOf<'rateSettle'>, { timeoutMs: RELEASE_MS });
+
 async function reserved(core: Core, asking: Asking): Promise<RateStart> {
   const { by } = core;
   const { key, options } = asking;
   const startedAt = moment(by);
   const { reservation, startAt, waitMs, rateChanged } = await ask(core, asking, startedAt);
   const answeredAt = by.monotonic();
-  const settle = (how: { units: Readonly<Record<string, number>> } | { cancel: true }) =>
-    insist(core, 'rateSettle', { key, reservation, ...how } as RequestOf<'rateSettle'>, { timeoutMs: RELEASE_MS });
+  const settle = (how: Settlement) => settled(core, key, reservation, how);
   try {
     // By the monotonic clock, because the wall clock may be set forward. In a loop, because timers may fire early.
     for (let leftMs = waitMs; leftMs > 0; leftMs = answeredAt + waitMs - by.monotonic())
@@ -123,9 +127,15 @@ async function ask(core: Core, { key, holder, options }: Asking, startedAt: Mome
   for (;;) {
     const leftMs = Math.max(0, waitMs - since(by, startedAt));
     const waitSeconds = Math.min(mostWaitSeconds(rates, settle), Math.floor(leftMs / 1000));
+    const once = () => attempt(core, 'rateReserve', { ...request, waitSeconds });
     try {
-      return await persist(by, { timeoutMs, signal }, () => attempt(core, 'rateReserve', { ...request, waitSeconds }));
+      return await persist(by, { timeoutMs, signal }, once);
     } catch (error) {
+      // The answer to the last try may be lost. The same request receives its reservation again.
+      if (signal?.aborted && (error === signal.reason || isUnknown(error)))
+        await once()
+          .then(({ reservation }) => settled(core, key, reservation, { cancel: true }))
+          .catch(() => {});
       if (!isHoldfastError(error, 'RateExceeded')) throw error;
       const { retryAfterMs, cap } = error;
       // An operator may lift a pause at any time. Otherwise the service counts whole seconds, and the rest of the wait may be enough.
