@@ -9,6 +9,7 @@ import asyncio
 import dataclasses
 import json
 import math
+import os
 import queue
 import signal
 import sys
@@ -299,6 +300,7 @@ def obey(player: Sync | Asyncio) -> None:
         elif "move" in command:
             clock.move(command["move"], command["how"])
         tell({"next": clock.next_ms()})
+    os._exit(0)  # whoever gave the commands has ended, and the call of a row may wait for its clock
 
 
 if __name__ == "__main__":
