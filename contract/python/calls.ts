@@ -18,11 +18,11 @@ interface Argument {
   field: string;
   type: string;
   isRequired: boolean;
-  /** Null says something else than the absence of the field. */
+  /** Null and an absent field mean different things. */
   hasNull: boolean;
 }
 
-/** Both kinds of client: one that blocks, and one of asyncio. */
+/** Both kinds of client: one that blocks, and one for asyncio. */
 interface Kind {
   def: 'def' | 'async def';
   wait: '' | 'await ';
@@ -38,10 +38,10 @@ const KINDS = {
 /** The client's own `acquire` sends this call. */
 const OWN = ['acquire'];
 
-/** Names of methods, where the client's is shorter, as in clients/typescript/src/calls.ts. */
+/** Operations with a shorter name in the client, the same as in clients/typescript/src/calls.ts. */
 const RENAMED: Record<string, string> = { capKey: 'cap', onceForget: 'forget' };
 
-/** Methods that read page after page, with the arguments that a single read has. */
+/** Methods that read page after page, and the arguments of a single read that they do not take. */
 const LISTS: Record<string, { method: string; about: string; without: string[] }> = {
   readLeases: { method: 'leases', about: 'Lists the keys that match, page by page.', without: ['key', 'waiters'] },
   readInFlight: {
@@ -71,7 +71,7 @@ export class PythonCalls {
 
   /** The text of both classes. */
   classes(operations: Operation[]): string {
-    // Objects without a name are called as in the answers, where they have the better names.
+    // Answers have the better names for objects without one, so they come first.
     for (const operation of operations) this.#answersOf(operation);
     return Object.entries(KINDS)
       .map(([name, kind]) => {

@@ -7,7 +7,7 @@ export const pascal = (name: string): string => name.charAt(0).toUpperCase() + n
 export const quoted = (value: unknown): string =>
   typeof value === 'boolean' ? pascal(String(value)) : JSON.stringify(value);
 
-/** `head(items)tail` in one line, or with an item a line. */
+/** `head(items)tail` on one line, or with each item on a line of its own. */
 export function listed(head: string, items: string[], tail: string): string {
   const indent = /^ */.exec(head)?.[0] ?? '';
   const line = `${head}${items.join(', ')}${tail}`;
@@ -17,7 +17,7 @@ export function listed(head: string, items: string[], tail: string): string {
 
 const sentences = (text: string): string[] => text.split(/(?<=\.)\s+/);
 
-/** A text for a docstring: each line of it, at most as wide as a line may be. */
+/** The lines of a text, each at most `width` wide. */
 function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(/\s+/)) {
@@ -28,7 +28,7 @@ function wrapped(text: string, width: number): string[] {
   return lines;
 }
 
-/** A docstring: its first sentence, and below it the rest. */
+/** A docstring on one line, or its first sentence with the rest below. */
 export function docstring(text: string, indent: string): string {
   const [first = '', ...rest] = sentences(text.replaceAll('\\', '\\\\'));
   const width = WIDTH - indent.length;
@@ -39,7 +39,7 @@ export function docstring(text: string, indent: string): string {
   return [...head, ...body, '"""'].map((one) => `${one && indent}${one}\n`).join('');
 }
 
-/** The docstring of a field: the description if one line holds it, or else its first sentence. Empty if even that is too long. */
+/** The docstring of a field: the description if it fits on a line, or else its first sentence if that fits. */
 export function fieldDocstring(text: string, indent: string): string {
   const fits = (line: string) => indent.length + line.length + 6 <= WIDTH;
   const line = [text, sentences(text)[0] ?? ''].find((one) => one !== '' && fits(one));

@@ -23,7 +23,7 @@ const REASONS = ['deadline', 'maxHold', 'forked'];
 /** Fields that an error of the client does not have, though the service always sends them. */
 const MAY_BE_MISSING = ['LeaseLost.holder'];
 
-/** The base class sets these. */
+/** The fields that the base class declares. */
 const OF_EACH = ['type', 'title', 'status', 'code', 'detail', 'traceId', 'retryAfterMs', 'retryWith'];
 
 const IMPORTS = `from __future__ import annotations
@@ -46,7 +46,7 @@ export function pythonModule(): string {
   };
   const { schemas } = document.components;
   const types = new PythonTypes(schemas);
-  // A namespace is an option of the client, and no call of its own.
+  // A namespace is an option of the client, and needs no calls of its own.
   const routes = Object.entries(document.paths)
     .filter(([path]) => !path.startsWith('/v1/ns/'))
     .flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, operation })));

@@ -2,7 +2,7 @@ import type { JsonSchema } from '../openapi/json-schema.ts';
 import { type Components, notNull, referredName } from '../reference/schema.ts';
 import { docstring, fieldDocstring, listed, pascal, quoted } from './layout.ts';
 
-/** More values than these have a name of their own. */
+/** An enumeration with more values has a name of its own. */
 const MAX_INLINE = 3;
 
 const SIMPLE: Record<string, string> = {
@@ -13,13 +13,13 @@ const SIMPLE: Record<string, string> = {
   null: 'None',
 };
 
-/** Names that no class body can have as a field. */
+/** Keywords of Python, which a class body cannot have as a field. */
 const KEYWORDS = ['from'];
 
-/** What says nothing of the shape, so that the same shape has one name. */
+/** Keywords that do not change the shape. Two objects of one shape have one name. */
 const SHAPELESS = ['description', 'minLength', 'maxLength', 'minimum', 'maximum', 'pattern', 'format', 'default'];
 
-/** Python's types of the contract: each type that was asked for is declared, with the types inside. */
+/** The types of the contract in Python. A type that is asked for is declared, with the types inside it. */
 export class PythonTypes {
   readonly #components: Components;
   readonly #literals = new Map<string, string>();
@@ -34,7 +34,7 @@ export class PythonTypes {
       if (schema.properties) this.#names.set(shapeOf(schema), this.#names.get(shapeOf(schema)) ?? name);
   }
 
-  /** What was declared, the names that others are made of first. */
+  /** The declarations. Names that others use come first. */
   get declarations(): string {
     return [...sorted(this.#literals), '\n', ...sorted(this.#classes), '\n', ...sorted(this.#unions)].join('');
   }

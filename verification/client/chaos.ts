@@ -14,14 +14,14 @@ import { serveLeases } from './service.ts';
 
 const HELP = `npm run verify -- chaos: many callers of the client, in processes that are stopped and killed, over a proxy that drops,
 delays, duplicates and cuts requests and answers 503. By a log of every fence no two may work at once, none may leave a
-lease but those who were killed, and no process may be kept alive. Each second process has the Python client, if there is
+lease but those who were killed, and no process may be kept alive. Each second process uses the Python client, if there is
 Python 3.10 or newer. Callers of the Rust crate dynamodb-lease share a quarter of the keys, if npm run bench has built them.
 
   --seconds N     how long (600)
   --processes N   how many (8)
   --at-once N     pieces of work in each (8)
   --keys N        that they share (16)
-  --plain         only the TypeScript client
+  --plain         use only the TypeScript client
   --seed N        the same faults, stops, kills and pieces of work as in the run that printed it; what meets what depends on
                   the machine's time as well`;
 

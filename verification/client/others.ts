@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { PYTHON_SOURCE, python } from '../../test/support/programs/python.ts';
 
-/** The begin of the keys that clients of the Rust crate use too, straight from the table. */
+/** The prefix of the keys that clients of the Rust crate use too, directly in the table. */
 export const SHARED = 'chaos/shared/';
 
 const RUST = 'bench/libraries/rust/target/release/dynamodb-lease-contestant';
 const PYTHON_WORKER = 'clients/python/test/chaos_worker.py';
 
-/** What runs the pieces of work of a process: in turn, the clients for Node, and for threads and asyncio in Python. */
+/** The program of the nth process. They alternate: the client for Node, and that for Python with threads or asyncio. */
 export function commandOf(
   nth: number,
   isPlain: boolean,
@@ -29,14 +29,14 @@ export function commandOf(
 
 export const workerEnvironment = { ...process.env, PYTHONPATH: PYTHON_SOURCE, PYTHONDONTWRITEBYTECODE: '1' };
 
-/** The keys, of which each fourth is shared with the Rust crate, if `npm run bench` has built its program. */
+/** The keys. If `npm run bench` has built the program of the Rust crate, it shares each fourth key. */
 export const keysOf = (count: number, isPlain: boolean): string[] =>
   Array.from({ length: count }, (_, nth) => (hasRust(isPlain) && nth % 4 === 3 ? `${SHARED}${nth}` : `chaos/${nth}`));
 
 const hasRust = (isPlain: boolean) => !isPlain && existsSync(RUST);
 
 /**
- * Callers of the Rust crate, which nothing stops: after a pause, the crate itself goes on without its lease.
+ * Starts callers of the Rust crate. They are not paused or killed: after a pause, the crate goes on without its lease.
  * @returns how often they held a key; undefined if there are none
  */
 export function startRust(

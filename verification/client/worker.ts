@@ -48,7 +48,7 @@ function piece(key: string): Promise<void> {
     ttlSeconds: 3 + below(2),
     waitMs: below(6000),
     timeoutMs: 15_000,
-    // The clients of the Rust crate receive no lease while a caller is in line.
+    // The clients of the Rust crate do not get a lease while a caller is in line.
     ...(key.startsWith(SHARED) && { fair: false }),
     ...(below(10) === 0 && { maxHoldMs: 1500 }),
     ...(below(10) === 0 && { signal: AbortSignal.timeout(below(4000)) }),

@@ -26,7 +26,7 @@ chance = random.Random(int(seed))
 file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 stopping = threading.Event()
 C = ctypes.PyDLL(None)
-"""Its calls keep the lock of the interpreter."""
+"""A library whose calls keep the lock of the interpreter."""
 
 
 class Chance(Surroundings):
@@ -54,7 +54,7 @@ def options() -> dict[str, Any]:
 
 
 def lease_options(key: str) -> dict[str, Any]:
-    # The clients of the Rust crate receive no lease while a caller is in line.
+    # The clients of the Rust crate do not get a lease while a caller is in line.
     return options() | ({"fair": False} if key.startswith("chaos/shared/") else {})
 
 
@@ -63,7 +63,7 @@ def any_key() -> str:
 
 
 def step(lease: holdfast.Lease | aio.Lease) -> bool:
-    at = now()  # before the question: what is held then was held now
+    at = now()  # before the look: what is held then was held now
     if not lease.held:
         return False
     write(type="step", key=lease.key, fence=lease.fence, holder=holder, at=at)
@@ -145,6 +145,6 @@ async def by_tasks() -> None:
 
 logging.getLogger("holdfast").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-print("ready", flush=True)  # until then, SIGTERM would end it half way
+print("ready", flush=True)  # before this line, SIGTERM would end the process half way
 asyncio.run(by_tasks()) if kind == "asyncio" else by_threads()
 write(type="done", holder=holder, at=now())

@@ -17,7 +17,7 @@ SAYS = re.compile(r"(?:print\(|with |pass\b).*  # (.+)$")
 
 
 def blocks(page: str) -> list[tuple[int, str]]:
-    """The blocks of a page with the lines where they begin, before which each has as many empty lines, so that an error
+    """The blocks of a page with the lines where they begin. Each has as many empty lines before it, so that an error
     names the line of the page.
     """
     text = (ROOT / page).read_text()

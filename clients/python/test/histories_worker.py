@@ -1,7 +1,7 @@
 """The Python client as a caller of verification/histories: a line of JSON for each command and each answer.
 
-The protocols of the client run here. The simulation has the time, the network and the service: what a protocol wants to
-send, and how long it wants to sleep, are answers of this process.
+The protocols of the client run here, and the simulation has the time, the network and the service. So this process
+answers what a protocol wants to send, and how long it wants to sleep.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 class Clock(Surroundings):
-    """The clocks and the chance of one process of the simulation."""
+    """The clocks and the random numbers of one process of the simulation."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -47,7 +47,7 @@ class Clock(Surroundings):
 
 
 class Session:
-    """One protocol after the other: an acquisition, heartbeats, a release; or a withdrawal that comes later."""
+    """Protocols, one after the other: an acquisition, heartbeats, and a release or a later withdrawal."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -91,7 +91,7 @@ class Session:
         return self.proceed(lambda: steps.throw(KeyboardInterrupt()))
 
     def turn(self) -> Json:
-        """What the thread does that keeps a lease, and what the work sees."""
+        """Does what the thread with the heartbeats does, and reports what the work sees."""
         assert self.keeper is not None
         assert self.kept is not None
         before = self.beat

@@ -123,7 +123,7 @@ def test_a_list_yields_the_rows_of_all_pages_even_after_an_empty_page() -> None:
     ]
 
 
-def test_a_list_of_asyncio_yields_the_same_rows() -> None:
+def test_a_list_with_asyncio_yields_the_same_rows() -> None:
     client = AsyncRecorder(*PAGES)
 
     async def keys() -> list[str]:
@@ -149,7 +149,7 @@ def test_an_error_has_the_fields_of_its_problem_and_none_for_those_that_may_be_m
     assert str(error) == "held by b"
 
 
-def test_an_error_is_the_same_after_a_journey_to_another_process() -> None:
+def test_an_error_is_the_same_in_another_process() -> None:
     error = error_of({"code": "LeaseLost", "detail": "gone", "key": "nightly", "reason": "taken", "holder": None})
     copied = pickle.loads(pickle.dumps(error))
     assert (type(copied), copied.fields) == (type(error), error.fields)

@@ -102,7 +102,7 @@ def test_the_table_refuses_the_fence_of_an_earlier_holder(guide: Guide) -> None:
         guide.play(2)
 
 
-def test_what_the_guide_says_about_two_compactions_of_one_version(guide: Guide) -> None:
+def test_two_compactions_of_one_version_end_as_the_guide_says(guide: Guide) -> None:
     first, second = guide.open(), guide.open()
     first.optimize.compact()
     if deltalake.__version__ == "1.6.6":

@@ -62,5 +62,5 @@ def test_a_block_of_a_guide_runs(page: str, code: str, endpoint: str, namespace:
         run(page, code, given())
 
 
-def test_a_reader_of_the_guides_finds_blocks() -> None:
+def test_the_guides_have_python_blocks() -> None:
     assert len(BLOCKS) >= 15

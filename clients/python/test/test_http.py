@@ -1,4 +1,4 @@
-"""What the client makes of the addresses, answers and credentials that it gets."""
+"""Addresses, answers and credentials, and what the client makes of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast import Holdfast
 
 
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:3000", "ftp://a", "", "http://", "http://ada:pw@127.0.0.1:1"])
-def test_an_endpoint_that_is_no_url_is_refused_without_its_password(endpoint: str) -> None:
+def test_an_endpoint_that_is_not_a_url_is_refused_without_its_password(endpoint: str) -> None:
     with pytest.raises(ValueError, match="endpoint must be a URL such as") as refused:
         Holdfast(endpoint)
     assert "pw" not in str(refused.value)
@@ -65,7 +65,7 @@ def test_the_namespace_and_the_token_go_with_each_call(service: Service) -> None
         (504, b'{"message": "Endpoint request timed out"}', "Unreachable"),
     ],
 )
-def test_an_answer_from_in_front_of_the_service(status: int, answer: bytes, code: str, service: Service) -> None:
+def test_an_answer_of_a_gateway_has_a_code(status: int, answer: bytes, code: str, service: Service) -> None:
     service.answers["acquire"] = lambda _: (status, answer)
     with pytest.raises(holdfast.HoldfastError) as refused:
         Holdfast(service.url, holder="me").acquire("k", timeout=0.05)
@@ -98,14 +98,14 @@ def test_an_error_has_its_fields_and_survives_a_pickle(service: Service) -> None
         assert (str(error), error.fields["key"]) == ("LeaseHeld in a test", "k")
 
 
-def test_an_error_of_a_code_that_this_version_does_not_know(service: Service) -> None:
+def test_an_error_with_an_unknown_code_is_a_holdfast_error(service: Service) -> None:
     service.answers["acquire"] = lambda _: (418, problem("Teapot", key="k"))
     with pytest.raises(holdfast.HoldfastError) as refused:
         Holdfast(service.url).acquire("k")
     assert (refused.value.code, type(refused.value)) == ("Teapot", holdfast.HoldfastError)
 
 
-def test_a_server_that_answers_byte_by_byte_cannot_hold_the_caller_up() -> None:
+def test_a_server_that_answers_byte_by_byte_cannot_block_the_caller() -> None:
     import socket
 
     listener = socket.create_server(("127.0.0.1", 0))
@@ -176,7 +176,7 @@ def test_the_environment_makes_a_client(service: Service, monkeypatch: pytest.Mo
         Holdfast.from_env()
 
 
-def test_an_option_that_there_is_not_names_the_one_that_was_meant() -> None:
+def test_an_unknown_option_suggests_the_one_that_was_meant() -> None:
     client = Holdfast("http://127.0.0.1:1")
     with pytest.raises(TypeError, match="there is no option 'wiat'; did you mean 'wait'"):
         client.acquire("k", wiat=1)  # type: ignore[call-arg]

@@ -183,7 +183,7 @@ def test_an_interpreter_that_was_blocked_past_the_end_holds_nothing(service: Ser
     assert (printed, len(service.calls("heartbeat"))) == ("False\n", 0)
 
 
-def test_the_loss_is_told_in_another_thread_while_the_caller_is_blocked(service: Service) -> None:
+def test_on_lost_is_called_in_another_thread_while_the_caller_is_blocked(service: Service) -> None:
     service.answers["heartbeat"] = lambda _: (409, problem("LeaseLost", key="k", reason="broken", holder="x"))
     told: list[tuple[holdfast.HoldfastError, str]] = []
     client = Holdfast(service.url, holder="me")

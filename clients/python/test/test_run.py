@@ -37,7 +37,7 @@ def test_a_duration_is_a_number_and_a_unit(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1h30m", "1w", "-1", "1 h", "h", "1e3", "\u0661"])
-def test_another_text_is_no_duration(text: str) -> None:
+def test_any_other_text_is_not_a_duration(text: str) -> None:
     with pytest.raises(
         Failure, match="--wait must be a duration of at least 0 seconds, such as 90, 60s, 15m or 1h, not"
     ):
@@ -158,7 +158,7 @@ CAP = {"limit": 0, "rates": None, "reason": "down", "by": None, "since": "S", "u
         ({"code": "Superseded", "by": "ci"}, "a newer run of k, by ci, has replaced this one"),
     ],
 )
-def test_a_refused_caller_learns_who_keeps_it_out(fields: dict[str, Any], line: str) -> None:
+def test_a_refused_run_says_why(fields: dict[str, Any], line: str) -> None:
     assert refusal(error_of({"detail": "", "key": "k", **fields}), None) == line
 
 
@@ -262,7 +262,7 @@ def test_a_nested_run_does_not_pass_on_the_names_of_the_outer_one(service: Servi
     assert printed.splitlines() == names
 
 
-def test_a_text_of_another_caller_forges_no_line(service: Service) -> None:
+def test_a_text_of_another_caller_cannot_forge_a_line(service: Service) -> None:
     service.answers["acquire"] = lambda _: (
         409,
         problem("LeaseHeld", key="k", holder="x\n\x1b[31my\u202e", expiresAt=None),

@@ -33,7 +33,7 @@ def tell(told: Told) -> None:
 
 
 class Clock(Surroundings):
-    """Both clocks, in whole milliseconds, and the waits that end with them."""
+    """Both clocks, in whole milliseconds, and the waits that end when they move."""
 
     def __init__(self, chance: float) -> None:
         self.wall_ms = 1_767_225_600_000  # 2026-01-01

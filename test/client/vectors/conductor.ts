@@ -14,7 +14,7 @@ import {
   waitsForSteps,
 } from './row.ts';
 
-/** How long the rest of a row may take after its outcome, in milliseconds of the row. */
+/** How long a row goes on after its outcome, in its own milliseconds, to see what is still sent. */
 const REST_MS = 60_000;
 
 /** No row is longer, in its own milliseconds. A call without an outcome by then has a fault. */
@@ -69,7 +69,7 @@ export async function play(row: Row, player: Player, vectors: Vectors, service?:
   }
 }
 
-/** Some endpoints are wrong. */
+/** The URL that the client gets, which is wrong in some rows. */
 function addressOf(endpoint: string, url: string, closed: string): string {
   if (endpoint === 'closed') return closed;
   return endpoint === 'with a path' ? `${url}/v1` : endpoint;
@@ -152,14 +152,14 @@ class Course {
     return other(key, step);
   }
 
-  /** @param isTrue whether true time goes on too */
+  /** @param isTrue whether true time goes on too, which it does not if somebody sets a clock */
   async #move(ms: number, how: Movement, isTrue = true): Promise<void> {
     const { player, proxy } = this.#stage;
     if (isTrue) proxy.now += ms;
     await player.move(ms, how);
   }
 
-  /** Until the client and the proxy do nothing more at this moment. */
+  /** Waits until the client and the proxy have nothing more to do at this moment. */
   async #rest(): Promise<void> {
     const { player, proxy } = this.#stage;
     const startedAt = performance.now();
@@ -202,7 +202,7 @@ class Course {
     ];
   }
 
-  /** Those of which a row names more than the type, whole. */
+  /** The events: whole if the row names fields, and otherwise only the type. */
   #events(expected: Json[]): Json {
     const events = this.#stage.player.told.flatMap((one) => ('event' in one ? [one.event] : []));
     return events.map((event, at) => (typeof expected[at] === 'object' ? event : (event.type ?? null)));

@@ -13,12 +13,12 @@ export interface Call extends Pick<Row, 'call' | 'random'> {
 /** How a clock moves: both clocks of a running process, or both while it is paused and no timer fires; or the wall clock alone. */
 export type Movement = 'runs' | 'paused' | 'wall';
 
-/** What a client tells: what came of a step, an event, or the outcome of the call. */
+/** What a client reports: the result of a step, an event, or the outcome of the call. */
 export type Told = { step: number; gave: Json } | { event: Fields } | { outcome: Outcome };
 
 /** A client that plays a row on clocks of the test. */
 export interface Player {
-  /** What it has told since the begin of the row. */
+  /** What it has reported since the row began. */
   readonly told: Told[];
   begin(call: Call): Promise<void>;
   /** Hands a step to the work, or to the caller. */

@@ -31,7 +31,7 @@ export class ScriptedProxy {
   now = 0;
   /** Requests that were not answered yet. */
   open = 0;
-  /** Requests of which not all is here yet, or that are at the service. */
+  /** Requests that have not fully arrived, or that are at the service. */
   busy = 0;
   /** Goes up with everything that happens. */
   changes = 0;
@@ -115,7 +115,7 @@ export class ScriptedProxy {
     this.changes++;
   }
 
-  /** A single reply is for every request; of a list, the last ones of its end are the usual ones. */
+  /** A single reply is for every request. After a list has ended, the usual replies follow. */
   #script(operation: string): Reply {
     const usual = this.#target ? 'pass' : this.#vectors.usual[operation];
     const script = this.#row.service?.[operation] ?? usual;
@@ -133,7 +133,7 @@ export class ScriptedProxy {
     const filled = { ...(fill(body, usual) as Fields), ...(fill(own, usual) as Fields) };
     if ('remainingMs' in filled)
       filled.expiresAt = new Date(BEGIN + this.now + Number(filled.remainingMs)).toISOString();
-    // A client that takes the answer of a gateway for a grant has no key to send.
+    // A client that takes the answer of a gateway for a grant does not have a key to send.
     const isOfGateway = 'message' in filled || !('key' in sent);
     const mistake = isOfGateway ? undefined : undocumented(operation, { status, body: filled });
     if (mistake) this.mistakes.push(mistake);

@@ -74,7 +74,7 @@ export class PythonPlayer implements Player {
     return this.#before !== '' && this.#before === before;
   }
 
-  /** How often each thread has run. Empty if one does now. */
+  /** How often each thread has run. Empty if one runs now. */
   #threads(): string {
     const folder = `/proc/${this.#child?.pid}/task`;
     try {

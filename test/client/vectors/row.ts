@@ -15,7 +15,7 @@ export type Step = Fields & {
   do: string;
 };
 
-/** What came of the call. */
+/** What became of the call. */
 export interface Outcome {
   at?: number;
   returns?: Json;

@@ -8,7 +8,7 @@ import { ManualClock, settled } from '../../../clients/typescript/src/manual-clo
 import type { Call, Movement, Player, Told } from './player.ts';
 import type { Fields, Json, Outcome, Step } from './row.ts';
 
-/** Loaded at the first use, for which the clock of a test does not wait. */
+/** The client loads these at their first use. The clock of a test does not wait for that, so load them now. */
 await Promise.all([
   import('../../../clients/typescript/src/once.ts'),
   import('../../../clients/typescript/src/rate.ts'),
@@ -21,7 +21,7 @@ type Held = Record<string, unknown> & {
   assertHeld?(): void;
 };
 
-/** The client of this repository, in this process. */
+/** Plays rows with the TypeScript client, in this process. */
 export class TypeScriptPlayer implements Player {
   told: Told[] = [];
   #clock = new ManualClock();

@@ -1,8 +1,7 @@
-"""Run code under a Holdfast lease, and never past it.
+"""Run code under a Holdfast lease, and never past its end.
 
 The functions of this module use a client from the environment: HOLDFAST_ENDPOINT, HOLDFAST_NAMESPACE, HOLDFAST_TOKEN
-and HOLDFAST_HOLDER. `holdfast.aio` has
-the same names for asyncio.
+and HOLDFAST_HOLDER. `holdfast.aio` has the same names for asyncio. All times are in seconds.
 
 Example:
     >>> import holdfast
@@ -38,12 +37,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def client() -> Holdfast:
-    """The client that the functions of this module use, from the environment. Forked processes have their own."""
+    """Returns the client that the functions of this module use. Each process makes its own from the environment."""
     return default_client(Holdfast)
 
 
 def lease(key: str, **options: Unpack[LeaseOptions]) -> AbstractContextManager[Lease]:
-    """Holds a lease or a permit while a `with` block runs, as `Holdfast.lease`.
+    """Holds a lease or a permit while a `with` block runs, and then releases it. See `Holdfast.lease`.
 
     Example:
         >>> with holdfast.lease("nightly", wait=600, on_lost=lambda error: stop()) as lease:
@@ -53,7 +52,7 @@ def lease(key: str, **options: Unpack[LeaseOptions]) -> AbstractContextManager[L
 
 
 def exclusive(key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
-    """Runs each call of a function under a lease, as `Holdfast.exclusive`.
+    """Runs each call of the decorated function under a lease. See `Holdfast.exclusive`.
 
     Example:
         >>> @holdfast.exclusive("nightly", wait=600)
@@ -63,7 +62,7 @@ def exclusive(key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOpt
 
 
 def rate(key: str, **options: Unpack[RateOptions]) -> RateStart:
-    """Reserves a start, and returns at that moment, as `Holdfast.rate`.
+    """Waits until the rate of a key lets the work start. See `Holdfast.rate`.
 
     Example:
         >>> holdfast.rate("vendor", limit=50, per="1m", wait=600)
@@ -72,7 +71,7 @@ def rate(key: str, **options: Unpack[RateOptions]) -> RateStart:
 
 
 def once(key: str, work: Callable[[Run], T], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
-    """Runs some work once for a slot, as `Holdfast.once`.
+    """Runs work once for a slot, such as a day; other callers receive its result. See `Holdfast.once`.
 
     Example:
         >>> holdfast.once("backup", lambda run: back_up(run.slot), per="1d", zone="Europe/Berlin", ttl=600)

@@ -1,6 +1,4 @@
-"""The acquisition of a lease or a permit, and of the run of a slot: one request with as many tries as its wait has
-room for.
-"""
+"""Acquires a lease, a permit, or the run of a slot: one request, tried as often as its wait allows."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ class Acquisition:
     """What an acquisition remembers from one try to the next."""
 
     def __init__(self, core: Core, request: Mapping[str, Any], keeping: Keeping, options: Mapping[str, Any]) -> None:
-        """Args: request: the fields of the call. options: `wait`, `timeout`, and `operation`."""
+        """`request` has the fields of the call, and `options` has `wait`, `timeout` and `operation`."""
         self.core = core
         self.request = request
         self.keeping = keeping
@@ -47,11 +45,11 @@ class Acquisition:
         self.request_id = core.by.uuid()
         self.retry_with: dict[str, str] = {}
         self.in_line = False
-        # The last sleep, how long after the answer its place is kept, and when the answer came. None if this caller
-        # has never slept.
+        # The last sleep: its length, how long after the answer the place is kept, and when the answer came. At first,
+        # None.
         self.place: tuple[float, float, Moment] | None = None
         self.failures = 0
-        # When the last try was sent whose answer was lost, and for how many seconds the service may be at it.
+        # The last try whose answer was lost: when it was sent, and how many seconds the service may work on it.
         self.doubt: tuple[Moment, float] | None = None
 
     @property
@@ -60,7 +58,7 @@ class Acquisition:
         return self.wait - since(self.core.by, self.started_at)
 
     def steps(self) -> Steps[Kept | Mapping[str, Any]]:
-        """Sends requests until the grant or another answer is there, the wait is over, or a retry cannot help."""
+        """Sends the request until it is granted or answered, the wait is over, or another try cannot help."""
         by = self.core.by
         # The first request does not wait, so that the caller learns at once who holds the lease. Only a request that
         # waits may replace others.
@@ -78,7 +76,7 @@ class Acquisition:
         except GeneratorExit:
             raise
         except BaseException as error:
-            # A place outlives the call, and a turn that comes then would be lost to all.
+            # The place stays in line after this call. A grant to it would then keep everybody else waiting.
             is_stopped = not isinstance(error, HoldfastError)
             if self.doubt or (is_stopped and self.in_line) or "ticket" in self.retry_with:
                 yield from self._take_back(is_brief=self.doubt is not None)
@@ -107,8 +105,8 @@ class Acquisition:
         request = {**self.request, "requestId": self.request_id, **self.retry_with, "waitSeconds": wait_seconds}
         if wait_seconds > 0 and self.operation == "acquire" and self.request.get("fair") is not False:
             request["sleepMs"] = math.floor(max(0.0, min(MAX_SLEEP_SECONDS, self.wait_left)) * 1000)
-        # Until the answer is read, the service may have granted. An exception such as KeyboardInterrupt may come at
-        # any time.
+        # Until the answer is read, the service may have granted the lease. An exception such as KeyboardInterrupt may
+        # come at any moment.
         before, self.doubt = self.doubt, (sent_at, seconds)
         try:
             granted: Mapping[str, Any] = yield from attempt(self.operation, request, seconds)
@@ -121,18 +119,19 @@ class Acquisition:
                 self.doubt = before
             if error.code != "LeaseLost" or error.fields.get("reason") == "cancelled":
                 raise
-            # An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for
-            # the holder, the key stays with it.
+            # An earlier try got a grant, and an operator broke it before its answer was read. If the break waits for
+            # the holder, the key stays held until this caller withdraws.
             yield from self._take_back(is_brief=False)
-            # By a new id, this request would be the newest again.
+            # With a new id, this request would count as the newest one again.
             if self.request.get("replace"):
                 raise
             self._ask_anew(self.retry_with.get("slot"))
             raise unreachable(GONE) from error
 
     def _ask_anew(self, slot: str | None) -> None:
-        """Takes a new request id, because the service remembers the former id as released. The slot stays, even if its
-        period is over by now.
+        """Takes a new request id, because the service remembers the old id as released.
+
+        The slot stays the same, even if its period is over by now.
         """
         self.request_id = self.core.by.uuid()
         self.retry_with = {} if slot is None else {"slot": slot}
@@ -141,9 +140,7 @@ class Acquisition:
         self.doubt = None
 
     def _pause_after(self, error: HoldfastError, took: float, wait_seconds: int) -> float:
-        """How long to pause before the next try, in seconds. Raises the error if another try cannot help, or would
-        come too late.
-        """
+        """Returns the seconds until the next try. Raises the error if another try cannot help or comes too late."""
         by = self.core.by
         left = self.wait_left
         self.retry_with.update(error.retry_with or {})
@@ -171,16 +168,17 @@ class Acquisition:
         if sleep > 0:
             self.failures = 0
             return min(sleep, left)
-        # A deployment may allow shorter waits, or none. While the caller is away, its position loses its turn.
+        # A deployment may cut waits short, or allow none. While the caller is away, the hand-off passes it over.
         is_early = took < (1 if place else wait_seconds) * 0.5
         self.failures = self.failures + 1 if is_early else 0
-        # The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
+        # The service waits whole seconds only, so the rest is waited here. Otherwise the next try comes at once,
+        # because a turn may pass between two tries.
         if left < 1:
             return left
         return backoff(by, self.failures) if self.failures else 0.0
 
     def _longer_sleep(self) -> float:
-        """How long a caller sleeps after its return was throttled: twice as long as before, then four and eight times.
+        """How long to sleep if the return was throttled: twice as long as the last sleep, then four and eight times.
 
         Otherwise sleepers would throttle each other again and again. Half of the time for which the place is kept is
         left for later tries.
@@ -202,11 +200,11 @@ class Acquisition:
                 yield from take_back_run(self.core, again, timeout)
             return
         own = {"key": self.request["key"], "requestId": self.request_id, "holder": self.request["holder"]}
-        # A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
+        # A try whose answer was lost may have a place of its own, which only a search of the whole line finds.
         if "ticket" in self.retry_with and not in_doubt:
             own["ticket"] = self.retry_with["ticket"]
         is_done = yield from withdraw(self.core, own, timeout / 2 if is_brief else timeout)
-        # The request may still arrive that was withdrawn.
+        # The request itself may still arrive, so withdraw it again when that can no longer happen.
         if left > 0 and not is_done:
             later(self.core, left, withdraw(self.core, own, timeout))
 
@@ -232,7 +230,7 @@ def withdraw(core: Core, own: Mapping[str, Any], timeout: float) -> Steps[bool]:
 
 
 def take_back_run(core: Core, request: Mapping[str, Any], timeout: float) -> Steps[None]:
-    """Ends a run whose grant was lost: a retry of the request receives the grant."""
+    """Ends a run whose grant was lost: repeats the request to receive the grant, and releases it."""
     try:
         answer = yield from insist(core, "onceBegin", request, timeout, timeout / 2)
         if "leaseId" in answer:
@@ -249,15 +247,13 @@ class RateTerms(TypedDict, total=False):
     name: str
     """Tells the rates of a call apart. The default is `requests`."""
     limit: int
-    """How many units each period has. Needed."""
+    """How many units may start in each period. Required."""
     per: str
-    """The period, such as `1s`, `1m` or `1d`, at most 31 days. Needed."""
+    """The period, such as `1s`, `1m` or `1d`, at most 31 days. Required."""
     units: int
     """How many units the work takes; the default is 1."""
     burst: int
-    """How many units may start at once after the key was idle. The default is `units`, so that starts are spaced
-    evenly.
-    """
+    """How many units may start at once after an idle time. The default is `units`, which spaces the starts evenly."""
 
 
 class HoldOptions(TypedDict, total=False):
@@ -266,8 +262,7 @@ class HoldOptions(TypedDict, total=False):
     ttl: int
     """How long the lease lasts without a heartbeat: 2 to 86,400; the default is 60."""
     wait: float
-    """How long to wait for a lease that another caller holds. The default is 0; `float("inf")` waits without a limit.
-    """
+    """How long to wait while others hold the key. The default is 0; `float("inf")` waits without a limit."""
     timeout: float
     """How long to retry after transient failures, beyond `wait`. The default is 30."""
     holder: str
@@ -275,14 +270,16 @@ class HoldOptions(TypedDict, total=False):
     data: Any
     """Any JSON up to 4 KiB, which other callers see."""
     max_hold: float | Callable[[], float]
-    """After how long the lease counts as lost even if heartbeats succeed. A function is called when the grant has
-    arrived.
+    """How long after the grant the lease counts as lost, even if heartbeats succeed.
+
+    A function is called after the grant, and returns the seconds.
     """
     release_timeout: float
     """How long a release with its retries may take. The default is 5."""
     on_lost: Callable[[HoldfastError], object]
-    """Called once with the LeaseLost error when the lease is lost, in another thread or, for asyncio, in the loop. It
-    may be an async function there.
+    """Called once with the LeaseLost error if the lease is lost: in another thread, or with asyncio in the loop.
+
+    With asyncio, it may be an async function.
     """
     execution: str
     """The ARN of the Standard execution that will hold the lease. Its end frees the lease."""
@@ -296,23 +293,22 @@ class LeaseOptions(HoldOptions, total=False):
     weight: int
     """How much the permit weighs, at most `limit`. The default is 1."""
     mode: Literal["shared", "exclusive"]
-    """Asks for a permit: together with other holders up to the `limit`, or alone."""
+    """Asks for a permit: `shared` with other holders up to the `limit`, or `exclusive`, which is alone."""
     fair: bool
     """True to wait in line (the default), False to race for the lease."""
     replace: Literal["waiting", "running"]
-    """Latest wins: older requests of the key that said `replace` and still wait fail with Superseded. With `running`,
-    a holder that said it is asked to stop.
+    """Latest wins: older requests of the key that said `replace`, and still wait, fail with Superseded.
+
+    `running` also asks the holder to stop, if its own request said `running`.
     """
     target: str
     """The ARN of an execution that works under the lease. Needs `execution`."""
     grace_seconds: int
-    """How long the lease stays after the execution has ended badly, up to 900. Needs `execution`."""
+    """How long the lease stays after the execution has ended abnormally, up to 900. Needs `execution`."""
     rates: Sequence[RateTerms]
-    """Up to four rates of the key. After the grant, the client reserves a start at these rates, and waits until then,
-    within `wait`.
-    """
+    """Up to four rates of the key. After the grant, the client waits for a start at these rates, within `wait`."""
     settle: bool
-    """True to report the units that the work really took, by `lease.settle`."""
+    """Whether you report the units that the work really took, by `lease.settle`. Needs `rates`."""
 
 
 KEPT_HERE = frozenset({"wait", "timeout", "max_hold", "release_timeout", "on_lost", "rates", "settle", "ttl"})
@@ -322,7 +318,7 @@ KEPT_HERE = frozenset({"wait", "timeout", "max_hold", "release_timeout", "on_los
 def acquisition(
     core: Core, key: str, holder: str, options: Mapping[str, Any], operation: str = "acquire"
 ) -> Acquisition:
-    """The acquisition that the options describe. Raises ValueError for a time that is no number from 0."""
+    """The acquisition that the options describe. Raises ValueError for a time that is negative or not a number."""
     given = {name: value for name, value in options.items() if value is not None}
     ttl = given.get("ttl", 60)
     release_timeout = given.get("release_timeout", RELEASE_SECONDS)

@@ -1,4 +1,4 @@
-"""The client for asyncio: the names of `holdfast`, with coroutines.
+"""The client for asyncio: the names and options of `holdfast`, with functions to await.
 
 Example:
     >>> from holdfast import aio
@@ -36,7 +36,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _tasks: set[asyncio.Task[Any]] = set()
-"""The keepers and releases that run. The loop itself holds tasks by weak references only."""
+"""The keepers and releases that run. The loop has only weak references to its tasks, so one could vanish."""
 
 
 def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -47,7 +47,7 @@ def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
 
 
 def _signal(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], None]:
-    """Sets an event of a loop, from any thread."""
+    """Returns a function that sets an event of a loop, from any thread."""
 
     def wake() -> None:
         with suppress(RuntimeError):  # the loop is closed
@@ -57,7 +57,7 @@ def _signal(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[
 
 
 def _started(kept: Kept) -> Keeper:
-    """Keeps a lease by a task, which ends with the lease."""
+    """Starts a task that sends the heartbeats of a lease, and ends with the lease."""
     keeper, woken, by = Keeper(kept), asyncio.Event(), kept.core.by
     kept.wake = _signal(asyncio.get_running_loop(), woken)
 
@@ -93,19 +93,20 @@ async def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
 
 
 class Lease(LeaseView):
-    """A lease or a permit that a task extends until the release or a loss. A loss is final. While the loop is blocked,
-    no heartbeat is sent: `check` says so.
+    """A lease or a permit that a task extends until it is released or lost. A loss is final.
+
+    While your code blocks the loop, no heartbeat is sent. If the lease is lost by that, `check` raises afterwards.
     """
 
     def __init__(self, kept: Kept) -> None:
-        """For the client itself."""
+        """The client calls this. Use `acquire` or `lease` instead."""
         super().__init__(kept)
         self._keeper = _started(kept)
         self._released: asyncio.Task[bool] | None = None
         self._reservation: Reservation | None = None
 
     async def release(self, timeout: float | None = None) -> bool:
-        """Releases the lease, as `holdfast.Lease.release`. It goes on if the caller is cancelled."""
+        """Releases the lease, even if the caller is cancelled meanwhile. See `holdfast.Lease.release`."""
         if self._released is None:
             own = self._kept.keeping.release_timeout if timeout is None else timeout
             self._kept.check()
@@ -118,7 +119,7 @@ class Lease(LeaseView):
         return await play_async(self._kept.core, self._kept.release(timeout))
 
     async def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took, as `holdfast.Lease.settle`."""
+        """Reports the units that the work really took. See `holdfast.Lease.settle`."""
         if self._reservation is None:
             raise no_rates()
         return await play_async(self._kept.core, self._reservation.settle(units))
@@ -136,22 +137,22 @@ class Lease(LeaseView):
 
 
 class RateStart:
-    """A reserved start whose moment has come."""
+    """A reserved start. Its moment has come, so the work may begin."""
 
     def __init__(self, reservation: Reservation, waited: float) -> None:
-        """For the client itself."""
+        """The client calls this. Use `acquire` or `lease` instead."""
         self._reservation = reservation
         self.start_at: str = reservation.answer["startAt"]
         self.waited = waited
         self.rate_changed: Mapping[str, Any] | None = reservation.answer.get("rateChanged")
 
     async def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took, as `holdfast.RateStart.settle`."""
+        """Reports the units that the work really took. See `holdfast.RateStart.settle`."""
         return await play_async(self._reservation.core, self._reservation.settle(units))
 
 
 class Holdfast(Base, AsyncCalls):
-    """A client of one deployment, for asyncio. Its methods are those of `holdfast.Holdfast`.
+    """A client of one deployment, for asyncio. It has the methods of `holdfast.Holdfast`, to await.
 
     Example:
         >>> client = aio.Holdfast("http://127.0.0.1:3000", holder="worker-1")
@@ -161,15 +162,15 @@ class Holdfast(Base, AsyncCalls):
 
     @classmethod
     def from_env(cls, **given: Any) -> Holdfast:
-        """Makes a client from the environment, as `holdfast.Holdfast.from_env`."""
+        """Makes a client from the environment. See `holdfast.Holdfast.from_env`."""
         return cls(**cls.options_from_env(given))
 
     async def call(self, operation: str, request: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
-        """Sends a call of the API, with the retries of the client."""
+        """Sends a call of the API, and repeats it after transient failures. See `holdfast.Holdfast.call`."""
         return await play_async(self.core, insist(self.core, operation, request, timeout))
 
     async def acquire(self, key: str, **options: Unpack[LeaseOptions]) -> Lease:
-        """Acquires a lease, which the caller must release, as `holdfast.Holdfast.acquire`."""
+        """Acquires a lease or a permit, which you must release. See `holdfast.Holdfast.acquire`."""
         assert_known("lease", options)
         started_at = moment(self.core.by)
         steps = acquired(acquisition(self.core, key, self.holder, options))
@@ -190,17 +191,17 @@ class Holdfast(Base, AsyncCalls):
 
     @asynccontextmanager
     async def lease(self, key: str, **options: Unpack[LeaseOptions]) -> AsyncIterator[Lease]:
-        """Holds a lease or a permit while an `async with` block runs, as `holdfast.Holdfast.lease`."""
+        """Holds a lease or a permit while an `async with` block runs. See `holdfast.Holdfast.lease`."""
         with ended_by_sigterm():
             async with await self.acquire(key, **options) as lease:
                 yield lease
 
     def exclusive(self, key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
-        """Runs each call of an async function under a lease, as `holdfast.Holdfast.exclusive`."""
+        """Runs each call of an async function under a lease. See `holdfast.Holdfast.exclusive`."""
         return exclusive_by(lambda: self, key, on_held, options)
 
     async def rate(self, key: str, **options: Unpack[RateOptions]) -> RateStart:
-        """Reserves a start, and returns at that moment, as `holdfast.Holdfast.rate`."""
+        """Waits until the rate of a key lets the work start. See `holdfast.Holdfast.rate`."""
         assert_known("rate", options)
         reservation = Reservation(self.core, key, self.holder, options)
         with ended_by_sigterm():
@@ -209,7 +210,7 @@ class Holdfast(Base, AsyncCalls):
     async def once(
         self, key: str, work: Callable[[Run], Awaitable[T]], **options: Unpack[OnceOptions]
     ) -> OnceAnswer[T]:
-        """Runs some work once for a slot, as `holdfast.Holdfast.once`."""
+        """Runs work once for a slot; other callers receive its result. See `holdfast.Holdfast.once`."""
         assert_known("once", options)
         with ended_by_sigterm():
             got = await play_async(self.core, beginning(self.core, key, self.holder, options).steps())
@@ -232,7 +233,7 @@ class Holdfast(Base, AsyncCalls):
 
 
 def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:
-    """The decorator of async functions. The client is made at the first call."""
+    """The decorator for async functions. It asks for the client at each call, so a default client can come later."""
     assert_known("lease", options)
 
     def decorate(function: F) -> F:
@@ -255,25 +256,25 @@ def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, opti
 
 
 def client() -> Holdfast:
-    """The client that the functions of this module use, from the environment. Forked processes have their own."""
+    """Returns the client that the functions of this module use. Each process makes its own from the environment."""
     return default_client(Holdfast)
 
 
 def lease(key: str, **options: Unpack[LeaseOptions]) -> Any:
-    """Holds a lease or a permit while an `async with` block runs, as `holdfast.lease`."""
+    """Holds a lease or a permit while an `async with` block runs. See `holdfast.lease`."""
     return client().lease(key, **options)
 
 
 def exclusive(key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
-    """Runs each call of an async function under a lease, as `holdfast.exclusive`."""
+    """Runs each call of an async function under a lease. See `holdfast.exclusive`."""
     return exclusive_by(client, key, on_held, options)
 
 
 async def rate(key: str, **options: Unpack[RateOptions]) -> RateStart:
-    """Reserves a start, and returns at that moment, as `holdfast.rate`."""
+    """Waits until the rate of a key lets the work start. See `holdfast.rate`."""
     return await client().rate(key, **options)
 
 
 async def once(key: str, work: Callable[[Run], Awaitable[T]], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
-    """Runs some work once for a slot, as `holdfast.once`."""
+    """Runs work once for a slot; other callers receive its result. See `holdfast.once`."""
     return await client().once(key, work, **options)

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Omitted(Enum):
-    """The default of an argument whose None has a meaning of its own, such as to lift a cap."""
+    """The default of an argument for which None is a value: for example, None lifts a cap."""
 
     OMITTED = "omitted"
 
@@ -19,10 +19,10 @@ OMITTED = Omitted.OMITTED
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """The fields that were given: None stands for a field that was not."""
+    """The fields that the caller gave, where None counts as not given."""
     return {name: value for name, value in fields.items() if value is not None and value is not OMITTED}
 
 
 def sent(**fields: Any) -> dict[str, Any]:
-    """The fields that were given, where None is a value too."""
+    """The fields that the caller gave, where None counts as a value."""
     return {name: value for name, value in fields.items() if value is not OMITTED}

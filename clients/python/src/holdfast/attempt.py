@@ -16,7 +16,7 @@ TRY_SECONDS = 10.0
 """How long one try may take, in addition to its wait inside the service."""
 
 SLOW = frozenset({"commit", "resetFence", "report", "clean"})
-"""API Gateway ends each request after 30 seconds, and these may need them."""
+"""The calls that may need all of the 30 seconds after which API Gateway ends a request."""
 
 ID_OF = {
     "onceBegin": "requestId",
@@ -26,7 +26,7 @@ ID_OF = {
     "commit": "commitId",
     "resetFence": "commitId",
 }
-"""The name by which a retry after a lost answer finds what the first try has done."""
+"""The field by which a retry after a lost answer finds what the first try has done."""
 
 
 def attempt(operation: str, request: Mapping[str, Any], seconds: float | None = None) -> Steps[Any]:
@@ -35,10 +35,9 @@ def attempt(operation: str, request: Mapping[str, Any], seconds: float | None = 
 
 
 def backoff(by: Surroundings, failures: int, error: BaseException | None = None) -> float:
-    """How long to wait after a number of failures, in seconds: full jitter, and at least as long as the service asks
-    for.
+    """Returns how many seconds to wait after a number of failures: full jitter on top of what the service asks for.
 
-    The bound of the jitter is less than the five seconds for which the service keeps a position in line.
+    The jitter is at most four seconds, because the service keeps a position in line for five.
     """
     asked = error.retry_after_ms if isinstance(error, HoldfastError) else None
     return (asked or 0) / 1000 + by.random() * min(4.0, 0.1 * 2.0 ** min(failures, 10))
@@ -74,20 +73,20 @@ def persist(
 def insist(
     core: Core, operation: str, request: Mapping[str, Any], timeout: float = 30.0, seconds: float | None = None
 ) -> Steps[Any]:
-    """Tries a call until it succeeds, fails permanently, or the time is up. All tries have the same name."""
+    """Tries a call until it succeeds, fails permanently, or the time is up. All tries have the same id."""
     name = ID_OF.get(operation)
     named = {name: core.by.uuid(), **request} if name else request
     return persist(
         core.by,
         timeout,
         lambda retry_with: attempt(operation, {**named, **retry_with}, seconds),
-        # A report that goes on unseen would refuse a second one.
+        # A report whose answer was lost may still run. The service would refuse a second one beside it.
         lambda error: is_transient(error, request) and not (operation == "report" and error.code == "Unreachable"),
     )
 
 
 def assert_seconds(**times: float | None) -> None:
-    """Raises ValueError for a time that is not a number, or is negative."""
+    """Raises ValueError for a time that is negative or not a number."""
     for name, value in times.items():
         if value is None:
             continue

@@ -1,4 +1,4 @@
-"""Signature Version 4 by botocore, which `pip install 'holdfast-client[aws]'` brings."""
+"""Signs requests with Signature Version 4, by botocore. `pip install 'holdfast-client[aws]'` installs it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .http import Signer, url_of
 
 
 def region_of(endpoint: str, env: Mapping[str, str], region: str | None = None) -> str | None:
-    """The region: as given, in the endpoint of API Gateway, or in the environment."""
+    """Returns the region: as given, or from the endpoint of API Gateway, or from the environment."""
     found = re.search(r"\.execute-api\.([\w-]+)\.", url_of(endpoint).hostname or "")
     return region or (found and found[1]) or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
 
 
 def signer_of(credentials: Any, region: str) -> Signer:
-    """Signs requests.
+    """Returns a function that signs requests.
 
     Args:
-        credentials: of botocore or boto3 (`session.get_credentials()`), or a function that returns them, called for
-            each request.
+        credentials: those of botocore or boto3 (`session.get_credentials()`), or a function that returns them and is
+            called for each request.
     """
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
@@ -28,7 +28,7 @@ def signer_of(credentials: Any, region: str) -> Signer:
     def signed(method: str, url: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
         own: Any = credentials() if callable(credentials) else credentials
         request = AWSRequest(method, url, dict(headers), body)
-        if hasattr(own, "get_frozen_credentials"):  # which may be refreshed between two reads of their parts
+        if hasattr(own, "get_frozen_credentials"):  # a refresh between two reads would mix two keys
             own = own.get_frozen_credentials()
         SigV4Auth(own, "execute-api", region).add_auth(request)
         return dict(request.headers.items())
@@ -37,8 +37,9 @@ def signer_of(credentials: Any, region: str) -> Signer:
 
 
 def default_signer(endpoint: str, env: Mapping[str, str], region: str | None = None) -> Signer | None:
-    """Signs with the credentials that botocore finds: variables, profiles, roles. None without botocore, credentials
-    or a region.
+    """Returns a signer with the credentials that botocore finds: variables, profiles, roles.
+
+    Returns None if botocore, the credentials or the region are missing.
     """
     try:
         from botocore.session import get_session

@@ -1,4 +1,4 @@
-"""What the clients of both kinds share: their options, and how a call becomes a protocol."""
+"""What the clients for threads and for asyncio share: their options, their events, and the default client."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ Key: TypeAlias = "str | Callable[..., str]"
 
 
 class Base:
-    """One deployment, seen by one caller. A client has no connection and no thread of its own, and may be shared by
-    threads.
+    """One deployment, seen by one caller.
+
+    Threads may share a client: it does not keep a connection or a thread of its own.
     """
 
     def __init__(
@@ -52,15 +53,15 @@ class Base:
             holder: the name of the caller, which other callers see. The default is `user@host/process`.
             namespace: the namespace in which all names are.
             token: a JWT, or a function that returns one, called for each request.
-            credentials: of botocore or boto3, or a function that returns them. The default are those that botocore
-                finds, unless the endpoint is on this machine.
+            credentials: those of botocore or boto3, or a function that returns them, called for each request. By
+                default those that botocore finds, unless the endpoint is on this machine.
             region: needed only if the API has a custom domain.
             transport: sends the calls in place of HTTP, such as `holdfast.testing.MemoryService`.
             on_event: called with each event: `acquired`, `waiting`, `beat`, `lost`, `released`.
             surroundings: the clocks, for tests.
 
         Raises:
-            ValueError: the endpoint is no URL, the namespace is not valid, or credentials come without a region.
+            ValueError: the endpoint is not a URL, the namespace is not valid, or credentials come without a region.
         """
         assert_namespace(namespace)
         if transport is None:
@@ -81,12 +82,12 @@ class Base:
 
     @classmethod
     def options_from_env(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of a client that are in the environment, below those that are given."""
+        """Returns the options of a client: those given, and the others from the environment."""
         return options_in(os.environ, given)
 
     @property
     def holder(self) -> str:
-        """The name of the caller, if a call names no other."""
+        """The name of the caller, unless a call names another one."""
         return self._own_holder or own_name()
 
     def _emit(self, event: dict[str, Any]) -> None:
@@ -101,7 +102,7 @@ class Base:
             return
         try:
             self._on_event(event)
-        except Exception:  # a hook must not lose a lease
+        except Exception:  # an error of the hook must not end a lease
             log.exception("on_event has failed")
 
 
@@ -110,7 +111,9 @@ _clients: dict[tuple[int, type[Base]], Base] = {}
 
 
 def default_client(kind: type[C]) -> C:
-    """The client of this process from the environment. A forked process has its own, because it is another holder."""
+    """Returns the client of this process, made from the environment. A forked process is another holder, so it has its
+    own.
+    """
     made = _clients.get((os.getpid(), kind))
     if not isinstance(made, kind):
         made = kind(**kind.options_from_env({}))
@@ -126,7 +129,7 @@ _OPTIONS: dict[str, frozenset[str]] = {
 
 
 def assert_known(kind: Literal["lease", "once", "rate"], options: Mapping[str, Any]) -> None:
-    """Raises TypeError for an option that there is not, with the name that was meant."""
+    """Raises TypeError for an unknown option, and suggests the name that was meant."""
     for name in options:
         if name not in _OPTIONS[kind]:
             meant = difflib.get_close_matches(name, _OPTIONS[kind], 1)
@@ -144,5 +147,5 @@ def takes_lease(function: Callable[..., Any]) -> bool:
 
 
 def is_skipped(on_held: OnHeld, error: HoldfastError) -> bool:
-    """Whether a key that was not granted is no error, because the caller wants to skip the work then."""
+    """Whether to skip the work without an error: others hold the key, and the caller said `skip`."""
     return on_held == "skip" and is_held(error)

@@ -1,4 +1,4 @@
-"""The client for threads. `aio.py` is the same for asyncio."""
+"""The client for threads. `aio.py` has the same for asyncio."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _started(kept: Kept) -> Keeper:
-    """Keeps a lease by a thread, which ends with the lease and keeps no process alive."""
+    """Starts a thread that sends the heartbeats of a lease. It ends with the lease, or with the process."""
     keeper, woken, by = Keeper(kept), threading.Event(), kept.core.by
     kept.wake = woken.set
 
@@ -56,26 +56,26 @@ def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
 
 
 class Lease(LeaseView):
-    """A lease or a permit that a thread extends until the release or a loss. A loss is final."""
+    """A lease or a permit that a thread extends until it is released or lost. A loss is final."""
 
     def __init__(self, kept: Kept) -> None:
-        """For the client itself."""
+        """The client calls this. Use `acquire`, `lease` or `rate` instead."""
         super().__init__(kept)
         self._keeper = _started(kept)
-        self._releasing = threading.RLock()  # a handler of a signal may release too
+        self._releasing = threading.RLock()  # a signal handler may release while this thread does
         self._released: bool | None = None
         self._reservation: Reservation | None = None
 
     def release(self, timeout: float | None = None) -> bool:
         """Releases the lease, after a pending heartbeat. Never raises an error of the service.
 
-        Call it when the work has stopped, also after a loss: the release of a lease that was broken or superseded
-        hands off to the next waiter.
+        Call it when the work has stopped, even after a loss: if the lease was broken or superseded, the next waiter may
+        be waiting for this release.
 
         Args:
-            timeout: how long the release with its retries may take, in seconds; the default is `release_timeout`.
+            timeout: how long the release with its retries may take, in seconds. The default is `release_timeout`.
 
-        Returns: True if the service confirmed the release; otherwise the lease was lost, or expires.
+        Returns: True if the service confirmed the release. Otherwise the lease was lost, or ends with its ttl.
         """
         with self._releasing:
             if self._released is None:
@@ -89,7 +89,7 @@ class Lease(LeaseView):
     def settle(self, units: Mapping[str, float]) -> bool:
         """Reports the units that the work really took, by the name of the rate. Needs the options `rates` and `settle`.
 
-        Returns: False if the estimates stand, because the service did not confirm the report.
+        Returns: False if the service did not confirm the report, so that the estimates may stand.
         """
         if self._reservation is None:
             raise no_rates()
@@ -108,10 +108,10 @@ class Lease(LeaseView):
 
 
 class RateStart:
-    """A reserved start whose moment has come."""
+    """A reserved start. Its moment has come, so the work may begin."""
 
     def __init__(self, reservation: Reservation, waited: float) -> None:
-        """For the client itself."""
+        """The client calls this. Use `acquire`, `lease` or `rate` instead."""
         self._reservation = reservation
         self.start_at: str = reservation.answer["startAt"]
         """The earliest start, by the clock of the service. ISO 8601."""
@@ -123,8 +123,8 @@ class RateStart:
     def settle(self, units: Mapping[str, float]) -> bool:
         """Reports the units that the work really took, by the name of the rate. Needs the option `settle`.
 
-        Returns: False if the service did not confirm it, or the reservation was settled before, or its 15 minutes were
-            over.
+        Returns: False if the service did not confirm it, if the reservation was settled before, or if it is older than
+            15 minutes.
         """
         return play(self._reservation.core, self._reservation.settle(units))
 
@@ -140,16 +140,17 @@ class Holdfast(Base, Calls):
 
     @classmethod
     def from_env(cls, **given: Any) -> Holdfast:
-        """Makes a client from HOLDFAST_ENDPOINT, HOLDFAST_NAMESPACE, HOLDFAST_TOKEN and HOLDFAST_HOLDER. The options
-        given take precedence.
+        """Makes a client from HOLDFAST_ENDPOINT, HOLDFAST_NAMESPACE, HOLDFAST_TOKEN and HOLDFAST_HOLDER.
+
+        It takes the options of the constructor, and they take precedence over the environment.
 
         Raises:
-            ValueError: HOLDFAST_ENDPOINT is not set, and as the constructor.
+            ValueError: HOLDFAST_ENDPOINT is not set, or the constructor refuses an option.
         """
         return cls(**cls.options_from_env(given))
 
     def call(self, operation: str, request: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
-        """Sends a call of the API, with the retries of the client.
+        """Sends a call of the API, and repeats it after transient failures.
 
         Args:
             timeout: how long to retry after transient failures, in seconds.
@@ -160,10 +161,10 @@ class Holdfast(Base, Calls):
         return play(self.core, insist(self.core, operation, request, timeout))
 
     def acquire(self, key: str, **options: Unpack[LeaseOptions]) -> Lease:
-        """Acquires a lease, which the caller must release. `lease` releases by itself.
+        """Acquires a lease or a permit, which you must release. A `with` block of `lease` releases by itself.
 
         Raises:
-            LeaseHeld: others hold the key until the end of the wait.
+            LeaseHeld: others still hold the key at the end of the wait.
             RateExceeded: the rates allow no start in time.
             Superseded: a newer request has replaced this one.
             HoldfastError: the errors of every call.
@@ -177,7 +178,7 @@ class Holdfast(Base, Calls):
         return lease
 
     def _start(self, lease: Lease, options: LeaseOptions, took: float) -> None:
-        """Waits for a start at the rates, under the lease. Without a start, releases it."""
+        """Waits for a start at the rates, under the lease. If there is none in time, releases the lease."""
         try:
             reservation = Reservation.under(lease._kept, lease.holder, options, took)
             play(self.core, reservation.steps(lease._kept))
@@ -192,8 +193,7 @@ class Holdfast(Base, Calls):
         """Holds a lease or a permit while a `with` block runs.
 
         In the main thread, SIGTERM ends the block by SystemExit, unless the program has a handler of its own. Raises
-        as `acquire`, and LeaseLost if the block
-        succeeds after the lease was lost.
+        the errors of `acquire`, and LeaseLost if the lease was lost and the block ends without an error.
 
         Example:
             >>> with client.lease("nightly", wait=600) as lease:
@@ -209,7 +209,7 @@ class Holdfast(Base, Calls):
 
         Args:
             key: the key, or a function of the arguments that returns it.
-            on_held: `skip` returns None if others hold the key, in place of LeaseHeld.
+            on_held: if others hold the key after the wait, `throw` raises LeaseHeld, and `skip` returns None.
 
         Example:
             >>> @client.exclusive(lambda tenant: f"tenant/{tenant}", wait=60)
@@ -218,7 +218,7 @@ class Holdfast(Base, Calls):
         return exclusive_by(lambda: self, key, on_held, options)
 
     def rate(self, key: str, **options: Unpack[RateOptions]) -> RateStart:
-        """Reserves a start, so that no more units start in a period than the rate allows, and returns at that moment.
+        """Waits until the work may start, so that no more units start in a period than the rate allows.
 
         Raises:
             RateExceeded: at once, if the start would be later than `wait`.
@@ -232,7 +232,7 @@ class Holdfast(Base, Calls):
             return RateStart(reservation, play(self.core, reservation.steps()))
 
     def once(self, key: str, work: Callable[[Run], T], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
-        """Runs some work once for a slot: one caller at a time works, and all others receive its result.
+        """Runs work once for a slot: one caller at a time works, and all others receive its result.
 
         If the work raises, or the process ends, the next caller works.
 
@@ -270,7 +270,7 @@ class Holdfast(Base, Calls):
 
 
 def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:
-    """The decorator of functions. The client is made at the first call."""
+    """The decorator for functions. It asks for the client at each call, so a default client can come later."""
     assert_known("lease", options)
 
     def decorate(function: F) -> F:

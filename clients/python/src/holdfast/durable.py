@@ -34,12 +34,12 @@ __all__ = ["DurableLease", "DurableLeaseOptions", "DurableStart", "rate", "with_
 
 T = TypeVar("T")
 Act = Callable[[Mapping[str, Any]], Any]
-"""Receives the problem of the try before, or nothing."""
+"""Makes one try. It receives the problem of the last try, which is empty at first."""
 Outcome = tuple[Any, "HoldfastError | None", int]
-"""The answer, why the call has failed for good, and after how many tries."""
+"""The answer, the error that no further try helps, and how many tries there were."""
 
 MARGIN_SECONDS = 240
-"""Two minutes, within which the service ends a wait after `park_seconds`, and two for the retries of the request."""
+"""How much longer the callback lasts than the wait: two minutes for the service to end the wait, two for retries."""
 
 RETRIES = 4
 """How often a request is sent again after a transient error. The execution is suspended before each retry."""
@@ -57,33 +57,34 @@ class DurableLeaseOptions(TypedDict, total=False):
     weight: int
     mode: Literal["shared", "exclusive"]
     replace: Literal["waiting", "running"]
-    """As of `Holdfast.lease`. With `running`, an execution learns by `lease.check()` that it is to stop."""
+    """As for `Holdfast.lease`. With `running`, `lease.check()` raises if the execution is asked to stop."""
     holder: str
     """The default is the holder of the client with the name of the execution, such as `billing/order-42`."""
     data: Any
     grace_seconds: int
     """How long the lease stays after a stop or a timeout, up to 900 (the default), because the code may still run."""
     ttl: int
-    """An expiry, in place of a lease that lasts until the end of the execution. No heartbeat is sent."""
+    """How long the lease lasts, instead of until the execution ends. Only `lease.check()` extends it."""
 
 
 class DurableLease:
     """A lease or a permit of a durable execution."""
 
     def __init__(self, ctx: Any, client: Holdfast, key: str, grant: Mapping[str, Any]) -> None:
-        """For the helper itself."""
+        """The helper calls this. Use `with_lease` or `rate` instead."""
         self._ctx, self._client, self._lease_id = ctx, client, grant["leaseId"]
         self.key = key
         self.fence: int = grant["fence"]
         """The fencing token, the same in every replay."""
 
     def check(self) -> None:
-        """Asks the service in a step whether the lease is still held, and extends a lease with a `ttl`. The role needs
-        the call `heartbeat`.
+        """Asks the service in a step whether the lease is still held, and extends a lease with a `ttl`.
+
+        The role of the function needs the call `heartbeat`.
 
         Raises:
             LeaseLost: with the reason `superseded` or `broken` if the body is asked to stop.
-            HoldfastError: the service does not answer, after four retries.
+            HoldfastError: the service does not answer after four retries.
         """
 
         def beat(_: object) -> None:
@@ -94,8 +95,9 @@ class DurableLease:
             raise failure
 
     def _release(self) -> None:
-        """After an error, the SDK suspends the execution and runs the step again. If the last try fails too, this only
-        logs a warning, because the body has done its work.
+        """Releases in a step. After an error, the SDK suspends the execution and runs the step again.
+
+        If the last try fails too, this only logs a warning, because the body has done its work.
         """
         call = self._client.release
 
@@ -112,10 +114,10 @@ class DurableLease:
 
 
 class DurableStart:
-    """A reserved start whose moment has come."""
+    """A reserved start. Its moment has come, so the work may begin."""
 
     def __init__(self, ctx: Any, client: Holdfast, key: str, answer: Mapping[str, Any]) -> None:
-        """For the helper itself."""
+        """The helper calls this. Use `with_lease` or `rate` instead."""
         self._ctx, self._client, self._key, self._reservation = ctx, client, key, answer["reservation"]
         self.start_at: str = answer["startAt"]
         """The earliest start, by the clock of the service, the same in every replay. ISO 8601."""
@@ -123,7 +125,7 @@ class DurableStart:
     def settle(self, units: Mapping[str, float]) -> bool:
         """Reports the units that the work really took, by the name of the rate, in a step. Needs the option `settle`.
 
-        Returns: False if the estimates stand.
+        Returns: False if the service did not confirm it, so that the estimates may stand.
         """
         request = {"key": self._key, "reservation": self._reservation, "units": dict(units)}
 
@@ -143,18 +145,18 @@ def with_lease(
 ) -> T:
     """Runs the body under a lease or a permit.
 
-    The execution is suspended while it waits in line, and holds the lease over the suspensions of the body. The lease
-    is released after the body, and at the latest `grace_seconds` after the end of the execution. The body runs again
-    in each replay, as all code outside steps does: put effects into steps.
+    The execution is suspended while it waits in line, and keeps the lease while the body is suspended. The lease is
+    released after the body, at the latest `grace_seconds` after the end of the execution. The body runs again in each
+    replay, as all code outside of steps does: put effects into steps.
 
     Args:
         ctx: the context of the handler, or of a branch of `ctx.parallel`.
-        client: with a `holder` that is the same in each invocation.
+        client: a client whose `holder` is the same in each invocation.
         options: see `DurableLeaseOptions`.
 
     Raises:
-        LeaseHeld: after `park_seconds`.
-        QueueFull: call `ctx.wait`, and then `with_lease` again.
+        LeaseHeld: others still hold the key after `park_seconds`.
+        QueueFull: the line is full. Call `ctx.wait`, and then `with_lease` again.
         Unreachable: the callback has no answer four minutes after `park_seconds`.
         HoldfastError: the other errors of `Holdfast.lease`.
     """
@@ -181,8 +183,9 @@ def rate(
     holder: str | None = None,
     **terms: Unpack[RateTerms],
 ) -> DurableStart:
-    """Reserves a start in a step, and suspends the execution until then. With a permit too, call it in the body of
-    `with_lease`.
+    """Reserves a start in a step, and suspends the execution until then.
+
+    To hold a permit as well, call it in the body of `with_lease`.
 
     Args: see `Holdfast.rate`. `wait_seconds` is how late the start may be: at most a week, and with `settle` the
         longest period.
@@ -246,12 +249,12 @@ def _name(verb: str, key: str) -> str:
 
 
 def _holder(ctx: Any, client: Holdfast) -> str:
-    """Several executions of a function wait side by side: each shows its own name, the last but one part of its ARN."""
+    """The name of the caller with that of the execution, so that several in line can be told apart."""
     return f"{client.holder}/{ctx.execution_context.durable_execution_arn.split('/')[-2]}"
 
 
 def _acquired(ctx: Any, client: Holdfast, key: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Waits in line, suspended. Returns the grant. Raises as `with_lease`."""
+    """Waits in line while the execution is suspended, and returns the grant. Raises the errors of `with_lease`."""
     unknown = set(options) - set(DurableLeaseOptions.__annotations__)
     if unknown:
         raise TypeError(f"there is no option {min(unknown)!r}")
@@ -274,8 +277,8 @@ def _acquired(ctx: Any, client: Holdfast, key: str, options: Mapping[str, Any]) 
     if failure and tries == 1:
         raise failure
     if failure:
-        # A try without an answer may be in line. If this call gave up, the line would grant the lease later, and no
-        # call would release it.
+        # A try without an answer may be in line. If this call gave up now, the line could grant the lease later, and
+        # nobody would release it.
         ctx.logger.warning("the request for %s may be in line: waiting for its callback: %s", key, failure)
     try:
         text = callback.result()

@@ -1,4 +1,4 @@
-"""The environment variables, which are those of the command."""
+"""Reads the environment variables, which are the same as those of the command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VARIABLES = {
 
 
 def options_in(env: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that the environment has, below those that are given. Raises ValueError without an endpoint."""
+    """Returns the options: those given, and the others from the environment. Raises ValueError without an endpoint."""
     options = {name: env[variable] for name, variable in VARIABLES.items() if env.get(variable)}
     options.update({name: value for name, value in given.items() if value is not None})
     if not options.get("endpoint") and not options.get("transport"):
@@ -27,7 +27,7 @@ def options_in(env: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, An
 
 
 def own_name() -> str:
-    """The name of this process, such as `ada@build-7/4711`, for a holder that nobody has named."""
+    """The name of this process, such as `ada@build-7/4711`: the holder, if the program does not name one."""
     try:
         user = getpass.getuser()
     except (ImportError, KeyError, OSError):

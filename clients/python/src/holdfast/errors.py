@@ -44,7 +44,7 @@ class HoldfastError(Exception):
             setattr(self, snake(name), value)
 
     def __reduce__(self) -> tuple[type[HoldfastError], tuple[Mapping[str, Any]]]:
-        """Frameworks such as Spark and Airflow send an error to another process."""
+        """Spark, Airflow and other frameworks pickle an error to send it to another process."""
         return type(self), (self.fields,)
 
 
@@ -54,32 +54,32 @@ def snake(name: str) -> str:
 
 
 def error_of(fields: Mapping[str, Any]) -> HoldfastError:
-    """The error of a problem, as an instance of the class of its code."""
+    """The error for a problem, in the class for its code."""
     from .contract import ERRORS  # which imports this module
 
     return ERRORS.get(fields["code"], HoldfastError)(fields)
 
 
 def problem_of(body: object) -> HoldfastError | None:
-    """The error for a problem of the service. None if the body is no such problem."""
+    """The error for a problem of the service. None if the body is something else."""
     if not isinstance(body, dict) or not str(body.get("type")).startswith(_PREFIX):
         return None
     return error_of({"detail": "", **body}) if isinstance(body.get("code"), str) else None
 
 
 def lease_lost(key: str, reason: str, holder: str | None = None) -> HoldfastError:
-    """The error of a lease that is over."""
+    """The error of a lease that is lost or released."""
     detail = f"the lease of {key} is no longer held: {reason}"
     return error_of({"code": "LeaseLost", "detail": detail, "key": key, "reason": reason, "holder": holder})
 
 
 def unreachable(detail: str, status: int | None = None) -> HoldfastError:
-    """The error of a call without an answer of the service. A write may have landed."""
+    """The error of a call that the service did not answer. A write may have landed."""
     return error_of({"code": "Unreachable", "detail": detail, "status": status})
 
 
 def refusal(status: int | None, detail: str) -> HoldfastError:
-    """The error for an answer from in front of the service: a 4xx says that nothing ran."""
+    """The error for an answer of a gateway or proxy in front of the service. After a 4xx, nothing has run."""
     if status is None or status >= 500:
         return unreachable(detail, status)
     return error_of({"code": "Throttled" if status == 429 else "Refused", "detail": detail, "status": status})
@@ -90,7 +90,7 @@ TRANSIENT = frozenset({"Throttled", "Unavailable", "OutcomeUnknown", "Unreachabl
 
 
 def is_transient(error: BaseException, request: Mapping[str, Any] | None = None) -> bool:
-    """True if the same call may succeed later. QueueFull has ended a task or a callback, which can receive no grant."""
+    """True if the same call may succeed later. QueueFull ends a task or a callback for good, so there it is not."""
     if not isinstance(error, HoldfastError) or error.code not in TRANSIENT:
         return False
     parks = request is not None and ("taskToken" in request or "callbackId" in request)
@@ -103,5 +103,5 @@ def is_unknown(error: BaseException) -> bool:
 
 
 def is_held(error: BaseException) -> bool:
-    """True if a key was not granted because of other holders, or because its rates allow no start in time."""
+    """True if other holders have the key, or if its rates do not allow a start in time."""
     return isinstance(error, HoldfastError) and error.code in ("LeaseHeld", "RateExceeded")

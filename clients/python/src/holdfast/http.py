@@ -22,7 +22,7 @@ NAMESPACE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
 def url_of(endpoint: str) -> SplitResult:
-    """The URL of an endpoint. Raises ValueError if it is no URL of http or https, or names a user."""
+    """The URL of an endpoint. Raises ValueError if it is not a URL of http or https, or has a user name."""
     text = str(endpoint)
     shown = re.sub("//.*@", "//***@", text)
     with suppress(ValueError):
@@ -38,33 +38,32 @@ def is_loopback(url: SplitResult) -> bool:
 
 
 def is_local(endpoint: str) -> bool:
-    """True for the service of `npm start`, on this machine, which needs no signature. An emulator of AWS at a name
-    below localhost needs none either.
+    """True if the service is on this machine, as with `npm start`, so that requests need not be signed.
+
+    An emulator of AWS whose name ends with `.localhost` counts too.
     """
     url = url_of(endpoint)
     return is_loopback(url) or (url.hostname or "").endswith(".localhost")
 
 
 def assert_namespace(namespace: str | None) -> None:
-    """Raises ValueError for a text that the service accepts as no namespace: in a path, it could name another one."""
+    """Raises ValueError if a text is not a valid namespace: in a path, it could name another one."""
     if namespace is not None and not NAMESPACE.fullmatch(str(namespace)):
         raise ValueError(f"the namespace must match {NAMESPACE.pattern}, not {namespace!r}")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirected request would carry the caller's proof elsewhere, and a POST arrive as a GET."""
+    """Refuses redirects: they would carry the caller's proof elsewhere, and turn a POST into a GET."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Follows nothing, so that the caller gets the 3xx as an error."""
+        """Does not follow the redirect, so that the caller gets the 3xx as an error."""
 
 
 class Http:
     """Sends one try of a call over HTTP. It blocks for the time that the caller gives it."""
 
     def __init__(self, endpoint: str, token: str | Callable[[], str] | None, signer: Signer | None) -> None:
-        """Raises ValueError if the endpoint is no URL, or a token or a signature would go over http to another
-        machine.
-        """
+        """Raises ValueError if the endpoint is not a URL, or if a proof would go to another machine over http."""
         url = url_of(endpoint)
         if isinstance(token, str):
             bearer(token)
@@ -79,9 +78,9 @@ class Http:
         self._opener = urllib.request.build_opener(_NoRedirect, *direct)
 
     def __call__(self, operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None) -> Any:
-        """Returns the answer. Raises HoldfastError, and ValueError for a field that is no JSON."""
+        """Returns the answer. Raises HoldfastError, and ValueError for a field that is not JSON."""
         method, path = ROUTES[operation]
-        # Relative to /v1/. A call outside of it is in the path of the namespace too, if one is given.
+        # The path is relative to /v1/. With a namespace, even a call outside of /v1/ goes below the namespace.
         path = f"ns/{namespace}/{path.removeprefix('../')}" if namespace else path
         path = path[2:] if path.startswith("../") else f"/v1/{path}"
         url, body, headers = self._base + path, b"", {}
@@ -132,7 +131,7 @@ class Http:
 
 
 def bearer(token: str) -> str:
-    """The header of a token. Raises ValueError without the token, which a log would have."""
+    """The header for a token. The ValueError does not show the token, because errors end up in logs."""
     if not re.fullmatch("[!-~]+", token):
         raise ValueError("token must have no blanks, and no line breaks")
     return f"Bearer {token}"

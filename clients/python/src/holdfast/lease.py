@@ -15,23 +15,19 @@ from .steps import Core, Send, Steps, late, started
 from .surroundings import Moment, moment, since
 
 RELEASE_SECONDS = 5.0
-"""Time for a release including its retries."""
+"""How long a release with its retries may take."""
 
 LOOK_SECONDS = 1.0
-"""How often the clocks are read: a wall clock that jumps, for example after the machine slept, ends no wait."""
+"""How often the clocks are read. A timer does not notice a wall clock that jumps, as after a sleep of the machine."""
 
 BEAT_SECONDS = 5.0
 """How long a heartbeat may take at most."""
 
 MAX_INTERVAL_SECONDS = 20.0
-"""The longest time between two heartbeats: a holder whose lease is broken or superseded learns of it from the next
-one.
-"""
+"""The longest time between two heartbeats. Only by one does a holder learn that its lease is broken or superseded."""
 
 RESERVE_SECONDS = 1.0
-"""How long before the end of the grant the lease counts as lost, but at most a tenth of the ttl, because no timer is
-exact.
-"""
+"""How long before its end a lease counts as lost, because timers are not exact; at most a tenth of the ttl."""
 
 
 @dataclass
@@ -46,7 +42,7 @@ class Term:
 
 @dataclass
 class Keeping:
-    """How a lease is kept, beside what the service is asked for."""
+    """What the client needs to know to keep a lease, besides what it asks the service for."""
 
     ttl: float = 60.0
     max_hold: float | Callable[[], float] | None = None
@@ -55,10 +51,10 @@ class Keeping:
 
 
 class Kept:
-    """A grant that is kept. The drivers call it from several threads, so what ends it is behind a lock."""
+    """A grant that heartbeats extend. Several threads call it, so whatever ends it takes a lock."""
 
     def __init__(self, core: Core, granted: Mapping[str, Any], acquired_at: Moment, keeping: Keeping) -> None:
-        """Args: acquired_at: when the acquisition was sent."""
+        """`acquired_at` is when the acquisition was sent."""
         self.core = core
         self.granted = granted
         self.key: str = granted["key"]
@@ -74,7 +70,7 @@ class Kept:
         self.gone = False
         """True if the service has said that the lease is no longer this caller's."""
         self.wake: Callable[[], object] = lambda: None
-        """Called when the keeper should look again. The keeper sets it."""
+        """Called to let the keeper look again at once. Whoever plays its turns sets it."""
         self._failures = 0
         self._lock = threading.RLock()  # a handler of a signal may come while it is held
         self._process = os.getpid()
@@ -126,7 +122,7 @@ class Kept:
         )
 
     def end(self) -> None:
-        """Ends the lease by its release, unless it is over."""
+        """Marks the lease as released, unless it is over."""
         with self._lock:
             if self.over is None:
                 self.over = lease_lost(self.key, "released")
@@ -144,9 +140,7 @@ class Kept:
         return max(0.001, min(LOOK_SECONDS, until_beat, self.hold_left, self.left))
 
     def beaten(self, sent_at: Moment, answer: Any, error: HoldfastError | None) -> None:
-        """What a heartbeat has brought: an answer or an error. After the end, it comes too late: others know of the
-        loss.
-        """
+        """Takes in the answer or the error of a heartbeat. After the end of the lease it does not count."""
         if self.check() is not None:
             return
         if error is None:
@@ -154,8 +148,8 @@ class Kept:
             self._failures = 0
         elif error.code == "LeaseLost":
             reason: str = error.fields["reason"]
-            # A lease that was broken or superseded may be kept for this caller until the work has stopped: its
-            # release hands the key on.
+            # A lease that was broken or superseded may be kept for this caller until the work has stopped. Its release
+            # is then the hand-off to the next waiter.
             self.gone = reason not in ("broken", "superseded")
             self.lose(reason, error.fields.get("holder"))
             return
@@ -170,16 +164,14 @@ class Kept:
         """Releases the lease. Never raises an error of the service. Returns whether the service confirmed it."""
         if self.check() is None:
             self.end()
-        # If only the clocks of this process said that the lease is lost, there may be something to release.
+        # If only the clocks of this process say that the lease is lost, the service may still have the grant.
         if self.gone or not self.is_of_this_process:
             return False
         return (yield from give_back(self.core, self.key, self.granted["leaseId"], timeout))
 
 
 class Keeper:
-    """Sends the heartbeats of a lease, and looks at the clocks while one is under way. A thread or a task plays its
-    turns.
-    """
+    """Sends the heartbeats of a lease, and looks at the clocks meanwhile. A thread or a task plays its turns."""
 
     def __init__(self, kept: Kept) -> None:
         """Sends nothing yet."""
@@ -196,8 +188,9 @@ class Keeper:
         return (answer, left) if left > 0 else None
 
     def turn(self) -> float | None:
-        """Looks at the clocks, takes in the last heartbeat, and sends one that is due. Returns how long to wait, or
-        None if the lease is over.
+        """Looks at the clocks, takes in the last heartbeat, and sends the next one if it is due.
+
+        Returns how long to wait until the next turn, or None if the lease is over.
         """
         kept, by = self._kept, self._kept.core.by
         if self._beat:
@@ -222,7 +215,7 @@ class Keeper:
         if answer.done():
             error = answer.exception()
             grant = None if error else answer.result()
-        # An answer that is no grant extends nothing.
+        # An answer that is not a grant does not extend the lease.
         if error is None and not isinstance((grant or {}).get("remainingMs"), (int, float)):
             error = unreachable("the answer to a heartbeat was no grant")
         if error is not None and not isinstance(error, HoldfastError):
@@ -235,7 +228,7 @@ def _or_inf(seconds: float | None) -> float:
 
 
 def give_back(core: Core, key: str, lease_id: str, timeout: float) -> Steps[bool]:
-    """Tries to release within so many seconds. Returns whether the service confirmed it."""
+    """Tries to release for up to `timeout` seconds. Returns whether the service confirmed it."""
     failure: HoldfastError | None = None
     confirmed = False
     try:

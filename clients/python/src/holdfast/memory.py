@@ -24,12 +24,12 @@ def problem(code: str, detail: str, /, **fields: Any) -> HoldfastError:
 
 
 def instant(ms: float) -> str:
-    """ISO 8601, as the service writes it."""
+    """A time in ISO 8601, as the service writes it."""
     return datetime.fromtimestamp(int(ms) / 1000, timezone.utc).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def limit_of(request: Mapping[str, Any]) -> int | None:
-    """The limit of a permit. None if the request is for the key alone."""
+    """The limit of a permit. None for a request that wants the key alone."""
     is_alone = request.get("mode") == "exclusive" or not ("limit" in request or "mode" in request)
     return None if is_alone else int(request.get("limit", 200))
 
@@ -48,7 +48,7 @@ class Grant:
 
     @property
     def shown(self) -> Fields:
-        """What others see of it."""
+        """What others see of the grant."""
         named = {"holder": self.request["holder"], "fence": self.fence, "expiresAt": instant(self.ends)}
         mode = "exclusive" if limit_of(self.request) is None else "shared"
         return {**named, "mode": mode, "weight": self.request.get("weight", 1)}
@@ -81,7 +81,7 @@ class Key:
         self.over: dict[str, str] = {}
         """How each grant ended, by its lease id and by its request id."""
         self.newer: dict[str, str] = {}
-        """The newer holder, by the request id that it has replaced."""
+        """The holder of the newer request, by the id of the request that it replaced."""
         self.latest: str | None = None
         self.fence = self.tickets = 0
         self.previous: Fields | None = None
@@ -134,7 +134,7 @@ class Key:
         raise waiter.error
 
     def pause(self, woken: threading.Event, until: int) -> None:
-        """Lets other calls act until the event, or the moment."""
+        """Lets other calls act until the event is set, or the moment comes."""
         self.mutex.release()
         try:
             self.clock.wait(woken, max(1, until - self.now) / 1000)
@@ -217,7 +217,7 @@ class Key:
         return next((one for one in self.grants if one.lease_id == lease_id), None)
 
     def knows(self, lease_id: str) -> bool:
-        """Whether there is, or was, such a grant."""
+        """Whether the key has, or had, the grant of a lease id."""
         return lease_id in self.over or self.find(lease_id) is not None
 
     def heartbeat(self, request: Fields) -> Fields:
@@ -283,7 +283,7 @@ class Key:
         return problem("LeaseLost", text, status=412, key=self.name, reason=reason, holder=holder)
 
     def held(self, request: Fields, waiter: Waiter | None = None) -> HoldfastError:
-        """The error of a call that gets no grant now."""
+        """The error of a call that does not get a grant now."""
         live = self.live
         first = live[0].shown if live else {"holder": None, "fence": None, "expiresAt": None}
         text = f"{self.name} is held by {first['holder']} until {first['expiresAt']}"
@@ -383,7 +383,7 @@ class Key:
         return {"key": self.name, "reservation": request["requestId"], **start}
 
     def settle(self, request: Fields) -> Fields:
-        """Pays other units in place of the estimate, or cancels."""
+        """Replaces the charge of the estimate by that of the real units, or cancels."""
         own = self.reserved.get(request["reservation"])
         if own and request.get("cancel"):
             self.paid -= own["charge"]

@@ -1,4 +1,4 @@
-"""Work that runs once in a slot: the begin is an acquisition, and the end stores the result."""
+"""Runs work once for a slot: acquires its run, and at the end stores the result."""
 
 from __future__ import annotations
 
@@ -23,18 +23,16 @@ class OnceOptions(HoldOptions, total=False):
     """The options of `once`."""
 
     per: str
-    """The length of the slots, such as `15m`, `1h`, `1d` or `1w`. The slot is the present period by the service's
-    clock.
-    """
+    """The length of a slot, such as `15m`, `1h`, `1d` or `1w`. The service's clock says which slot it is now."""
     zone: str
     """The time zone in which days and weeks begin, an IANA name such as `Europe/Berlin`. The default is UTC."""
     slot: str
-    """The name of the slot, in place of `per`. After a later slot is done, an earlier slot is `superseded`."""
+    """The name of the slot, in place of `per`. Once a later slot is done, an earlier one is `superseded`."""
     keep: int
     """How long the result is kept, in seconds; the default is a day, or two periods of `per` if they are longer."""
     input_hash: str
-    """A text that differs if the input of the work differs. If the slot is done with another input, the call fails
-    with Conflict.
+    """A text that changes with the input of the work. If the slot is done with another text, the call fails with
+    Conflict.
     """
 
 
@@ -43,18 +41,16 @@ class OnceAnswer(Generic[T]):
     """What became of a slot."""
 
     outcome: Literal["ran", "done", "superseded"]
-    """`ran` here; `done` by an earlier run; `superseded`: a later slot is done, and nobody works for this slot any
-    more.
-    """
+    """`ran`: by this call. `done`: by an earlier run. `superseded`: not run, because a later slot is done."""
     slot: str
     result: T | None
-    """What the work returned. After `done`, a copy by JSON, or None if no result was stored."""
+    """What the work returned. After `done`, its JSON read back, or None if it was not stored."""
     by: str | None
     fence: int | None
     at: str | None = None
     """When an earlier run was done. ISO 8601."""
     stored: bool = True
-    """False if the slot is done without a result, because the result is no JSON, or more than 4 KiB of JSON."""
+    """False if the slot is done without a result, because it is not JSON, or has more than 4 KiB."""
     done_slot: str | None = None
     """The later slot, if the outcome is `superseded`."""
 
@@ -80,12 +76,11 @@ def answer_of(answer: Mapping[str, Any]) -> OnceAnswer[Any]:
 
 
 def complete(kept: Kept, result: T, timeout: float) -> Steps[OnceAnswer[T]]:
-    """Stores the result, and ends the run. It asks the service even if the run has expired by the clocks of this
-    process.
+    """Stores the result, and ends the run.
 
-    The service stores a result until another caller takes the slot. Raises LeaseLost if the run was lost, so that the
-    result is not stored, and OutcomeUnknown if
-    the slot may or may not be done.
+    It asks the service even if the run has expired by the clocks of this process, because the service stores a result
+    until another caller takes the slot. Raises LeaseLost if the run was lost and the result is not stored, and
+    OutcomeUnknown if the slot may or may not be done.
     """
     granted = kept.granted
     kept.end()
@@ -115,7 +110,7 @@ def _storable(result: object) -> dict[str, object]:
     try:
         text = json.dumps(result, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
-        return {}  # no JSON. The work is done, so complete without a result
+        return {}  # not JSON, but the work is done, so complete without a result
     return {"result": result} if len(text.encode(errors="replace")) <= MOST_BYTES else {}
 
 

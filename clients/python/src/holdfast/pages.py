@@ -1,4 +1,4 @@
-"""Lists of several pages. Pages may follow an empty page."""
+"""Reads lists page by page. An empty page is not always the last one."""
 
 from __future__ import annotations
 

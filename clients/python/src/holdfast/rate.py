@@ -1,4 +1,4 @@
-"""Starts of work, so that no more units start in a period than the rates of a key allow."""
+"""Reserves starts, so that no more units of work start in a period than the rates of a key allow."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .steps import Core, Sleep, Steps
 from .surroundings import Moment, moment, since
 
 MOST_WAIT_SECONDS = 604_800
-"""A week."""
+"""The longest wait for a start: a week."""
 
 LOOK_SECONDS = 1.0
-"""How often a caller that waits under a lease looks whether it is still held."""
+"""How often a caller that waits for its start under a lease checks that the lease is still held."""
 
 
 class RateOptions(RateTerms, total=False):
@@ -27,11 +27,11 @@ class RateOptions(RateTerms, total=False):
     rates: list[RateTerms]
     """Up to four rates, in place of one."""
     wait: float
-    """How late the start may be. The default is 0; `float("inf")` is as long as the service allows."""
+    """How late the start may be. The default is 0; `float("inf")` is as late as the service allows."""
     timeout: float
     """How long to retry after transient failures, beyond `wait`. The default is 30."""
     settle: bool
-    """True to report the units that the work really took by `settle`."""
+    """Whether you report the units that the work really took, by `start.settle`."""
     holder: str
     """The name of the caller, which other callers see."""
 
@@ -40,7 +40,7 @@ class Reservation:
     """Reserves a start at the rates of a key, and waits until then."""
 
     def __init__(self, core: Core, key: str, holder: str, options: Mapping[str, Any]) -> None:
-        """Raises ValueError for a time that is no number from 0."""
+        """Raises ValueError for a time that is negative or not a number."""
         self.core = core
         self.key = key
         self.wait: float = options.get("wait", 0.0)
@@ -63,23 +63,21 @@ class Reservation:
         return cls(kept.core, kept.key, holder, {**wanted, **limits})
 
     def steps(self, kept: Kept | None = None) -> Steps[float]:
-        """Returns after how many seconds the start is there. With a lease, raises LeaseLost as soon as the lease is
-        lost.
-        """
+        """Waits for the start, and returns how many seconds that took. Raises LeaseLost if the lease is lost."""
         by = self.core.by
         try:
             self.answer = yield from self._ask(self.started_at)
         except (HoldfastError, GeneratorExit):
             raise
         except BaseException:
-            # The request may be under way. The same request again receives its reservation.
+            # The request may have arrived. The same request, sent again, receives its reservation to cancel.
             yield from self._cancel(self.request)
             raise
         answered_at = by.monotonic()
         wait = self.answer["waitMs"] / 1000
         try:
-            # By the monotonic clock, because the wall clock may be set forward. In a loop, because a wait may end
-            # early.
+            # The monotonic clock counts, because the wall clock may be set forward. The loop is there because a wait
+            # may end early.
             while (left := answered_at + wait - by.monotonic()) > 0:
                 yield Sleep(min(left, LOOK_SECONDS) if kept else left)
                 if kept and (lost := kept.check()):
@@ -105,8 +103,8 @@ class Reservation:
                 if error.code != "RateExceeded":
                     raise
                 after = (error.retry_after_ms or 0) / 1000
-                # An operator may lift a pause at any time. Otherwise the service counts whole seconds, and the rest
-                # of the wait may be enough.
+                # An operator may lift a pause at any time. Without a pause, another try helps only if the start is less
+                # than a second too late: the service counts whole seconds, and the caller waits fractions too.
                 is_paused = (error.fields.get("cap") or {}).get("limit") == 0 and left > 0
                 if not is_paused and not (math.isfinite(left) and after <= left % 1):
                     raise
@@ -122,7 +120,7 @@ class Reservation:
                 self.answer = yield from attempt("rateReserve", asked, RELEASE_SECONDS / 2)
             yield from self._settle({"cancel": True})
         except HoldfastError:
-            return  # the units count as used, as the estimate says
+            return  # the estimate stands: its units count as used
 
     def settle(self, units: Mapping[str, float]) -> Steps[bool]:
         """Reports the units that the work really took. Returns False if the service did not confirm it."""
@@ -135,7 +133,7 @@ class Reservation:
 
 
 def no_rates() -> HoldfastError:
-    """The error of a lease that is settled without rates."""
+    """The error of `settle` for a lease without rates."""
     message = "the lease has no rates"
     issues = [{"path": "rates", "message": message}]
     return error_of({"code": "InvalidRequest", "detail": f"rates: {message}", "issues": issues})
@@ -145,14 +143,15 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def period_seconds(per: str) -> int:
-    """The length of a period such as `15m`. 0 for a text that is none."""
+    """The length of a period such as `15m`. 0 if the text is not a period."""
     found = re.fullmatch(r"([1-9]\d{0,7})([smhdw])", per)
     return int(found[1]) * _SECONDS[found[2]] if found else 0
 
 
 def most_wait_seconds(rates: list[Mapping[str, Any]], settles: bool) -> int:
-    """How long a call may wait for its start. With `settle` at most the longest period, because the estimate may be
-    wrong for that long.
+    """How many seconds a call may wait for its start.
+
+    With `settle`, at most the longest period, because the estimate may be wrong for that long.
     """
     if not settles:
         return MOST_WAIT_SECONDS

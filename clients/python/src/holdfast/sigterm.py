@@ -1,5 +1,6 @@
-"""SIGTERM ends a program that waits for a lease, or holds one, as Ctrl-C does: the wait is withdrawn, and the lease is
-released.
+"""Lets SIGTERM end a program that waits for a lease or holds one, as Ctrl-C does.
+
+The request is withdrawn, or the lease is released.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def _exit(number: int, _: FrameType | None) -> None:
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """Raises SystemExit(143) at SIGTERM, in the main thread, unless the program has a handler of its own."""
+    """Turns SIGTERM into SystemExit(143), in the main thread, unless the program has a handler of its own."""
     global _inside, _process
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,10 +1,9 @@
 """The two ways to play a protocol.
 
-Each protocol is written once, as a generator that yields what it needs (`Send`, `Sleep`) and receives the answer or
-the error. `play` plays it in the calling
-thread, `play_async` in a task of asyncio. An exception that arrives while the protocol waits, such as
-KeyboardInterrupt or CancelledError, is thrown into the
-generator, so that the protocol can take its request back.
+Each protocol is written once, as a generator that yields what it needs (`Send`, `Sleep`) and receives the answer or the
+error. `play` plays it in the calling thread, `play_async` in a task of asyncio. An exception that arrives while the
+protocol waits, such as KeyboardInterrupt or CancelledError, is thrown into the generator, so that the protocol can
+withdraw its request.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from .surroundings import Surroundings
 
 T = TypeVar("T")
 Transport = Callable[[str, Mapping[str, Any], float, "str | None"], Any]
-"""Sends one try of a call: operation, request, seconds for it, namespace. Returns the answer, or raises HoldfastError.
-It may block.
+"""Sends one try of a call: operation, request, seconds for it, namespace.
+
+It may block. It returns the answer, or raises HoldfastError.
 """
 
 
@@ -59,8 +59,8 @@ class Core:
 
 
 def started(core: Core, send: Send) -> Future[Any]:
-    """Sends in a thread of its own, so that no resolver, and no server that answers byte by byte, can hold the caller
-    up.
+    """Sends in a thread of its own. A resolver that hangs, or a server that answers byte by byte, blocks only that
+    thread.
     """
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
@@ -73,13 +73,13 @@ def started(core: Core, send: Send) -> Future[Any]:
 
     try:
         threading.Thread(target=run, name=f"holdfast {send.operation}", daemon=True).start()
-    except RuntimeError:  # the interpreter is shutting down, and starts no thread
+    except RuntimeError:  # the interpreter is shutting down, and does not start threads
         run()
     return future
 
 
 def late(send: Send) -> HoldfastError:
-    """The error of a try whose time is over."""
+    """The error of a try that was not answered in its time."""
     return unreachable(f"no answer to {send.operation} in {send.seconds:g} s")
 
 
@@ -109,7 +109,7 @@ async def perform_async(core: Core, effect: Send | Sleep) -> Any:
             answered.set_result(None)
 
     def tell(_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits
             loop.call_soon_threadsafe(set_answered)
 
     future = started(core, effect)
@@ -148,7 +148,7 @@ async def play_async(core: Core, steps: Steps[T]) -> T:
 
 
 def later(core: Core, seconds: float, steps: Steps[object]) -> None:
-    """Plays a protocol after a while, for which the process does not stay alive. The protocol must not raise."""
+    """Plays a protocol after some seconds, unless the process ends before. The protocol must not raise."""
 
     def run() -> None:
         perform(core, Sleep(seconds))

@@ -1,4 +1,4 @@
-"""The clocks, the chance and the waiting of the client. Tests pass their own, and move time by hand."""
+"""The clocks, the random numbers and the waiting of the client. Tests pass their own, and move time by hand."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import uuid
 from typing import Any
 
 LONGEST_WAIT = 86_400.0
-"""The longest single wait, in seconds. Every caller looks again after it; some platforms refuse longer ones."""
+"""The longest single wait, in seconds, because some platforms refuse longer ones. Every caller looks again after it."""
 
 
 class Surroundings:
-    """The clocks, the chance and the waiting of a process. All times are in seconds."""
+    """The clocks, the random numbers and the waiting of a process. All times are in seconds."""
 
     def wall(self) -> float:
         """Seconds since 1970. This clock can be set, and goes on while the machine sleeps."""
@@ -33,13 +33,11 @@ class Surroundings:
         return str(uuid.uuid4())
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Waits until the event is set, for so many seconds at most. Returns whether it is set."""
+        """Waits until the event is set, for at most `seconds`. Returns whether it is set."""
         return event.wait(min(max(seconds, 0), LONGEST_WAIT))
 
     async def wait_async(self, future: asyncio.Future[Any], seconds: float) -> bool:
-        """Waits until the future is done, for so many seconds at most, without cancelling it. Returns whether it is
-        done.
-        """
+        """Waits until the future is done, for at most `seconds`. Returns whether it is. Does not cancel it."""
         await asyncio.wait({future}, timeout=min(max(seconds, 0), LONGEST_WAIT))
         return future.done()
 
@@ -54,7 +52,8 @@ def moment(by: Surroundings) -> Moment:
 
 
 def since(by: Surroundings, then: Moment) -> float:
-    """Seconds since a moment, by the clock that went further: the wall clock may have been set back, and the monotonic
-    one may have stood still.
+    """Seconds since a moment, by the clock that went further.
+
+    The wall clock may have been set back, and the monotonic clock may have stood still.
     """
     return max(by.wall() - then[0], by.monotonic() - then[1])

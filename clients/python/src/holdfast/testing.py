@@ -31,7 +31,7 @@ from .surroundings import Surroundings
 __all__ = ["ManualClock", "MemoryService", "async_client", "client", "installed"]
 
 LOOK_SECONDS = 0.001
-"""How often a wait looks whether the test has moved the time, in real seconds."""
+"""How often a wait checks whether the test has moved the time, in real seconds."""
 
 GIVE_UP_SECONDS = 0.5
 """How long a thread may work until it counts as blocked elsewhere, in real seconds."""
@@ -57,16 +57,16 @@ class ManualClock(Surroundings):
         """Until when each thread or task waits, and for what."""
         self._numbers = itertools.count()
         self._due: _Moment = (0, 0)
-        """The last wait that is over. Waits that end in one instant end one by one, in the order of their begin."""
-        # The threads that do not wait for this clock: the older ones, and those that wait for something else.
+        """The last wait that is over. Waits that end in the same instant end one by one, the oldest first."""
+        # The threads that do not wait for this clock: those older than it, and those that wait for something else.
         self._others = set(threading.enumerate())
 
     def wall(self) -> float:
-        """As of the base class."""
+        """As in the base class."""
         return self._wall / 1000
 
     def monotonic(self) -> float:
-        """As of the base class."""
+        """As in the base class."""
         return self._monotonic / 1000
 
     def random(self) -> float:
@@ -79,7 +79,7 @@ class ManualClock(Surroundings):
         return self._monotonic + -int(-1000 * min(seconds, 1e12) // 1), next(self._numbers)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """As of the base class, by the time of this clock."""
+        """As in the base class, by the time of this clock."""
         own, until = threading.current_thread(), self._until(seconds)
         self._others.discard(own)
         self._waits[own] = until, event.is_set
@@ -91,7 +91,7 @@ class ManualClock(Surroundings):
         return event.is_set()
 
     async def wait_async(self, future: asyncio.Future[Any], seconds: float) -> bool:
-        """As of the base class, by the time of this clock."""
+        """As in the base class, by the time of this clock."""
         own, until = object(), self._until(seconds)
         self._waits[own] = until, future.done
         try:
@@ -102,7 +102,7 @@ class ManualClock(Surroundings):
         return future.done()
 
     def advance(self, seconds: float) -> None:
-        """Advances the time. What waits wakes in order, and works until it waits again."""
+        """Advances the time. Each thread whose wait ends by then wakes in order, and works until it waits again."""
         for _ in self._steps(seconds):
             given_up = time.monotonic() + GIVE_UP_SECONDS
             while busy := self._busy():
@@ -112,10 +112,10 @@ class ManualClock(Surroundings):
                 time.sleep(LOOK_SECONDS / 4)
 
     async def advance_async(self, seconds: float) -> None:
-        """Advances the time in a coroutine, as `advance`: the tasks of the loop run."""
+        """Advances the time in a coroutine, so that the tasks of the loop run. See `advance`."""
         for _ in self._steps(seconds):
             turns, given_up = 0, time.monotonic() + GIVE_UP_SECONDS
-            while turns < 10 and time.monotonic() < given_up:  # so many turns an answer needs to reach its task
+            while turns < 10 and time.monotonic() < given_up:  # an answer needs several turns to reach its task
                 await asyncio.sleep(LOOK_SECONDS / 4 if self._busy() else 0)
                 turns = 0 if self._busy() else turns + 1
 
@@ -139,32 +139,32 @@ class ManualClock(Surroundings):
         return over + [one for one in threads if one not in idle]
 
     def pause(self, seconds: float) -> None:
-        """Advances the time while the process is stopped: nothing wakes."""
+        """Advances both clocks as if the process were stopped: nothing wakes meanwhile."""
         self._monotonic += round(seconds * 1000)
         self.suspend(seconds)
 
     def suspend(self, seconds: float) -> None:
-        """Advances the wall clock while the machine sleeps, or sets it. The monotonic clock stands still."""
+        """Advances the wall clock alone, as if the machine slept or somebody set the clock."""
         self._wall += round(seconds * 1000)
 
 
 class MemoryService:
-    """Holdfast in memory: a transport, over which the client's own code runs.
+    """Holdfast in memory: a transport for the real client.
 
     It has `acquire` (leases and permits, waiting in line, `replace`), `heartbeat`, `release`, `breakLease`, `withdraw`,
-    `readLeases`, `onceBegin`, `onceComplete`, `rateReserve` and `rateSettle`. Each other call is Refused. What it
-    answers is as the service would answer, with fewer fields. Not imitated are executions, tasks, `fair=False`, caps,
-    permissions, most checks of the input, lost answers and clocks that differ: use `npm start` for these.
+    `readLeases`, `onceBegin`, `onceComplete`, `rateReserve` and `rateSettle`. Every other call is Refused. It answers
+    as the service does, with fewer fields. It does not imitate executions, tasks, `fair=False`, caps, permissions, most
+    checks of the input, lost answers, and clocks that differ: use `npm start` for these.
     """
 
     def __init__(self, clock: Surroundings | None = None) -> None:
-        """Args: clock: such as a ManualClock, which the clients must have too. The default are the real clocks."""
+        """`clock` can be a ManualClock, which the clients must have too. The default is the real time."""
         self.clock = clock or Surroundings()
         self._mutex = threading.Lock()
         self._keys: dict[tuple[str | None, str, str], Key] = {}
 
     def __call__(self, operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None = None) -> Any:
-        """Answers a call, as the service. It blocks while the call waits in line."""
+        """Answers a call as the service does. It blocks while the call waits in line."""
         beyond = next((name for name in ("taskToken", "callbackId", "execution") if name in request), None)
         # Copies, as over the wire, so that the caller and the service cannot change each other's objects.
         asked = json.loads(json.dumps(request, allow_nan=False))
@@ -215,7 +215,7 @@ class MemoryService:
         return lambda: bool(self("release", grant, 0)["released"])
 
     def lose(self, key: str, reason: Literal["taken", "broken", "unknown"] = "taken") -> None:
-        """Ends every grant of a key, so that the next heartbeat of each holder fails. `taken` gives it to another."""
+        """Ends every grant of a key, so that the next heartbeat of each holder fails. `taken` grants it to another."""
         with self._mutex:
             self._key(None, "lease", key).lose(reason)
 
@@ -227,7 +227,7 @@ def client(service: MemoryService | None = None, holder: str = "test") -> Holdfa
 
 
 def async_client(service: MemoryService | None = None, holder: str = "test") -> aio.Holdfast:
-    """The same, for asyncio."""
+    """A client of a service in memory, for asyncio."""
     service = service or MemoryService()
     return aio.Holdfast(transport=service, surroundings=service.clock, holder=holder)
 

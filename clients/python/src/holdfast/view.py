@@ -1,4 +1,4 @@
-"""What the caller sees of a lease."""
+"""What your program sees of a lease, a permit or a run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .lease import Kept
 
 
 class LeaseView:
-    """A lease or a permit that heartbeats extend until the release or a loss. A loss is final."""
+    """A lease or a permit that heartbeats extend until it is released or lost. A loss is final."""
 
     def __init__(self, kept: Kept) -> None:
-        """For the client itself."""
+        """The client calls this."""
         self._kept = kept
 
     @property
@@ -38,29 +38,27 @@ class LeaseView:
 
     @property
     def mode(self) -> str | None:
-        """Of a permit: `shared` or `exclusive`. Otherwise None."""
+        """`shared` or `exclusive` for a permit, None for a lease."""
         return self._kept.granted.get("mode")
 
     @property
     def limit(self) -> int | None:
-        """Of a permit: the limit. Otherwise None."""
+        """The limit of a permit, None for a lease."""
         return self._kept.granted.get("limit")
 
     @property
     def weight(self) -> int | None:
-        """Of a permit: its weight. Otherwise None."""
+        """The weight of a permit, None for a lease."""
         return self._kept.granted.get("weight")
 
     @property
     def used(self) -> int | None:
-        """Of a permit: what all permits weighed with it. Otherwise None."""
+        """What all permits of the key weighed at the grant, this one included. None for a lease."""
         return self._kept.granted.get("used")
 
     @property
     def limit_changed(self) -> Mapping[str, Any] | None:
-        """Both limits, if the grant before named another one: the callers of the key disagree, or you are changing the
-        limit.
-        """
+        """Both limits, if the grant before had another one: callers of the key disagree, or you are changing it."""
         return self._kept.granted.get("limitChanged")
 
     @property
@@ -70,9 +68,7 @@ class LeaseView:
 
     @property
     def remaining(self) -> float:
-        """How many seconds the lease is certainly held if no further heartbeat succeeds, by the clocks of this
-        process.
-        """
+        """How many seconds the lease is certainly held without another heartbeat, by the clocks of this process."""
         return self._kept.left
 
     @property
@@ -87,15 +83,13 @@ class LeaseView:
         return self._kept.lost
 
     def check(self) -> None:
-        """Reads the clocks, and raises LeaseLost if the lease is not certainly held. Call it before each step of the
-        work.
-        """
+        """Raises LeaseLost if the lease is not certainly held by the clocks. Call it before each step of the work."""
         error = self._kept.check()
         if error:
             raise error
 
     def __repr__(self) -> str:
-        """For people: never the lease id, which proves the grant."""
+        """Shows the state to people, but never the lease id, which proves the grant."""
         error = self._kept.check()
         state = error.fields["reason"] if error else f"held for {self.remaining:.0f} s more"
         return f"<{type(self).__name__} of {self.key!r}, fence {self.fence}, {state}>"
@@ -105,33 +99,31 @@ class Run(LeaseView):
     """The run of a slot, which `once` ends by itself."""
 
     is_watched = False
-    """Whether the work could learn of a loss, and so may have stopped half way."""
+    """Whether the work has looked for a loss, so that it may have stopped half way."""
 
     def assert_whole(self) -> None:
-        """Raises LeaseLost if the run was lost while the work could see it. A loss that the work could not see has not
-        stopped it.
-        """
+        """Raises LeaseLost if the run was lost and the work could have seen it, and so may have stopped half way."""
         if self._kept.lost and (self.is_watched or self._kept.keeping.on_lost):
             raise self._kept.lost
 
     @property
     def slot(self) -> str:
-        """The slot, to name what you write."""
+        """The slot. Use it to name what you write."""
         return str(self._kept.granted["slot"])
 
     @property
     def held(self) -> bool:
-        """As of a lease."""
+        """True while the run is certainly held."""
         self.is_watched = True
         return super().held
 
     @property
     def lost(self) -> HoldfastError | None:
-        """As of a lease."""
+        """The error of the loss. None while the run is held."""
         self.is_watched = True
         return super().lost
 
     def check(self) -> None:
-        """As of a lease."""
+        """Raises LeaseLost if the run is not certainly held. Call it before each step of the work."""
         self.is_watched = True
         super().check()

@@ -1,4 +1,4 @@
-"""`python -m holdfast run`: runs a command under a lease, as `holdfast run` does, without Node."""
+"""`python -m holdfast run` runs a command under a lease, as `holdfast run` does, but without Node."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class _Interrupted(BaseException):
 
 
 class _CommandFailed(Exception):
-    """The slot is free for another caller."""
+    """The command has failed, so the slot stays free for another caller."""
 
 
 class _Signals(Surroundings):
-    """The signals to this process: they end the wait, and go to the command once it runs.
+    """Takes the signals to this process: they end the wait, and go to the command once it runs.
 
-    An exception is raised only where the client waits. Elsewhere it could lose the answer that has the grant.
+    It raises an exception only while the client waits. At another moment, that could lose the answer with the grant.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Signals(Surroundings):
             signal.signal(getattr(signal, name), self._receive)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """As in every process, but in the main thread until a signal."""
+        """As in the base class, but a signal ends a wait of the main thread."""
         self._is_waiting = threading.current_thread() is threading.main_thread()
         try:
             self._raise(self._is_waiting)
@@ -85,7 +85,7 @@ class _Signals(Surroundings):
             self._is_waiting = False
 
     def forward_to(self, command: Command) -> None:
-        """From now on signals go to the command. Raises if one came together with the answer that has the grant."""
+        """Sends signals to the command from now on. Raises if one came together with the answer that has the grant."""
         self._raise(self.received > 0)
         self._command = command
 
@@ -99,7 +99,7 @@ class _Signals(Surroundings):
             self._command.signal(number)
         elif number != signal.SIGWINCH:
             if self.received:
-                os._exit(128 + self.received)  # the sender of a second one does not want to wait
+                os._exit(128 + self.received)  # whoever sends a second signal does not want to wait
             self.received = number
             self._raise(self._is_waiting)
 
@@ -201,7 +201,7 @@ class _Runner:
         return self.exit_code
 
     def _environment(self, lease: LeaseView, more: Mapping[str, str]) -> dict[str, str]:
-        """The lease id is not in it, because any process that the command starts could pass the proof on."""
+        """The environment of the command. It lacks the lease id, which any process of the command could pass on."""
         named = {"HOLDFAST_KEY": lease.key, "HOLDFAST_FENCE": str(lease.fence), "HOLDFAST_HOLDER": lease.holder, **more}
         if self.core.namespace:
             named["HOLDFAST_NAMESPACE"] = self.core.namespace
@@ -226,7 +226,7 @@ class _Runner:
             self._note(line)
 
     def _outspoken(self, transport: Transport) -> Transport:
-        """Tell once why there is another try, until an answer comes. Once the lease is held, only its loss is told."""
+        """Print once why a call is tried again, until an answer comes. Under the lease, only a loss is printed."""
         failure, is_told = "", False
 
         def send(operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None) -> Any:

@@ -75,7 +75,7 @@ class Arguments:
         return self._values[option][-1] if self.has(option) else None
 
     def whole(self, option: str, least: int, most: int) -> int | None:
-        """A whole number."""
+        """The value of an option as a whole number."""
         text = self.text(option)
         if text is None:
             return None
@@ -84,7 +84,7 @@ class Arguments:
         raise Failure(f"{option} must be a whole number from {least} to {most}, not '{text}'")
 
     def seconds(self, option: str, default: float, least: int, most: float = _NO_LIMIT, word: str = "") -> float:
-        """A duration such as `90`, `60s` or `1h`, or a word that stands for no limit."""
+        """The value of an option as a duration, such as `90`, `60s` or `1h`, or a word that means without a limit."""
         text = self.text(option)
         if text is None or (word and text == word):
             return default if text is None else _NO_LIMIT

@@ -17,7 +17,7 @@ from .arguments import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure
 
 
 def executable(command: str, path: str) -> str:
-    """Look for a command as a shell does, before the lease is acquired."""
+    """Look for a command as a shell does. A mistake shows before the lease is acquired."""
     files = [command] if "/" in command else [os.path.join(folder or ".", command) for folder in path.split(":")]
     there = [file for file in files if command and os.path.exists(file)]
     for file in there:
@@ -31,9 +31,9 @@ def executable(command: str, path: str) -> str:
 class Command:
     """A guard, and the command once it is started.
 
-    The guard is a program of its own, and not a fork of this process: what the interpreter loads at its start, such as
-    a tracer, may run threads, and a fork beside threads can stand still on their locks. A fork would also have the
-    memory of this process, with its token, and its command line, by which people kill the command.
+    The guard is a program of its own, and not a fork of this process. The interpreter may have loaded something with
+    threads, such as a tracer, and a fork can block on their locks. A fork would also have the memory of this process,
+    with its token, and its command line: whoever kills the command by name would kill the guard too.
     """
 
     def __init__(self, may_go_on: Callable[[], bool]) -> None:
@@ -103,7 +103,7 @@ class Command:
     def signal(self, number: int) -> None:
         """Send a signal to the whole group."""
         if self._is_over:
-            return  # the number of the group may be another's
+            return  # another group may have the number by now
         if number not in (signal.SIGCONT, signal.SIGSTOP, signal.SIGWINCH):
             self.was_signalled = True
         if self._is_running:
@@ -138,7 +138,7 @@ class Command:
             self._send(signal.SIGKILL)
             self._is_over = True
             self.exit_code = 128 + signal.SIGKILL if self.exit_code is None else self.exit_code
-            self._messages.close()  # this also ends a guard that is just starting the command
+            self._messages.close()  # this also ends a guard that is about to start the command
             self._guard.kill()
             self._guard.wait()
             if self.terminal is not None:
@@ -146,7 +146,7 @@ class Command:
 
     def _tell(self, *message: object) -> None:
         if not self._is_over:
-            with suppress(OSError):  # the end of the guard says so too
+            with suppress(OSError):  # if the guard has ended, reading from it says so
                 self._messages.sendall(f"{message!r}\n".encode())
 
     def _send(self, number: int) -> None:

@@ -1,9 +1,9 @@
 """The guard of a command: a program in the process group of the command, which is also its parent.
 
-It ends the group when the supervisor has ended in any way, and when the time of the lease is over, for a supervisor
-that is stopped. It blocks the signals to the group, so that only SIGKILL and SIGSTOP reach it. It imports nothing of
-the package, because it must start fast. The supervisor tells it everything over a socket, whose other end only the
-supervisor holds, so that its own command line has neither the arguments nor the environment of the command.
+It ends the group when the supervisor has ended in any way, and when the time of the lease is over, because the
+supervisor may be stopped. It blocks the signals to the group, so that only SIGKILL and SIGSTOP reach it. It does not
+import the package, because it must start fast. The supervisor sends it everything over a socket, whose other end only
+the supervisor has. So the command line of the guard shows neither the arguments nor the environment of the command.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 
 # The longest time between two looks at the clocks: timers do not run while the machine sleeps.
 LOOK_SECONDS = 5.0
-# It goes on while the machine sleeps, and never back.
+# This clock goes on while the machine sleeps, and is never set back.
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 
 
@@ -69,7 +69,7 @@ class Guard:
             break
 
     def reap(self) -> None:
-        """Tell how the command has ended, or that it has stopped."""
+        """Tell the supervisor how the command has ended, or that it was stopped."""
         while self.command:
             pid, status = os.waitpid(self.command, os.WNOHANG | os.WUNTRACED)
             if pid == 0:

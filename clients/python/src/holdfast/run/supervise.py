@@ -1,4 +1,4 @@
-"""Lets a command run while its lease is certainly held, and not longer."""
+"""Lets a command run for as long as its lease is certainly held."""
 
 from __future__ import annotations
 

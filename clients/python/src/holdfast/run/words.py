@@ -32,7 +32,7 @@ def complain(text: str) -> None:
 
 
 def _shown(mark: str) -> str:
-    """Without control characters and direction marks, which could hide or forge text on the terminal."""
+    """Escape a control character or a direction mark, which could hide or forge text on the terminal."""
     if unicodedata.category(mark) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
         return mark
     return "\\n" if mark == "\n" else f"\\x{ord(mark):02x}" if ord(mark) < 0x100 else f"\\u{ord(mark):04x}"
@@ -56,7 +56,7 @@ def message_of(error: HoldfastError) -> str:
 
 
 def refusal(error: HoldfastError, read: Mapping[str, Any] | None) -> str:
-    """The line of a caller that another one keeps out. `read` is what the service shows of the key now."""
+    """The line for a run that does not get the key. `read` is what the service shows of the key now."""
     fields = error.fields
     key, cap = fields["key"], fields.get("cap")
     if error.code == "Superseded":
@@ -81,7 +81,7 @@ def refusal(error: HoldfastError, read: Mapping[str, Any] | None) -> str:
 
 
 def done_text(key: str, answer: Any) -> str:
-    """Who did the slot, and when."""
+    """The line that says who did the slot, and when."""
     name = re.sub(r"^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):", "", answer.by or "another caller")
     by = f"by {name} at {answer.at} ({duration(time.time() - _instant(answer.at))} ago)"
     later = f"the later slot {answer.done_slot}" if answer.outcome == "superseded" else answer.slot
@@ -97,7 +97,7 @@ def duration(seconds: float) -> str:
 
 
 class Wait:
-    """The lines about a wait: at its beginning, for the first place, and then at most one a minute, with news."""
+    """The lines about a wait: at its beginning, when a position is first known, and then one a minute if it changed."""
 
     def __init__(self) -> None:
         self._told = ("", "", "")
