@@ -95,7 +95,7 @@ async def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
 class Lease(LeaseView):
     """A lease or a permit that a task extends until it is released or lost. A loss is final.
 
-    While your code blocks the loop, no heartbeat is sent. If the lease is lost by that, `check` raises afterwards.
+    While your code blocks the loop, no heartbeat is sent. If that costs you the lease, `check` raises afterwards.
     """
 
     def __init__(self, kept: Kept) -> None:

@@ -87,7 +87,9 @@ class Lease(LeaseView):
             return self._released
 
     def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took, by the name of the rate. Needs the options `rates` and `settle`.
+        """Reports the units that the work really took, by the name of the rate, such as `{"tokens": 900}`.
+
+        Needs the options `rates` and `settle`.
 
         Returns: False if the service did not confirm the report, so that the estimates may stand.
         """
@@ -121,7 +123,9 @@ class RateStart:
         """Both lists of rates, if the caller before named other rates. The faster rate is kept."""
 
     def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took, by the name of the rate. Needs the option `settle`.
+        """Reports the units that the work really took, by the name of the rate, such as `{"tokens": 900}`.
+
+        Needs the option `settle`.
 
         Returns: False if the service did not confirm it, if the reservation was settled before, or if it is older than
             15 minutes.
@@ -163,6 +167,8 @@ class Holdfast(Base, Calls):
     def acquire(self, key: str, **options: Unpack[LeaseOptions]) -> Lease:
         """Acquires a lease or a permit, which you must release. A `with` block of `lease` releases by itself.
 
+        The options are those of `LeaseOptions`. Times are in seconds.
+
         Raises:
             LeaseHeld: others still hold the key at the end of the wait.
             RateExceeded: the rates allow no start in time.
@@ -190,7 +196,9 @@ class Holdfast(Base, Calls):
 
     @contextmanager
     def lease(self, key: str, **options: Unpack[LeaseOptions]) -> Iterator[Lease]:
-        """Holds a lease or a permit while a `with` block runs.
+        """Holds a lease or a permit while a `with` block runs, and then releases it.
+
+        The options are those of `LeaseOptions`. Times are in seconds.
 
         In the main thread, SIGTERM ends the block by SystemExit, unless the program has a handler of its own. Raises
         the errors of `acquire`, and LeaseLost if the lease was lost and the block ends without an error.
@@ -210,6 +218,7 @@ class Holdfast(Base, Calls):
         Args:
             key: the key, or a function of the arguments that returns it.
             on_held: if others hold the key after the wait, `throw` raises LeaseHeld, and `skip` returns None.
+            options: those of `LeaseOptions`. Times are in seconds.
 
         Example:
             >>> @client.exclusive(lambda tenant: f"tenant/{tenant}", wait=60)
@@ -219,6 +228,8 @@ class Holdfast(Base, Calls):
 
     def rate(self, key: str, **options: Unpack[RateOptions]) -> RateStart:
         """Waits until the work may start, so that no more units start in a period than the rate allows.
+
+        The options are those of `RateOptions`. Times are in seconds.
 
         Raises:
             RateExceeded: at once, if the start would be later than `wait`.
@@ -234,7 +245,8 @@ class Holdfast(Base, Calls):
     def once(self, key: str, work: Callable[[Run], T], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
         """Runs work once for a slot: one caller at a time works, and all others receive its result.
 
-        If the work raises, or the process ends, the next caller works.
+        If the work raises, or the process ends, the next caller works. The options are those of `OnceOptions`, with
+        times in seconds.
 
         Raises:
             LeaseHeld: another caller still works when the wait is over.

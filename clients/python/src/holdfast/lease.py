@@ -70,7 +70,7 @@ class Kept:
         self.gone = False
         """True if the service has said that the lease is no longer this caller's."""
         self.wake: Callable[[], object] = lambda: None
-        """Called to let the keeper look again at once. Whoever plays its turns sets it."""
+        """Called to make the keeper look again at once. The thread or task that plays its turns sets this."""
         self._failures = 0
         self._lock = threading.RLock()  # a handler of a signal may come while it is held
         self._process = os.getpid()
