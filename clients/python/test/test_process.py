@@ -237,6 +237,16 @@ def test_asyncio_a_cancelled_wait_is_withdrawn_and_a_cancelled_block_released(se
     assert [request["key"] for request in service.calls("withdraw")] == ["waits"]
 
 
+def test_a_decorator_refuses_a_function_of_the_other_kind() -> None:
+    async def coroutine() -> None:
+        """Does nothing."""
+
+    with pytest.raises(TypeError, match=r"needs `exclusive` of holdfast\.aio"):
+        holdfast.exclusive("k")(coroutine)
+    with pytest.raises(TypeError, match=r"needs `exclusive` of holdfast$"):
+        aio.exclusive("k")(lambda: None)
+
+
 def test_many_threads_share_a_client(service: Service) -> None:
     client = Holdfast(service.url, holder="me")
 

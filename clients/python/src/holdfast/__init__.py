@@ -1,7 +1,7 @@
 """Run code under a Holdfast lease, and never past its end.
 
 The functions of this module use a client from the environment: HOLDFAST_ENDPOINT, HOLDFAST_NAMESPACE, HOLDFAST_TOKEN
-and HOLDFAST_HOLDER. `holdfast.aio` has the same names for asyncio. All times are in seconds.
+and HOLDFAST_HOLDER. `holdfast.aio` has the same functions for asyncio. All times are in seconds.
 
 Example:
     >>> import holdfast

@@ -212,6 +212,8 @@ class Holdfast(Base, AsyncCalls):
     ) -> OnceAnswer[T]:
         """Runs work once for a slot; other callers receive its result. See `holdfast.Holdfast.once`."""
         assert_known("once", options)
+        if not callable(work):
+            raise TypeError("work must be a function")
         with ended_by_sigterm():
             got = await play_async(self.core, beginning(self.core, key, self.holder, options).steps())
             if not isinstance(got, Kept):
@@ -237,6 +239,8 @@ def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, opti
     assert_known("lease", options)
 
     def decorate(function: F) -> F:
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError("a function that is not async needs `exclusive` of holdfast")
         injects = takes_lease(function)
 
         @functools.wraps(function)
