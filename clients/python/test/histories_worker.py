@@ -72,7 +72,7 @@ class Session:
         if isinstance(effect, Send):
             self.sent = effect
             return {"send": {"operation": effect.operation, "request": effect.request, "seconds": effect.seconds}}
-        return {"sleep": effect.seconds}
+        return {"sleep": 0 if effect.until and effect.until.done() else effect.seconds}
 
     def play(self, steps: Steps[Any]) -> Json:
         self.steps = steps

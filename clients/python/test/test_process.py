@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from service import Service, problem
@@ -245,6 +247,105 @@ def test_a_decorator_refuses_a_function_of_the_other_kind() -> None:
         holdfast.exclusive("k")(coroutine)
     with pytest.raises(TypeError, match=r"needs `exclusive` of holdfast$"):
         aio.exclusive("k")(lambda: None)
+
+
+def test_work_that_has_only_been_prepared_is_refused(service: Service) -> None:
+    client = Holdfast(service.url, holder="me")
+
+    def rows() -> object:
+        yield 1
+
+    with pytest.raises(TypeError, match="a generator would run after the lease"):
+        client.exclusive("k")(rows)
+    with pytest.raises(TypeError, match="the work returned a generator"):
+        client.exclusive("k")(lambda: rows())()
+    with pytest.raises(TypeError, match="not callable"):
+        client.lease("k")(rows)  # type: ignore[operator]
+    service.answers["begin"] = lambda request: (200, run_of(request))
+    with pytest.raises(TypeError, match="the work returned a generator"):
+        client.once("o", lambda run: rows())
+    assert len(service.calls("release")) == 2
+    assert not service.calls("complete")
+
+
+def run_of(request: dict[str, object]) -> dict[str, object]:
+    grant = {"key": request["key"], "holder": "me", "leaseId": "id", "fence": 1, "waitedMs": 0, "slot": "-"}
+    return {"outcome": "run", **grant, "remainingMs": 60_000, "expiresAt": "2026-01-01T00:00:00.000Z"}
+
+
+@pytest.mark.parametrize("max_hold", [lambda: None, lambda: 1 / 0])
+def test_a_max_hold_that_fails_leaves_no_grant(max_hold: object, service: Service) -> None:
+    with pytest.raises((TypeError, ZeroDivisionError)):
+        Holdfast(service.url, holder="me").acquire("k", max_hold=max_hold)  # type: ignore[arg-type]
+    (acquired,), (withdrawn,) = service.calls("acquire"), service.calls("withdraw")
+    assert withdrawn["requestId"] == acquired["requestId"]
+
+
+def test_a_hook_that_exits_at_the_grant_leaves_no_grant(service: Service) -> None:
+    def hook(event: object) -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        Holdfast(service.url, holder="me", on_event=hook).acquire("k")
+    assert len(service.calls("release")) == 1
+
+
+def test_an_interrupt_at_any_line_of_a_block_leaves_no_grant(service: Service) -> None:
+    """Raises KeyboardInterrupt at each seventh line that the main thread runs in the client."""
+    client = Holdfast(service.url, holder="me")
+    source, left = str(SOURCE / "holdfast"), 0
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        nonlocal left
+        if not frame.f_code.co_filename.startswith(source):
+            return trace
+        if event == "line":
+            left -= 1
+            if left == 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    open_at = []
+    for at in range(1, 1000, 7):
+        service.asked.clear()
+        left = at
+        sys.settrace(trace)
+        try:
+            with client.lease("k", release_timeout=0.5):
+                pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        if left > 0:
+            break
+        if service.calls("acquire") and not (service.calls("release") or service.calls("withdraw")):
+            open_at.append(at)
+    assert left > 0, "the block has more lines than this test"
+    # One point is left: where Python calls __exit__, before its first statement.
+    assert len(open_at) <= 1, open_at
+
+
+def test_a_client_refuses_a_pickle_and_an_event_has_no_frames(service: Service) -> None:
+    events: list[dict[str, object]] = []
+    client = Holdfast(service.url, holder="me", token="secret", on_event=lambda event: events.append({**event}))
+    with pytest.raises(TypeError, match="make one in each process"):
+        pickle.dumps(client)
+    service.answers["release"] = lambda _: (503, b"{}")
+    client.acquire("k").release(timeout=0.2)
+    error = events[-1]["error"]
+    assert isinstance(error, holdfast.HoldfastError)
+    assert (error.__traceback__, error.__cause__) == (None, None)
+
+
+def test_odd_times_of_a_release_are_refused_or_kept(service: Service) -> None:
+    lease = Holdfast(service.url, holder="me").acquire("k")
+    for wrong in (-1, "x", float("nan")):
+        with pytest.raises(ValueError, match="timeout must be a number of seconds"):
+            lease.release(timeout=wrong)  # type: ignore[arg-type]
+    assert lease.held
+    assert lease.release(timeout=float("inf"))
 
 
 def test_many_threads_share_a_client(service: Service) -> None:

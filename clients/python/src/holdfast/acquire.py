@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, Literal, TypedDict
 
-from .attempt import assert_seconds, attempt, backoff, insist
+from .attempt import assert_seconds, backoff, insist
 from .errors import HoldfastError, is_transient, is_unknown, lease_lost, unreachable
 from .lease import RELEASE_SECONDS, Keeping, Kept, give_back
-from .steps import Core, Sleep, Steps, later
+from .steps import Core, Send, Sleep, Steps, later
 from .surroundings import Moment, moment, since
 
 log = logging.getLogger("holdfast")
@@ -51,6 +52,10 @@ class Acquisition:
         self.failures = 0
         # The last try whose answer was lost: when it was sent, and how many seconds the service may work on it.
         self.doubt: tuple[Moment, float] | None = None
+        # The last try.
+        self.last: Send | None = None
+        # The grant, until somebody has it who releases it.
+        self.kept: Kept | None = None
 
     @property
     def wait_left(self) -> float:
@@ -78,6 +83,7 @@ class Acquisition:
         except BaseException as error:
             # The place stays in line after this call. A grant to it would then keep everybody else waiting.
             is_stopped = not isinstance(error, HoldfastError)
+            yield from self.give_up()
             if self.doubt or (is_stopped and self.in_line) or "ticket" in self.retry_with:
                 yield from self._take_back(is_brief=self.doubt is not None)
             raise
@@ -87,13 +93,15 @@ class Acquisition:
         sent_at = moment(by)
         granted = yield from self._send(wait_seconds, sent_at)
         if self.operation == "onceBegin" and "leaseId" not in granted:
+            self.doubt = None
             return granted
-        kept = Kept(self.core, granted, sent_at, self.keeping)
+        kept = self.kept = Kept(self.core, granted, sent_at, self.keeping)
+        self.doubt = None
         if kept.check() is None:
             event = {"type": "acquired", "key": kept.key, "fence": granted["fence"], "expiresAt": granted["expiresAt"]}
             self.core.emit({**event, "waitedMs": round(since(by, self.started_at) * 1000)})
             return kept
-        yield from kept.release(self.keeping.release_timeout)
+        yield from self.give_up()
         self._ask_anew(granted.get("slot"))
         lost = kept.lost or lease_lost(kept.key, "deadline")
         if self.request.get("replace") or (lost.fields["reason"] == "maxHold" and self.wait_left <= 0):
@@ -109,9 +117,9 @@ class Acquisition:
         # come at any moment.
         before, self.doubt = self.doubt, (sent_at, seconds)
         try:
-            granted: Mapping[str, Any] = yield from attempt(self.operation, request, seconds)
+            self.last = Send(self.operation, request, seconds)
+            granted: Mapping[str, Any] = yield self.last
             if "leaseId" in granted or (self.operation == "onceBegin" and "outcome" in granted):
-                self.doubt = None
                 return granted
             raise unreachable("the answer to acquire was no grant")
         except HoldfastError as error:
@@ -127,6 +135,12 @@ class Acquisition:
                 raise
             self._ask_anew(self.retry_with.get("slot"))
             raise unreachable(GONE) from error
+
+    def give_up(self) -> Steps[None]:
+        """Releases the grant, if there is one."""
+        kept, self.kept = self.kept, None
+        if kept:
+            yield from kept.release(self.keeping.release_timeout)
 
     def _ask_anew(self, slot: str | None) -> None:
         """Takes a new request id, because the service remembers the old id as released.
@@ -204,6 +218,10 @@ class Acquisition:
         if "ticket" in self.retry_with and not in_doubt:
             own["ticket"] = self.retry_with["ticket"]
         is_done = yield from withdraw(self.core, own, timeout / 2 if is_brief else timeout)
+        if not is_done and in_doubt and self.last and self.last.answer and not self.last.answer.done():
+            # The request may be slower than its withdrawal, as after a cold start.
+            yield Sleep(min(left, timeout / 2), self.last.answer)
+            is_done = yield from withdraw(self.core, own, timeout / 2)
         # The request itself may still arrive, so withdraw it again when that can no longer happen.
         if left > 0 and not is_done:
             later(self.core, left, withdraw(self.core, own, timeout))
@@ -323,6 +341,16 @@ def acquisition(
     ttl = given.get("ttl", 60)
     release_timeout = given.get("release_timeout", RELEASE_SECONDS)
     assert_seconds(release_timeout=release_timeout)
+    if not isinstance(key, str):
+        raise TypeError(f"key must be a string, not {type(key).__name__}")
+    try:
+        json.dumps(given.get("data"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"data must be JSON: {error}") from None
+    if not callable(given.get("on_lost", assert_seconds)):
+        raise TypeError("on_lost must be a function")
+    if not callable(given.get("max_hold", assert_seconds)):
+        assert_seconds(max_hold=given["max_hold"])
     keeping = Keeping(ttl, given.get("max_hold"), release_timeout, given.get("on_lost"))
     fields = {name: value for name, value in given.items() if name not in KEPT_HERE}
     if "grace_seconds" in fields:

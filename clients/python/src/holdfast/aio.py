@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .acquire import LeaseOptions, acquired, acquisition
-from .attempt import insist
-from .base import Base, Key, OnHeld, assert_known, default_client, is_skipped, key_of, takes_lease
+from .attempt import assert_seconds, insist
+from .base import Base, Key, OnHeld, assert_has_run, assert_known, default_client, is_skipped, key_of, takes_lease
 from .contract import AsyncCalls
 from .errors import HoldfastError
 from .lease import Keeper, Kept
@@ -56,7 +56,7 @@ def _signal(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[
     return wake
 
 
-def _started(kept: Kept) -> Keeper:
+def _started(kept: Kept) -> None:
     """Starts a task that sends the heartbeats of a lease, and ends with the lease."""
     keeper, woken, by = Keeper(kept), asyncio.Event(), kept.core.by
     kept.wake = _signal(asyncio.get_running_loop(), woken)
@@ -75,21 +75,6 @@ def _started(kept: Kept) -> Keeper:
                 await done
 
     _task(keep())
-    return keeper
-
-
-async def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
-    """Waits for a heartbeat under way, so that it does not reach the service after the release."""
-    if pending := keeper.pending:
-        beat, left = pending
-        answered = asyncio.Event()
-        wake = _signal(asyncio.get_running_loop(), answered)
-        beat.add_done_callback(lambda _: wake())
-        waiting = asyncio.ensure_future(answered.wait())
-        try:
-            await kept.core.by.wait_async(waiting, min(seconds, left))
-        finally:
-            waiting.cancel()
 
 
 class Lease(LeaseView):
@@ -101,7 +86,7 @@ class Lease(LeaseView):
     def __init__(self, kept: Kept) -> None:
         """The client calls this. Use `acquire` or `lease` instead."""
         super().__init__(kept)
-        self._keeper = _started(kept)
+        _started(kept)
         self._released: asyncio.Task[bool] | None = None
         self._reservation: Reservation | None = None
 
@@ -109,14 +94,9 @@ class Lease(LeaseView):
         """Releases the lease, even if the caller is cancelled meanwhile. See `holdfast.Lease.release`."""
         if self._released is None:
             own = self._kept.keeping.release_timeout if timeout is None else timeout
-            self._kept.check()
-            self._kept.end()
-            self._released = _task(self._release(own))
+            assert_seconds(timeout=own)
+            self._released = _task(play_async(self._kept.core, self._kept.release(own)))
         return await asyncio.shield(self._released)
-
-    async def _release(self, timeout: float) -> bool:
-        await _settled(self._keeper, self._kept, timeout / 2)
-        return await play_async(self._kept.core, self._kept.release(timeout))
 
     async def settle(self, units: Mapping[str, float]) -> bool:
         """Reports the units that the work really took. See `holdfast.Lease.settle`."""
@@ -173,21 +153,19 @@ class Holdfast(Base, AsyncCalls):
         """Acquires a lease or a permit, which you must release. See `holdfast.Holdfast.acquire`."""
         assert_known("lease", options)
         started_at = moment(self.core.by)
-        steps = acquired(acquisition(self.core, key, self.holder, options))
-        lease = Lease(await play_async(self.core, steps))
-        if options.get("rates"):
-            await self._start(lease, options, since(self.core.by, started_at))
-        return lease
-
-    async def _start(self, lease: Lease, options: LeaseOptions, took: float) -> None:
+        asking = acquisition(self.core, key, self.holder, options)
         try:
-            reservation = Reservation.under(lease._kept, lease.holder, options, took)
-            await play_async(self.core, reservation.steps(lease._kept))
-            lease.check()
+            lease = Lease(await play_async(self.core, acquired(asking)))
+            if options.get("rates"):
+                took = since(self.core.by, started_at)
+                reservation = Reservation.under(lease._kept, lease.holder, options, took)
+                await play_async(self.core, reservation.steps(lease._kept))
+                lease.check()
+                lease._reservation = reservation
+            return lease
         except BaseException:
-            await lease.release()
+            await play_async(self.core, asking.give_up())
             raise
-        lease._reservation = reservation
 
     @asynccontextmanager
     async def lease(self, key: str, **options: Unpack[LeaseOptions]) -> AsyncIterator[Lease]:
@@ -215,28 +193,26 @@ class Holdfast(Base, AsyncCalls):
         if not callable(work):
             raise TypeError("work must be a function")
         with ended_by_sigterm():
-            got = await play_async(self.core, beginning(self.core, key, self.holder, options).steps())
-            if not isinstance(got, Kept):
-                return answer_of(got)
-            keeper, run = _started(got), Run(got)
-            release_timeout = got.keeping.release_timeout
+            asking = beginning(self.core, key, self.holder, options)
             try:
+                got = await play_async(self.core, asking.steps())
+                if not isinstance(got, Kept):
+                    return answer_of(got)
+                _started(got)
+                run = Run(got)
                 result = await work(run)
+                assert_has_run(result)
                 run.assert_whole()
             except BaseException:
-                got.check()
-                got.end()
-                await _settled(keeper, got, release_timeout / 2)
-                await play_async(self.core, got.release(release_timeout))
+                await play_async(self.core, asking.give_up())
                 raise
-            await _settled(keeper, got, release_timeout / 2)
-            timeout = max(options.get("timeout", 30.0), release_timeout)
+            timeout = max(options.get("timeout", 30.0), got.keeping.release_timeout)
             return await play_async(self.core, complete(got, result, timeout))
 
 
 def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:
     """The decorator for async functions. It asks for the client at each call, so a default client can come later."""
-    assert_known("lease", options)
+    assert_known("lease", options, on_held)
 
     def decorate(function: F) -> F:
         if not inspect.iscoroutinefunction(function):

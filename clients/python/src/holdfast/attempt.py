@@ -31,7 +31,9 @@ ID_OF = {
 
 def attempt(operation: str, request: Mapping[str, Any], seconds: float | None = None) -> Steps[Any]:
     """One try of a call."""
-    return (yield Send(operation, request, seconds or (35.0 if operation in SLOW else TRY_SECONDS)))
+    return (
+        yield Send(operation, request, (35.0 if operation in SLOW else TRY_SECONDS) if seconds is None else seconds)
+    )
 
 
 def backoff(by: Surroundings, failures: int, error: BaseException | None = None) -> float:

@@ -7,7 +7,7 @@ import inspect
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from .acquire import LeaseOptions
 from .aws import default_signer, region_of, signer_of
@@ -85,6 +85,10 @@ class Base:
         """Returns the options of a client: those given, and the others from the environment."""
         return options_in(os.environ, given)
 
+    def __reduce__(self) -> NoReturn:
+        """A pickle would have the token, and another process is another holder."""
+        raise TypeError("a client cannot be pickled: make one in each process")
+
     @property
     def holder(self) -> str:
         """The name of the caller, unless a call names another one."""
@@ -100,6 +104,8 @@ class Base:
             log.warning("the service did not confirm that %s was released or withdrawn: %s", key, error)
         if self._on_event is None:
             return
+        if isinstance(error, BaseException):  # its frames have the lease id, which tools that record locals would send
+            error.__traceback__ = error.__context__ = error.__cause__ = None
         try:
             self._on_event(event)
         except Exception:  # an error of the hook must not end a lease
@@ -128,12 +134,20 @@ _OPTIONS: dict[str, frozenset[str]] = {
 }
 
 
-def assert_known(kind: Literal["lease", "once", "rate"], options: Mapping[str, Any]) -> None:
+def assert_known(kind: Literal["lease", "once", "rate"], options: Mapping[str, Any], on_held: str = "throw") -> None:
     """Raises TypeError for an unknown option, and suggests the name that was meant."""
     for name in options:
         if name not in _OPTIONS[kind]:
             meant = difflib.get_close_matches(name, _OPTIONS[kind], 1)
             raise TypeError(f"there is no option {name!r}{f'; did you mean {meant[0]!r}?' if meant else ''}")
+    if on_held not in ("throw", "skip"):
+        raise ValueError(f"on_held is throw or skip, not {on_held!r}")
+
+
+def assert_has_run(result: object) -> None:
+    """Raises TypeError for what a function returns if its work has only been prepared, and would run later."""
+    if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise TypeError(f"the work returned a {type(result).__name__}, so it has not run under the lease")
 
 
 def key_of(key: Key, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:

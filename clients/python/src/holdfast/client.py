@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .acquire import LeaseOptions, acquired, acquisition
-from .attempt import insist
-from .base import Base, Key, OnHeld, assert_known, is_skipped, key_of, takes_lease
+from .attempt import assert_seconds, insist
+from .base import Base, Key, OnHeld, assert_has_run, assert_known, is_skipped, key_of, takes_lease
 from .contract import Calls
 from .errors import HoldfastError
 from .lease import Keeper, Kept
@@ -30,7 +30,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _started(kept: Kept) -> Keeper:
+def _started(kept: Kept) -> None:
     """Starts a thread that sends the heartbeats of a lease. It ends with the lease, or with the process."""
     keeper, woken, by = Keeper(kept), threading.Event(), kept.core.by
     kept.wake = woken.set
@@ -43,16 +43,6 @@ def _started(kept: Kept) -> Keeper:
             kept.keeping.on_lost(kept.lost)
 
     threading.Thread(target=keep, name=f"holdfast keeps {kept.key}", daemon=True).start()
-    return keeper
-
-
-def _settled(keeper: Keeper, kept: Kept, seconds: float) -> None:
-    """Waits for a heartbeat under way, so that it does not reach the service after the release."""
-    if pending := keeper.pending:
-        beat, left = pending
-        answered = threading.Event()
-        beat.add_done_callback(lambda _: answered.set())
-        kept.core.by.wait(answered, min(seconds, left))
 
 
 class Lease(LeaseView):
@@ -61,7 +51,7 @@ class Lease(LeaseView):
     def __init__(self, kept: Kept) -> None:
         """The client calls this. Use `acquire`, `lease` or `rate` instead."""
         super().__init__(kept)
-        self._keeper = _started(kept)
+        _started(kept)
         self._releasing = threading.RLock()  # a signal handler may release while this thread does
         self._released: bool | None = None
         self._reservation: Reservation | None = None
@@ -80,9 +70,7 @@ class Lease(LeaseView):
         with self._releasing:
             if self._released is None:
                 timeout = self._kept.keeping.release_timeout if timeout is None else timeout
-                self._kept.check()
-                self._kept.end()
-                _settled(self._keeper, self._kept, timeout / 2)
+                assert_seconds(timeout=timeout)
                 self._released = play(self._kept.core, self._kept.release(timeout))
             return self._released
 
@@ -103,10 +91,41 @@ class Lease(LeaseView):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        lost = self.lost
-        self.release()
+        try:
+            lost = self.lost
+            self.release()
+        except BaseException:  # such as a second Ctrl-C
+            self.release()
+            raise
         if lost and kind is None:
             raise lost
+
+
+class Leasing:
+    """Acquires a lease at the beginning of a `with` block, and releases it at the end."""
+
+    def __init__(self, acquire: Callable[[], Lease]) -> None:
+        """The client calls this. Use `lease` instead."""
+        self._acquire = acquire
+        self._leases: list[Lease] = []
+        self._sigterm = ended_by_sigterm()
+
+    def __enter__(self) -> Lease:
+        self._sigterm.__enter__()
+        try:
+            self._leases.append(self._acquire())
+        except BaseException:
+            self._sigterm.__exit__(None, None, None)
+            raise
+        return self._leases[0]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._leases[0].__exit__(kind, error, trace)
+        finally:
+            self._sigterm.__exit__(None, None, None)
 
 
 class RateStart:
@@ -177,25 +196,21 @@ class Holdfast(Base, Calls):
         """
         assert_known("lease", options)
         started_at = moment(self.core.by)
-        steps = acquired(acquisition(self.core, key, self.holder, options))
-        lease = Lease(play(self.core, steps))
-        if options.get("rates"):
-            self._start(lease, options, since(self.core.by, started_at))
-        return lease
-
-    def _start(self, lease: Lease, options: LeaseOptions, took: float) -> None:
-        """Waits for a start at the rates, under the lease. If there is none in time, releases the lease."""
+        asking = acquisition(self.core, key, self.holder, options)
         try:
-            reservation = Reservation.under(lease._kept, lease.holder, options, took)
-            play(self.core, reservation.steps(lease._kept))
-            lease.check()
-        except BaseException:
-            lease.release()
+            lease = Lease(play(self.core, acquired(asking)))
+            if options.get("rates"):
+                took = since(self.core.by, started_at)
+                reservation = Reservation.under(lease._kept, lease.holder, options, took)
+                play(self.core, reservation.steps(lease._kept))
+                lease.check()
+                lease._reservation = reservation
+            return lease
+        except BaseException:  # whatever it is, such as Ctrl-C: nobody else would release the grant
+            play(self.core, asking.give_up())
             raise
-        lease._reservation = reservation
 
-    @contextmanager
-    def lease(self, key: str, **options: Unpack[LeaseOptions]) -> Iterator[Lease]:
+    def lease(self, key: str, **options: Unpack[LeaseOptions]) -> Leasing:
         """Holds a lease or a permit while a `with` block runs, and then releases it.
 
         The options are those of `LeaseOptions`. Times are in seconds.
@@ -209,8 +224,8 @@ class Holdfast(Base, Calls):
             ...         lease.check()
             ...         step(fence=lease.fence)
         """
-        with ended_by_sigterm(), self.acquire(key, **options) as lease:
-            yield lease
+        assert_known("lease", options)
+        return Leasing(lambda: self.acquire(key, **options))
 
     def exclusive(self, key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
         """Runs each call of a function under a lease. A parameter `lease` of the function receives the lease.
@@ -262,32 +277,32 @@ class Holdfast(Base, Calls):
         if not callable(work) or inspect.iscoroutinefunction(work):
             raise TypeError("work must be a function; an async function needs `once` of holdfast.aio")
         with ended_by_sigterm():
-            got = play(self.core, beginning(self.core, key, self.holder, options).steps())
-            if not isinstance(got, Kept):
-                return answer_of(got)
-            keeper, run = _started(got), Run(got)
-            release_timeout = got.keeping.release_timeout
+            asking = beginning(self.core, key, self.holder, options)
             try:
+                got = play(self.core, asking.steps())
+                if not isinstance(got, Kept):
+                    return answer_of(got)
+                _started(got)
+                run = Run(got)
                 result = work(run)
+                assert_has_run(result)
                 run.assert_whole()
             except BaseException:
-                got.check()
-                got.end()
-                _settled(keeper, got, release_timeout / 2)
-                play(self.core, got.release(release_timeout))
+                play(self.core, asking.give_up())
                 raise
-            _settled(keeper, got, release_timeout / 2)
-            timeout = max(options.get("timeout", 30.0), release_timeout)
+            timeout = max(options.get("timeout", 30.0), got.keeping.release_timeout)
             return play(self.core, complete(got, result, timeout))
 
 
 def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:
     """The decorator for functions. It asks for the client at each call, so a default client can come later."""
-    assert_known("lease", options)
+    assert_known("lease", options, on_held)
 
     def decorate(function: F) -> F:
         if inspect.iscoroutinefunction(function):
             raise TypeError("an async function needs `exclusive` of holdfast.aio")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError("a generator would run after the lease: hold the lease in its body")
         injects = takes_lease(function)
 
         @functools.wraps(function)
@@ -299,7 +314,9 @@ def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, opti
                     if is_skipped(on_held, error):
                         return None
                     raise
-                return function(*args, **kwargs, **({"lease": lease} if injects else {}))
+                result = function(*args, **kwargs, **({"lease": lease} if injects else {}))
+                assert_has_run(result)
+                return result
 
         return guarded  # type: ignore[return-value]
 

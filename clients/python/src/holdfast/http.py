@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from .contract import ROUTES
 from .errors import problem_of, refusal, unreachable
+from .surroundings import LONGEST_WAIT
 
 Signer = Callable[[str, str, "dict[str, str]", bytes], "dict[str, str]"]
 """Returns the headers of a signed request: method, URL, headers, body."""
@@ -95,7 +96,7 @@ class Http:
             headers = self._signer(method, url, headers, body)
         asked = urllib.request.Request(url, body or None, headers, method=method)
         try:
-            with self._opener.open(asked, timeout=max(0.001, seconds)) as response:
+            with self._opener.open(asked, timeout=min(max(0.001, seconds), LONGEST_WAIT)) as response:
                 return self._answer(response.status, response.read(), path)
         except urllib.error.HTTPError as error:
             with error:

@@ -6,19 +6,16 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .attempt import backoff, insist
 from .errors import HoldfastError, lease_lost, unreachable
-from .steps import Core, Send, Steps, late, started
+from .steps import Core, Send, Sleep, Steps, late, started
 from .surroundings import Moment, moment, since
 
 RELEASE_SECONDS = 5.0
 """How long a release with its retries may take."""
-
-LOOK_SECONDS = 1.0
-"""How often the clocks are read. A timer does not notice a wall clock that jumps, as after a sleep of the machine."""
 
 BEAT_SECONDS = 5.0
 """How long a heartbeat may take at most."""
@@ -34,7 +31,7 @@ RESERVE_SECONDS = 1.0
 class Term:
     """A grant, and how long it lasts by the clocks of this process. Both durations count from `sent_at`, in seconds."""
 
-    grant: Mapping[str, Any]
+    grant: Mapping[str, Any] = field(repr=False)  # it has the lease id
     sent_at: Moment
     lasts: float
     beat_at: float
@@ -71,6 +68,8 @@ class Kept:
         """True if the service has said that the lease is no longer this caller's."""
         self.wake: Callable[[], object] = lambda: None
         """Called to make the keeper look again at once. The thread or task that plays its turns sets this."""
+        self.under_way: tuple[Send, Moment, Future[Any]] | None = None
+        """The heartbeat that is under way."""
         self._failures = 0
         self._lock = threading.RLock()  # a handler of a signal may come while it is held
         self._process = os.getpid()
@@ -91,7 +90,8 @@ class Kept:
     @property
     def left(self) -> float:
         """How many seconds are left by the clocks of this process. It may be negative."""
-        return self.term.lasts - since(self.core.by, self.term.sent_at)
+        term = self.term  # a heartbeat may replace it meanwhile
+        return term.lasts - since(self.core.by, term.sent_at)
 
     @property
     def hold_left(self) -> float:
@@ -137,7 +137,7 @@ class Kept:
         """How long the keeper may sleep before it looks again, in seconds."""
         if until_beat is None:
             until_beat = self.term.beat_at - since(self.core.by, self.term.sent_at)
-        return max(0.001, min(LOOK_SECONDS, until_beat, self.hold_left, self.left))
+        return max(0.001, min(self.core.by.look_seconds, until_beat, self.hold_left, self.left))
 
     def beaten(self, sent_at: Moment, answer: Any, error: HoldfastError | None) -> None:
         """Takes in the answer or the error of a heartbeat. After the end of the lease it does not count."""
@@ -160,10 +160,17 @@ class Kept:
         event = {"type": "beat", "key": self.key, "fence": self.granted["fence"], "error": error}
         self.core.emit({**event, "expiresAt": self.term.grant["expiresAt"]})
 
+    def settled(self, seconds: float) -> Steps[None]:
+        """Waits for a heartbeat under way, so that it does not reach the service after the release."""
+        if self.under_way:
+            send, sent_at, answer = self.under_way
+            yield Sleep(max(0.0, min(seconds, send.seconds - since(self.core.by, sent_at))), answer)
+
     def release(self, timeout: float) -> Steps[bool]:
         """Releases the lease. Never raises an error of the service. Returns whether the service confirmed it."""
         if self.check() is None:
             self.end()
+        yield from self.settled(timeout / 2)
         # If only the clocks of this process say that the lease is lost, the service may still have the grant.
         if self.gone or not self.is_of_this_process:
             return False
@@ -176,16 +183,6 @@ class Keeper:
     def __init__(self, kept: Kept) -> None:
         """Sends nothing yet."""
         self._kept = kept
-        self._beat: tuple[Send, Moment, Future[Any]] | None = None
-
-    @property
-    def pending(self) -> tuple[Future[Any], float] | None:
-        """The heartbeat under way, and how long it may still take, in seconds. After that, nobody waits for it."""
-        if self._beat is None:
-            return None
-        send, sent_at, answer = self._beat
-        left = send.seconds - since(self._kept.core.by, sent_at)
-        return (answer, left) if left > 0 else None
 
     def turn(self) -> float | None:
         """Looks at the clocks, takes in the last heartbeat, and sends the next one if it is due.
@@ -193,21 +190,21 @@ class Keeper:
         Returns how long to wait until the next turn, or None if the lease is over.
         """
         kept, by = self._kept, self._kept.core.by
-        if self._beat:
-            send, sent_at, answer = self._beat
+        if kept.under_way:
+            send, sent_at, answer = kept.under_way
             if answer.done() or since(by, sent_at) >= send.seconds:
-                self._beat = None
+                kept.under_way = None
                 self._take_in(send, sent_at, answer)
         if kept.check() is not None:
             return None
-        if self._beat is None and kept.is_due:
+        if kept.under_way is None and kept.is_due:
             # Half of the time that is left, so that there is time for another try if this one gets no answer.
             seconds = max(0.05, min(BEAT_SECONDS, kept.left / 2))
             send = Send("heartbeat", {"key": kept.key, "leaseId": kept.granted["leaseId"]}, seconds)
             sent_at = moment(by)
-            self._beat = send, sent_at, started(kept.core, send)
-            self._beat[2].add_done_callback(lambda _: kept.wake())
-        return kept.pause(self._beat[0].seconds - since(by, self._beat[1]) if self._beat else None)
+            kept.under_way = send, sent_at, started(kept.core, send)
+            kept.under_way[2].add_done_callback(lambda _: kept.wake())
+        return kept.pause(kept.under_way[0].seconds - since(by, kept.under_way[1]) if kept.under_way else None)
 
     def _take_in(self, send: Send, sent_at: Moment, answer: Future[Any]) -> None:
         error: BaseException | None = late(send)

@@ -49,7 +49,7 @@ class OnceAnswer(Generic[T]):
     fence: int | None
     at: str | None = None
     """When an earlier run was done. ISO 8601."""
-    stored: bool = True
+    stored: bool | None = None
     """False if the slot is done without a result, because it is not JSON, or has more than 4 KiB."""
     done_slot: str | None = None
     """The later slot, if the outcome is `superseded`."""
@@ -84,6 +84,7 @@ def complete(kept: Kept, result: T, timeout: float) -> Steps[OnceAnswer[T]]:
     """
     granted = kept.granted
     kept.end()
+    yield from kept.settled(kept.keeping.release_timeout / 2)
     if kept.gone or not kept.is_of_this_process:
         raise kept.lost or lease_lost(kept.key, "forked")
     failure: HoldfastError | None = None

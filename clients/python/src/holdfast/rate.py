@@ -17,9 +17,6 @@ from .surroundings import Moment, moment, since
 MOST_WAIT_SECONDS = 604_800
 """The longest wait for a start: a week."""
 
-LOOK_SECONDS = 1.0
-"""How often a caller that waits for its start under a lease checks that the lease is still held."""
-
 
 class RateOptions(RateTerms, total=False):
     """The options of `rate`. Times are in seconds."""
@@ -79,7 +76,7 @@ class Reservation:
             # The monotonic clock counts, because the wall clock may be set forward. The loop is there because a wait
             # may end early.
             while (left := answered_at + wait - by.monotonic()) > 0:
-                yield Sleep(min(left, LOOK_SECONDS) if kept else left)
+                yield Sleep(min(left, by.look_seconds) if kept else left)
                 if kept and (lost := kept.check()):
                     raise lost
         except GeneratorExit:

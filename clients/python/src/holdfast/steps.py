@@ -28,20 +28,23 @@ It may block. It returns the answer, or raises HoldfastError.
 """
 
 
-@dataclass(frozen=True)
+@dataclass
 class Send:
     """One try of a call. The answer is the JSON of the service."""
 
     operation: str
-    request: Mapping[str, Any]
+    request: Mapping[str, Any] = field(repr=False)  # it may have a lease id
     seconds: float
+    answer: Future[Any] | None = field(default=None, repr=False)
+    """Once it is sent. It goes on if the caller is interrupted."""
 
 
 @dataclass(frozen=True)
 class Sleep:
-    """A pause."""
+    """A pause, which ends early if an answer comes."""
 
     seconds: float
+    until: Future[Any] | None = None
 
 
 Steps = Generator["Send | Sleep", Any, T]
@@ -86,22 +89,30 @@ def late(send: Send) -> HoldfastError:
 def perform(core: Core, effect: Send | Sleep) -> Any:
     """Does one step in the calling thread."""
     event = threading.Event()
+    future = _awaited(core, effect)
+    if future:
+        future.add_done_callback(lambda _: event.set())
+    return _outcome(effect, core.by.wait(event, effect.seconds))
+
+
+def _awaited(core: Core, effect: Send | Sleep) -> Future[Any] | None:
     if isinstance(effect, Sleep):
-        core.by.wait(event, effect.seconds)
+        return effect.until
+    effect.answer = started(core, effect)
+    return effect.answer
+
+
+def _outcome(effect: Send | Sleep, is_answered: bool) -> Any:
+    if isinstance(effect, Sleep) or effect.answer is None:
         return None
-    future = started(core, effect)
-    future.add_done_callback(lambda _: event.set())
-    if not core.by.wait(event, effect.seconds):
+    if not is_answered:
         raise late(effect)
-    return future.result()
+    return effect.answer.result()
 
 
 async def perform_async(core: Core, effect: Send | Sleep) -> Any:
     """Does one step in a task of asyncio."""
     loop = asyncio.get_running_loop()
-    if isinstance(effect, Sleep):
-        await core.by.wait_async(loop.create_future(), effect.seconds)
-        return None
     answered: asyncio.Future[None] = loop.create_future()
 
     def set_answered() -> None:
@@ -112,11 +123,10 @@ async def perform_async(core: Core, effect: Send | Sleep) -> Any:
         with suppress(RuntimeError):  # the loop is closed, so nobody waits
             loop.call_soon_threadsafe(set_answered)
 
-    future = started(core, effect)
-    future.add_done_callback(tell)
-    if not await core.by.wait_async(answered, effect.seconds):
-        raise late(effect)
-    return future.result()
+    future = _awaited(core, effect)
+    if future:
+        future.add_done_callback(tell)
+    return _outcome(effect, await core.by.wait_async(answered, effect.seconds))
 
 
 def play(core: Core, steps: Steps[T]) -> T:

@@ -16,6 +16,9 @@ LONGEST_WAIT = 86_400.0
 class Surroundings:
     """The clocks, the random numbers and the waiting of a process. All times are in seconds."""
 
+    look_seconds = 1.0
+    """How often the clocks are read. A wall clock that jumps, as after a sleep of the machine, ends no wait."""
+
     def wall(self) -> float:
         """Seconds since 1970. This clock can be set, and goes on while the machine sleeps."""
         return time.time()

@@ -49,6 +49,8 @@ class ManualClock(Surroundings):
         >>> await clock.advance_async(60)  # in a coroutine
     """
 
+    look_seconds = 3600.0
+
     def __init__(self) -> None:
         """The wall clock begins at 2026-01-01T00:00:00Z."""
         # Whole milliseconds: sums of fractions would be just before or after the moment that is meant.
