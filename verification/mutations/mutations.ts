@@ -467,8 +467,8 @@ export const MUTATIONS: Mutation[] = [
     only: 'once',
   },
   {
-    name: 'a permit does not know that a redriven execution received it again',
-    promise: 'nobody loses a permit before its time',
+    name: 'a grant does not know that a redriven execution received it again',
+    promise: 'nobody loses a lease before its time',
     changes: [change('if (!isFromLine(own) && own.execution === undefined)', 'if (!isFromLine(own))')],
     only: 'redrives',
   },
