@@ -1,5 +1,5 @@
 import { mostWaitSeconds } from '../../../shared/rates/charge.ts';
-import { assertTimes, attempt, type Core, insist, isTransient, isUnknown, persist } from './attempt.ts';
+import { assertTimes, attempt, type Core, insist, isTransient, persist } from './attempt.ts';
 import { isHoldfastError } from './errors.ts';
 import { RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
@@ -132,7 +132,7 @@ async function ask(core: Core, { key, holder, options }: Asking, startedAt: Mome
       return await persist(by, { timeoutMs, signal }, once);
     } catch (error) {
       // The answer to the last try may be lost. The same request receives its reservation again.
-      if (signal?.aborted && (error === signal.reason || isUnknown(error)))
+      if (signal?.aborted && !isHoldfastError(error, 'RateExceeded'))
         await once()
           .then(({ reservation }) => settled(core, key, reservation, { cancel: true }))
           .catch(() => {});
