@@ -28,7 +28,7 @@ it.each(
       'faults',
       '--only',
       'lease',
-      "--only must be one of leases, commits, nameservice, queue, permits, expiry, patience, once, redrives, rates, not 'lease'",
+      "--only must be one of leases, commits, nameservice, queue, permits, expiry, patience, once, redrives, rates, clients, not 'lease'",
     ],
     ['faults', '--histories', '0', "--histories must be a whole number of at least 1, not '0'"],
     ['mutations', '--only', 'no such rule', "no mutation has 'no such rule' in its name"],
