@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import faulthandler
 import json
 import logging
 import os
@@ -145,6 +146,7 @@ async def by_tasks() -> None:
 
 logging.getLogger("holdfast").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+faulthandler.register(signal.SIGUSR1)  # prints the stacks of a process that does not end
 print("ready", flush=True)  # before this line, SIGTERM would end the process half way
 asyncio.run(by_tasks()) if kind == "asyncio" else by_threads()
 write(type="done", holder=holder, at=now())
