@@ -136,7 +136,8 @@ def by_threads() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        while thread.is_alive():
+            thread.join(1)  # a join without an end may sleep through the SIGTERM that follows a SIGCONT
 
 
 async def by_tasks() -> None:

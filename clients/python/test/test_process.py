@@ -77,6 +77,23 @@ def test_a_signal_takes_a_waiting_caller_out_of_the_line(service: Service) -> No
     assert withdrawn == {"key": "k", "holder": "p", "requestId": acquired["requestId"], "ticket": "t-1"}
 
 
+def test_a_signal_that_another_thread_receives_ends_the_wait_too(service: Service) -> None:
+    service.answers["acquire"] = held
+    text = """
+        import signal, threading
+        def receive():
+            time.sleep(0.5)
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        threading.Thread(target=receive, daemon=True).start()
+        print("ready")
+        with holdfast.lease("k", wait=600): pass
+    """
+    running = program(service, text)
+    running.communicate(timeout=10)
+    assert running.returncode == 143
+    assert service.calls("withdraw")
+
+
 def test_a_handler_of_the_program_stays_and_nothing_else_ends_it(service: Service) -> None:
     text = """
         import signal

@@ -37,7 +37,13 @@ class Surroundings:
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """Waits until the event is set, for at most `seconds`. Returns whether it is set."""
-        return event.wait(min(max(seconds, 0), LONGEST_WAIT))
+        # In pieces, because the system may hand a signal to another thread, as after a stop of the process. The main
+        # thread acts on the signal between two pieces.
+        end = time.monotonic() + seconds
+        while not event.wait(min(self.look_seconds, max(end - time.monotonic(), 0))):
+            if time.monotonic() >= end:
+                return False
+        return True
 
     async def wait_async(self, future: asyncio.Future[Any], seconds: float) -> bool:
         """Waits until the future is done, for at most `seconds`. Returns whether it is. Does not cancel it."""
