@@ -80,7 +80,7 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
     // The expiries of shared holders are those of one clock, and the record's that of another.
     // A write that was sent before the last heartbeat of a bound grant shows the expiry of that grant as of then, more than a year ahead.
     const ends = after.entries.map((one) => {
-      if (isBound(one)) return one.expiresAt - MAX_CALL_MS - facts.spreadMs;
+      if (isBound(one)) return one.expiresAt - MAX_CALL_MS - (facts.withinBound ? 0 : facts.spreadMs);
       return one.expiresAt - (one.path === ALONE ? 0 : facts.spreadMs);
     });
     const lastMs = Math.max(0, ...ends);
