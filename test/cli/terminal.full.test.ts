@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { living } from '../support/programs/cli.ts';
-import { PYTHON_SOURCE, python } from '../support/programs/python.ts';
+import { PYTHON_CLIENT, python } from '../support/programs/python.ts';
 import { until } from '../support/time/until.ts';
 
 /** Runs its arguments as `holdfast run` does, with the shell that is the first of them. */
@@ -41,7 +41,7 @@ function openTerminal(env: Record<string, string> = {}) {
   const programs = {
     PROGRAM,
     PYTHON_PROGRAM,
-    PYTHONPATH: PYTHON_SOURCE,
+    ...PYTHON_CLIENT,
     NODE: process.execPath,
     OF_PYTHON: `${python}`,
   };

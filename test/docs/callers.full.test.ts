@@ -4,7 +4,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startSignatureCheck } from '../support/emulators/signatures.ts';
-import { has, hasPythonClient, languages, PYTHON, PYTHON_CLIENT } from '../support/programs/callers.ts';
+import { has, languages } from '../support/programs/callers.ts';
+import { PYTHON_CLIENT, python } from '../support/programs/python.ts';
 import { startApi } from '../support/stack/api.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 
@@ -65,14 +66,15 @@ describe('docs/callers.md: signed by their secret, acquire, heartbeat and releas
     });
 });
 
-const signs = (await hasPythonClient()) && (await has(PYTHON, '-c', 'import botocore'));
+const signs = python !== undefined && (await has(python, '-c', 'import botocore'));
 
 it.skipIf(!signs)('the client for Python signs with the credentials that it is given', async () => {
   const program = `import holdfast, os
 from botocore.session import get_session
 client = holdfast.Holdfast(os.environ["HOLDFAST_ENDPOINT"], credentials=get_session().get_credentials())
 with client.lease("nightly-report") as lease: print(lease.fence)`;
-  const play = (secret?: string) => run(PYTHON, ['-c', program], { env: { ...environment(secret), ...PYTHON_CLIENT } });
+  const play = (secret?: string) =>
+    run(python ?? '', ['-c', program], { env: { ...environment(secret), ...PYTHON_CLIENT } });
   gateway.passed.length = 0;
   expect(Number((await play()).stdout)).toBeGreaterThan(0);
   expect(gateway.passed).toEqual(['/v1/leases/acquire', '/v1/leases/release']);

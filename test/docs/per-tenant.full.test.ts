@@ -6,8 +6,8 @@ import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 import { startDouble } from '../support/emulators/durable-functions.ts';
 import { statesWorld } from '../support/emulators/states.ts';
-import { hasPythonClient, PYTHON, PYTHON_CLIENT } from '../support/programs/callers.ts';
 import { type Bench, bench, blocks, guideWorld } from '../support/programs/guides.ts';
+import { PYTHON_CLIENT, python } from '../support/programs/python.ts';
 import { exclusionWorld } from '../support/stack/exclusion.ts';
 import { until } from '../support/time/until.ts';
 import { durableWorld } from '../support/worlds/durable.ts';
@@ -16,7 +16,6 @@ const guide = await guideWorld();
 const { api, cli, shell, program, typescript } = guide;
 const PAGE = await readFile('docs/per-tenant.md', 'utf8');
 const [TENANT, TOTAL] = ['openai/tenant-a', 'openai'];
-const isPythonThere = await hasPythonClient();
 
 interface Play {
   client?: Holdfast;
@@ -72,12 +71,12 @@ describe('docs/per-tenant.md', () => {
     expect(printed[0]?.match(/"released":true/g)).toHaveLength(2);
   });
 
-  it.skipIf(!isPythonThere)('the example of two keys runs in Python', async () => {
+  it.skipIf(!python)('the example of two keys runs in Python', async () => {
     const [code = ''] = blocks(PAGE, 'In Python', 'python');
     await writeFile(join(cli.folder, 'per-tenant.py'), code);
     const work = bench();
     await program('ask.sh', work);
-    const run = () => shell(`exec ${PYTHON} per-tenant.py`, { HOLDFAST_ENDPOINT: api.url, ...PYTHON_CLIENT });
+    const run = () => shell(`exec ${python} per-tenant.py`, { HOLDFAST_ENDPOINT: api.url, ...PYTHON_CLIENT });
     await playTwoKeys(work, { run });
   });
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -27,16 +27,6 @@ async function blocksOf(file: string): Promise<Record<string, string>> {
   const blocks = [...(await readFile(file, 'utf8')).matchAll(/^```(\w+)\n(.*?)^```/gms)];
   return Object.fromEntries(blocks.map(([, language = '', text = '']) => [language, text]));
 }
-
-/** The Python of the virtual environment of this checkout, or of this machine. */
-export const PYTHON = existsSync('.venv/bin/python') ? resolve('.venv/bin/python') : 'python3';
-
-/** The variables with which Python imports the client of this checkout. */
-export const PYTHON_CLIENT = { PYTHONPATH: resolve('clients/python/src'), PYTHONDONTWRITEBYTECODE: '1' };
-
-/** Whether there is a Python that can run the client. */
-export const hasPythonClient = (): Promise<boolean> =>
-  has(PYTHON, '-c', 'import sys; assert sys.version_info >= (3, 10)');
 
 export const has = (command: string, ...args: string[]): Promise<boolean> =>
   run(command, args).then(

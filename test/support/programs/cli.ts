@@ -27,7 +27,7 @@ export interface Running {
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>;
 }
 
-/** It names no endpoint and no AWS, and an empty folder as home. */
+/** An environment without an endpoint, without AWS, and with an empty folder as home. */
 const cleanEnv = (folder: string) => ({ PATH: process.env.PATH, HOME: folder, USER: 'tester' });
 
 /** Starts a program in a process of its own. @param words the words before its arguments @param own variables that it needs */

@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { REGION } from '../../../infrastructure/logical-ids.ts';
 import { freePort } from '../../../local/ports.ts';
 import { eventually } from '../emulators/durable-functions.ts';
-import { has, PYTHON } from './callers.ts';
+import { has } from './callers.ts';
+import { PYTHON_CLIENT, python } from './python.ts';
 
 /** Invokes the handler for each request, as Lambda does. */
 const SERVER = `
@@ -32,12 +33,13 @@ HTTPServer(("127.0.0.1", int(sys.argv[1])), Invoke).serve_forever()
 `;
 
 /** Whether this machine has AWS's SDK of durable functions for Python. */
-export const hasDurablePython = await has(PYTHON, '-c', 'import aws_durable_execution_sdk_python');
+export const hasDurablePython =
+  python !== undefined && (await has(python, '-c', 'import aws_durable_execution_sdk_python'));
 
 /** The handler of a durable function in Python, in a process of its own, with this repository's client. */
 export async function pythonFunction() {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-durable-python-'));
-  let python: ChildProcess | undefined;
+  let child: ChildProcess | undefined;
   let url = '';
   return {
     invoke: async (event: unknown) => {
@@ -46,15 +48,16 @@ export async function pythonFunction() {
     },
     /** @param program has the function `handler` */
     async start(program: string, { api, lambda }: { api: string; lambda: string }): Promise<void> {
-      python?.kill();
+      child?.kill();
       await writeFile(join(folder, 'example.py'), program);
       await writeFile(join(folder, 'server.py'), SERVER);
       const port = String(await freePort());
       url = `http://127.0.0.1:${port}`;
-      python = spawn(PYTHON, ['-B', 'server.py', port], {
+      child = spawn(python ?? '', ['server.py', port], {
         cwd: folder,
         env: {
-          ...{ PATH: process.env.PATH, PYTHONPATH: [resolve('clients/python/src'), folder].join(delimiter) },
+          PATH: process.env.PATH,
+          ...PYTHON_CLIENT,
           ...{ HOLDFAST_ENDPOINT: api, AWS_ENDPOINT_URL_LAMBDA: lambda, AWS_REGION: REGION },
           ...{ AWS_DEFAULT_REGION: REGION, AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' },
         },
@@ -68,7 +71,7 @@ export async function pythonFunction() {
       );
     },
     stop: async () => {
-      python?.kill();
+      child?.kill();
       await rm(folder, { recursive: true });
     },
   };

@@ -7,8 +7,8 @@ export const python = [process.env.PYTHON, '.venv/bin/python', 'python3']
   .map(pathOf)
   .find((path) => path !== undefined);
 
-/** Where Python finds the package. */
-export const PYTHON_SOURCE = resolve('clients/python/src');
+/** The variables with which Python imports the client of this checkout. */
+export const PYTHON_CLIENT = { PYTHONPATH: resolve('clients/python/src'), PYTHONDONTWRITEBYTECODE: '1' };
 
 function pathOf(name: string | undefined): string | undefined {
   if (!name || (name.includes('/') && !existsSync(name))) return undefined;

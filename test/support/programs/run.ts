@@ -1,7 +1,7 @@
 import { it } from 'vitest';
 import { aFew } from '../time/rounds.ts';
 import { type builtCli, type Called, type Running, type RunOptions, starter } from './cli.ts';
-import { PYTHON_SOURCE, python } from './python.ts';
+import { PYTHON_CLIENT, python } from './python.ts';
 
 /** A program that runs a command under a lease. All have the same options, messages and exit codes. */
 export interface Runner {
@@ -29,7 +29,7 @@ export function runnersOf(cli: Awaited<ReturnType<typeof builtCli>>): Runner[] {
     it.skip(`${name} (skipped: there is no Python 3.10 or newer)`, () => {});
     return [ofNode];
   }
-  const [words, env] = [[python, '-m', 'holdfast'], { PYTHONPATH: PYTHON_SOURCE }];
+  const [words, env] = [[python, '-m', 'holdfast'], PYTHON_CLIENT];
   const start = starter(cli.folder, words, env);
   const call: Runner['call'] = async (...typed) => (await start(...typed).exited) as Called;
   return aFew(1, [ofNode, { name, isPython: true, words, env, start, call }]);
