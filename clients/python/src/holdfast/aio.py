@@ -27,7 +27,7 @@ from .rate import RateOptions, Reservation, no_rates
 from .sigterm import ended_by_sigterm
 from .steps import play_async
 from .surroundings import moment, since
-from .view import LeaseView, Run
+from .view import LeaseView, Run, StartView
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -116,15 +116,8 @@ class Lease(LeaseView):
             raise lost
 
 
-class RateStart:
+class RateStart(StartView):
     """A reserved start. Its moment has come, so the work may begin."""
-
-    def __init__(self, reservation: Reservation, waited: float) -> None:
-        """The client calls this. Use `acquire` or `lease` instead."""
-        self._reservation = reservation
-        self.start_at: str = reservation.answer["startAt"]
-        self.waited = waited
-        self.rate_changed: Mapping[str, Any] | None = reservation.answer.get("rateChanged")
 
     async def settle(self, units: Mapping[str, float]) -> bool:
         """Reports the units that the work really took. See `holdfast.RateStart.settle`."""

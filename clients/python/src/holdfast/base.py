@@ -104,8 +104,9 @@ class Base:
             log.warning("the service did not confirm that %s was released or withdrawn: %s", key, error)
         if self._on_event is None:
             return
-        if isinstance(error, BaseException):  # its frames have the lease id, which tools that record locals would send
-            error.__traceback__ = error.__context__ = error.__cause__ = None
+        if isinstance(error, HoldfastError):
+            # The frames of the error itself have the lease id, which tools that record local variables would send.
+            event = {**event, "error": type(error)(error.fields)}
         try:
             self._on_event(event)
         except Exception:  # an error of the hook must not end a lease

@@ -21,7 +21,7 @@ from .rate import RateOptions, Reservation, no_rates
 from .sigterm import ended_by_sigterm
 from .steps import play
 from .surroundings import moment, since
-from .view import LeaseView, Run
+from .view import LeaseView, Run, StartView
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -128,18 +128,8 @@ class Leasing:
             self._sigterm.__exit__(None, None, None)
 
 
-class RateStart:
+class RateStart(StartView):
     """A reserved start. Its moment has come, so the work may begin."""
-
-    def __init__(self, reservation: Reservation, waited: float) -> None:
-        """The client calls this. Use `acquire`, `lease` or `rate` instead."""
-        self._reservation = reservation
-        self.start_at: str = reservation.answer["startAt"]
-        """The earliest start, by the clock of the service. ISO 8601."""
-        self.waited = waited
-        """How long the call took, in seconds."""
-        self.rate_changed: Mapping[str, Any] | None = reservation.answer.get("rateChanged")
-        """Both lists of rates, if the caller before named other rates. The faster rate is kept."""
 
     def settle(self, units: Mapping[str, float]) -> bool:
         """Reports the units that the work really took, by the name of the rate, such as `{"tokens": 900}`.
@@ -206,7 +196,7 @@ class Holdfast(Base, Calls):
                 lease.check()
                 lease._reservation = reservation
             return lease
-        except BaseException:  # whatever it is, such as Ctrl-C: nobody else would release the grant
+        except BaseException:  # any exception, such as Ctrl-C, because only this call can release the grant
             play(self.core, asking.give_up())
             raise
 

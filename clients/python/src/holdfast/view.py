@@ -7,6 +7,7 @@ from typing import Any
 
 from .errors import HoldfastError
 from .lease import Kept
+from .rate import Reservation
 
 
 class LeaseView:
@@ -127,3 +128,17 @@ class Run(LeaseView):
         """Raises LeaseLost if the run is not certainly held. Call it before each step of the work."""
         self.is_watched = True
         super().check()
+
+
+class StartView:
+    """A reserved start. Its moment has come, so the work may begin."""
+
+    def __init__(self, reservation: Reservation, waited: float) -> None:
+        """The client calls this. Use `rate` instead."""
+        self._reservation = reservation
+        self.start_at: str = reservation.answer["startAt"]
+        """The earliest start, by the clock of the service. ISO 8601."""
+        self.waited = waited
+        """How long the call took, in seconds."""
+        self.rate_changed: Mapping[str, Any] | None = reservation.answer.get("rateChanged")
+        """Both lists of rates, if the caller before named other rates. The faster rate is kept."""
