@@ -10,8 +10,8 @@ const playsInFull = (file: string) =>
 const ONLY_IN_FULL = '.full.test.ts';
 
 /**
- * Of a full run that plays a part of the rounds (SHARE, in .ci/run): a third of the files without rounds, which the seed chooses. `npm test` has just
- * played what most of them have.
+ * The files for a full run that plays a part of the rounds (SHARE, in .ci/run). The seed chooses a third of the files without rounds, because
+ * `npm test` has just played most of their tests.
  */
 function inPart(all: string[]): string[] {
   const random = seededRandom(testSeed());

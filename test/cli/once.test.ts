@@ -12,7 +12,7 @@ let keys = 0;
 const freshKey = () => `once/${++keys}`;
 const call = (...args: string[]) => cli.call(args, { env: { HOLDFAST_ENDPOINT: api.url } });
 
-/** Of `holdfast run` alone: `python -m holdfast run` has no `--also`. */
+/** A case for `holdfast run` alone: `python -m holdfast run` does not have `--also`. */
 const ALSO_A_SLOT: [string[], string] = [['--slot', 'a', '--also', 'total=5'], '--slot and --also exclude each other'];
 
 /** What every reader sees of a key, with the result. */

@@ -16,8 +16,8 @@ const struck = ({ steps, ...plan }: Plan, faultRate: number): Plan => ({
 });
 
 describe('histories under faults', () => {
-  // Of one capability, and not of queue: the schedule works on several keys at once, and a call in line sends several requests at once. Which of their
-  // answers is processed first is not simulated, and on a busy machine it differs.
+  // One capability at a time, because the schedule works on several keys at once, and without queue, because a call in line sends several requests at
+  // once. The simulation does not order the answers of such requests, so on a busy machine their order differs.
   it.each(['commits', 'permits', 'expiry'])(
     'histories of %s are the same again for the same seed, whatever was played before',
     async (capability) => {

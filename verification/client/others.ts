@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { PYTHON_SOURCE, python } from '../../test/support/programs/python.ts';
+import { PYTHON_CLIENT, python } from '../../test/support/programs/python.ts';
 
 /** The prefix of the keys that clients of the Rust crate use too, directly in the table. */
 export const SHARED = 'chaos/shared/';
@@ -27,7 +27,7 @@ export function commandOf(
   return { name: `python-${kind}`, command: python, words: [PYTHON_WORKER], last: [kind] };
 }
 
-export const workerEnvironment = { ...process.env, PYTHONPATH: PYTHON_SOURCE, PYTHONDONTWRITEBYTECODE: '1' };
+export const workerEnvironment = { ...process.env, ...PYTHON_CLIENT };
 
 /** The keys. If `npm run bench` has built the program of the Rust crate, it shares each fourth key. */
 export const keysOf = (count: number, isPlain: boolean): string[] =>

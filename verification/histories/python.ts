@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import { PYTHON_SOURCE, python } from '../../test/support/programs/python.ts';
+import { PYTHON_CLIENT, python } from '../../test/support/programs/python.ts';
 import type { Answer } from '../../test/support/stack/adapters.ts';
 
 const WORKER = 'clients/python/test/histories_worker.py';
@@ -43,7 +43,7 @@ export type What =
   | { beaten: Answer }
   | { do: 'sleepIsOver' | 'interrupt' | 'turn' | 'release' | 'forget' };
 
-/** To a client, and the time by its clocks, in seconds. */
+/** A command to a client, with the time of the client's clocks in seconds. */
 type Command = What & { session: number; now: readonly [wall: number, monotonic: number] };
 
 /** The clients of all histories, in one process. Undefined without Python. */
@@ -65,13 +65,13 @@ export async function ask<Told extends Next | Turn>(command: Command): Promise<T
 }
 
 function start(command: string): ChildProcess {
-  const env = { ...process.env, PYTHONPATH: PYTHON_SOURCE, PYTHONDONTWRITEBYTECODE: '1' };
+  const env = { ...process.env, ...PYTHON_CLIENT };
   const started = spawn(command, [WORKER], { env, stdio: ['pipe', 'pipe', 'inherit'] });
   createInterface({ input: started.stdout }).on('line', (line) => waiting.shift()?.(line));
   started.on('exit', () => {
     for (const resolve of waiting.splice(0)) resolve('');
   });
-  // It ends when its standard input does, and keeps nobody alive.
+  // The child ends when its standard input ends, and does not keep this process alive.
   started.unref();
   for (const stream of [started.stdin, started.stdout]) (stream as unknown as Socket).unref();
   return started;

@@ -224,7 +224,7 @@ def test_a_slot_that_was_done_before_the_loss_was_seen_is_not_lost() -> None:
 
 @pytest.mark.parametrize("clock", [0, 1])
 def test_the_guard_ends_the_command_when_either_clock_says_so(clock: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock that is set ran ahead of the other one: the machine slept, or somebody set the wall clock."""
+    """The clock that is set ran ahead of the other one: the machine slept, or the wall clock was set."""
     command, its_guard = started("exec sleep 60")
     now = guard.clocks()
     now[clock] -= 3600

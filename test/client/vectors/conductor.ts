@@ -133,7 +133,7 @@ class Course {
     return undefined;
   }
 
-  /** At its time, or after so many requests of an operation, or when so many are in line. */
+  /** A step is due at its time, after a number of requests of an operation, or when a number of callers are in line. */
   async #isDue({ at = Number.POSITIVE_INFINITY, after }: Step): Promise<boolean> {
     const { proxy, service, key } = this.#stage;
     if (typeof after !== 'string') return at <= proxy.now;
@@ -152,7 +152,7 @@ class Course {
     return other(key, step);
   }
 
-  /** @param isTrue whether true time goes on too, which it does not if somebody sets a clock */
+  /** @param isTrue whether true time goes on too: false for a clock that is set */
   async #move(ms: number, how: Movement, isTrue = true): Promise<void> {
     const { player, proxy } = this.#stage;
     if (isTrue) proxy.now += ms;

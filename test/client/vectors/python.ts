@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PYTHON_SOURCE } from '../../support/programs/python.ts';
+import { PYTHON_CLIENT } from '../../support/programs/python.ts';
 import type { Call, Movement, Player, Told } from './player.ts';
 import type { Step } from './row.ts';
 
@@ -30,7 +30,7 @@ export class PythonPlayer implements Player {
   }
 
   #start(): ChildProcess {
-    const env = { ...process.env, PYTHONPATH: PYTHON_SOURCE, PYTHONDONTWRITEBYTECODE: '1' };
+    const env = { ...process.env, ...PYTHON_CLIENT };
     const child = spawn(this.#python, [WORKER, this.#kind], { env, stdio: ['pipe', 'pipe', 'pipe'] });
     child.stderr?.on('data', (text) => {
       this.#stderr += text;
@@ -84,7 +84,7 @@ export class PythonPlayer implements Player {
       });
       return ran.includes(undefined) ? '' : ran.join();
     } catch {
-      return ''; // a thread ended meanwhile
+      return ''; // a thread ended between the two reads
     }
   }
 

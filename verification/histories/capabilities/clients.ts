@@ -8,7 +8,7 @@ import { beliefs } from './beliefs.ts';
 import { actOn, brokenOfLeases, settleLeases } from './leases.ts';
 import { operatorOn } from './operators.ts';
 
-/** Of their own. */
+/** The keys of this capability alone. */
 const KEYS = ['y0', 'y1'];
 const TTLS = [2, 3, 5, 10];
 
@@ -48,7 +48,7 @@ class Process {
   readonly #caller: Caller;
   readonly #key: string;
   readonly #session = newSession();
-  /** Of its wall clock, and of the time for which its monotonic clock stood still, in milliseconds. Only one of them lies. */
+  /** How far the wall clock is off, and for how long the monotonic clock stood still, in milliseconds. In one history, only one of the clocks is wrong. */
   #wallOffMs = 0;
   #stoodStillMs = 0;
   readonly #setsWall: boolean;
@@ -125,7 +125,7 @@ class Process {
       if (sent)
         simulation.spawn(`${caller.name} beats`, {}, async () => {
           const answer = await caller.call(sent.operation, sent.request);
-          if (!answer || nth !== beats) return; // the client does not wait for an earlier one any more
+          if (!answer || nth !== beats) return; // the client waits for its last heartbeat alone
           arrived = { answer };
           wake();
         });
@@ -153,7 +153,7 @@ class Process {
     return this.#caller.memory<object>('clients', () => ({})) !== this.#life;
   }
 
-  /** The process stands still, now and then, and maybe the whole machine sleeps. Or somebody sets its wall clock. */
+  /** Now and then, stops the process or the whole machine for a while, or sets the wall clock. */
   async #pause(): Promise<void> {
     const caller = this.#caller;
     const dice = caller.random();
@@ -231,5 +231,5 @@ function heldWithoutGrant(history: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** For how long an answer alone lets its caller hold the lease. */
+/** The times in which an answer alone lets its caller hold the lease. */
 const told = (entry: Entry) => beliefs([entry]);

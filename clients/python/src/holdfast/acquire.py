@@ -54,7 +54,7 @@ class Acquisition:
         self.doubt: tuple[Moment, float] | None = None
         # The last try.
         self.last: Send | None = None
-        # The grant, until somebody has it who releases it.
+        # The grant, until the caller has a lease that it can release.
         self.kept: Kept | None = None
 
     @property
@@ -81,7 +81,7 @@ class Acquisition:
         except GeneratorExit:
             raise
         except BaseException as error:
-            # The place stays in line after this call. A grant to it would then keep everybody else waiting.
+            # The place stays in line after this call. A grant to that place would keep all other callers waiting.
             is_stopped = not isinstance(error, HoldfastError)
             yield from self.give_up()
             if self.doubt or (is_stopped and self.in_line) or "ticket" in self.retry_with:

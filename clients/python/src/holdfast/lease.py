@@ -90,7 +90,7 @@ class Kept:
     @property
     def left(self) -> float:
         """How many seconds are left by the clocks of this process. It may be negative."""
-        term = self.term  # a heartbeat may replace it meanwhile
+        term = self.term  # a heartbeat may replace the term between two reads
         return term.lasts - since(self.core.by, term.sent_at)
 
     @property

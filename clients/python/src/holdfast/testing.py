@@ -141,12 +141,12 @@ class ManualClock(Surroundings):
         return over + [one for one in threads if one not in idle]
 
     def pause(self, seconds: float) -> None:
-        """Advances both clocks as if the process were stopped: nothing wakes meanwhile."""
+        """Advances both clocks as if the process were stopped: no timer fires."""
         self._monotonic += round(seconds * 1000)
         self.suspend(seconds)
 
     def suspend(self, seconds: float) -> None:
-        """Advances the wall clock alone, as if the machine slept or somebody set the clock."""
+        """Advances the wall clock alone, as if the machine slept or the clock was set."""
         self._wall += round(seconds * 1000)
 
 
