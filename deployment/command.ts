@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
-import { ACCEPTED_OUTPUT } from '../shared/guarded.ts';
+import { ACCEPTED_OUTPUT } from '../shared/fixed-parameters.ts';
 import { readArtifact } from './artifact.ts';
 import { ask, mustAsk } from './ask.ts';
 import { connect } from './aws.ts';
@@ -66,7 +66,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
 function resultOf({ Outputs = [] }: Stack): string[] {
   const endpoint = Outputs.find(({ OutputKey }) => OutputKey === 'ApiUrl')?.OutputValue;
   return [
-    // Only the guard reads this output.
+    // Only the change check reads this output.
     ...Outputs.filter(({ OutputKey }) => OutputKey !== ACCEPTED_OUTPUT).map(
       ({ OutputKey, OutputValue }) => `${OutputKey} ${OutputValue}`,
     ),

@@ -4,11 +4,11 @@ import { lambdaId } from '../infrastructure/logical-ids.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
+import { checkFixedParameters } from './check-fixed-parameters.ts';
 import { defaultCodeBucket } from './code.ts';
 import { changedParameters, changedTags } from './differences.ts';
 import { Refusal } from './failure.ts';
 import { refuseForeignCommits } from './foreign-commits.ts';
-import { refuseSplit } from './guards.ts';
 import { warningsOfHeldCalls } from './held-calls.ts';
 import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
@@ -95,7 +95,7 @@ async function checkRecords(
     // Whoever names a limit wants its new value. Other tools drop a limit because they do not name it.
     const named = [...Object.keys(order.given), ...order.reset].filter((name) => PARAMETERS[name]?.limit);
     const allowed = [...order.allowedChanges, ...named];
-    const allowChange = refuseSplit(template, { deployed, previous, next, allowed, own, place });
+    const allowChange = checkFixedParameters(template, { deployed, previous, next, allowed, own, place });
     if (allowChange) next.allowChange = allowChange;
   } else checkStageLength(template, { ...next, ...place });
   await checkStorage(aws, template, { values: next, isNew: !stack });

@@ -15,7 +15,7 @@ export interface Request {
   tags: string[];
   /** Keys of tags that go. */
   untag: string[];
-  /** Names of guarded parameters that may change. */
+  /** Names of fixed parameters that may change. */
   allowedChanges: string[];
   /** Whether the stack may be created if there is none. */
   mayCreate: boolean;
@@ -51,7 +51,7 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   if (reset.includes('stage')) throw new Refusal('the stage has no default');
   const both = reset.find((name) => name in given);
   if (both) throw new Refusal(`the parameter ${both} is in both --param and --reset`);
-  const free = allowedChanges.find((name) => name === 'stage' || !PARAMETERS[name]?.guarded);
+  const free = allowedChanges.find((name) => name === 'stage' || !PARAMETERS[name]?.fixed);
   if (free === 'stage') throw new Refusal('the stage of a stack can never change');
   if (free) throw new Refusal(`the parameter ${free} may always change: leave out --allow-change ${free}`);
   if (roleArn !== undefined && !ROLE.test(roleArn))

@@ -1,5 +1,5 @@
 import type { Stack } from '@aws-sdk/client-cloudformation';
-import { GUARD } from '../infrastructure/logical-ids.ts';
+import { CHANGE_CHECK } from '../infrastructure/logical-ids.ts';
 import { Refusal } from './failure.ts';
 
 const READY = /^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK|IMPORT_ROLLBACK)_COMPLETE$/;
@@ -33,8 +33,8 @@ export function refuseState({ StackName, StackStatus, StackStatusReason }: Stack
   if (READY.test(status)) return;
   const reason = StackStatusReason ? ` (${StackStatusReason})` : '';
   const { means, command, without } = NEXT_STEPS[status] ?? {};
-  // The guard fails if its function is gone, or may not describe the stack. It keeps no data, so it can be left out.
-  const hint = without ? `\nIf the resource ${GUARD} fails again, add ${without} ${GUARD}` : '';
+  // The change check fails if its function is gone, or may not describe the stack. It keeps no data, so it can be left out.
+  const hint = without ? `\nIf the resource ${CHANGE_CHECK} fails again, add ${without} ${CHANGE_CHECK}` : '';
   throw new Refusal(
     means
       ? `the stack ${StackName} is ${status}${reason}: ${means}:\n  aws cloudformation ${command} --stack-name ${StackName} --region ${region}${hint}`

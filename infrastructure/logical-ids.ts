@@ -3,8 +3,8 @@ export const lambdaId = (name: string) => `${capital(name)}LambdaFunction`;
 
 export const capital = (name: string) => `${name[0]?.toUpperCase()}${name.slice(1)}`;
 
-/** The id of the resource that refuses changes of guarded parameters. */
-export const GUARD = 'ChangeGuard';
+/** The id of the resource that refuses changes of fixed parameters. */
+export const CHANGE_CHECK = 'ChangeCheck';
 
 /** The account and region of everything local, as ARNs have them. */
 export const ACCOUNT = '000000000000';

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { addChangeCheck } from './change-check.ts';
 import {
   allowOnlyIf,
   type CloudFormationTemplate,
@@ -15,7 +16,6 @@ import {
 import { functionName } from './dashboard.ts';
 import { durableFunctions } from './durable-functions.ts';
 import { exclusiveTargets } from './exclusive-targets.ts';
-import { guard } from './guard.ts';
 import { lambdaId } from './logical-ids.ts';
 import { namespaces } from './namespaces.ts';
 import type { ParameterName } from './parameters/kinds.ts';
@@ -70,7 +70,7 @@ export function parameterized(
   exclusiveTargets(template);
   namespaces(template);
   platform(template);
-  guard(template);
+  addChangeCheck(template);
   refuseLeftovers(template);
   return template;
 }

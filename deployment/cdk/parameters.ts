@@ -4,7 +4,7 @@
 export interface HoldfastParameters {
   /** The name of this deployment. It is part of the name of every resource, so it can never change. At most 14 characters fit in every region. */
   readonly stage: string;
-  /** The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Separated by spaces. */
+  /** The fixed parameters that this update may change, each with its new value, such as leasesTable=my-leases. Separated by spaces. */
   readonly allowChange?: string;
   /** How callers of every route sign: with IAM, or with a JWT. @default iam */
   readonly auth?: 'iam' | 'jwt';

@@ -20,11 +20,11 @@ locals {
   unknown  = setsubtract(keys(var.parameters), keys(local.known))
 
   # What callers depend on. A change moves them to other records, or shuts them out.
-  guarded = [
+  fixed = [
     "auth", "jwtIssuer", "jwtAudience", "jwtNamespaceClaim", "leasesTable", "waitersTable", "commitsTable", "nameserviceTable", "bucket",
     "commitProtocol", "pointerAttributes",
   ]
-  identity = { for name in local.guarded : name => lookup(var.parameters, name, local.known[name].Default) }
+  identity = { for name in local.fixed : name => lookup(var.parameters, name, local.known[name].Default) }
 
   api    = aws_cloudformation_stack.this.outputs["HttpApiId"]
   invoke = "arn:${data.aws_partition.this.partition}:execute-api:${data.aws_region.this.name}:${data.aws_caller_identity.this.account_id}:${local.api}/$default"

@@ -7,13 +7,13 @@ export const DEPLOYMENT: Group = {
     // Buckets of these names are for the code of every stage.
     pattern: '^(?!(bounded-)?code(-|$))[a-z0-9-]{1,19}$',
     constraint: 'must be 1 to 19 of a-z, 0-9 and -, and not begin with code or bounded-code',
-    guarded: true,
+    fixed: true,
     releasedOnly: true,
   },
   allowChange: {
     default: '',
     description:
-      'The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Separated by spaces.',
+      'The fixed parameters that this update may change, each with its new value, such as leasesTable=my-leases. Separated by spaces.',
     pattern: '^([A-Za-z]+=[!-~]*( [A-Za-z]+=[!-~]*)*)?$',
     constraint: 'must be name=value, with spaces between several, or empty',
     releasedOnly: true,
@@ -44,21 +44,21 @@ export const CALLERS: Group = {
     default: 'iam',
     description: 'How callers of every route sign: with IAM, or with a JWT.',
     allowed: ['iam', 'jwt'],
-    guarded: true,
+    fixed: true,
   },
   jwtIssuer: {
     default: '',
     description: 'auth=jwt: the URL of the issuer of the tokens.',
     pattern: '^(https://[!-~]+)?$',
     constraint: 'must be a URL that begins with https://',
-    guarded: true,
+    fixed: true,
   },
   jwtAudience: {
     default: '',
     description: 'auth=jwt: the audiences, with commas between them. A token must name one of the audiences.',
     pattern: '^[!-~]{0,256}$',
     constraint: 'must have no spaces',
-    guarded: true,
+    fixed: true,
   },
   jwtNamespaceClaim: {
     default: 'holdfast_namespace',
@@ -66,7 +66,7 @@ export const CALLERS: Group = {
       'auth=jwt: the claim that names the namespaces of a caller, a single namespace as text or several as a list.',
     pattern: '^[!-~]{1,256}$',
     constraint: 'must be the name of a claim',
-    guarded: true,
+    fixed: true,
   },
   adminScope: {
     default: 'holdfast/admin',

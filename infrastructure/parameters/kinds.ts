@@ -12,8 +12,8 @@ export interface Parameter {
   allowed?: string[];
   least?: number;
   most?: number;
-  /** A change on a running stack would move callers to other records, or shut them out. */
-  guarded?: true;
+  /** A change on a running stack would move callers to other records, or shut them out. The change check refuses it. */
+  fixed?: true;
   /** Limits what callers or functions may do. An update without it would widen the limit, or take rights from callers. */
   limit?: true;
   /** Only the released template has it. serverless.yml does not know it. */

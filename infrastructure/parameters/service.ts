@@ -85,7 +85,7 @@ export const COMMITS: Group = {
     default: 'dynamo',
     description: 'dynamo shares the commits table with writers of object_store; native relies on S3 alone.',
     allowed: ['dynamo', 'native'],
-    guarded: true,
+    fixed: true,
   },
   commitTimeoutMs: {
     default: '20000',
@@ -113,7 +113,7 @@ export const NAMESERVICE: Group = {
     default: 'address',
     description: 'The attribute for commits and indexes; id is for tables of public Fluree 4.',
     allowed: ['address', 'id'],
-    guarded: true,
+    fixed: true,
   },
 };
 

@@ -141,7 +141,7 @@ describe('a parameter', () => {
     expect(said).toContain("parameter memoryMb: '256' -> '512'");
   });
 
-  it('a parameter that may change has the value of allowChange which the guard of the stack asks for', async () => {
+  it('a parameter that may change has the value of allowChange which the change check of the stack asks for', async () => {
     await run();
     double.tables.add('restored');
     const order = { given: { pointerAttributes: 'id' }, allowedChanges: ['pointerAttributes'] };
@@ -151,7 +151,7 @@ describe('a parameter', () => {
     expect(stack()?.parameters.allowChange).toBe('pointerAttributes=id');
   });
 
-  it('a parameter that limits rights changes if the deployment names it, with the consent of the guard', async () => {
+  it('a parameter that limits rights changes if the deployment names it, with the consent of the change check', async () => {
     await run({ given: { executionStateMachines: 'jobs-*', breakScope: 'mine' } });
     expect(stack()?.parameters.allowChange).toBe('');
     await run({ given: { executionStateMachines: '*' }, reset: ['breakScope'] });
@@ -162,13 +162,13 @@ describe('a parameter', () => {
   });
 
   it.runIf(isFull)(
-    'a parameter that the release does not have is refused if the stack guards it, and is named if not',
+    'a parameter that the release does not have is refused if it is fixed in the stack, and is named if not',
     async () => {
       await run();
       const later = structuredClone(released);
       for (const name of ['graphTable', 'graphDepth'])
         Object.assign(later.Parameters ?? {}, { [name]: { Type: 'String', Default: '' } });
-      Object.assign(Object(later.Resources.ChangeGuard?.Properties).values, { graphTable: { Ref: 'graphTable' } });
+      Object.assign(Object(later.Resources.ChangeCheck?.Properties).values, { graphTable: { Ref: 'graphTable' } });
       const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
       const { parameters } = deployed;
       const has = (more: object) =>
@@ -283,8 +283,8 @@ describe('the changes of CloudFormation', () => {
   it.each(
     aFew(2, [
       ['UPDATE_ROLLBACK_FAILED', 'aws cloudformation continue-update-rollback --stack-name holdfast-prod'],
-      ['UPDATE_ROLLBACK_FAILED', 'If the resource ChangeGuard fails again, add --resources-to-skip ChangeGuard'],
-      ['DELETE_FAILED', 'If the resource ChangeGuard fails again, add --retain-resources ChangeGuard'],
+      ['UPDATE_ROLLBACK_FAILED', 'If the resource ChangeCheck fails again, add --resources-to-skip ChangeCheck'],
+      ['DELETE_FAILED', 'If the resource ChangeCheck fails again, add --retain-resources ChangeCheck'],
       ['DELETE_FAILED', 'aws cloudformation delete-stack --stack-name holdfast-prod --region eu-west-1'],
       ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
       ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],

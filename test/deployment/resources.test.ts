@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { GUARD } from '../../infrastructure/logical-ids.ts';
+import { CHANGE_CHECK } from '../../infrastructure/logical-ids.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
 import { EVENT_SOURCE } from '../../shared/aws/event-bus.ts';
 import { EVENT_TYPE } from '../../shared/expiry/announcement.ts';
@@ -24,7 +24,7 @@ import {
 // The rules behind the template. What it has in detail is in template.summary.txt.
 
 describe('the tables and the bucket', () => {
-  const STAYS = { DependsOn: [GUARD], DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
+  const STAYS = { DependsOn: [CHANGE_CHECK], DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
 
   it('the tables are on demand, restorable, encrypted and protected, and stay without the service', () => {
     const tables = ofType('AWS::DynamoDB::Table');
@@ -45,8 +45,8 @@ describe('the tables and the bucket', () => {
   it('the stack uses the tables and the bucket that parameters name', () => {
     for (const type of ['AWS::DynamoDB::Table', 'AWS::S3::Bucket', 'AWS::S3::BucketPolicy'])
       expect(ofType(type, configured)).toEqual([]);
-    // The guard compares with the names that the stack would make up.
-    const { [GUARD]: _, ...others } = configured.Resources;
+    // The change check compares with the names that the stack would make up.
+    const { [CHANGE_CHECK]: _, ...others } = configured.Resources;
     for (const own of [...Object.values(TABLES), BUCKET]) expect(JSON.stringify(others)).not.toContain(own);
   });
 

@@ -56,7 +56,7 @@ describe('functions', () => {
       ofType('AWS::IAM::Role')
         .map(([id]) => id)
         .sort(),
-    ).toEqual([...used, 'ExclusiveStateMachineRole', 'ChangeGuardRole'].sort());
+    ).toEqual([...used, 'ExclusiveStateMachineRole', 'ChangeCheckRole'].sort());
     for (const { role } of roles()) {
       expect(role.ManagedPolicyArns).toEqual([]);
       expect(role.AssumeRolePolicyDocument.Statement).toEqual([

@@ -119,7 +119,7 @@ it.each([
   [{ namespaceExecutions: 'own' }, 'own'],
   [{ namespaceExecutions: 'auto' }, 'any'],
 ])('a deployment with %j lets a namespace name executions of %s', (given, expected) => {
-  // The guard of the deployment has no environment.
+  // The change check of the deployment has no environment.
   const functions = Object.values(withParameters(given).Resources).filter(
     ({ Type, Properties }) => Type === 'AWS::Lambda::Function' && Properties?.Environment,
   );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { GUARD } from '../../infrastructure/logical-ids.ts';
+import { CHANGE_CHECK } from '../../infrastructure/logical-ids.ts';
 import { packageLiterally, type Resource, type Template } from '../support/stack/packaging.ts';
 import { configured, released, template, withParameters } from '../support/stack/template.ts';
 import { isFull } from '../support/time/rounds.ts';
@@ -59,17 +59,17 @@ function linesOf(of: object): string[] {
     known.set(text, place);
     return sorted(value).flatMap(([name, part]) => linesAt(`${place}.${name}`, part));
   };
-  const { Resources = {}, ...others } = JSON.parse(JSON.stringify(of, withoutGuard)) as Record<string, object>;
+  const { Resources = {}, ...others } = JSON.parse(JSON.stringify(of, withoutChangeCheck)) as Record<string, object>;
   return [Resources, others].flatMap((section) => sorted(section).flatMap(([id, value]) => linesAt(id, value)));
 }
 
 const MAX_LINE = 300;
 
-/** Every resource depends on the guard (test/deployment/guard.test.ts). One other id is written as text or as a list. */
-function withoutGuard(key: string, value: unknown): unknown {
+/** Every resource depends on the change check (test/deployment/change-check.test.ts). One other id is written as text or as a list. */
+function withoutChangeCheck(key: string, value: unknown): unknown {
   if (key === 'ZipFile') return 'CODE';
   if (key !== 'DependsOn' || !Array.isArray(value)) return value;
-  const others = value.filter((id) => id !== GUARD);
+  const others = value.filter((id) => id !== CHANGE_CHECK);
   return others.length > 1 ? others : others[0];
 }
 
@@ -138,7 +138,7 @@ describe('two stages', () => {
         expect(comparable(ours)[id]?.DependsOn, id).toEqual(dependsOn);
       }
       const added = Object.keys(comparable(ours)).filter(
-        (id) => !(id in literal.Resources) && !id.endsWith(HTTP_ALIAS) && !id.startsWith(GUARD),
+        (id) => !(id in literal.Resources) && !id.endsWith(HTTP_ALIAS) && !id.startsWith(CHANGE_CHECK),
       );
       expect(added.toSorted()).toEqual(['AccessLogGroup', 'Dashboard']);
     },
@@ -159,13 +159,13 @@ const throughAlias = (properties: Record<string, unknown>): Record<string, unkno
     }),
   );
 
-/** Every resource of the release depends on the guard. */
+/** Every resource of the release depends on the change check. */
 const withoutDependence = (dependsOn: string[]): string[] | undefined => {
-  const others = dependsOn.filter((id) => id !== GUARD);
+  const others = dependsOn.filter((id) => id !== CHANGE_CHECK);
   return others.length > 0 ? others : undefined;
 };
 
-/** Numbers as CloudFormation takes them from parameters, without the guard, and without the framework's own bucket and role. */
+/** Numbers as CloudFormation takes them from parameters, without the change check, and without the framework's own bucket and role. */
 const comparable = ({ Resources }: Template): Record<string, Resource> => {
   const kept = Object.entries(Resources).filter(([id]) => !/^ServerlessDeployment|^IamRoleLambdaExecution$/.test(id));
   return JSON.parse(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Aws } from '../../deployment/aws.ts';
-import { refuseSplit } from '../../deployment/guards.ts';
+import { checkFixedParameters } from '../../deployment/check-fixed-parameters.ts';
 import { ownNames } from '../../deployment/storage.ts';
 import { checkPlace, checkValues, parseParameters } from '../../deployment/values.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
@@ -95,7 +95,7 @@ describe('the parameters of a deployment', () => {
 
 describe('a running stack', () => {
   const refuse = (previous: object, next: object, allowed: string[] = []) => {
-    return refuseSplit(released, {
+    return checkFixedParameters(released, {
       deployed: released,
       place: { 'AWS::AccountId': '111122223333', 'AWS::Region': 'eu-west-1' },
       previous: { ...REQUIRED, ...previous },

@@ -168,9 +168,9 @@ it('each alarm of the stack has its section in the runbook, and no other alarm h
 
 it('each parameter of a deployment is in the reference, with its default', async () => {
   const rows = (await readFile('docs/configuration.md', 'utf8')).match(/^\| `.*\|$/gm) ?? [];
-  for (const [name, { default: value = '', guarded }] of Object.entries(PARAMETERS)) {
+  for (const [name, { default: value = '', fixed }] of Object.entries(PARAMETERS)) {
     const [row = ''] = rows.filter((one) => one.split('|')[1]?.includes(`\`${name}\``));
-    expect(row, name).toContain(`\`${name}\`${guarded ? ' *' : ''}`);
+    expect(row, name).toContain(`\`${name}\`${fixed ? ' *' : ''}`);
     expect(row.split('|')[2], name).toContain(value);
   }
 });

@@ -104,9 +104,9 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
       arn: (name) => `arn:aws:cloudwatch::${ACCOUNT}:dashboard/${name}`,
       actions: actions('cloudwatch', 'PutDashboard GetDashboard DeleteDashboards'),
     },
-    // CloudFormation calls the function of the guard in the name of the deployer.
-    'Custom::HoldfastChangeGuard': {
-      arn: () => arn('lambda', 'function:')('holdfast-policy-guardChanges'),
+    // CloudFormation calls the function of the change check in the name of the deployer.
+    'Custom::HoldfastChangeCheck': {
+      arn: () => arn('lambda', 'function:')('holdfast-policy-checkChanges'),
       actions: ['lambda:InvokeFunction'],
     },
     'AWS::DynamoDB::Table': {

@@ -21,7 +21,7 @@ const KNOWN: Record<string, string> = {
   CKV_AWS_116:
     'callers wait for most functions; what events start has a destination, or a schedule or queue that brings the work again',
   CKV_AWS_117:
-    'vpcSubnetIds puts the functions of the service into a VPC; the guard stays outside, because its response goes to a bucket of CloudFormation',
+    'vpcSubnetIds puts the functions of the service into a VPC; the change check stays outside, because its response goes to a bucket of CloudFormation',
   CKV_AWS_119: 'kmsKeyArn names a key; without it the key is that of AWS',
   CKV_AWS_18:
     "the access log names each commit with its caller; logs of the bucket are the platform's own choice (parameter bucket)",

@@ -224,9 +224,9 @@ describe('the template alone', () => {
     const parameters = given.parameters as Record<string, string>;
     expectUsable({ ...parameters, stage: String(given.stage), codeBucket: String(given.code_bucket) });
     const main = await readFile('deployment/terraform/main.tf', 'utf8');
-    const guarded = Object.keys(PARAMETERS).filter((parameter) => PARAMETERS[parameter]?.guarded);
-    const ofModule = /guarded = \[(.*?)\]/s.exec(main)?.[1]?.match(/\w+/g) ?? [];
-    expect(ofModule.toSorted()).toEqual(guarded.filter((parameter) => parameter !== 'stage').toSorted());
+    const fixed = Object.keys(PARAMETERS).filter((parameter) => PARAMETERS[parameter]?.fixed);
+    const ofModule = /fixed = \[(.*?)\]/s.exec(main)?.[1]?.match(/\w+/g) ?? [];
+    expect(ofModule.toSorted()).toEqual(fixed.filter((parameter) => parameter !== 'stage').toSorted());
     for (const table of main.match(/"(LeasesTable|WaitersTable|CommitsTable|NameserviceTable|Bucket)"/g) ?? [])
       expect(template.Resources).toHaveProperty(JSON.parse(table));
   });

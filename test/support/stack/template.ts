@@ -1,6 +1,6 @@
 import { inject } from 'vitest';
 import { evaluate } from '../../../infrastructure/evaluate.ts';
-import { GUARD } from '../../../infrastructure/logical-ids.ts';
+import { CHANGE_CHECK } from '../../../infrastructure/logical-ids.ts';
 import { type Resource, type Template, templateWithoutCode } from './packaging.ts';
 
 /** The template of a release, with its parameters. */
@@ -96,10 +96,10 @@ export const resources = (
 export const ofType = (type: string, from: Template = template): [string, Resource][] =>
   Object.entries(from.Resources).filter(([, { Type }]) => Type === type);
 
-/** The functions of the service. The guard of the deployment is none of them. */
+/** The functions of the service. The change check of the deployment is none of them. */
 export const lambdas = (from?: Template) =>
   ofType('AWS::Lambda::Function', from)
-    .filter(([id]) => !id.startsWith(GUARD))
+    .filter(([id]) => !id.startsWith(CHANGE_CHECK))
     .map(([logicalId, { Properties }]) => ({
       logicalId,
       name: String(Properties.FunctionName).replace(`holdfast-${STAGE}-`, ''),

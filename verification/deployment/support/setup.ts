@@ -42,7 +42,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
       // The functions run on the Node of this process.
       PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
       HOME: folder,
-      // Lambda's Node has the AWS SDK, which the guard in the template takes from there.
+      // Lambda's Node has the AWS SDK, which the change check in the template takes from there.
       NODE_PATH: resolve('node_modules'),
       TMPDIR: folder,
       GATEWAY_PORT: String(port),

@@ -84,8 +84,8 @@ async function heldLease(url: string) {
 
 describe('an update by another tool', () => {
   it('an update by another tool that forgets a table is refused before a function changes, and the lease keeps its one holder', async () => {
-    const stage = 'guarded';
-    const table = await leasesTable('my-leases-of-guarded');
+    const stage = 'fixed';
+    const table = await leasesTable('my-leases-of-fixed');
     const limit = { executionStateMachines: 'jobs-*' };
     const named = ['--param', `leasesTable=${table}`, '--param', 'executionStateMachines=jobs-*'];
     const { ApiUrl = '' } = await deployed(stage, named);
@@ -94,9 +94,9 @@ describe('an update by another tool', () => {
     const before = await eventsOf(stage, 'AcquireLambdaFunction');
 
     expect(await updateByOtherTool(stage, { codeBucket, ...limit, memoryMb: '256' })).toBe('UPDATE_ROLLBACK_COMPLETE');
-    const [reason] = await reasonsOf(stage, 'ChangeGuard');
-    expect(reason).toContain(`leasesTable would change from '${table}' to 'holdfast-guarded-leases'`);
-    expect(reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-guarded-leases'");
+    const [reason] = await reasonsOf(stage, 'ChangeCheck');
+    expect(reason).toContain(`leasesTable would change from '${table}' to 'holdfast-fixed-leases'`);
+    expect(reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-fixed-leases'");
     expect(await eventsOf(stage, 'AcquireLambdaFunction')).toEqual(before);
     expect(await tableOf(stage)).toBe(table);
     await isHeldByA();
@@ -107,7 +107,7 @@ describe('an update by another tool', () => {
     await isHeldByA();
 
     expect(await updateByOtherTool(stage, mended)).toBe('UPDATE_ROLLBACK_COMPLETE');
-    const [lost] = await reasonsOf(stage, 'ChangeGuard');
+    const [lost] = await reasonsOf(stage, 'ChangeCheck');
     expect(lost).toContain("executionStateMachines would change from 'jobs-*' to '*'");
     expect(await parametersOf(stage)).toMatchObject(limit);
   });
@@ -122,7 +122,7 @@ describe('an update by another tool', () => {
 
     const withoutCode = { ...change, codePrefix: 'nowhere/' };
     expect(await updateByOtherTool(stage, withoutCode)).toBe('UPDATE_ROLLBACK_COMPLETE');
-    expect(await reasonsOf(stage, 'ChangeGuard')).toEqual([]);
+    expect(await reasonsOf(stage, 'ChangeCheck')).toEqual([]);
     expect(await tableOf(stage)).toBe('holdfast-allowed-leases');
     await isHeldByA();
 

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type GuardRequest, handler } from '../../functions/deployment/change-guard.ts';
-import { GUARD } from '../../infrastructure/logical-ids.ts';
+import { type CheckRequest, handler } from '../../functions/deployment/change-check.ts';
+import { CHANGE_CHECK } from '../../infrastructure/logical-ids.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
 import { listen } from '../../local/listen.ts';
 import { released, template, withParameters } from '../support/stack/template.ts';
@@ -9,17 +9,17 @@ import { aFew } from '../support/time/rounds.ts';
 
 const STACK = 'arn:aws:cloudformation:eu-west-1:111122223333:stack/holdfast-dev/1';
 
-/** The parameters as CloudFormation hands them to the guard. */
+/** The parameters as CloudFormation hands them to the change check. */
 const propertiesOf = (parameters: Record<string, string> = {}) => {
   const place = { 'AWS::AccountId': '111122223333', 'AWS::Region': 'eu-west-1' };
-  const { [GUARD]: guard } = withParameters({ ...place, ...parameters }).Resources;
-  return guard?.Properties as GuardRequest['ResourceProperties'];
+  const { [CHANGE_CHECK]: check } = withParameters({ ...place, ...parameters }).Resources;
+  return check?.Properties as CheckRequest['ResourceProperties'];
 };
 
-describe('the guard', () => {
+describe('the change check', () => {
   /** What the double of CloudFormation says about the stack; undefined: access is denied. */
   let status: string | undefined;
-  /** The output with the guarded parameters. */
+  /** The output with the fixed parameters. */
   let accepted: string | undefined;
   /** What CloudFormation received. */
   let responses: { Status: string; Reason?: string; PhysicalResourceId: string; contentType: string | undefined }[];
@@ -34,7 +34,7 @@ describe('the guard', () => {
         return;
       }
       expect(new URLSearchParams(body).get('StackName')).toBe(STACK);
-      const output = `<OutputKey>GuardedParameters</OutputKey><OutputValue>${accepted}</OutputValue>`;
+      const output = `<OutputKey>FixedParameters</OutputKey><OutputValue>${accepted}</OutputValue>`;
       const outputs = accepted === undefined ? '' : `<Outputs><member>${output}</member></Outputs>`;
       const described = `<Stacks><member><StackStatus>${status}</StackStatus>${outputs}</member></Stacks>`;
       const denied =
@@ -64,8 +64,14 @@ describe('the guard', () => {
     responses = [];
   });
 
-  const request = (of: Partial<GuardRequest> = {}): GuardRequest => ({
-    ...{ RequestType: 'Update', RequestId: 'r', StackId: STACK, LogicalResourceId: GUARD, PhysicalResourceId: 'it' },
+  const request = (of: Partial<CheckRequest> = {}): CheckRequest => ({
+    ...{
+      RequestType: 'Update',
+      RequestId: 'r',
+      StackId: STACK,
+      LogicalResourceId: CHANGE_CHECK,
+      PhysicalResourceId: 'it',
+    },
     ...{ ResponseURL: `${double.url}/response`, ResourceProperties: propertiesOf() },
     ...of,
   });
@@ -79,17 +85,17 @@ describe('the guard', () => {
     return responses.at(-1);
   };
 
-  it('the guard refuses an update that forgets a table, and names the table, both values and what allows the change', async () => {
+  it('the change check refuses an update that forgets a table, and names the table, both values and what allows the change', async () => {
     const refused = await update({ leasesTable: 'my-leases' }, {});
     expect(refused).toMatchObject({ Status: 'FAILED', PhysicalResourceId: 'it', contentType: undefined });
     expect(refused?.Reason).toContain("leasesTable would change from 'my-leases' to 'holdfast-dev-leases'.");
     expect(refused?.Reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-dev-leases'");
   });
 
-  it('the guard guards each parameter that the command guards', async () => {
-    const guarded = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.guarded);
-    expect(Object.keys(propertiesOf().values)).toEqual(guarded);
-    for (const name of guarded) {
+  it('the change check compares each fixed parameter', async () => {
+    const fixed = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.fixed);
+    expect(Object.keys(propertiesOf().values)).toEqual(fixed);
+    for (const name of fixed) {
       const refused = await update({}, { [name]: 'other' });
       expect(refused?.Reason, name).toContain(`${name} would change from '${propertiesOf().values[name]}' to 'other'.`);
     }
@@ -99,17 +105,20 @@ describe('the guard', () => {
   const LIMITS = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.limit);
   const setTo = (name: string) => (name === 'namespaces' ? 'team-a,team-b' : 'jobs-x');
 
-  it.each(aFew(4, LIMITS))('the guard refuses an update that loses %s, unless allowChange says so', async (name) => {
-    const former = String(PARAMETERS[name]?.default);
-    expect(await update({}, { [name]: setTo(name) })).toMatchObject({ Status: 'SUCCESS' });
-    const lost = await update({ [name]: setTo(name) }, {});
-    expect(lost?.Reason).toContain(`${name} would change from '${setTo(name)}' to '${former}'.`);
-    expect(lost?.Reason).toContain(`set the parameter allowChange to '${name}=${former}'`);
-    const allowed = await update({ [name]: setTo(name) }, { allowChange: `${name}=${former}` });
-    expect(allowed).toMatchObject({ Status: 'SUCCESS' });
-  });
+  it.each(aFew(4, LIMITS))(
+    'the change check refuses an update that loses %s, unless allowChange says so',
+    async (name) => {
+      const former = String(PARAMETERS[name]?.default);
+      expect(await update({}, { [name]: setTo(name) })).toMatchObject({ Status: 'SUCCESS' });
+      const lost = await update({ [name]: setTo(name) }, {});
+      expect(lost?.Reason).toContain(`${name} would change from '${setTo(name)}' to '${former}'.`);
+      expect(lost?.Reason).toContain(`set the parameter allowChange to '${name}=${former}'`);
+      const allowed = await update({ [name]: setTo(name) }, { allowChange: `${name}=${former}` });
+      expect(allowed).toMatchObject({ Status: 'SUCCESS' });
+    },
+  );
 
-  it('the limits are those of authority, and no guarded parameter is one', () => {
+  it('the limits are those of authority, and no fixed parameter is one', () => {
     expect(LIMITS.filter((name) => !name.endsWith('Scope'))).toEqual([
       'namespaces',
       'exclusiveTargets',
@@ -131,26 +140,26 @@ describe('the guard', () => {
     ['executionStateMachines', '*', 'jobs-*', true],
     ['breakScope', 'holdfast/leases.break', 'mine', true],
     ['breakScope', 'mine', 'holdfast/leases', false],
-  ])('the guard lets a limit be set and a list grow: %s from %s to %s', async (name, from, to, isFree) => {
+  ])('the change check lets a limit be set and a list grow: %s from %s to %s', async (name, from, to, isFree) => {
     const answer = await update({ [name]: from }, { [name]: to });
     expect(answer?.Status).toBe(isFree ? 'SUCCESS' : 'FAILED');
   });
 
-  it('the guard lets every other parameter change, even if CloudFormation does not describe the stack', async () => {
+  it('the change check lets every other parameter change, even if CloudFormation does not describe the stack', async () => {
     status = undefined;
     expect(await update({ memoryMb: '256', drained: 'false' }, { memoryMb: '512', drained: 'true' })).toMatchObject({
       Status: 'SUCCESS',
     });
   });
 
-  it('the guard lets a parameter change to the value that allowChange names, and to no other', async () => {
+  it('the change check lets a parameter change to the value that allowChange names, and to no other', async () => {
     const allowChange = 'leasesTable=restored';
     expect(await update({}, { allowChange, leasesTable: 'restored' })).toMatchObject({ Status: 'SUCCESS' });
     const forgotten = await update({ allowChange, leasesTable: 'restored' }, { allowChange });
     expect(forgotten?.Reason).toContain("leasesTable would change from 'restored' to 'holdfast-dev-leases'");
   });
 
-  it('the guard refuses an allowChange that allows another change too', async () => {
+  it('the change check refuses an allowChange that allows another change too', async () => {
     const both = { allowChange: 'leasesTable=a leasesTable=b' };
     for (const [from, to] of [
       ['a', 'b'],
@@ -167,7 +176,7 @@ describe('the guard', () => {
     expect(await update(before, after)).toMatchObject({ Status: 'SUCCESS' });
   });
 
-  it('the guard refuses a repeat of a refused update, whose old properties are those that were refused', async () => {
+  it('the change check refuses a repeat of a refused update, whose old properties are those that were refused', async () => {
     const { values, limits } = propertiesOf({ leasesTable: 'my-leases' });
     accepted = Object.entries({ ...values, ...limits })
       .map((pair) => pair.join('='))
@@ -179,9 +188,9 @@ describe('the guard', () => {
     });
   });
 
-  it('the output with the guarded parameters has each of them as allowChange writes it', () => {
+  it('the output with the fixed parameters has each of them as allowChange writes it', () => {
     const given = { leasesTable: 'my-leases', executionStateMachines: 'jobs-*' };
-    const { Value } = withParameters(given).Outputs.GuardedParameters ?? {};
+    const { Value } = withParameters(given).Outputs.FixedParameters ?? {};
     const { values, limits } = propertiesOf(given);
     const texts = Object(Value)['Fn::Join'][1].map((one: object) => Object(one)['Fn::Join']?.[1].join('=') ?? one);
     expect(texts).toContain('leasesTable=my-leases');
@@ -189,7 +198,7 @@ describe('the guard', () => {
     expect(texts).toHaveLength(Object.keys({ ...values, ...limits }).length);
   });
 
-  it('the guard answers at once if it does not know the former values', async () => {
+  it('the change check answers at once if it does not know the former values', async () => {
     for (const OldResourceProperties of [{}, undefined] as never[]) {
       await handler(request({ OldResourceProperties }));
       expect(responses.at(-1)?.Reason).toBe('The former or the new values are not known. Nothing was changed.');
@@ -201,7 +210,7 @@ describe('the guard', () => {
     'http://cloudformation-custom-resource-response-euwest1.s3-eu-west-1.amazonaws.com/x',
     'https://cloudformation-custom-resource-response-euwest1.s3-eu-west-1.amazonaws.com.evil.example/x',
     'http://127.0.0.1:9001/2018-06-01/runtime/init/error',
-  ])('the guard writes to no address that is not of CloudFormation: %s', async (ResponseURL) => {
+  ])('the change check writes to no address that is not of CloudFormation: %s', async (ResponseURL) => {
     await expect(handler(request({ ResponseURL }))).rejects.toThrow('the response would not go to CloudFormation');
     expect(logged).not.toHaveBeenCalled();
   });
@@ -211,7 +220,7 @@ describe('the guard', () => {
     'https://cloudformation-custom-resource-response-euwest1.s3-eu-west-1.amazonaws.com/x',
     'https://cloudformation-custom-resource-response-eucentral2.s3.eu-central-2.amazonaws.com/x',
     'https://cloudformation-custom-resource-response-cnnorth1.s3.cn-north-1.amazonaws.com.cn/x',
-  ])('the guard writes to the buckets of CloudFormation: %s', async (ResponseURL) => {
+  ])('the change check writes to the buckets of CloudFormation: %s', async (ResponseURL) => {
     const sent: unknown[] = [];
     const double = vi.spyOn(globalThis, 'fetch').mockImplementation(async (url) => {
       sent.push(url);
@@ -221,17 +230,17 @@ describe('the guard', () => {
     expect(sent).toEqual([ResponseURL]);
   });
 
-  it('the guard never lets the stage change', async () => {
+  it('the change check never lets the stage change', async () => {
     const refused = await update({}, { stage: 'other', allowChange: 'stage=other' });
     expect(refused).toMatchObject({ Status: 'FAILED' });
     expect(refused?.Reason).toContain('The stage of a stack can never change');
   });
 
-  it('the guard takes a table for unchanged if its own name is given', async () => {
+  it('the change check takes a table for unchanged if its own name is given', async () => {
     expect(await update({}, { leasesTable: 'holdfast-dev-leases' })).toMatchObject({ Status: 'SUCCESS' });
   });
 
-  it('the guard lets CloudFormation revert an update, and only while it does', async () => {
+  it('the change check lets CloudFormation revert an update, and only while it does', async () => {
     status = 'UPDATE_ROLLBACK_IN_PROGRESS';
     // After a refused update, and after an allowed update that failed later.
     expect(await update({}, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'SUCCESS' });
@@ -241,14 +250,14 @@ describe('the guard', () => {
     expect(await update({}, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'FAILED' });
   });
 
-  it('the guard refuses a change if CloudFormation does not say what the stack does', async () => {
+  it('the change check refuses a change if CloudFormation does not say what the stack does', async () => {
     status = undefined;
     const refused = await update({}, { leasesTable: 'other' });
     expect(refused).toMatchObject({ Status: 'FAILED' });
     expect(refused?.Reason).toContain('The state of the stack is not known: not you');
   });
 
-  it('the guard accepts a version with a further parameter, and a version without it while the parameter has its default', async () => {
+  it('the change check accepts a version with a further parameter, and a version without it while the parameter has its default', async () => {
     const { values, limits, defaults } = propertiesOf();
     const later = (value: string) => ({
       limits,
@@ -256,7 +265,7 @@ describe('the guard', () => {
       defaults: { ...defaults, graphTable: 'own' },
     });
     const between = async (before: object, after: object) => {
-      const properties = { OldResourceProperties: before, ResourceProperties: after } as Partial<GuardRequest>;
+      const properties = { OldResourceProperties: before, ResourceProperties: after } as Partial<CheckRequest>;
       await handler(request(properties));
       return responses.at(-1)?.Reason;
     };
@@ -267,7 +276,7 @@ describe('the guard', () => {
     );
   });
 
-  it('the guard has no values to compare at its creation and its deletion, and keeps one physical id', async () => {
+  it('the change check has no values to compare at its creation and its deletion, and keeps one physical id', async () => {
     for (const RequestType of ['Create', 'Delete'] as const) await handler(request({ RequestType }));
     const { PhysicalResourceId: _, ...first } = request({ RequestType: 'Create' });
     await handler(first);
@@ -278,32 +287,32 @@ describe('the guard', () => {
     ]);
   });
 
-  it('the guard sends a response that CloudFormation reads whole, however long the values are', async () => {
+  it('the change check sends a response that CloudFormation reads whole, however long the values are', async () => {
     const long = { jwtIssuer: `https://${'i'.repeat(3000)}`, jwtAudience: 'a'.repeat(256), auth: 'jwt' };
     await update({}, long);
     const { contentType: _, ...sent } = responses[0] ?? expect.fail('no response');
     expect(Buffer.byteLength(JSON.stringify(sent))).toBeLessThanOrEqual(4096);
   });
 
-  it('the guard fails, so that Lambda calls again, if CloudFormation does not take the response', async () => {
+  it('the change check fails, so that Lambda calls again, if CloudFormation does not take the response', async () => {
     await expect(handler(request({ ResponseURL: `${double.url}/gone` }))).rejects.toThrow(
       'did not take the response: 403',
     );
   });
 });
 
-describe('the guard in the template', () => {
-  const own = [GUARD, `${GUARD}Function`, `${GUARD}Role`, `${GUARD}LogGroup`];
+describe('the change check in the template', () => {
+  const own = [CHANGE_CHECK, `${CHANGE_CHECK}Function`, `${CHANGE_CHECK}Role`, `${CHANGE_CHECK}LogGroup`];
 
-  it('the guard in the template is created and changed before every other resource', () => {
+  it('the change check in the template is created and changed before every other resource', () => {
     for (const [id, { DependsOn }] of Object.entries(released.Resources))
-      if (!own.includes(id)) expect(DependsOn, id).toContain(GUARD);
+      if (!own.includes(id)) expect(DependsOn, id).toContain(CHANGE_CHECK);
     const needs = own.flatMap((id) => [released.Resources[id]?.DependsOn ?? []].flat() as string[]);
     expect(own).toEqual(expect.arrayContaining(needs));
   });
 
-  it('the guard in the template may read the state of its own stack and write its log, has no environment, and stays outside the VPC', () => {
-    const { Policies } = template.Resources[`${GUARD}Role`]?.Properties ?? {};
+  it('the change check in the template may read the state of its own stack and write its log, has no environment, and stays outside the VPC', () => {
+    const { Policies } = template.Resources[`${CHANGE_CHECK}Role`]?.Properties ?? {};
     const statements = Policies[0].PolicyDocument.Statement as { Action: string[]; Resource: unknown }[];
     expect(statements.flatMap(({ Action }) => Action)).toEqual([
       'logs:CreateLogStream',
@@ -312,7 +321,7 @@ describe('the guard in the template', () => {
     ]);
     expect(statements.at(-1)?.Resource).toEqual({ Ref: 'AWS::StackId' });
     const inVpc = withParameters({ vpcSubnetIds: 'subnet-0a', vpcSecurityGroupIds: 'sg-0a' });
-    const { [`${GUARD}Function`]: made } = inVpc.Resources;
+    const { [`${CHANGE_CHECK}Function`]: made } = inVpc.Resources;
     for (const name of ['VpcConfig', 'Environment']) expect(made?.Properties).not.toHaveProperty(name);
   });
 });

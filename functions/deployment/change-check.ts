@@ -1,13 +1,13 @@
 import {
   ACCEPTED_OUTPUT,
   allowanceOf,
-  type Guarded,
-  type GuardedChange,
-  guardedChanges,
-} from '../../shared/guarded.ts';
+  type CheckedParameters,
+  changesToAllow,
+  type ParameterChange,
+} from '../../shared/fixed-parameters.ts';
 
-/** A request of CloudFormation to the resource `ChangeGuard`. */
-export interface GuardRequest {
+/** A request of CloudFormation to the resource `ChangeCheck`. */
+export interface CheckRequest {
   RequestType: 'Create' | 'Update' | 'Delete';
   RequestId: string;
   StackId: string;
@@ -15,11 +15,11 @@ export interface GuardRequest {
   PhysicalResourceId?: string;
   /** Presigned. The response is one PUT. */
   ResponseURL: string;
-  ResourceProperties: GuardProperties;
-  OldResourceProperties?: GuardProperties;
+  ResourceProperties: CheckProperties;
+  OldResourceProperties?: CheckProperties;
 }
 
-type GuardProperties = Guarded & { allowChange?: string };
+type CheckProperties = CheckedParameters & { allowChange?: string };
 
 /** How long a response may take, in milliseconds. */
 const RESPONSE_MS = 10_000;
@@ -32,11 +32,11 @@ const RESPONSES =
 const MAX_REASON = 2000;
 
 /**
- * Fails an update of the stack that would change a guarded parameter or drop a limit, unless `allowChange` names the parameter with its new
- * value. All other resources of the template depend on the guard, so they have not changed yet.
+ * Fails an update of the stack that would change a fixed parameter or drop a limit, unless `allowChange` names the parameter with its new
+ * value. All other resources of the template depend on the change check, so they have not changed yet.
  * @throws Error if CloudFormation does not take the response. Lambda then calls again
  */
-export async function handler(request: GuardRequest): Promise<void> {
+export async function handler(request: CheckRequest): Promise<void> {
   const { origin } = new URL(request.ResponseURL);
   // Otherwise anyone who may invoke the function could make it write anywhere. An emulator sets this variable to its own address.
   if (!RESPONSES.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
@@ -44,7 +44,7 @@ export async function handler(request: GuardRequest): Promise<void> {
   const reason = (await refusalOf(request))?.slice(0, MAX_REASON);
   const { RequestType: type, StackId, RequestId, LogicalResourceId, PhysicalResourceId = StackId } = request;
   const Status = reason === undefined ? 'SUCCESS' : 'FAILED';
-  console.log(JSON.stringify({ message: 'guarded parameters were compared', type, Status, reason }));
+  console.log(JSON.stringify({ message: 'fixed parameters were compared', type, Status, reason }));
   const response = { Status, Reason: reason, StackId, RequestId, LogicalResourceId, PhysicalResourceId };
   const { ok, status } = await fetch(request.ResponseURL, {
     method: 'PUT',
@@ -55,8 +55,8 @@ export async function handler(request: GuardRequest): Promise<void> {
   if (!ok) throw new Error(`CloudFormation did not take the response: ${status}`);
 }
 
-/** @returns why the update is refused; undefined if the guard has no objection */
-async function refusalOf(request: GuardRequest): Promise<string | undefined> {
+/** @returns why the update is refused; undefined if the change check has no objection */
+async function refusalOf(request: CheckRequest): Promise<string | undefined> {
   const { RequestType, ResourceProperties: after, OldResourceProperties: old, StackId } = request;
   if (RequestType !== 'Update') return undefined;
   const stack: State = await stateOf(StackId).catch(({ message }: Error) => ({ problem: message }));
@@ -88,12 +88,12 @@ async function stateOf(StackName: string): Promise<State> {
 }
 
 /** @param accepted the parameters of the last update that succeeded. The old properties may be those of an update that was refused */
-function objectionTo(after: GuardProperties, old?: GuardProperties, accepted?: string[]): string | undefined {
+function objectionTo(after: CheckProperties, old?: CheckProperties, accepted?: string[]): string | undefined {
   if (!old?.values || !after.values) return 'The former or the new values are not known. Nothing was changed.';
   const inForce = (names: object) =>
     Object.fromEntries(accepted?.map(splitAtSign).filter(([name]) => name in names) ?? []);
   const last = { values: inForce(after.values), limits: inForce(after.limits), defaults: old.defaults };
-  const found = [...guardedChanges(old, after), ...(accepted ? guardedChanges(last, after) : [])];
+  const found = [...changesToAllow(old, after), ...(accepted ? changesToAllow(last, after) : [])];
   const changes = [...new Map(found.map((change) => [change.name, change])).values()];
   if (changes.length === 0) return undefined;
   const allowed = (after.allowChange ?? '').split(' ').filter((one) => one !== '');
@@ -110,7 +110,7 @@ function splitAtSign(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-function reasonFor(refused: GuardedChange[]): string {
+function reasonFor(refused: ParameterChange[]): string {
   const changes = refused.map(({ name, from, to }) => `${name} would change from '${from}' to '${to}'.`);
   if (refused.some(({ name }) => name === 'stage'))
     return [...changes, 'The stage of a stack can never change. Nothing was changed.'].join(' ');

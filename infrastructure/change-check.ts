@@ -1,5 +1,5 @@
 import { build } from 'rolldown';
-import { ACCEPTED_OUTPUT } from '../shared/guarded.ts';
+import { ACCEPTED_OUTPUT } from '../shared/fixed-parameters.ts';
 import {
   type CloudFormationTemplate,
   choose,
@@ -9,7 +9,7 @@ import {
   sub,
   type TemplateResource,
 } from './cloudformation.ts';
-import { GUARD } from './logical-ids.ts';
+import { CHANGE_CHECK } from './logical-ids.ts';
 import { PARAMETERS } from './parameters.ts';
 import { NAMES } from './stored-names.ts';
 
@@ -19,31 +19,31 @@ const MAX_CODE = 4096;
 /** CloudFormation gives up after this long, and not after an hour. In seconds. */
 const PATIENCE_SECONDS = 300;
 
-const NAME = sub(`holdfast-\${stage}-guardChanges`);
-const LOG_GROUP = sub(`/aws/lambda/holdfast-\${stage}-guardChanges`);
+const NAME = sub(`holdfast-\${stage}-checkChanges`);
+const LOG_GROUP = sub(`/aws/lambda/holdfast-\${stage}-checkChanges`);
 
 /**
- * Adds a custom resource that refuses an update which would change a guarded parameter or drop a limit, whichever tool sends the update.
- * Every other resource depends on the guard, so CloudFormation changes none of them before the guard has agreed.
- * @throws Error if the code of the guard is too long for a template
+ * Adds a custom resource that refuses an update which would change a fixed parameter or drop a limit, whichever tool sends the update.
+ * Every other resource depends on the change check, so CloudFormation changes none of them before the change check has agreed.
+ * @throws Error if the code of the change check is too long for a template
  */
-export function guard({ Resources, Outputs }: CloudFormationTemplate): void {
-  Outputs[ACCEPTED_OUTPUT] = { Description: 'The guarded parameters and the limits', Value: ACCEPTED };
+export function addChangeCheck({ Resources, Outputs }: CloudFormationTemplate): void {
+  Outputs[ACCEPTED_OUTPUT] = { Description: 'The fixed parameters and the limits', Value: ACCEPTED };
   for (const resource of Object.values(Resources))
-    resource.DependsOn = [...([resource.DependsOn ?? []].flat() as string[]), GUARD];
+    resource.DependsOn = [...([resource.DependsOn ?? []].flat() as string[]), CHANGE_CHECK];
   Object.assign(Resources, {
-    [GUARD]: {
-      Type: 'Custom::HoldfastChangeGuard',
+    [CHANGE_CHECK]: {
+      Type: 'Custom::HoldfastChangeCheck',
       Properties: {
-        ServiceToken: { 'Fn::GetAtt': [`${GUARD}Function`, 'Arn'] },
+        ServiceToken: { 'Fn::GetAtt': [`${CHANGE_CHECK}Function`, 'Arn'] },
         ServiceTimeout: PATIENCE_SECONDS,
         allowChange: ref('allowChange'),
-        ...GUARDED,
+        ...CHECKED,
       },
     },
-    [`${GUARD}Function`]: guardFunction(),
-    [`${GUARD}Role`]: ROLE,
-    [`${GUARD}LogGroup`]: {
+    [`${CHANGE_CHECK}Function`]: checkFunction(),
+    [`${CHANGE_CHECK}Role`]: ROLE,
+    [`${CHANGE_CHECK}LogGroup`]: {
       Type: 'AWS::Logs::LogGroup',
       Properties: {
         LogGroupName: LOG_GROUP,
@@ -54,7 +54,7 @@ export function guard({ Resources, Outputs }: CloudFormationTemplate): void {
   } satisfies Record<string, TemplateResource>);
 }
 
-const namesOf = (kind: 'guarded' | 'limit') => Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.[kind]);
+const namesOf = (kind: 'fixed' | 'limit') => Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.[kind]);
 
 /** The value that a parameter has if none is given. */
 function defaultOf(name: string): [string, Json][] {
@@ -63,36 +63,36 @@ function defaultOf(name: string): [string, Json][] {
   return value === undefined ? [] : [[name, value]];
 }
 
-const GUARDED = {
-  values: Object.fromEntries(namesOf('guarded').map((name) => [name, NAMES[name] ?? ref(name)])),
+const CHECKED = {
+  values: Object.fromEntries(namesOf('fixed').map((name) => [name, NAMES[name] ?? ref(name)])),
   limits: Object.fromEntries(namesOf('limit').map((name) => [name, ref(name)])),
-  defaults: Object.fromEntries([...namesOf('guarded'), ...namesOf('limit')].flatMap(defaultOf)),
+  defaults: Object.fromEntries([...namesOf('fixed'), ...namesOf('limit')].flatMap(defaultOf)),
 };
 
-/** Only an update that succeeds changes an output, so the guard reads here what was accepted. */
+/** Only an update that succeeds changes an output, so the change check reads here what was accepted. */
 const ACCEPTED: Json = {
   'Fn::Join': [
     ' ',
-    Object.entries({ ...GUARDED.values, ...GUARDED.limits }).map(([name, value]) => ({
+    Object.entries({ ...CHECKED.values, ...CHECKED.limits }).map(([name, value]) => ({
       'Fn::Join': ['=', [name, value]],
     })),
   ],
 };
 
 /** It is not in the VPC, because its response goes to a bucket of CloudFormation, which no endpoint of a VPC need let through. */
-const guardFunction = (): TemplateResource => ({
+const checkFunction = (): TemplateResource => ({
   Type: 'AWS::Lambda::Function',
-  DependsOn: [`${GUARD}LogGroup`],
+  DependsOn: [`${CHANGE_CHECK}LogGroup`],
   Properties: {
     FunctionName: NAME,
-    Description: 'Refuses an update of the stack that changes a guarded parameter',
+    Description: 'Refuses an update of the stack that changes a fixed parameter',
     Runtime: 'nodejs24.x',
     Architectures: ['arm64'],
     Handler: 'index.handler',
     Code: { ZipFile: CODE },
     MemorySize: 256,
     Timeout: 30,
-    Role: { 'Fn::GetAtt': [`${GUARD}Role`, 'Arn'] },
+    Role: { 'Fn::GetAtt': [`${CHANGE_CHECK}Role`, 'Arn'] },
     LoggingConfig: { LogFormat: ref('logFormat') },
   },
 });
@@ -100,7 +100,7 @@ const guardFunction = (): TemplateResource => ({
 const ROLE: TemplateResource = {
   Type: 'AWS::IAM::Role',
   Properties: {
-    RoleName: sub(`holdfast-\${stage}-guardChanges-\${AWS::Region}-lambdaRole`),
+    RoleName: sub(`holdfast-\${stage}-checkChanges-\${AWS::Region}-lambdaRole`),
     PermissionsBoundary: choose('HasBoundary', ref('permissionsBoundaryArn'), NO_VALUE),
     AssumeRolePolicyDocument: {
       Version: '2012-10-17',
@@ -108,7 +108,7 @@ const ROLE: TemplateResource = {
     },
     Policies: [
       {
-        PolicyName: 'guard',
+        PolicyName: 'changeCheck',
         PolicyDocument: {
           Version: '2012-10-17',
           Statement: [
@@ -116,7 +116,7 @@ const ROLE: TemplateResource = {
               Effect: 'Allow',
               Action: ['logs:CreateLogStream', 'logs:PutLogEvents'],
               Resource: sub(
-                `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/holdfast-\${stage}-guardChanges:*`,
+                `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/holdfast-\${stage}-checkChanges:*`,
               ),
             },
             // To read whether CloudFormation rolls an update back, and what was accepted.
@@ -133,7 +133,7 @@ const CODE = await code();
 
 async function code(): Promise<string> {
   const { output } = await build({
-    input: 'functions/deployment/change-guard.ts',
+    input: 'functions/deployment/change-check.ts',
     cwd: `${import.meta.dirname}/..`,
     platform: 'node',
     transform: { target: 'node24' },
@@ -144,6 +144,7 @@ async function code(): Promise<string> {
     output: { format: 'cjs', dynamicImportInCjs: false, minify: true },
   });
   const text = output[0].code.trim();
-  if (text.length > MAX_CODE) throw new Error(`the code of the guard is ${text.length} characters, over ${MAX_CODE}`);
+  if (text.length > MAX_CODE)
+    throw new Error(`the code of the change check is ${text.length} characters, over ${MAX_CODE}`);
   return text;
 }

@@ -1,11 +1,16 @@
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
 import { evaluate } from '../infrastructure/evaluate.ts';
-import { GUARD } from '../infrastructure/logical-ids.ts';
-import { allowanceOf, type Guarded, type GuardedChange, guardedChanges } from '../shared/guarded.ts';
+import { CHANGE_CHECK } from '../infrastructure/logical-ids.ts';
+import {
+  allowanceOf,
+  type CheckedParameters,
+  changesToAllow,
+  type ParameterChange,
+} from '../shared/fixed-parameters.ts';
 import { Refusal } from './failure.ts';
 import type { Values } from './values.ts';
 
-/** A change of a stack, as its guarded parameters matter to it. */
+/** A change of a stack, as its fixed parameters matter to it. */
 interface Change {
   /** The template of the stack. */
   deployed: CloudFormationTemplate;
@@ -23,14 +28,14 @@ interface Change {
  * Refuses a change by which callers of a running stack would meet other tables, another bucket or another way to sign.
  * After such a change a lease could be granted twice.
  * @param template the one to deploy
- * @returns the value of the parameter `allowChange`, by which the guard of the stack allows what the operator allows
+ * @returns the value of the parameter `allowChange`, by which the change check of the stack allows what the operator allows
  * @throws Refusal that names each parameter which would change
  */
-export function refuseSplit(template: CloudFormationTemplate, change: Change): string {
+export function checkFixedParameters(template: CloudFormationTemplate, change: Change): string {
   const { deployed, previous, next, allowed, own, place } = change;
-  const after = guardedIn(template, { ...next, ...place });
-  const changes = guardedChanges(guardedIn(deployed, { ...previous, ...place }), after);
-  const isKnown = ({ name }: GuardedChange) => name in (template.Parameters ?? {});
+  const after = checkedIn(template, { ...next, ...place });
+  const changes = changesToAllow(checkedIn(deployed, { ...previous, ...place }), after);
+  const isKnown = ({ name }: ParameterChange) => name in (template.Parameters ?? {});
   const other = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
   const unknown = changes.filter((one) => !isKnown(one));
   // Callers would notice nothing, and the stack would give it up: a new stack could not make it again.
@@ -48,14 +53,14 @@ export function refuseSplit(template: CloudFormationTemplate, change: Change): s
   return changes.map(allowanceOf).join(' ');
 }
 
-/** The values that the guard of a template compares. */
-function guardedIn(template: CloudFormationTemplate, values: Values): Guarded {
-  const { [GUARD]: written } = template.Resources;
-  if (!written) throw new Error('the template has no guard');
+/** The values that the change check of a template compares. */
+function checkedIn(template: CloudFormationTemplate, values: Values): CheckedParameters {
+  const { [CHANGE_CHECK]: written } = template.Resources;
+  if (!written) throw new Error('the template has no change check');
   // Not the whole template, which takes a hundred times as long.
-  const part = { ...template, Resources: { [GUARD]: written }, Outputs: {} };
-  const guard = evaluate(part, { codeBucket: '', ...values }).Resources[GUARD];
-  return Object(guard?.Properties) as Guarded;
+  const part = { ...template, Resources: { [CHANGE_CHECK]: written }, Outputs: {} };
+  const check = evaluate(part, { codeBucket: '', ...values }).Resources[CHANGE_CHECK];
+  return Object(check?.Properties) as CheckedParameters;
 }
 
 const UNKNOWN =
