@@ -34,7 +34,7 @@ export type Step = [what: string, s: State, bad?: string | undefined];
 type Act = (what: string, change: (s: State) => string | undefined) => void;
 const OUTSIDE = -1;
 
-/** What the schedule does next, if it looks now (docs/protocols/locks.md#repair). */
+/** What the schedule does next, if it looks now (docs/protocols/tasks.md#repair). */
 export function repair(s0: State): Step | undefined {
   const told = repairReplaced(s0);
   if (told) {
