@@ -4,12 +4,13 @@ import { readOptions } from '../local/options.ts';
 
 const HELP = `npm run verify -- tags: checks that each version of CHANGELOG.md has its git tag, for example v1.0.0.
 
-  --create VERSION   make the tag of that version, annotated with its part of the changelog
-  --check VERSION    make no tag, and print that part of the changelog
-  --commit COMMIT    where to put the tag; HEAD where it is not given
+  --check VERSION    check that a commit can be released as that version, and print what the changelog says of it
+  --create VERSION   check the same, and tag the commit. The workflow of a release does this
+  --commit COMMIT    the commit; HEAD if you do not name one
 
-Both fail unless that commit has the version in each package.json, in the Python client and in the contract, the heading in its changelog, and the contract in
-contract/released (npm run verify -- contract-release). It exits with 1 where a version has no tag, or a tag no version.`;
+A commit can be released if each package.json, the Python client and the contract have the version, the changelog has its heading, contract/released has the
+contract (npm run verify -- contract-release), and no other commit has the tag. The exit code is 1 if a commit cannot be released, a version has no tag, or a
+tag no version.`;
 
 const PYTHON = 'clients/python/src/holdfast/contract.py';
 
@@ -66,8 +67,38 @@ function notesOf(version: string, commit: string): string {
   return notes;
 }
 
-/** @throws Error as `notesOf` */
+/** @returns the commit that has the tag of a version, undefined if no commit has it */
+function taggedCommit(version: string): string | undefined {
+  return (
+    git(
+      'for-each-ref',
+      '--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)',
+      `refs/tags/${tagOf(version)}`,
+    ) || undefined
+  );
+}
+
+/**
+ * A tag that another commit has is never moved: packages may have been published from that commit.
+ * @returns what the changelog says of the version
+ * @throws Error as `notesOf`, or if another commit has the tag
+ */
+function check(version: string, commit: string): string {
+  const notes = notesOf(version, commit);
+  const tagged = taggedCommit(version);
+  if (tagged && tagged !== git('rev-parse', `${commit}^{commit}`))
+    throw new Error(`${tagOf(version)} is at ${tagged}, another commit than ${commit}`);
+  return notes;
+}
+
+/** Keeps a tag that the commit already has, so that a release that stopped halfway can run again. @throws Error as `check` */
 function create(version: string, commit: string): void {
+  const notes = check(version, commit);
+  if (!taggedCommit(version)) tag(version, commit, notes);
+  console.log(`${tagOf(version)} is at ${git('rev-parse', '--short', commit)}`);
+}
+
+function tag(version: string, commit: string, notes: string): void {
   git(
     'tag',
     '--annotate',
@@ -75,9 +106,8 @@ function create(version: string, commit: string): void {
     commit,
     '--cleanup=verbatim',
     '--message',
-    `Holdfast ${version}\n\n${notesOf(version, commit)}`,
+    `Holdfast ${version}\n\n${notes}`,
   );
-  console.log(`${tagOf(version)} is at ${git('rev-parse', '--short', commit)}`);
 }
 
 /** @returns what is wrong, a line for each fault */
@@ -99,7 +129,7 @@ const { values } = readOptions({
 try {
   if (values.help) console.log(HELP);
   else if (values.create) create(values.create, values.commit);
-  else if (values.check) console.log(notesOf(values.check, values.commit));
+  else if (values.check) console.log(check(values.check, values.commit));
   else
     for (const fault of faults()) {
       console.error(fault);

@@ -80,6 +80,27 @@ it('npm run verify -- tags tags no commit of another version, and none whose ver
   expect(git('tag')).toBe('');
 });
 
+it('npm run verify -- tags keeps a tag that the commit already has, so a release can run again', () => {
+  const released = commit('1.0.0', ONE);
+  const first = tags('--create', '1.0.0');
+  const tag = git('rev-parse', 'v1.0.0');
+  expect(first).toEqual({ status: 0, output: `v1.0.0 is at ${git('rev-parse', '--short', released)}\n` });
+  expect(tags('--check', '1.0.0')).toEqual({ status: 0, output: '- The first.\n' });
+  expect(tags('--create', '1.0.0')).toEqual(first);
+  expect(git('rev-parse', 'v1.0.0')).toBe(tag);
+});
+
+it('npm run verify -- tags never moves a tag to another commit with the same version', () => {
+  const released = commit('1.0.0', ONE);
+  tags('--create', '1.0.0');
+  const later = commit('1.0.0', ONE, { 'later.txt': '' });
+  const refused = { status: 1, output: `v1.0.0 is at ${released}, another commit than ${later}\n` };
+  for (const option of ['--check', '--create']) expect(tags(option, '1.0.0', '--commit', later)).toEqual(refused);
+  git('tag', '--force', 'v1.0.0', released); // without an annotation
+  expect(tags('--check', '1.0.0', '--commit', later)).toEqual(refused);
+  expect(git('rev-list', '-1', 'v1.0.0')).toBe(released);
+});
+
 it('npm run verify -- tags tags a commit only with the contract of the release', () => {
   commit('1.0.0', ONE, { 'contract/openapi.json': '{"info":{"version":"0.9.9"}}' });
   const other = 'contract/openapi.json of HEAD has the version 0.9.9\n';

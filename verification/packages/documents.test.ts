@@ -88,6 +88,19 @@ describe('The workflows of GitHub', () => {
     for (const text of texts) expect(text).not.toMatch(/secrets\.|NPM_TOKEN|NODE_AUTH_TOKEN/);
   });
 
+  it('a release starts by hand, and tags the tested commit before it publishes anything', async () => {
+    const text = await readFile(`${FOLDER}/release.yml`, 'utf8');
+    const [, triggers = ''] = /^on:\n((?: .*\n)+)/m.exec(text) ?? [];
+    expect(triggers.match(/^ {2}\w+/gm)).toEqual(['  workflow_dispatch']);
+    const jobs = new Map(text.split(/^ {2}(?=\w+:\n {4})/m).map((job) => [job.split(':')[0], job]));
+    const needs = (name: string) => /^ {4}needs: (.*)$/m.exec(jobs.get(name) ?? '')?.[1];
+    expect(['test', 'build', 'tag', 'npm', 'pypi', 'image', 'github'].map(needs)).toEqual([
+      ...['check', 'check', '[test, build]', 'tag', 'tag', 'tag', '[npm, pypi, image]'],
+    ]);
+    const writers = [...jobs].filter(([, job]) => job.includes('contents: write')).map(([name]) => name);
+    expect(writers).toEqual(['tag', 'github']);
+  });
+
   it('publish each package of this repository', async () => {
     const text = await readFile(`${FOLDER}/release.yml`, 'utf8');
     const names = await Promise.all(
