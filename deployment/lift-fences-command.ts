@@ -58,7 +58,7 @@ function breaking(bound: BoundHolder[]): string[] {
 
 /** @throws Refusal if there is no terminal to ask at */
 async function mayLift(use: string): Promise<boolean> {
-  const advice = `${use}: stop every caller first, as docs/operations.md says`;
+  const advice = `${use}: stop every caller first, as docs/maintenance.md says`;
   if (!process.stdin.isTTY) throw new Refusal(`${advice}, or add --yes. Nothing was changed`);
   console.log(advice);
   return ask('Lift the fences all the same?');

@@ -11,7 +11,7 @@ const TABLES = ['leasesTable', 'waitersTable', 'commitsTable', 'nameserviceTable
 /** Finds what an execution that ends has held or waited for. */
 const INDEX = 'by-execution';
 
-/** A table of leases may lack the index, as a table of the Rust crate does: its leases then end at their ttl, as docs/operations.md says. */
+/** A table of leases may lack the index, as a table of the Rust crate does: its leases then end at their ttl, as docs/maintenance.md says. */
 const NEEDS_INDEX = 'waitersTable';
 
 /**
@@ -50,7 +50,7 @@ export async function checkStorage(
 
 const lacksIndex = (key: string | undefined) =>
   `lacks the index ${INDEX} with the key ${key}, by which the end of an execution frees what it held. "An existing table" in ` +
-  'docs/operations.md has the command that adds the index. --param executionEvents=DISABLED deploys without it';
+  'docs/maintenance.md has the command that adds the index. --param executionEvents=DISABLED deploys without it';
 
 const kindOf = (parameter: string) => (parameter === 'bucket' ? 'bucket' : 'table');
 

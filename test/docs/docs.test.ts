@@ -35,7 +35,7 @@ describe('the commands give the answers that are written below them in', () => {
 });
 
 it.runIf(isFull)('docs/operations.md signs the calls of operators, and the functions take them', async () => {
-  const blocks = [...(await readFile('docs/operations.md', 'utf8')).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(
+  const blocks = [...(await readFile('docs/operations.md', 'utf8')).matchAll(/^ *```sh\n([\s\S]*?)^ *```/gm)].map(
     ([, text]) => text,
   );
   const definition = blocks.find((block) => block?.includes('call() {')) ?? '';
@@ -47,6 +47,7 @@ it.runIf(isFull)('docs/operations.md signs the calls of operators, and the funct
   const lines = blocks
     .join('')
     .split('\n')
+    .map((line) => line.trim())
     .filter((line) => line.startsWith('call '));
   expect(lines.length).toBeGreaterThan(5);
   for (const line of lines) {

@@ -18,7 +18,7 @@ interface Command {
 
 let commands: Command[];
 beforeAll(async () => {
-  const args = ['verification/deployment/support/snippets.py', 'docs/operations.md'];
+  const args = ['verification/deployment/support/snippets.py', 'docs/maintenance.md'];
   const { stdout } = await promisify(execFile)('.venv-ministack/bin/python', args);
   commands = JSON.parse(stdout.replaceAll('holdfast-prod', `holdfast-${STAGE}`)).commands;
 });
