@@ -62,7 +62,7 @@ async function ended(arn: string) {
   return get(arn);
 }
 
-it('The double runs a failed step again, after the delay that the handler asks for', async () => {
+it("The double runs a failed step again after the handler's delay", async () => {
   let runs = 0;
   const arn = await start(async (_event, ctx) =>
     ctx.step(

@@ -63,7 +63,7 @@ function durablePython(startBackend: StartBackend): void {
   const waiting = async (key: string) => (await holdfast.readLease(key)).waiting;
   const stateOf = async (key: string) => (await holdfast.readLease(key)).state;
 
-  it('a Python execution waits in line suspended, and holds the lease over its suspension', async () => {
+  it('a Python execution waits in line and holds the lease while it is suspended', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
     const arn = await start('steps', key);

@@ -171,7 +171,7 @@ function durableLeases(startBackend: StartBackend): void {
     expect(await stateOf(key)).toBe('released');
   });
 
-  it('An execution that is killed while it holds frees its lease for the next execution in line', async () => {
+  it('An execution that is killed while it holds frees its lease for the next', async () => {
     const key = newKey();
     const hold: Work = (_event, ctx) =>
       withLease(ctx, holdfast, key, { graceSeconds: 0 }, async ({ fence }) => {

@@ -17,7 +17,7 @@ describe('the search for an order', () => {
   };
   const verdict = (...operations: Op[]) => linearize(register, operations).linearizable;
 
-  it('the search for an order lets concurrent calls take effect in any order, and no others', () => {
+  it('the search lets concurrent calls take effect in any order, and no others', () => {
     const write = (value: number, calledAt: number, answeredAt: number) => ({ write: value, calledAt, answeredAt });
     const read = (value: number, calledAt: number, answeredAt: number) => ({ read: value, calledAt, answeredAt });
     expect(verdict(write(1, 0, 10), read(0, 1, 2), read(1, 3, 4))).toBe(true);
@@ -26,7 +26,7 @@ describe('the search for an order', () => {
     expect(verdict(write(1, 0, 5), write(2, 0, 5), read(2, 6, 7), read(1, 8, 9))).toBe(false);
   });
 
-  it('the search for an order lets a call without an answer take effect at any later time, or never, and once', () => {
+  it('the search lets an unanswered call take effect later or never, and once', () => {
     const lost = { write: 1, calledAt: 0, answeredAt: Number.POSITIVE_INFINITY };
     expect(verdict(lost, { read: 0, calledAt: 1, answeredAt: 2 })).toBe(true);
     expect(verdict(lost, { read: 0, calledAt: 1, answeredAt: 2 }, { read: 1, calledAt: 100, answeredAt: 101 })).toBe(
@@ -40,14 +40,14 @@ describe('the search for an order', () => {
 });
 
 describe('a history that breaks a promise', () => {
-  it('a history that breaks a promise is shrunk to what breaks it', async () => {
+  it('a broken history is shrunk to what breaks it', async () => {
     const steps = Array.from({ length: 40 }, (_, index) => index);
     const fails = async (some: number[]) => some.includes(7) && some.includes(31);
     expect(await shrink(steps, fails)).toEqual([7, 31]);
     expect(await shrink(steps, async () => true)).toEqual([]);
   });
 
-  it('a history that breaks a promise is shown in the order of its calls, with the faults that struck them', () => {
+  it('a broken history is shown in the order of its calls, with their faults', () => {
     const late = entry('acquire', { key: 'k' }, [2000, 2010], 'LeaseHeld', { fence: 3 });
     const lost = entry('release', { key: 'k' }, [1000], undefined, {}, { faults: ['UpdateItem lostReply'] });
     const [, first, second] = table([late, lost], new Set([2000])).split('\n');
@@ -55,7 +55,7 @@ describe('a history that breaks a promise', () => {
     expect(second).toMatch(/^> 2000 +caller +2\.000 +2\.010 +acquire +key=k +LeaseHeld fence=3$/);
   });
 
-  it('a history that breaks a promise is reported with its clocks, and with the calls of its key and of the schedule', () => {
+  it('a broken history is reported with its clocks and the calls of its key', () => {
     const plan = { ...planWorld(1), clocks: [{ offsetMs: 5, rate: 1, steps: [{ atMs: 1500, offsetMs: -7 }] }] };
     const wrong = entry('acquire', { key: 'k' }, [2000, 2010]);
     const others = [entry('repairQueues', {}, [2100, 2110]), entry('release', { key: 'other' }, [2200, 2210])];

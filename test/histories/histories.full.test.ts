@@ -19,7 +19,7 @@ describe('histories under faults', () => {
   // One capability at a time, because the schedule works on several keys at once, and without queue, because a call in line sends several requests at
   // once. The simulation does not order the answers of such requests, so on a busy machine their order differs.
   it.each(['commits', 'permits', 'expiry'])(
-    'histories of %s are the same again for the same seed, whatever was played before',
+    'histories of %s are the same again for the same seed',
     async (capability) => {
       const seed = testSeed();
       const plan = struck(planWorld(seed, [capability]), 0.3);
@@ -38,12 +38,12 @@ describe('histories under faults', () => {
     },
   );
 
-  it('histories under faults give two runs of the repair ids of their own, also if their messages are sent in one moment', async () => {
+  it('histories give two runs of the repair ids of their own', async () => {
     const { failed } = await run({ seed: 1_024_725, mostHistories: 1, mostMs: 60_000, only: [] }, services);
     expect(failed?.violations).toBeUndefined();
   });
 
-  it('break no promise (a few of them; npm run verify -- faults plays many)', async () => {
+  it('histories under faults keep every promise (npm run verify -- faults plays many)', async () => {
     const seed = testSeed();
     const result = await run({ seed, mostHistories: HISTORIES, mostMs: 60_000, only: [] }, services);
     expect([seed, result.failed?.plan.seed, result.failed?.violations]).toEqual([seed, undefined, undefined]);

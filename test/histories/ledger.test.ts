@@ -22,7 +22,7 @@ const played = (seed: number, histories: number, more: Partial<Played> = {}): Pl
   ...more,
 });
 
-it('the ledger of histories adds up what was played on each commit, and never gives a seed out twice', () => {
+it('the ledger of histories adds up each commit, and never repeats a seed', () => {
   const failed = { seed: 1_000_120, promises: ['of old'] };
   let ledger: Ledger = [];
   expect(nextSeed(ledger)).toBeLessThan(2 ** 30);

@@ -94,7 +94,7 @@ export async function askingAgain(lineWorld: LineWorld) {
   it.each([
     ['holder', { holder: 'another' }, call()],
     ['principal', {}, as('another')],
-  ])('a call of another %s sees no withdrawal of the ticket', async (_, other, caller) => {
+  ])('a call of another %s does not see the withdrawal of the ticket', async (_, other, caller) => {
     const first = await held();
     const { key } = first;
     const { ticket } = await placeOf(key);
@@ -117,7 +117,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('the position counts no unnotified task that has the lock', async () => {
+  it('the position does not count an unnotified task that has the lock', async () => {
     const first = await held();
     await park({ key: first.key, holder: 'task', ttlSeconds: 60 });
     steps.faults.SendTaskSuccess = ['refused'];
@@ -126,7 +126,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     expect(left).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', waiting: 0, place: 1 } });
   });
 
-  it('the position counts no duplicate call of the same ticket', async () => {
+  it('the position does not count a duplicate call of the same ticket', async () => {
     const { key } = await held();
     const { ticket } = await placeOf(key);
     const [left] = await timeline.play(

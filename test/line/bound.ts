@@ -125,7 +125,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     expect(await failure(park(again))).toMatchObject(unbound);
   });
 
-  it('the event frees the grant at once, and asks nothing', async () => {
+  it('the event frees the grant at once, without a question', async () => {
     const { key, execution } = await hold();
     const { task } = await park({ key });
     steps.requests.length = 0;

@@ -95,7 +95,7 @@ export async function breaks(lineWorld: LineWorld) {
     expect(await failure(acquire({ key, holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
   });
 
-  it('a break that waits lets no heartbeat revive an expired grant', async () => {
+  it('a break that waits does not let a heartbeat revive an expired grant', async () => {
     const grant = await ending();
     timeline.advance(TTL_MS + 501);
     expect(await failure(beat(grant))).toMatchObject(broken);

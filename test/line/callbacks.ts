@@ -81,7 +81,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('the row of a callback has its id, which no list shows', async () => {
+  it('the row of a callback has its id, which lists do not show', async () => {
     const { key, callback } = await held();
     const [row] = await rows(key);
     expect(row).toMatchObject({
@@ -139,7 +139,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     const again = ({ callback, execution }: { callback: Callback; execution: string }, key: string) =>
       submit({ key, callback, execution });
 
-    it('a callback that is submitted after its release receives no other grant', async () => {
+    it('a callback that is submitted after its release does not receive another grant', async () => {
       const key = newKey();
       const parked = await park(key);
       await release(grantOf(parked.callback));
@@ -213,7 +213,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     expect(grantOf(callback)).toMatchObject({ key });
   });
 
-  it('executions that are killed in line or while they hold leave nothing', async () => {
+  it('executions that are killed in line or as holders leave nothing behind', async () => {
     const killed = [];
     for (let at = 0; at < 5; at++) {
       const waiting = await held();

@@ -48,7 +48,7 @@ afterAll(() => {
   return Promise.all([idle.steps.stop(), steps.stop()]);
 });
 
-it('a closed idle connection to Step Functions loses no message to a task', async () => {
+it('a message to a task survives a closed idle connection to Step Functions', async () => {
   for (const key of ['one', 'two']) {
     const first = await idle.acquire({ key });
     await idle.park({ key });
@@ -58,13 +58,13 @@ it('a closed idle connection to Step Functions loses no message to a task', asyn
   expect(forgetful.arrived).toEqual(['SendTaskSuccess', 'SendTaskSuccess']);
 });
 
-it('a closed idle connection fails no question about an execution', async () => {
+it('a question about an execution survives a closed idle connection', async () => {
   const execution = steps.newExecution();
   for (const _ of ['first', 'second'])
     expect(await describeExecution(idle.dependencies, execution, call())).toMatchObject({ state: 'running' });
 });
 
-it("a message to a task is sent once, also by a caller's own client", async () => {
+it("a message to a task is sent once, even by a caller's own client", async () => {
   const client = stepFunctionsClient({ endpoint: steps.endpoint, maxAttempts: 3 });
   const release = releaseGrant({ ...dependencies, stepFunctions: async () => client });
   const first = await acquire({ key: 'own client' });

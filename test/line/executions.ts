@@ -65,7 +65,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(await isMarked(key)).toBe(false);
   });
 
-  it('no pass of a late event takes what a redriven execution has', async () => {
+  it('neither pass of a late event takes what a redriven execution has', async () => {
     const [execution, key, waiting] = [steps.newExecution('RUNNING'), newKey(), newKey()];
     redrive(execution);
     await acquire({ key, execution });
@@ -79,7 +79,7 @@ export async function executions(lineWorld: LineWorld) {
     expect(await executionEnded(execution)).toMatchObject({ tickets: 1, freed: 1 });
   });
 
-  it('a lock that has another holder since costs no question', async () => {
+  it('a lock that has another holder since does not cost a question', async () => {
     const [key, execution] = [newKey(), steps.newExecution()];
     const before = await acquire({ key, execution });
     requests.faultsOf.GetItem = [

@@ -75,7 +75,7 @@ export async function expiredRows(lineWorld: LineWorld) {
     expect(task.state).toBe('succeeded');
   });
 
-  it('a reader and a call that leaves count no waiters behind many expired rows', async () => {
+  it('a reader and a leaving call do not count waiters behind many expired rows', async () => {
     const key = newKey();
     await acquire({ key, ttlSeconds: 600 });
     await park({ key });

@@ -64,7 +64,7 @@ export async function graces(lineWorld: LineWorld) {
     expect(await executionEnded(execution, false, event)).toMatchObject(expected);
   });
 
-  it('the grace ends no later than the grant itself', async () => {
+  it('the grace never outlasts the grant itself', async () => {
     const { key, execution, asked, grant } = await hold({ ttlSeconds: 30, graceSeconds: 900 });
     timeline.advance(10_000);
     expect(await executionEnded(execution)).toMatchObject({ graced: 1 });

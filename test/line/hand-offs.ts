@@ -67,7 +67,7 @@ export async function handOffs(lineWorld: LineWorld) {
     expect(task.state).toBe('succeeded');
   });
 
-  it('a hand-off that is answered after its expiry notifies no task', async () => {
+  it('a hand-off that is answered after its expiry does not notify a task', async () => {
     const { key, first } = await heldKey();
     const { task } = await park({ key, ttlSeconds: 2 });
     requests.faultsOf.UpdateItem = ['none', answeredLate(2000)];

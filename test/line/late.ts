@@ -59,7 +59,7 @@ export async function lateWrites(lineWorld: LineWorld) {
   });
 
   it.each(['granted', 'gone'] as const)(
-    'a cancel of a call that is %s in that moment writes no row',
+    'a cancel of a call that is %s at that moment writes no row',
     async (reason) => {
       const first = await held();
       const { key } = first;
@@ -183,7 +183,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(answer).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
     });
 
-    it('a claim gives no grant if another has the lock by then', async () => {
+    it('a claim does not give a grant if another has the lock by then', async () => {
       const { answer } = await claiming((key) => {
         requests.faultsOf.DeleteItem = [
           async (send) => {
@@ -197,7 +197,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder: 'other' } });
     });
 
-    it.each([10_000, 10_500])('a claim gives no grant if the answer to its renewal takes %i ms', async (ms) => {
+    it.each([10_000, 10_500])('a claim does not give a grant whose renewal is answered after %i ms', async (ms) => {
       const { answer } = await claiming(() => {
         const claimed = Promise.withResolvers<void>();
         const claim = (send: Send) => send().finally(claimed.resolve);
@@ -213,7 +213,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(answer).toMatchObject(isHeld);
     });
 
-    it.each([10_000, 10_500])('a claim gives no grant that has expired after %i ms', async (ms) => {
+    it.each([10_000, 10_500])('a claim does not give a grant that has expired after %i ms', async (ms) => {
       const { answer } = await claiming(async (key) => {
         const { expiresAt } = await acquire({ key, ...asked });
         const late = (send: Send) => answeredLate(Date.parse(expiresAt) - 10_000 + ms - now())(send);

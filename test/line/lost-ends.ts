@@ -109,7 +109,7 @@ export async function lostEnds(lineWorld: LineWorld) {
     expect(task.state).toBe('succeeded');
   });
 
-  it('a run asks no more once Step Functions throttles it, and does not fail', async () => {
+  it('a run stops asking once Step Functions throttles it, and does not fail', async () => {
     for (let nth = 0; nth < 12; nth++) await held('RUNNING');
     timeline.advance(2 * MINUTE_MS);
     steps.faults.DescribeExecution = Array.from({ length: 40 }, () => 'throttled' as const);

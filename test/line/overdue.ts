@@ -72,7 +72,7 @@ export async function overdueTasks(lineWorld: LineWorld) {
     expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
   });
 
-  it('the schedule puts no mark back for an overdue task that cannot be notified', async () => {
+  it('the schedule does not put the mark back for an unreachable overdue task', async () => {
     const { key } = await unreachable();
     await removeMark(key);
     expect(await repair(key)).toMatchObject({ unanswered: 1 });

@@ -176,13 +176,13 @@ export async function parks(lineWorld: LineWorld) {
     expect([successes(task.token), await rows(key)]).toEqual([1, []]);
   });
 
-  it('a task that has ended waits no longer, and the lock stays free', async () => {
+  it('a task that has ended stops waiting, and the lock stays free', async () => {
     const key = newKey();
     expect(await park({ key }, gone())).toMatchObject({ parked: false });
     expect(await see(key)).toMatchObject({ holder: undefined, waiting: 0 });
   });
 
-  it('the task waits no longer if an operator cancels the ticket', async () => {
+  it('the task stops waiting if an operator cancels its ticket', async () => {
     const key = newKey();
     const cancelOnly = async () => cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
     requests.faultsOf.UpdateItem = [precededBy(cancelOnly)];
@@ -232,7 +232,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(await release(grantOf(again))).toMatchObject({ released: true });
   });
 
-  it('a call hands off after a release that read no line', async () => {
+  it('a call hands off after a release that did not read the line', async () => {
     const { key, first, task } = await held();
     requests.faultsOf.Query = ['error500', 'error500', 'error500'];
     expect(await release(first)).toEqual({ key, released: true });
@@ -258,7 +258,7 @@ export async function parks(lineWorld: LineWorld) {
   it.each([
     ['of the ticket', 'PutItem'],
     ['of the mark', 'UpdateItem'],
-  ] as const)('the write %s', async (name, command) => {
+  ] as const)('a task can park again after the write %s had no answer', async (name, command) => {
     for (const requestId of [undefined, `mine ${name}`]) {
       const key = newKey();
       if (name === 'of the mark') await acquire({ key, holder: 'before' });
@@ -274,13 +274,16 @@ export async function parks(lineWorld: LineWorld) {
     }
   });
 
-  it.each(['of the hand-off', 'of a renewal', 'of a deletion'])('the write %s to the task itself', async (name) => {
-    const asked = { key: newKey(), requestId: 'r' };
-    if (name !== 'of the hand-off') await park(asked);
-    if (name === 'of a deletion') requests.faultsOf.DeleteItem = [...lost];
-    else requests.faultsOf.UpdateItem = ['none', ...lost];
-    const { code, context } = await failure(park(asked));
-    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'r' }]);
-    expect(grantOf((await park(asked)).task)).toMatchObject({ repeated: true });
-  });
+  it.each(['of the hand-off', 'of a renewal', 'of a deletion'])(
+    'a task receives its grant after the write %s had no answer',
+    async (name) => {
+      const asked = { key: newKey(), requestId: 'r' };
+      if (name !== 'of the hand-off') await park(asked);
+      if (name === 'of a deletion') requests.faultsOf.DeleteItem = [...lost];
+      else requests.faultsOf.UpdateItem = ['none', ...lost];
+      const { code, context } = await failure(park(asked));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'r' }]);
+      expect(grantOf((await park(asked)).task)).toMatchObject({ repeated: true });
+    },
+  );
 }

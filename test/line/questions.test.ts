@@ -20,7 +20,7 @@ it('a look may ask no more questions than its run has left', async () => {
   expect(await looks(newQuestions(), async () => NOTHING)).toEqual({ allowed: [5, 5, 5], isCutShort: false });
 });
 
-it('a run asks no more once AWS has throttled a question', async () => {
+it('a run stops asking once AWS has throttled a question', async () => {
   const throttled = async () => {
     throw new HoldfastError('Throttled', 'too many questions');
   };

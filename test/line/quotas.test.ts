@@ -179,7 +179,7 @@ it('a namespace is counted even if one line alone exceeds its quota', async () =
   expect((await rawItem('holdfast:full-namespaces'))?.full).toEqual({ SS: ['team-a'] });
 });
 
-it('a count that fails keeps no run from its keys', async () => {
+it('a count that fails does not keep a run from its keys', async () => {
   const { acquire, park, repair, repairKey, requests, clock, rows } = await crowdedWorld({ waitersPerKey: 8 });
   await acquire({ key: 'team-a/1', ttlSeconds: 60 });
   await park('team-a/1', 'team-a');
@@ -205,7 +205,7 @@ it('a function asks for the full namespaces every ten seconds', async () => {
   expect(await park('team-a/1', 'team-a')).toMatchObject({ parked: true });
 });
 
-it('the quota of a namespace counts a hundred pages, and no more', async () => {
+it('the quota of a namespace counts at most a hundred pages', async () => {
   const { acquire, putTasks, paged, repair, requests, rawItem } = await crowdedWorld({
     waitersPerKey: 101,
     waitersPerNamespace: 101,
@@ -287,7 +287,7 @@ it('a namespace with few keys in line is not counted', async () => {
   expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
 });
 
-it('a run that was frozen overwrites no younger count', async () => {
+it('a run that was frozen does not overwrite a younger count', async () => {
   const { park, repair, clock, rawItem, putRaw } = await fullWorld();
   const counted = await rawItem('holdfast:full-namespaces');
   expect(counted?.full).toEqual({ SS: ['team-a'] });

@@ -49,7 +49,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     return { key, answer };
   }
 
-  it('a call that is cancelled claims no grant of another waiter', async () => {
+  it('a call that is cancelled does not claim a grant of another waiter', async () => {
     const asked = { holder: 'b', requestId: 'own waiter gone' };
     const { key, answer } = await secondOf(asked, (ticket, of) => cancel(of, ticket));
     expect(answer).toMatchObject(lost('cancelled'));

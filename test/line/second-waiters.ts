@@ -18,7 +18,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
     return { key, first, one: one.task, two: two.task };
   }
 
-  it('a request that released its grant receives no second one from the schedule', async () => {
+  it('a request that released its grant does not receive a second from the schedule', async () => {
     const key = newKey();
     await release(await acquire(asked(key)));
     steps.faults.SendTaskFailure = ['refused'];
@@ -29,7 +29,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
     expect([await rows(key), await see(key)]).toMatchObject([[], { holder: undefined }]);
   });
 
-  it.each(['released', 'broken'])('a request whose grant was %s receives no second one', async (reason) => {
+  it.each(['released', 'broken'])('a request whose grant was %s does not receive a second one', async (reason) => {
     const { key, first, one, two } = await twoTasks();
     await release(first);
     await (reason === 'broken' ? breakGrant(grantOf(one)) : release(grantOf(one)));

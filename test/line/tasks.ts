@@ -94,7 +94,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
     expect(grantOf(task)).toMatchObject({ holder: 'behind' });
   });
 
-  it('a hand-off to a task that is gone sends no message that looks again', async () => {
+  it('a hand-off to a gone task does not send the message that looks again', async () => {
     const { key, first } = await heldKey({ holder: 'first', ttlSeconds: 600 });
     const gone = await park({ key, holder: 'gone', ttlSeconds: 30 });
     await park({ key, holder: 'behind' });

@@ -80,7 +80,7 @@ it('acquire answers a repeat of the same request with the same grant', async () 
   expect(again).toEqual({ ...first, remainingMs: 59_000, repeated: true });
 });
 
-it('acquire takes no other request, holder or principal for a repeat', async () => {
+it('acquire does not take another request, holder or principal for a repeat', async () => {
   const owner = call({ principal: 'arn:aws:iam::1:user/owner' });
   await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner);
   expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-2', holder: 'h' }, owner))).code).toBe('LeaseHeld');
@@ -94,7 +94,7 @@ it('acquire takes no other request, holder or principal for a repeat', async () 
   expect((await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, other)).repeated).toBe(false);
 });
 
-it('acquire refuses the request of a released grant, and locks no key', async () => {
+it('acquire refuses the request of a released grant, and does not lock the key', async () => {
   const first = await acquire({ key: 'late-duplicate', requestId: 'r-1' });
   await release(first);
   clock.advance(10);
@@ -114,7 +114,7 @@ it('acquire lets the request of an expired grant wait out the margin', async () 
   expect([code, context.retryAfterMs]).toEqual(['LeaseHeld', 501]);
 });
 
-it('acquire fails clearly, and at once, if no fence can rise', async () => {
+it('acquire fails clearly, and at once, if the fence cannot rise', async () => {
   await world.putRaw({ key: { S: 'top' }, lease_expiry: { N: '1' }, fence: { N: String(Number.MAX_SAFE_INTEGER) } });
   const sent = await sentBy(async () => {
     const { code, context } = await failure(acquire({ key: 'top', waitSeconds: 5 }));

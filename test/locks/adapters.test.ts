@@ -86,7 +86,7 @@ it('both adapters repeat a grant only for the same authenticated caller', async 
   expect([(await as({}, 'jwt')).outcome, (await as(subject, 'jwt')).body.repeated]).toEqual(['LeaseHeld', true]);
 });
 
-it('a JWT without a subject is refused, and causes no write', async () => {
+it('a JWT without a subject is refused, and does not cause a write', async () => {
   for (const jwt of [
     {},
     { claims: {} },
@@ -107,7 +107,7 @@ it('a JWT without a subject is refused, and causes no write', async () => {
 describe('the log', () => {
   const lines = capturedLog();
 
-  it('the log has a line for each request, and none of its secrets', async () => {
+  it('the log has a line for each request, without its secrets', async () => {
     vi.stubEnv('LOG_LEVEL', 'DEBUG');
     vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
     vi.resetModules(); // the logger reads its level when it is loaded

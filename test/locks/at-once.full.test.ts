@@ -52,7 +52,7 @@ const returning = [
   { limit: 1, ...own, callers: 64, holdMs: 5, turns: 10, mostRequests: 10.5, mostMs: 13_000 },
 ];
 it.each([...crowds, ...returning])(
-  `$callers callers that come $turns times for $limit places, $how, send few requests, none too late (seed ${seed})`,
+  `a crowd sends few requests: $callers callers, $limit permits, $how, $turns turns (seed ${seed})`,
   async ({ limit, how, callers, holdMs, turns, mostRequests, mostMs, ...machine }) => {
     const key = `${limit}, ${how}, ${callers}, ${turns}`;
     if (limit) await form(key);

@@ -74,7 +74,7 @@ it.each([
 describe('a line that cannot be read', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
 
-  it('a call takes over no lease whose line cannot be read', async () => {
+  it('a call does not take over a lease whose line cannot be read', async () => {
     const key = 'unread and expired';
     await acquire({ key, ttlSeconds: 2 });
     await park({ key });

@@ -122,7 +122,7 @@ it('a break that waits names the expiry of a heartbeat that landed before it', a
   expect(answer.lastHeartbeatAt).toBe(iso(clock.now()));
 });
 
-it.each(KINDS)('a break that waits finds no grant once %s was released', async (kind, terms) => {
+it.each(KINDS)('a break that waits does not find a grant once %s was released', async (kind, terms) => {
   const grant = await acquire({ key: `release first: ${kind}`, ...terms });
   requests.faultsOf.UpdateItem = [precededBy(() => other.release(grant))];
   const late = breakLease({ key: grant.key, fence: grant.fence, wait: true });

@@ -139,7 +139,7 @@ describe('a cap', () => {
     expect(await acquire({ key, holder: 'five', limit: 10, weight: 5 })).toMatchObject({ used: 5 });
   });
 
-  it('a cap that is no lower than the limit costs no second write', async () => {
+  it('a cap at or above the limit does not cost a second write', async () => {
     const key = 'covers';
     await cap({ key, limit: 5 });
     requests.sent.length = 0;

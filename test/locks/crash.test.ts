@@ -114,7 +114,7 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
 };
 
 it.each(Object.entries(PATHS))(
-  'an invocation that exits after any of its calls leaves a line that the schedule repairs: %s',
+  'the schedule repairs the line of an invocation that exits after any call: %s',
   async (name, prepare) => {
     for (const calls of counting()) {
       const scene = await prepare(`${name} ${calls}`);

@@ -56,7 +56,7 @@ it.each(['taken', 'refused', 'throttled', 'denied', 'lost'] as const)(
   },
 );
 
-it('a run asks about no more tasks once Step Functions has throttled a heartbeat', async () => {
+it('a run stops asking about tasks once Step Functions has throttled a heartbeat', async () => {
   const lines = Array.from({ length: 9 }, (_, index) => `throttled ${index}`);
   for (const key of lines) {
     keys.push(key);

@@ -165,7 +165,7 @@ async function withTask(more: object = {}) {
   return { key: held.key, held, task };
 }
 
-it('a call receives no grant that passes on during its claim', async () => {
+it('a call does not receive a grant that passes on during its claim', async () => {
   const { key, held } = await withTask();
   steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
   const next: Grant[] = [];
@@ -181,7 +181,7 @@ it('a call receives no grant that passes on during its claim', async () => {
   expect(await read(key)).toMatchObject({ holder: 'next', fence: next[0]?.fence });
 });
 
-it('a call receives no grant of the next holder by an old look', async () => {
+it("a call does not receive the next holder's grant by an old read", async () => {
   const old = await acquire(ofB(newKey()));
   const { key } = old;
   const seen = await rawItem(key);

@@ -37,7 +37,7 @@ it.each([
   'MAX_WAITERS_PER_KEY',
   'MAX_WAITERS_PER_NAMESPACE',
   'MAX_HELD_CALLS',
-])('settings of a function are refused by name if they are no numbers: %s', (name) => {
+])('settings of a function are refused by name if they are not numbers: %s', (name) => {
   expect(() => leasesFromEnvironment({ ...TABLES, [name]: 'many' })).toThrow(`${name} must be a whole number`);
 });
 

@@ -107,7 +107,7 @@ it('a pass ends all leases and tickets of more than a page', async () => {
   expect(await rows('page-4')).toEqual([]);
 });
 
-it('a key that fails stops no other key, and the pass reports the failure', async () => {
+it('a key that fails does not stop other keys, and the pass reports it', async () => {
   const execution = steps.newExecution();
   const keys = ['fails-1', 'fails-2', 'fails-3'];
   for (const key of keys) await acquire({ key, execution });
@@ -341,7 +341,7 @@ describe('several permits of a key', async () => {
   });
 
   describe('calls that fail or exit', () => {
-    it('a row or a ticket without an answer grants no permit', async () => {
+    it('a row or a ticket without an answer does not grant a permit', async () => {
       const asked = { key: 'no answer', limit: 1, execution: steps.newExecution() };
       const unknown = { code: 'OutcomeUnknown', context: { retryWith: { requestId: expect.any(String) } } };
       requests.faultsOf.UpdateItem = ['lostReply', 'lostReply', 'lostReply'];
@@ -369,7 +369,7 @@ describe('several permits of a key', async () => {
       expect(grantOf(task)).toMatchObject({ holder: 'next', used: 1 });
     });
 
-    it.each(['call', 'task'])('the end of an execution leaves no row of an exited %s', async (kind) => {
+    it.each(['call', 'task'])('the end of an execution removes the row of an exited %s', async (kind) => {
       for (const writes of counting()) {
         const [key, execution, task] = [`${kind} ${writes}`, steps.newExecution(), steps.newTask()];
         const asked = { key, limit: 1, ttlSeconds: 86_400, execution };

@@ -61,7 +61,7 @@ const KINDS: [kind: string, terms: object][] = [
 describe.each(KINDS)('a reply about %s that is lost after the write has landed', (kind, terms) => {
   const take = (key: string, more: object = {}) => acquire({ key: `${kind}, ${key}`, ...terms, ...more });
 
-  it('acquire: the SDK tries again, and the caller has one grant', async () => {
+  it('an acquire that the SDK repeats gives its caller one grant', async () => {
     requests.faults = ['lostReply'];
     const grant = await take('acquire');
     expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
@@ -69,21 +69,21 @@ describe.each(KINDS)('a reply about %s that is lost after the write has landed',
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('acquire, until the SDK gives up: OutcomeUnknown names the id', async () => {
+  it('an acquire without an answer is OutcomeUnknown, which names its request id', async () => {
     requests.faults = ['lostReply', 'lostReply', 'lostReply'];
     const { code, context } = await failure(take('unknown'));
     expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
     expect(await take('unknown', context.retryWith as object)).toMatchObject({ repeated: true, holder: 'tester' });
   });
 
-  it('acquire with an id of the caller’s: OutcomeUnknown names that one', async () => {
+  it('an acquire with an own id is OutcomeUnknown, which names that id', async () => {
     requests.faults = ['lostReply', 'throttle', 'throttle'];
     const { code, context } = await failure(take('unknown-own', { requestId: 'mine' }));
     expect(code).toBe('OutcomeUnknown'); // although the last answer was a throttle
     expect(context.retryWith).toEqual({ requestId: 'mine' });
   });
 
-  it('heartbeat: the grant is extended once, and its new version is the answer', async () => {
+  it('a heartbeat that the SDK repeats extends once, and answers the new version', async () => {
     const grant = await take('beat', { ttlSeconds: 10 });
     clock.advance(5000);
     requests.faults = ['lostReply'];
@@ -93,21 +93,21 @@ describe.each(KINDS)('a reply about %s that is lost after the write has landed',
     expect(JSON.stringify(await rawItem(grant.key))).toContain(beat.version);
   });
 
-  it('release: true, and the weight is given back once', async () => {
+  it('a release that the SDK repeats answers true, and frees the weight once', async () => {
     const grant = await take('release');
     requests.faults = ['lostReply'];
     expect(await release(grant)).toEqual({ key: grant.key, released: true });
     expect(await read({ key: grant.key })).toMatchObject({ used: 0, holders: [] });
   });
 
-  it('release, until the SDK gives up: OutcomeUnknown, and the whole invocation again says true', async () => {
+  it('a release without an answer is OutcomeUnknown, and true when called again', async () => {
     const grant = await take('unknown-release');
     requests.faults = ['lostReply', 'lostReply', 'lostReply'];
     expect((await failure(release(grant))).code).toBe('OutcomeUnknown');
     expect(await release(grant)).toEqual({ key: grant.key, released: true });
   });
 
-  it('break, and another client deletes the record before the next try: OutcomeUnknown', async () => {
+  it('a break is OutcomeUnknown if another client then deletes the record', async () => {
     const { key, fence } = await take('broken-then-gone');
     const deletion = new DeleteItemCommand({ TableName: world.table, Key: { key: { S: key } } });
     requests.faultsOf.UpdateItem = [lostBefore(() => other.dynamodb.send(deletion))];
@@ -117,21 +117,21 @@ describe.each(KINDS)('a reply about %s that is lost after the write has landed',
   });
 });
 
-it('release, and another caller takes the key: the end is unknown', async () => {
+it('a release has an unknown end if another caller takes the key', async () => {
   const grant = await acquire({ key: 'lost-then-taken' });
   requests.faults = [lostBefore(() => other.acquire({ key: 'lost-then-taken', holder: 'other' }))];
   expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'unknown' });
   expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'taken' });
 });
 
-it('break, and another caller takes the key: OutcomeUnknown, then Conflict', async () => {
+it('a break is OutcomeUnknown, then Conflict, if another caller takes the key', async () => {
   const { fence } = await acquire({ key: 'broken-then-taken' });
   requests.faultsOf.UpdateItem = [lostBefore(() => other.acquire({ key: 'broken-then-taken', holder: 'other' }))];
   expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('OutcomeUnknown');
   expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('Conflict');
 });
 
-it('heartbeat: a server error may have landed too', async () => {
+it('a heartbeat is OutcomeUnknown after a server error, because it may have landed', async () => {
   const grant = await acquire({ key: 'unknown-beat' });
   requests.faults = ['error500', 'error500', 'error500'];
   const { code, context } = await failure(heartbeat(grant));
@@ -149,14 +149,14 @@ it('a take-over whose answer is lost gives the caller the room once', async () =
   expect(requests.sent).toHaveLength(3);
 });
 
-it('the end of the first of many frees no weight twice', async () => {
+it('the end of the first of many does not free its weight twice', async () => {
   await crowd('crowd', 45);
   requests.faults = ['none', 'lostReply'];
   await acquire({ key: 'crowd', mode: 'exclusive' });
   expect(await world.readKey('crowd')).toMatchObject({ used: 1, holders: [{ mode: 'exclusive' }] });
 });
 
-it('an acquire that arrives after its release takes no other permit', async () => {
+it('an acquire that arrives after its release does not take another permit', async () => {
   const asked = { key: 'late', requestId: 'r', limit: 2 };
   requests.faults = [delayed(async () => other.release(await other.acquire(asked)))];
   const { code, context } = await failure(acquire(asked));
@@ -218,7 +218,7 @@ it('a write that is refused after an unanswered try is in doubt', async () => {
   const { code, context } = await failure(acquire({ key: 'invalid', limit: 1 }));
   expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
 });
-it('a request that never reached DynamoDB is no unknown outcome', async () => {
+it('a request that never reached DynamoDB does not have an unknown outcome', async () => {
   requests.faults = ['neverSent', 'neverSent', 'throttle'];
   expect((await failure(acquire({ key: 'refused' }))).code).toBe('Throttled');
   requests.faults = ['throttle', 'throttle', 'neverSent'];
@@ -289,7 +289,7 @@ describe('a DynamoDB that is not there', () => {
     expect(answer).toMatchObject({ outcome: 'OutcomeUnknown', status: 504, body: { retryWith: { requestId: 'r' } } });
   });
 
-  it('a DynamoDB that takes no connection is Unavailable', async () => {
+  it('a DynamoDB that refuses connections is Unavailable', async () => {
     // The SDK's own error for it: an address that swallows packets cannot be had on every machine.
     const words = 'the request socket did not establish a connection with the server within the configured timeout';
     const silent = testClient({ requestHandler: { handle: () => Promise.reject(timeoutError(words)) } });

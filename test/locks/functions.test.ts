@@ -30,7 +30,7 @@ it('the function repairQueues takes a dead task out of the line', async () => {
   expect((await post(acquire, { key, holder: 'another reader', mode: 'shared' })).status).toBe(201);
 });
 
-it('the end of an execution, through its function', async () => {
+it('the function executionEnded frees a permit, and then deletes its row', async () => {
   const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:ended';
   steps.executions.set(execution, 'FAILED');
   await post(acquire, { key: 'ended', holder: 'h', limit: 1, execution });

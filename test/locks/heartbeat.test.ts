@@ -36,7 +36,7 @@ describe.each([
     expect(Math.abs(Number((await rawItem(grant.key))?.lease_expiry?.N) - seconds)).toBeLessThanOrEqual(1);
   });
 
-  it('a heartbeat changes the ttl, also for the heartbeats after it', async () => {
+  it('a heartbeat changes the ttl, for the heartbeats after it too', async () => {
     const { key, leaseId } = await take('change-ttl', { ttlSeconds: 10 });
     clock.advance(1000);
     expect((await heartbeat({ key, leaseId, ttlSeconds: 100 })).remainingMs).toBe(100_000);
@@ -54,7 +54,7 @@ describe.each([
   });
 
   it.each([undefined, 60])(
-    'a delayed duplicate of a heartbeat changes no record (ttlSeconds %s)',
+    'a delayed duplicate of a heartbeat does not change the record (ttlSeconds %s)',
     async (ttlSeconds) => {
       const { key, leaseId } = await take(`delayed-${ttlSeconds}`, { ttlSeconds: 60 });
       const input = { key, leaseId, ...(ttlSeconds && { ttlSeconds }) };

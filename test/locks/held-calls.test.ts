@@ -112,7 +112,7 @@ it.each(['throttle', 'lostReply'] as const)('a call is not held if its slot is n
   expect((await slots()).length).toBe(fault === 'lostReply' ? 1 : 0);
 });
 
-it('a call that fails gives its slot back', async () => {
+it('a call that fails frees its slot', async () => {
   const { dependencies, timeline, slots } = await stage(4);
   const wait = () => Promise.reject(new Error('it failed'));
   const holding = { heldFor: 'front', deadline: timeline.now() + 20_000 } as const;

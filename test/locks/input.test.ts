@@ -195,7 +195,7 @@ describe('bad input is refused by name, through both adapters', () => {
     ['key=a&key=b', 'key'],
     ['key=%E0%A4', 'query'],
     ['key=%ED%A0%80', 'query'],
-  ])('the query %s', async (query, path) => {
+  ])('the query %s is refused, and its fault is named', async (query, path) => {
     const { outcome, body } = await throughHttp(readLeases, httpEvent('GET', { query }));
     expect(outcome).toBe('InvalidRequest');
     expect(Object.keys(told(body))).toEqual([path]);

@@ -142,7 +142,7 @@ it('the function runNext serves the moved waiter, if the key came free', async (
   expect(waiters).toMatchObject([{ holder: 'next' }]);
 });
 
-it('the function repairQueues, as the schedule calls it, notifies, hands off, and ends overdue tasks', async () => {
+it('the function repairQueues notifies, hands off, and ends overdue tasks', async () => {
   const first = await throughTask(acquire, { key: 'repair', holder: 'first' });
   const execution = executionOf('repair');
   const gone = await park({ key: 'repair', execution, ttlSeconds: 600 });
@@ -159,7 +159,7 @@ it('the function repairQueues, as the schedule calls it, notifies, hands off, an
   expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
 });
 
-it('repairQueues, as a delayed message calls it: looks at its key alone', async () => {
+it('the function repairQueues looks at one key if a delayed message names it', async () => {
   for (const key of ['beside-message', 'message']) {
     await throughTask(acquire, { key, holder: 'dead', ttlSeconds: 2 });
     await park({ key });
@@ -170,7 +170,7 @@ it('repairQueues, as a delayed message calls it: looks at its key alone', async 
   expect((await get(readLeases, { key: 'beside-message' })).body).toMatchObject({ state: 'expired', waiting: 1 });
 });
 
-it('the function repairQueues reports how many tasks it could not notify, and notifies them in the next run', async () => {
+it('the function repairQueues counts tasks it could not notify, and notifies them later', async () => {
   const first = await throughTask(acquire, { key: 'silent', holder: 'first' });
   const next = await park({ key: 'silent', ttlSeconds: 600 });
   const overdue = await park({ key: 'silent', parkSeconds: 61 });
@@ -186,7 +186,7 @@ it('the function repairQueues reports how many tasks it could not notify, and no
   expect([next.task.state, overdue.task.error]).toEqual(['succeeded', 'LeaseHeld']);
 });
 
-it('repairQueues stops in time, and says so', async () => {
+it('the function repairQueues stops in time, and says so', async () => {
   await post(acquire, { key: 'in-time', holder: 'first' });
   await park({ key: 'in-time' });
   const { lambdaContext } = await import('../support/stack/adapters.ts');
@@ -194,7 +194,7 @@ it('repairQueues stops in time, and says so', async () => {
   expect(body).toEqual({ keys: 0, granted: 0, notified: 0, unanswered: 0, complete: false });
 });
 
-it('executionEnded, as the rule calls it', async () => {
+it('the function executionEnded frees the lease, and serves the next task', async () => {
   const [execution, target] = [executionOf('ended'), executionOf('target')];
   steps.executions.set(execution, 'TIMED_OUT');
   steps.executions.set(target, 'SUCCEEDED');
@@ -216,7 +216,7 @@ it('executionEnded is the first pass unless it is said to be the second', async 
   expect((await throughTask(executionEnded, { execution, again: true })).body).toMatchObject({ freed: 1, kept: 0 });
 });
 
-it('executionEnded takes the status and the time of the end from the event, as the rule passes them on', async () => {
+it('executionEnded takes the status and the time of the end from the event', async () => {
   const execution = executionOf('event');
   steps.executions.set(execution, 'RUNNING'); // DescribeExecution lags
   const asked = { holder: 'wf', execution, graceSeconds: 60, ttlSeconds: 600 };
@@ -232,7 +232,7 @@ it('executionEnded takes the status and the time of the end from the event, as t
     });
 });
 
-it('executionEnded takes the time of the end in ISO 8601, as an event of Lambda has it', async () => {
+it('executionEnded takes the time of the end in ISO 8601 from Lambda', async () => {
   const execution = executionOf('iso');
   steps.executions.set(execution, 'RUNNING');
   const asked = { holder: 'wf', execution, ttlSeconds: 600 };
@@ -278,7 +278,7 @@ describe('what does not fit together', () => {
     [{ sleepMs: 1, taskToken: 't' }, 'sleepMs'],
     [{ sleepMs: 1, callbackId: 'aWQ=', execution: durable }, 'sleepMs'],
     [{ execution: 'arn:aws:states:us-east-1:123456789012:stateMachine:m' }, 'execution'],
-  ])('acquire %o', async (input, path) => {
+  ])('acquire refuses input that does not fit together: %o', async (input, path) => {
     const { outcome, body } = await post(acquire, { key: 'k', holder: 'h', ...input });
     expect(outcome).toBe('InvalidRequest');
     expect(body.issues).toEqual([{ path, message: expect.any(String) }]);
@@ -293,7 +293,7 @@ describe('what does not fit together', () => {
     expect(body.issues).toMatchObject([{ path }]);
   });
 
-  it('the calls cancel, repair and the end of an execution are refused with input that does not fit together', async () => {
+  it('cancel, repair and the end of an execution refuse input that does not fit', async () => {
     for (const [handler, payload] of [
       [cancelWaiter, { key: 'k' }],
       [runNext, { key: 'k' }],

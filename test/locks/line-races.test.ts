@@ -27,7 +27,7 @@ interface Tenure {
 
 const base = testSeed();
 
-it(`those in line come in order, and never too many (${ROUNDS} rounds from seed ${base})`, async () => {
+it(`waiters are served in order, and never too many (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened = { callers: 0, tasks: 0, exclusive: 0, together: 0, waited: 0, died: 0, leftEarly: 0, faults: 0 };
   for (let round = 0; goesOn(round, ROUNDS, happened); round++) {
     const seed = base + round;

@@ -66,7 +66,7 @@ describe('the list', async () => {
     for (const secret of SECRETS) expect(JSON.stringify(page)).not.toContain(secret);
   });
 
-  it('the list pages through what matches, and reads no more rows than it may show if all match', async () => {
+  it('the list pages through what matches, and reads no more rows than needed', async () => {
     const scanned: number[] = [];
     world.dynamodb.middlewareStack.add(
       (next) => async (args) => {
@@ -96,7 +96,7 @@ describe('the list', async () => {
     world.dynamodb.middlewareStack.remove('rows read');
   });
 
-  it('the list shows the same state as the read of the one key, if no caller waits', async () => {
+  it('the list shows the same state as the read of a key without waiters', async () => {
     for (const { key, ...listed } of ((await read({})) as KeyPage).leases)
       expect(await read({ key })).toMatchObject({ key, ...listed, holders: { length: listed.holders } });
   });
@@ -124,7 +124,7 @@ describe('the list', async () => {
     });
   });
 
-  it('the list survives rows with nonsense, and goes on from keys that are long to write', async () => {
+  it('the list survives nonsense in rows, and goes on after long keys', async () => {
     const strange = await leaseWorld();
     const keys = ['\u0001'.repeat(1024), 'beyond', '\u0002'.repeat(1024)];
     for (const key of keys)
@@ -189,7 +189,7 @@ describe('the list of keys', async () => {
     expect(await keysOf({ state: 'expired' })).toEqual(['c shared']);
   });
 
-  it('the list of keys can be sorted by who has held a key for the longest time, and by the longest line, page by page', async () => {
+  it('the list of keys sorts by the longest hold, and by the longest line', async () => {
     const prefix = 'sorted/';
     const first = await acquire({ key: 'sorted/shared', holder: 'old', limit: 3, ttlSeconds: 600 });
     await acquire({ key: 'sorted/alone', ttlSeconds: 600 });
@@ -244,13 +244,10 @@ describe('the cursor of a list', async () => {
   );
   longest.push(foreign);
 
-  it.each(['key', 'expiry'])(
-    'a cursor continues a list that is sorted by %s behind each key of the longest size',
-    async (sort) => {
-      const seen = (await rowsOf(list, { sort, limit: 1 } as ReadInput)).map(({ key }) => key);
-      expect(seen).toEqual(sort === 'key' ? longest.toSorted() : longest);
-    },
-  );
+  it.each(['key', 'expiry'])('a cursor of a list sorted by %s continues behind the longest keys', async (sort) => {
+    const seen = (await rowsOf(list, { sort, limit: 1 } as ReadInput)).map(({ key }) => key);
+    expect(seen).toEqual(sort === 'key' ? longest.toSorted() : longest);
+  });
 
   it('a cursor is refused by a list with another sort', async () => {
     const sorts = [{}, { sort: 'key' }, { sort: 'expiry' }];

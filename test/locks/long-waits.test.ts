@@ -54,7 +54,7 @@ async function waitWorld(more: object = {}) {
   };
 }
 
-it('an event follows each period that the oldest waiter of a key has waited', async () => {
+it('an event follows each period of the longest wait for a key', async () => {
   const { acquire, park, clock, run } = await waitWorld();
   const held = await acquire({ key: 'migrate', holder: 'deploy/311', ttlSeconds: 86_400 });
   const { ticket } = await park({ key: 'migrate', holder: 'deploy/312' });
@@ -76,7 +76,7 @@ it('an event follows each period that the oldest waiter of a key has waited', as
   expect(await run()).toEqual([{ ...first, times: 2, oldest: { ...first.oldest, waitedSeconds: 7200 } }]);
 });
 
-it('a skipped run loses no event, and another process repeats the event', async () => {
+it('a skipped run does not lose an event, which another process repeats', async () => {
   const { acquire, park, clock, run, runElsewhere } = await waitWorld();
   await acquire({ key: 'k', ttlSeconds: 86_400 });
   const { ticket } = await park({ key: 'k' });
@@ -110,7 +110,7 @@ it('an event names the key and the namespace as the waiter does', async () => {
   expect(await run()).toMatchObject([{ key: 'migrate', namespace: 'team-a' }]);
 });
 
-it('an event names the oldest holder, and the first waiter without a grant', async () => {
+it('an event names the longest holder, and the longest waiter without a grant', async () => {
   const { acquire, release, park, clock, run, steps } = await waitWorld();
   const { fence } = await acquire({ key: 'permits', holder: 'old', limit: 2, ttlSeconds: 86_400 });
   await acquire({ key: 'permits', holder: 'ends first', limit: 2, ttlSeconds: 7200 });
@@ -127,7 +127,7 @@ it('an event names the oldest holder, and the first waiter without a grant', asy
   ]);
 });
 
-it('a key that comes free in the run has no event', async () => {
+it('a key that comes free in the run does not have an event', async () => {
   const { acquire, park, clock, run, grantOf } = await waitWorld();
   await acquire({ key: 'k', ttlSeconds: 600 });
   const { task } = await park({ key: 'k' });
@@ -136,7 +136,7 @@ it('a key that comes free in the run has no event', async () => {
   expect(grantOf(task).key).toBe('k');
 });
 
-it('a run puts the events of all keys, and a message puts none', async () => {
+it('a run puts the events of all keys, and a message does not', async () => {
   const { acquire, park, clock, run, repairKey } = await waitWorld();
   const keys = Array.from({ length: 11 }, (_, at) => `key-${at}`);
   for (const key of keys) {

@@ -211,7 +211,7 @@ it('a run that loses its write to another call ends quietly', async () => {
   expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
 });
 
-it('a lost write with little time left ends no permit', async () => {
+it('a lost write with little time left does not end a permit', async () => {
   const key = 'little time';
   const { x, y, states } = await crowded(key);
   let leftMs = 2000;
@@ -343,7 +343,7 @@ describe('the permit of a task that was gone', () => {
   });
 });
 
-it('a release to an empty line ends no expired permit', async () => {
+it('a release to an empty line does not end an expired permit', async () => {
   const key = 'nobody';
   const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2 });
@@ -388,7 +388,7 @@ it('a call that hands off, and asks itself, takes what is left', async () => {
   expect(task.state).toBe('succeeded');
 });
 
-it('a late answer notifies no task after a newer token of its request', async () => {
+it('a late answer does not notify a task after a newer token', async () => {
   const key = 'newer token';
   const asked = { key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 60 };
   const first = await acquire({ key, limit: 1 });

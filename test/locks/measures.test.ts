@@ -97,7 +97,7 @@ it('a task counts as parked unless it has its lease at once', async () => {
   expect(second.noted).toEqual([['Parked', 1]]);
 });
 
-it('a task that is not notified, or is notified again, measures no hand-off', async () => {
+it('a task that is not notified, or notified again, does not measure a hand-off', async () => {
   const key = randomUUID();
   const { leaseId } = await acquire({ key });
   const asked = { key, holder: 'task', requestId: 'r' };

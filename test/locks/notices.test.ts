@@ -32,7 +32,7 @@ async function granted(key: string, message: 'lost' | 'refused', more: object = 
   return { told: told.task, next: next.task };
 }
 
-it('a lost reply of SendTaskSuccess moves no lease while the execution runs', async () => {
+it('a lost reply of SendTaskSuccess does not move the lease of a running execution', async () => {
   const execution = executionOf('lost');
   steps.executions.set(execution, 'RUNNING');
   const { told, next } = await granted('lost', 'lost', { execution, ttlSeconds: 3600 });

@@ -86,7 +86,7 @@ it('a record with an odd weight does not say when there is room', async () => {
   });
 });
 
-it.each(['arrivals'])('a record whose %s is no number fails waiting calls alone', async (name) => {
+it.each(['arrivals'])('a record whose %s is not a number fails waiting calls alone', async (name) => {
   const key = `text in ${name}`;
   const { leaseId } = await acquire({ key, holder: 'a', limit: 1 });
   await setRaw(key, name, { S: 'x' });
@@ -123,7 +123,7 @@ it.each([
   expect(await acquire({ key: `beside ${what}`, limit: 2 })).toMatchObject({ used: 1 });
 });
 
-it('a ttl that became text is named by a heartbeat, or mended', async () => {
+it('a ttl that became text is named by a heartbeat, or corrected', async () => {
   const granted = await acquire({ key: 'ttl', holder: 'a', limit: 2 });
   const own = `h${granted.leaseId.split('.')[1]}`;
   await setRaw('ttl', own, { M: { ...(await rawItem('ttl'))?.[own]?.M, t: { S: 'long' } } });
@@ -133,7 +133,7 @@ it('a ttl that became text is named by a heartbeat, or mended', async () => {
   expect(await heartbeat({ ...granted, ttlSeconds: 90 })).toMatchObject({ remainingMs: 90_000 });
 });
 
-it('an attribute in the place of the request’s own entry: Unavailable names it', async () => {
+it('an attribute in place of the request’s own entry is Unavailable by name', async () => {
   const asked = { key: 'own', holder: 'a', requestId: 'r', limit: 2 };
   const { leaseId } = await acquire(asked);
   const attribute = `h${leaseId.split('.')[1]}`;
@@ -181,14 +181,14 @@ it.each([
   'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.8',
   'p.0123456789abcdef.00000000-0000-4000-8000-000000000000 ',
   'p.p.0123456789abcdef.00000000-0000-4000-8000-000000000000',
-])('a lease id %j proves no grant, and costs no request', async (leaseId) => {
+])('a lease id %j neither proves a grant nor costs a request', async (leaseId) => {
   requests.sent.length = 0;
   expect(await release({ key: 'ids', leaseId })).toEqual({ key: 'ids', released: false, reason: 'unknown' });
   expect((await failure(heartbeat({ key: 'ids', leaseId }))).code).toBe('LeaseLost');
   expect(requests.sent).toEqual([]);
 });
 
-it('a lease id with a guessed secret, or for another key, proves no grant', async () => {
+it('a lease id with a guessed secret or another key proves no grant', async () => {
   const granted = await acquire({ key: 'guess', limit: 1 });
   const [p, name] = granted.leaseId.split('.');
   const guess = { key: 'guess', leaseId: `${p}.${name}.00000000-0000-4000-8000-000000000000` };
@@ -219,7 +219,7 @@ describe('what any other client may write', async () => {
     ];
 
     it.each(aFew(1, MARKS))(
-      'a mark that another client wrote (%s) is removed by the first call that finds no parked task',
+      "the first call removes another client's mark (%s) if no task is parked",
       async (what, mark) => {
         const free = `free ${what}`;
         await putRaw({ key: { S: free }, mark });
@@ -239,7 +239,7 @@ describe('what any other client may write', async () => {
     );
 
     it.each(aFew(1, MARKS))(
-      'a mark that another client wrote (%s) does not keep parked tasks from their grants',
+      "another client's mark (%s) does not keep parked tasks from their grants",
       async (what, mark) => {
         const key = `parked ${what}`;
         const first = await acquire({ key });
@@ -299,30 +299,27 @@ describe('what any other client may write', async () => {
     expect(requests.sent.length).toBeLessThan(60);
   });
 
-  it.each(aFew(1, ['[', '{"a":']))(
-    'data of another client is shown as text if it is nested too deep for an answer: %s',
-    async (open) => {
-      const deep =
-        open === '[' ? '['.repeat(150_000) + ']'.repeat(150_000) : `${open.repeat(60_000)}1${'}'.repeat(60_000)}`;
-      const prefix = `deep ${open}`;
-      for (const [nth, data] of [deep, '{"a":[1]}'].entries()) {
-        const key = `${prefix} ${nth}`;
-        await acquire({ key });
-        const { h, ...item } = (await rawItem(key)) ?? {};
-        await putRaw({ ...item, h: { M: { ...h?.M, d: { S: data } } } });
-      }
-      const { outcome, body } = await get(world.handlers.readLeases, { prefix });
-      expect(outcome).toBe('ok');
-      const leases = body.leases as { key: string; data: unknown }[];
-      expect(new Map(leases.map(({ key, data }) => [key, data]))).toEqual(
-        new Map<string, unknown>([
-          [`${prefix} 0`, deep],
-          [`${prefix} 1`, { a: [1] }],
-        ]),
-      );
-      expect((await get(world.handlers.readLeases, { key: `${prefix} 0` })).body.data).toBe(deep);
-    },
-  );
+  it.each(aFew(1, ['[', '{"a":']))('data that is nested too deep for an answer is shown as text: %s', async (open) => {
+    const deep =
+      open === '[' ? '['.repeat(150_000) + ']'.repeat(150_000) : `${open.repeat(60_000)}1${'}'.repeat(60_000)}`;
+    const prefix = `deep ${open}`;
+    for (const [nth, data] of [deep, '{"a":[1]}'].entries()) {
+      const key = `${prefix} ${nth}`;
+      await acquire({ key });
+      const { h, ...item } = (await rawItem(key)) ?? {};
+      await putRaw({ ...item, h: { M: { ...h?.M, d: { S: data } } } });
+    }
+    const { outcome, body } = await get(world.handlers.readLeases, { prefix });
+    expect(outcome).toBe('ok');
+    const leases = body.leases as { key: string; data: unknown }[];
+    expect(new Map(leases.map(({ key, data }) => [key, data]))).toEqual(
+      new Map<string, unknown>([
+        [`${prefix} 0`, deep],
+        [`${prefix} 1`, { a: [1] }],
+      ]),
+    );
+    expect((await get(world.handlers.readLeases, { key: `${prefix} 0` })).body.data).toBe(deep);
+  });
 
   it.runIf(isFull)('a list is cut at what a function may answer', async () => {
     const sizes = await queueWorld();

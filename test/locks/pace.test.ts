@@ -74,7 +74,7 @@ it('a call that the hints name looks when those before it should be served', () 
   expect(pause({ names: behind(7), paceMs: 20, heldMs: [0, 0, 0, 0], requestMs: 9 })).toBe(92);
 });
 
-it('a call takes no notice of names of another version', () => {
+it('a call ignores names of another version', () => {
   expect(pause({ names: 'else owno', paceMs: 20, heldMs: [0], place: 8 })).toBe(
     pause({ paceMs: 20, heldMs: [0], place: 8 }),
   );

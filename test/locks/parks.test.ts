@@ -97,7 +97,7 @@ it('a run costs little for a marked line whose holder goes on', async () => {
   expect(requests.sent).toEqual(['GetItem', 'Query', 'Query']);
 });
 
-it('a notice or a heartbeat by a clock that is behind shortens no permit', async () => {
+it('a notice or a heartbeat by a slow clock does not shorten a permit', async () => {
   const asked = { key: 'behind', holder: 'h', limit: 1, requestId: 'r', ttlSeconds: 30 };
   const { expiresAt } = grantOf((await park(asked)).task);
   clock.advance(-400);

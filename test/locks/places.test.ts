@@ -50,7 +50,7 @@ it('a caller may claim its permit, of its weight, within the margin', async () =
   expect(granted).toMatchObject({ repeated: false, fence: before?.fence, remainingMs: 60_000 });
 });
 
-it('rows of held permits keep no waiter from an expired permit', async () => {
+it('rows of held permits do not keep a waiter from an expired permit', async () => {
   const key = 'stand';
   await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 11 });
   const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
@@ -63,7 +63,7 @@ it('rows of held permits keep no waiter from an expired permit', async () => {
   expect([task.state, await holders(key)]).toEqual(['succeeded', ['c', 'untold', 'b']]);
 });
 
-it.each(['a task', 'a caller'])('rows of held permits of %s keep the mark for no waiter', async (kind) => {
+it.each(['a task', 'a caller'])('rows of held permits of %s do not keep the mark', async (kind) => {
   const key = `alone ${kind}`;
   const first = await acquire({ key, limit: 2, weight: 2 });
   if (kind === 'a caller') await dieInLine(key, { limit: 2 });
@@ -76,7 +76,7 @@ it.each(['a task', 'a caller'])('rows of held permits of %s keep the mark for no
   expect(await acquire({ key, holder: 'new', limit: 2 })).toMatchObject({ used: 2 });
 });
 
-it('a second waiter of a request keeps no mark', async () => {
+it('a second waiter of a request does not keep the mark', async () => {
   const key = 'call and task';
   const first = await acquire({ key, limit: 1 });
   const asked = { holder: 'c', requestId: 'r', limit: 1 };

@@ -105,7 +105,7 @@ it.each([true, false])('a quick release passes over a withdrawn caller (quick: %
   expect((await rows(key))[0]).toHaveProperty('cancelled_at');
 });
 
-it('a quick release keeps no attribute of the grant before', async () => {
+it('a quick release does not keep an attribute of the grant before', async () => {
   const key = `quick ${keys++}`;
   const first = await acquire({ key, holder: 'first' });
   const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:gone';
@@ -153,14 +153,14 @@ it('a made-up lease id with the ticket of another proves nothing', async () => {
   expect(await release(grant)).toMatchObject({ released: true });
 });
 
-it('a fence that would not rise', async () => {
+it('a quick release whose fence would not rise falls back to the plain one', async () => {
   const { key, grant } = await lineOf(1);
   clock.advance(-1000);
   expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem', ...PLAIN]);
   expect(Number((await rawItem(key))?.fence?.N)).toBeGreaterThan(grant.fence);
 });
 
-it('a ticket that is still there brings no second grant', async () => {
+it('a ticket that is still there does not bring a second grant', async () => {
   const { key, grant, parked, others } = await lineOf(1);
   const row = { key: { S: key }, ticket: { S: parked[0]?.ticket ?? '' }, holder: { S: 'task 0' } };
   await putTicket({ ...row, task_token: { S: 'dead' }, deadline: { N: String(clock.now() + 60_000) } });
@@ -231,7 +231,7 @@ it.each([1, 2])('a hand-off keeps the mark for a task behind %i', async (waiting
   expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
 });
 
-it('a hand-off puts no mark back that another call has removed', async () => {
+it('a hand-off does not put back a mark that another call has removed', async () => {
   const key = `quick ${keys++}`;
   const first = await acquire({ key });
   const [next] = [await park({ key }), await park({ key })];

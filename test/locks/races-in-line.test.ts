@@ -30,7 +30,7 @@ type Grant = { key: string; leaseId: string; expiresAt: string };
 
 const base = testSeed();
 
-it(`calls at once leave one holder, and serve each live waiter (${ROUNDS} rounds from seed ${base})`, async () => {
+it(`concurrent calls leave one holder and serve all (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened = { notifiedBySchedule: 0, lost: 0, retried: 0, died: 0, deadHolder: 0 };
   let next = 0;
   const lane = async (world: World) => {

@@ -30,7 +30,7 @@ interface Tenure {
 
 const base = testSeed();
 
-it(`races of leases leave one holder, and keep every promise (${ROUNDS} rounds from seed ${base})`, async () => {
+it(`concurrent calls for leases keep every promise (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened = { takenOver: 0, lost: 0, beaten: 0, releasedAfterLoss: 0, held: 0 };
   for (let round = 0; goesOn(round, ROUNDS, happened); round++) {
     const seed = base + round;

@@ -172,7 +172,7 @@ it('an older request that joins again does not replace the newer one', async () 
   expect(fateOf(newer)).toBe('granted');
 });
 
-it('a newcomer that exits at any step leaves no older task waiting', async () => {
+it('a newcomer that exits at any step does not leave an older task waiting', async () => {
   for (let calls = 1; ; calls++) {
     const key = newKey();
     await acquire({ key, holder: 'first', ...LONG });

@@ -78,7 +78,7 @@ it('nobody passes a moved waiter that does not fit', async () => {
 });
 
 it.runIf(isFull)(
-  'the last of 1,000 tasks is served by the next grant once it is moved',
+  'the last of 1,000 tasks is served by the next grant once moved',
   async () => {
     const key = 'long';
     const holder = await acquire({ key, holder: 'first' });

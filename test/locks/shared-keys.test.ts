@@ -78,7 +78,7 @@ it('a run looks for the last time while five seconds are left', async () => {
   await repair();
 });
 
-it('a message about one key watches no other key', async () => {
+it('a message about one key does not watch another key', async () => {
   await rust.tryAcquire('by a message', 60);
   const { task } = await park({ key: 'by a message' });
   const startedAt = clock.now();
@@ -99,7 +99,7 @@ it('a key that this service holds is looked at once', async () => {
   expect(task.state).toBe('succeeded');
 });
 
-it('a key that fails while it is watched ends no watch', async () => {
+it('a key that fails while it is watched does not end the watch', async () => {
   const startedAt = clock.now();
   const tasks = [];
   for (const key of ['failing once', 'beside it']) {

@@ -47,7 +47,7 @@ it('acquire grants as many permits as the limit says, each with its own fence', 
   });
 });
 
-it('acquire repeats no grant for a request that asks for another weight or mode', async () => {
+it('acquire does not repeat a grant for another weight or mode', async () => {
   const key = 'other weight';
   const first = await acquire({ key, holder: 'a', limit: 4, weight: 2, requestId: 'r' });
   for (const other of [{ limit: 4 }, { limit: 4, weight: 3 }, { mode: 'exclusive' as const }])
@@ -126,7 +126,7 @@ it('acquire lets readers in together, and a writer alone', async () => {
   expect(await read('rw')).toMatchObject({ used: 1, limit: null });
 });
 
-it('a take-over after the margin ends no more permits than needed', async () => {
+it('a take-over after the margin ends only as many permits as needed', async () => {
   for (const [holder, ttlSeconds] of [
     ['a', 10],
     ['b', 20],

@@ -124,7 +124,7 @@ it('a sleeper behind another comes back at once if the key came free meanwhile',
   expect(behind).toMatchObject({ place: 2, comeBackMs: 0 });
 });
 
-it('readers take no room while a writer that came first sleeps', async () => {
+it('readers do not take room while a writer that came first sleeps', async () => {
   const key = `asleep ${keys++}`;
   const reader = { mode: 'shared', ttlSeconds: 3600 };
   const first = await acquire({ key, holder: 'first', ...reader });
@@ -407,7 +407,7 @@ it('a release names the first sleeper that is still in line', async () => {
   expect(await rawItem(key)).toMatchObject({ next_ticket: { S: sleepers[1]?.asked.ticket } });
 });
 
-it('a quick release to a held call counts out no sleeper that it passes', async () => {
+it('a quick release to a held call does not count out sleepers it passes', async () => {
   const { key, first, sleepers } = await line('a');
   const comes = async (holder: string, afterMs: number) => {
     await timeline.sleep(afterMs);

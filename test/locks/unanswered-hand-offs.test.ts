@@ -34,7 +34,7 @@ async function served(task: Task) {
   await release(grantOf(task));
 }
 
-it.each(ENDS)('a hand-off to a caller that has claimed since: %s', async (how) => {
+it.each(ENDS)('a hand-off without an answer counts if its caller has claimed since: %s', async (how) => {
   const held = await first();
   const { key } = held;
   const [next, answer] = await timeline.play(
@@ -47,7 +47,7 @@ it.each(ENDS)('a hand-off to a caller that has claimed since: %s', async (how) =
   expect(await read({ key })).toMatchObject({ holder: 'next', fence: next.fence });
 });
 
-it.each(ENDS)('a hand-off that another holder has followed: the record remembers that it was %s', async (how) => {
+it.each(ENDS)('the record remembers that a grant was %s after an unanswered hand-off', async (how) => {
   const held = await first();
   const { key } = held;
   const { task } = await park({ key, holder: 'task' });

@@ -199,7 +199,7 @@ it('a request that claims late has its grant by its second place', async () => {
   expect(await ticketOn(key)).toBe(ticket);
 });
 
-it('a bound grant passes on, even if a third task of its request was gone', async () => {
+it('a bound grant passes on even if its third task was gone', async () => {
   const key = 'gone three times';
   const execution = steps.newExecution('RUNNING');
   const bound = { key, holder: 'h', execution, bound: true };

@@ -36,7 +36,7 @@ const claimed = async (requestId: string) => {
 it.each([
   ['its holder gives the permit back first', []],
   ['an operator breaks the permit first, though a try got no answer', ['error500']],
-] as [string, 'error500'[]][])('a withdrawal of a request has no grant to end if %s', async (_, faults) => {
+] as [string, 'error500'[]][])('a withdrawal of a request does not find a grant to end if %s', async (_, faults) => {
   const { key, grant, task } = await claimed('w13');
   const ends = () => (faults.length > 0 ? breakPermit({ key, fence: grant.fence }) : release(grant, owner));
   requests.faultsOf.UpdateItem = ['none', ...faults, precededBy(ends)];

@@ -13,7 +13,7 @@ const ARN = newExecutionArn('billing');
 const MACHINE = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
 
 describe('callbacks and executions of durable functions', () => {
-  it('a callback is refused with the name of the parameter if the deployment serves no durable functions', async () => {
+  it("a callback is refused by the parameter's name if durable functions are not served", async () => {
     const { handlers, rawItem } = await serving(undefined);
     const { outcome, body } = await throughTask(handlers.acquire, { ...asked, callbackId: 'Ab3+/w==', execution: ARN });
     expect(outcome).toBe('InvalidRequest');
@@ -23,7 +23,7 @@ describe('callbacks and executions of durable functions', () => {
     expect(await rawItem('k')).toBeUndefined();
   });
 
-  it('an execution of a durable function is refused with the name of the parameter if the deployment serves none', async () => {
+  it('an execution of a durable function is refused if the deployment serves none', async () => {
     const { handlers } = await serving(undefined);
     const message =
       'must be an execution of a state machine: the parameter durableFunctions of the deployment is empty';
@@ -57,7 +57,7 @@ describe('callbacks and executions of durable functions', () => {
     expect(body.issues).toContainEqual({ path: 'execution', message });
   });
 
-  it('in a namespace that names its own executions alone, the name of the function begins with the namespace', async () => {
+  it('in a namespace with own executions, function names begin with the namespace', async () => {
     const { handlers } = await serving('*', true);
     const named = (name: string) => ({ ...asked, execution: newExecutionArn(name) });
     expect((await throughTask(handlers.acquire, named('team-a-bill'), asTeam)).outcome).toBe('ok');

@@ -18,7 +18,7 @@ describe('executions that a lease of a namespace names', () => {
     [{ execution: arn('team-ab-x:1') }, 'execution'],
     [{ execution: arn('undefined-team-a-exclusive:1') }, 'execution'], // of no wrapper, where the service has no name
     [{ execution: arn('team-a-x:1'), target: arn('team-b-x:2') }, 'target'],
-  ])('executions of other state machines are refused if a deployment asks for its own: %j', async (named, path) => {
+  ])('a deployment that asks for its own executions refuses others: %j', async (named, path) => {
     const { handlers, rawItem } = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
     const { outcome, body } = await throughTask(handlers.acquire, { key: 'k', holder: 'h', ...named }, asTeam);
     const message = 'must be an execution of a state machine whose name begins with team-a-';
@@ -26,7 +26,7 @@ describe('executions that a lease of a namespace names', () => {
     expect(await rawItem('team-a/k')).toBeUndefined();
   });
 
-  it("executions are taken if they are the deployment's own, if no deployment asks, and from callers without a namespace", async () => {
+  it('a deployment takes its own executions, and those of callers without a namespace', async () => {
     const own = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
     const named = { key: 'k', holder: 'h', execution: arn('team-a-nightly:1'), target: arn('team-a-child:1') };
     expect((await throughTask(own.handlers.acquire, named, asTeam)).outcome).toBe('ok');
@@ -41,22 +41,19 @@ describe('executions that a lease of a namespace names', () => {
     arn('team-a-x:1').replace('000000000000', '111111111111'),
     arn('team-a-x:1').replace('arn:aws:', 'arn:aws-us-gov:'),
     'arn:aws:states:us-east-1:000000000000:express:team-a-x:1:2',
-  ])(
-    'executions of elsewhere, or of Express workflows, are refused in a namespace as without one: %s',
-    async (execution) => {
-      const { handlers } = await leaseWorld();
-      const asked = { key: 'k', holder: 'h', execution };
-      for (const as of [asTeam, context])
-        expect((await throughTask(handlers.acquire, asked, as)).body.issues).toMatchObject([{ path: 'execution' }]);
-    },
-  );
+  ])('executions elsewhere, or of Express workflows, are refused in a namespace too: %s', async (execution) => {
+    const { handlers } = await leaseWorld();
+    const asked = { key: 'k', holder: 'h', execution };
+    for (const as of [asTeam, context])
+      expect((await throughTask(handlers.acquire, asked, as)).body.issues).toMatchObject([{ path: 'execution' }]);
+  });
 });
 
 describe('executions of state machines that a deployment is narrowed to', () => {
   const executions = { ownAlone: true, stateMachines: 'jobs-*.x', service: 'holdfast-prod' };
 
   it.each(['jobs-1', 'jobs-1.xy', 'jobs-1-x', 'my-jobs-1.x', 'holdfast-dev-exclusive', 'holdfast-prod-other'])(
-    'executions of other state machines than a deployment is narrowed to are refused: %s',
+    'a deployment that is narrowed to state machines refuses other executions: %s',
     async (machine) => {
       const { handlers, rawItem } = await leaseWorld({ executions });
       const [own, other] = [arn('jobs-2.x:1'), arn(`${machine}:1`)];
@@ -73,7 +70,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
   );
 
   it.each(['jobs-1.x', 'jobs-.x', 'holdfast-prod-exclusive', 'holdfast-prod-team-a-exclusive'])(
-    'executions of the state machines that a deployment is narrowed to are taken, and so are those of the wrappers: %s',
+    'executions of the named state machines and of the wrappers are taken: %s',
     async (machine) => {
       const { handlers } = await leaseWorld({ executions });
       const asked = { key: 'k', holder: 'h', execution: arn(`${machine}:1`) };
@@ -113,7 +110,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     expect(isDescribed(executions, execution, call({ home: 'aws:us-east-1:000000000000' }))).toBe(isAllowed);
   });
 
-  it('leave what others hold to its expiry, and fail no run of the repair, which may not describe them', async () => {
+  it('the repair leaves grants of executions it may not describe to their expiry', async () => {
     // Written before the deployment was narrowed.
     const { dependencies, acquire, park, release, read, steps, clock } = await queueWorld();
     const execution = arn('others:1');
@@ -134,31 +131,28 @@ describe('executions of state machines that a deployment is narrowed to', () => 
 });
 
 describe('a function that belongs to no namespace', () => {
-  it.each(['team-a', 'HTTP', '7'])(
-    'a function that belongs to no namespace refuses the alias %s, so that no team ends the leases of another team',
-    async (alias) => {
-      const { handlers, steps, acquire, park, read, clock } = await queueWorld();
-      const execution = steps.newExecution();
-      await acquire({ key: 'team-b/k', execution, ttlSeconds: 3600 });
-      await park({ key: 'team-b/k' });
-      const before = await read({ key: 'team-b/k' });
-      const as = { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:${alias}` };
-      const event = { execution, status: 'FAILED', stopDate: clock.now() };
-      for (const [handler, payload] of [
-        [handlers.executionEnded, event],
-        [handlers.executionEnded, { ...event, again: true }],
-        [handlers.repairQueues, { key: 'team-b/k' }],
-        [handlers.repairQueues, {}],
-      ] as const) {
-        const { outcome, body } = await throughTask(handler, payload, as);
-        expect([outcome, body.missing]).toEqual(['Forbidden', 'the function without an alias']);
-      }
-      expect(await read({ key: 'team-b/k' })).toEqual(before);
-      await steps.stop();
-    },
-  );
+  it.each(['team-a', 'HTTP', '7'])('a function that belongs to no namespace refuses the alias %s', async (alias) => {
+    const { handlers, steps, acquire, park, read, clock } = await queueWorld();
+    const execution = steps.newExecution();
+    await acquire({ key: 'team-b/k', execution, ttlSeconds: 3600 });
+    await park({ key: 'team-b/k' });
+    const before = await read({ key: 'team-b/k' });
+    const as = { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:${alias}` };
+    const event = { execution, status: 'FAILED', stopDate: clock.now() };
+    for (const [handler, payload] of [
+      [handlers.executionEnded, event],
+      [handlers.executionEnded, { ...event, again: true }],
+      [handlers.repairQueues, { key: 'team-b/k' }],
+      [handlers.repairQueues, {}],
+    ] as const) {
+      const { outcome, body } = await throughTask(handler, payload, as);
+      expect([outcome, body.missing]).toEqual(['Forbidden', 'the function without an alias']);
+    }
+    expect(await read({ key: 'team-b/k' })).toEqual(before);
+    await steps.stop();
+  });
 
-  it('a function without a namespace takes the end of an execution that still shows as running only from an event that says how the execution ended', async () => {
+  it('a running execution counts as ended only if its event says how it ended', async () => {
     const { handlers, steps, clock, acquire, read } = await queueWorld();
     const execution = steps.newExecution();
     steps.executions.set(execution, 'RUNNING');
@@ -172,7 +166,7 @@ describe('a function that belongs to no namespace', () => {
   });
 });
 
-it('the task of one alias is another caller than that of another, also with its ids', async () => {
+it('tasks of two aliases are different callers, even with the same ids', async () => {
   const { handlers, rawItem } = await leaseWorld();
   const asked = { key: 'k', holder: 'h', requestId: 'r' };
   expect((await throughTask(handlers.acquire, asked, asTeam)).outcome).toBe('ok');

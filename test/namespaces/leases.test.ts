@@ -9,7 +9,7 @@ const take = (from: typeof a, key: string, more: object = {}) =>
 const lease = ({ body: { key, leaseId } }: Answered) => ({ key, leaseId });
 
 describe('a key of a namespace', () => {
-  it('a key of a namespace is another lease than the key of that name elsewhere, and is shown as its callers write it', async () => {
+  it('a key of a namespace is another lease than the same key elsewhere', async () => {
     const grants = [await take(a, 'nightly'), await take(b, 'nightly'), await take(all, 'nightly')];
     expect(grants.map(({ status, body }) => [status, body.key])).toEqual(Array(3).fill([201, 'nightly']));
     const detail = `nightly is held by worker until ${grants[0]?.body.expiresAt}`;
@@ -24,7 +24,7 @@ describe('a key of a namespace', () => {
     });
   });
 
-  it('a key of a namespace is extended, released, broken, withdrawn and cancelled in its own namespace alone', async () => {
+  it('a key of a namespace is changed and ended in its own namespace alone', async () => {
     const granted = await take(a, 'own', { requestId: 'r-1' });
     expect((await b.post('leases/heartbeat', lease(granted))).body).toMatchObject({ code: 'LeaseLost', key: 'own' });
     expect((await b.post('leases/release', lease(granted))).body).toEqual({
@@ -57,7 +57,7 @@ describe('a key of a namespace', () => {
     expect((await a.post('leases/acquire', [])).body.issues).toMatchObject([{ path: 'payload' }]);
   });
 
-  it('a key of a namespace is sent to a parked task as its state machine wrote it, whoever hands off the lease', async () => {
+  it('a parked task receives the key as its state machine wrote it', async () => {
     const held = await take(a, 'queue');
     const [granted, cancelled] = [world.leases.steps.newTask(), world.leases.steps.newTask()];
     const parked = await take(a, 'queue', { taskToken: granted.token });
@@ -90,7 +90,7 @@ describe('a list of a namespace', () => {
     return { status, keys: (body.leases ?? []).map(({ key }: { key: string }) => key), body };
   };
 
-  it('a list of a namespace has its own leases alone, page by page, and its cursors name no other', async () => {
+  it('a list of a namespace has its own leases alone, page by page', async () => {
     const mine = Array.from({ length: 5 }, (_, n) => `list-${n}`);
     for (const key of mine) await take(a, key);
     for (let n = 0; n < 20; n++) await take(b, `secret-${n}`);
@@ -111,7 +111,7 @@ describe('a list of a namespace', () => {
     expect((await page(all, { prefix: 'team-a/list' })).keys.toSorted()).toEqual(mine.map((key) => `team-a/${key}`));
   });
 
-  it('a list of a namespace takes no cursor but its own', async () => {
+  it('a list of a namespace takes only its own cursors', async () => {
     for (const key of ['cursor-1', 'cursor-2']) for (const team of [a, b]) await take(team, key);
     const [own, other, whole] = await Promise.all([a, b, all].map((from) => page(from, { limit: '1' })));
     const cursors = [
@@ -144,29 +144,26 @@ describe('a list of a namespace', () => {
 });
 
 describe("the service's own names", () => {
-  it.each([undefined, 'team-a'])(
-    'a name of the service is refused to callers of %s: no caller can stop the reports by holding their lease',
-    async (namespace) => {
-      const from = world.of(namespace);
-      const key = 'holdfast:report';
-      const message = "must not begin with holdfast:, which is the service's own";
-      const requests: [string, object][] = [
-        ['leases/acquire', { key, holder: 'h' }],
-        ['leases/heartbeat', { key, leaseId: 'l' }],
-        ['leases/release', { key, leaseId: 'l' }],
-        ['leases/break', { key, fence: 1 }],
-        ['leases/cancel', { key, ticket: 't' }],
-        ['leases/withdraw', { key, requestId: 'r', holder: 'h' }],
-      ];
-      for (const [route, body] of requests)
-        expect((await from.post(route, body)).body.issues, route).toEqual([{ path: 'key', message }]);
-      const commit = { path: 'team-a/p', ifNoneMatch: '*', body: '', fence: { key, token: 1 } };
-      expect((await from.post('commits', commit)).body.issues).toEqual([{ path: 'fence.key', message }]);
-      expect(await world.leases.rawItem(key)).toBeUndefined();
-    },
-  );
+  it.each([undefined, 'team-a'])('a name of the service is refused to callers of %s', async (namespace) => {
+    const from = world.of(namespace);
+    const key = 'holdfast:report';
+    const message = "must not begin with holdfast:, which is the service's own";
+    const requests: [string, object][] = [
+      ['leases/acquire', { key, holder: 'h' }],
+      ['leases/heartbeat', { key, leaseId: 'l' }],
+      ['leases/release', { key, leaseId: 'l' }],
+      ['leases/break', { key, fence: 1 }],
+      ['leases/cancel', { key, ticket: 't' }],
+      ['leases/withdraw', { key, requestId: 'r', holder: 'h' }],
+    ];
+    for (const [route, body] of requests)
+      expect((await from.post(route, body)).body.issues, route).toEqual([{ path: 'key', message }]);
+    const commit = { path: 'team-a/p', ifNoneMatch: '*', body: '', fence: { key, token: 1 } };
+    expect((await from.post('commits', commit)).body.issues).toEqual([{ path: 'fence.key', message }]);
+    expect(await world.leases.rawItem(key)).toBeUndefined();
+  });
 
-  it('a name of the service can be read in the list of the whole deployment', async () => {
+  it("a name of the service can be read in the deployment's whole list", async () => {
     expect((await all.get('leases', { key: 'holdfast:report' })).body).toMatchObject({ state: 'free' });
   });
 });
@@ -175,7 +172,7 @@ const begin = (from: typeof a, key: string, more: object = {}) =>
   from.post('once/begin', { key, holder: 'worker', slot: '1', ...more });
 
 describe('once in a namespace', () => {
-  it('once in a namespace has slots of its own, and its callers read and write the key as they name it', async () => {
+  it('once in a namespace has its own slots, with keys as callers name them', async () => {
     const runs = [await begin(a, 'nightly'), await begin(b, 'nightly'), await begin(all, 'nightly')];
     expect(runs.map(({ body }) => [body.outcome, body.key])).toEqual(Array(3).fill(['run', 'nightly']));
     expect((await begin(a, 'nightly', { holder: 'other' })).body).toMatchObject({ code: 'LeaseHeld', key: 'nightly' });
@@ -193,7 +190,7 @@ describe('once in a namespace', () => {
     expect((await all.get('once', { key: 'team-a/nightly' })).body).toMatchObject({ result: 1 });
   });
 
-  it('once in a namespace names the key of the caller in Conflict, LeaseLost, NotFound and the answers of operators', async () => {
+  it("once in a namespace names the caller's key in errors and answers", async () => {
     const { leaseId, fence } = (await begin(a, 'errors', { inputHash: 'x', requestId: 'r' })).body;
     expect((await a.post('leases/break', { key: 'errors', fence: 1, kind: 'once' })).body).toMatchObject({
       ...{ code: 'Conflict', key: 'errors', actual: { key: 'errors' } },
@@ -223,7 +220,7 @@ describe('once in a namespace', () => {
     });
   });
 
-  it('once in a namespace lists its own keys alone, by a prefix of theirs and page by page', async () => {
+  it('once in a namespace lists its own keys alone, by prefix and page', async () => {
     for (const from of [a, b, all]) for (const key of ['list/1', 'list/2', 'other']) await begin(from, key);
     const first = (await a.get('once', { prefix: 'list/', limit: '1' })).body;
     const keys = [...first.keys];
@@ -238,7 +235,7 @@ describe('once in a namespace', () => {
     expect((await a.get('once')).body.keys.map(({ key }: { key: string }) => key)).toContain('other');
   });
 
-  it('once in a namespace counts with its namespace for the limit of a key, and refuses a key of the service', async () => {
+  it('once in a namespace counts the namespace for the limit of a key', async () => {
     const longest = 'k'.repeat(1010 - 'team-a/'.length);
     expect((await begin(a, longest)).status).toBe(200);
     expect((await begin(a, `${longest}k`)).body.issues).toEqual([

@@ -184,7 +184,7 @@ describe.each(ROUTES.map((route) => ({ route, name: route.function })))(
     );
 
     it.each([undefined, NAMESPACE, 'team-b'])(
-      'a function takes no forged request of the API by the alias %s',
+      'a function refuses a forged request of the API by the alias %s',
       async (alias) => {
         const { request } = tryOf(route, `${NAMESPACE}/`);
         const forged = {
@@ -199,7 +199,7 @@ describe.each(ROUTES.map((route) => ({ route, name: route.function })))(
       },
     );
 
-    it.each([undefined, NAMESPACE])('a function takes no forged event by the alias %s', async (alias) => {
+    it.each([undefined, NAMESPACE])('a function refuses a forged event by the alias %s', async (alias) => {
       const queued = { eventSource: 'aws:sqs', messageId: 'm', body: JSON.stringify(tryOf(route).request) };
       expect((await throughTask(handler, queued, as(alias))).outcome).toBe('InvalidRequest');
       const event = {
@@ -218,7 +218,7 @@ describe.each(ROUTES.map((route) => ({ route, name: route.function })))(
   },
 );
 
-it('a refused caller writes no record, and a caller that is let in writes none outside of its namespace', async () => {
+it('a refused caller writes nothing, and others write only within their namespace', async () => {
   const { leasesTable, nameserviceTable } = world.places;
   const keys = (await world.expiry.itemsOf(leasesTable)).map((item) =>
     (item.key?.S ?? '').replace(/^holdfast:(once|rate):/, ''),

@@ -10,7 +10,7 @@ describe('a commit in a namespace', () => {
   const commit = (from: typeof a, path: string, more: object = {}) =>
     from.post('commits', { path, ifNoneMatch: '*', body: 'x', ...more });
 
-  it('a commit in a namespace takes paths that begin with the namespace, and no other', async () => {
+  it('a commit in a namespace takes only paths that begin with the namespace', async () => {
     expect((await commit(a, 'team-a/log/1')).body).toMatchObject({ path: 'team-a/log/1', repeated: false });
     const outside = ['team-b/log/1', 'log/1', 'team-a', 'team-ab/x', '/team-a/x'];
     for (const path of outside) {
@@ -59,7 +59,7 @@ describe('a commit in a namespace', () => {
     expect((await a.post('commits', of('team-a/u'))).body).toMatchObject({ path: 'team-a/u', size: 5 });
   });
 
-  it('a commit in a namespace is listed while it is under way to callers of its namespace alone', async () => {
+  it('a commit in a namespace is listed to callers of its namespace alone', async () => {
     const under = (path: string) =>
       world.commits.putRecord({ ...commitRecord(path, 0), written_at: N(world.clock.now()), ttl: N(9_999_999_999) });
     for (const path of ['team-a/flight', 'team-b/flight', 'flight']) await under(path);
@@ -76,7 +76,7 @@ describe('a commit in a namespace', () => {
 });
 
 describe('an alias of a namespace', () => {
-  it('an alias of a namespace is another alias than that of the name elsewhere, in each operation and each answer', async () => {
+  it('an alias of a namespace is another alias than the same name elsewhere', async () => {
     const init = { op: 'initLedger', alias: 'books' };
     for (const from of [a, b, all]) {
       const { status, body } = await from.post('nameservice/publish', init);
@@ -115,7 +115,7 @@ describe('an alias of a namespace', () => {
     });
   });
 
-  it('an alias of a namespace is refused if it has no name, as without a namespace', async () => {
+  it('an alias without a name is refused in a namespace too', async () => {
     const fault = { path: 'alias', message: 'must be name or name:branch, without empty parts and further colons' };
     for (const alias of ['', ':main', 'a:b:c', ':']) {
       expect((await a.post('nameservice/publish', { op: 'initLedger', alias })).body.issues, alias).toContainEqual(
@@ -125,7 +125,7 @@ describe('an alias of a namespace', () => {
     }
   });
 
-  it('an alias of a namespace is repaired in its own namespace, and listed there page by page', async () => {
+  it('an alias of a namespace is repaired and listed in it alone', async () => {
     const publish = (from: typeof a, op: string, alias: string, more = {}) =>
       from.post('nameservice/publish', { op, alias, ...more });
     for (const from of [a, b]) await publish(from, 'initLedger', 'mended');
@@ -165,7 +165,7 @@ describe('an alias of a namespace', () => {
 describe('expired records of a namespace', () => {
   const HOUR = 3_600_000;
 
-  it('a caller of a namespace sees of a report, and can clean, only the expired records of its namespace', async () => {
+  it('a caller of a namespace sees and cleans only its own expired records', async () => {
     const now = world.clock.now();
     const gone = now - 48 * HOUR;
     for (const prefix of ['team-a/', 'team-b/', '']) {
@@ -236,7 +236,7 @@ describe('expired records of a namespace', () => {
 });
 
 describe('what describes the API', () => {
-  it('the document of the API is the same in a namespace, with the routes of the namespace', async () => {
+  it('the document of the API names the routes of the namespace', async () => {
     expect((await a.get('openapi.json')).body).toMatchObject({ openapi: '3.1.0' });
     const { calls } = (await a.get('whoami')).body;
     const routes = calls.map(({ route }: { route: string }) => route);
@@ -246,7 +246,7 @@ describe('what describes the API', () => {
   });
 });
 
-it('a cursor of one list of a namespace is refused by every other list of the namespace', async () => {
+it('a cursor of one list of a namespace is refused by its other lists', async () => {
   for (const alias of ['list-1', 'list-2']) await a.post('nameservice/publish', { op: 'initLedger', alias });
   for (const key of ['list-1', 'list-2']) await a.post('leases/acquire', { key, holder: 'h' });
   const query = { prefix: 'list-', limit: '1' };

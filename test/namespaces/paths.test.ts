@@ -32,7 +32,7 @@ it.each([
     '$',
   ],
   ...['team-a%2F..%2Fteam-b', 'team-a%5C'],
-])('the name %s is no namespace, and no record is written', async (namespace) => {
+])('the name %s is not a namespace, and nothing is written', async (namespace) => {
   const before = await world.expiry.itemsOf(world.places.leasesTable);
   const { status, body: answer } = await world.send(
     'POST',
@@ -78,7 +78,7 @@ describe('behind an HTTP API, which decodes a path and cuts it at a decoded ques
     ['/v1/ns/team-a%/leases/acquire', 400],
     ['/v1/ns/team-a%C3/leases/acquire', 400],
     ['/v1/ns/%/leases/acquire', 400],
-  ])('a path %s behind an HTTP API is refused with %i, and no record is written', async (path, expected) => {
+  ])('a path %s behind an HTTP API is refused with %i, without a write', async (path, expected) => {
     const before = await world.expiry.itemsOf(world.places.leasesTable);
     const { status, body: answer } = await acquire(path);
     expect(status).toBe(expected);

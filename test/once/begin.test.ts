@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 
 describe('a call that begins', () => {
-  it('a call that begins receives a run with its slot, a lease id of once, a fence and the time that is left, by one write', async () => {
+  it('a call that begins receives its run by one write', async () => {
     const begun = await run({ key: 'first', slot: 's', ttlSeconds: 600, holder: 'host-1', data: { step: 1 } });
     expect(begun).toMatchObject({
       ...{ outcome: 'run', key: 'first', slot: 's', holder: 'host-1', fence: clock.now() },
@@ -29,7 +29,7 @@ describe('a call that begins', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('a call that begins receives LeaseHeld with the holder and the end of its time while another caller works', async () => {
+  it('a call that begins receives LeaseHeld with the holder while another works', async () => {
     await run({ key: 'held', holder: 'host-1', ttlSeconds: 10 });
     const { code, context } = await failure(begin({ key: 'held', holder: 'host-2' }));
     expect(code).toBe('LeaseHeld');
@@ -44,7 +44,7 @@ describe('a call that begins', () => {
     });
   });
 
-  it('a call that begins receives the run of its first try if only the period has changed before the repeat', async () => {
+  it('a call that begins receives its first run if only the period changed', async () => {
     clock.set(Date.parse('2026-02-01T23:59:57.400Z'));
     const first = await run({ key: 'midnight', per: '1d', requestId: 'r' });
     clock.advance(200);
@@ -53,7 +53,7 @@ describe('a call that begins', () => {
     });
   });
 
-  it('a call that begins receives its run by the second try if the answer to the first was lost', async () => {
+  it('a call that begins receives its run even if the first answer is lost', async () => {
     requests.faultsOf.UpdateItem = ['lostReply'];
     const begun = await run({ key: 'lost', slot: 's' });
     expect(begun).toMatchObject({ repeated: true, previous: null });
@@ -61,7 +61,7 @@ describe('a call that begins', () => {
     expect(await complete({ key: 'lost', leaseId: begun.leaseId })).toMatchObject({ completed: true, repeated: false });
   });
 
-  it('a call that begins is told by OutcomeUnknown which request id to repeat if no try was answered', async () => {
+  it('a call without an answer fails with OutcomeUnknown, which names its request id', async () => {
     requests.faultsOf.UpdateItem = ['lostReply', 'neverSent', 'neverSent'];
     const { code, context } = await failure(begin({ key: 'unanswered', slot: 's' }));
     expect(code).toBe('OutcomeUnknown');
@@ -69,12 +69,12 @@ describe('a call that begins', () => {
     expect(await begin({ key: 'unanswered', slot: 's', ...retry })).toMatchObject({ outcome: 'run', repeated: true });
   });
 
-  it('a call that begins does not receive the run of another caller that sends the same request id', async () => {
+  it("a call that begins does not receive another caller's run by its request id", async () => {
     await run({ key: 'forged', requestId: 'r', holder: 'host-1' });
     expect((await failure(begin({ key: 'forged', requestId: 'r', holder: 'host-2' }))).code).toBe('LeaseHeld');
   });
 
-  it('a call that begins receives LeaseLost if its own run was released, and another request begins the slot', async () => {
+  it('a call whose own run was released receives LeaseLost', async () => {
     const { leaseId } = await run({ key: 'failed', slot: 's', requestId: 'r' });
     await release({ key: 'failed', leaseId });
     const { code, context } = await failure(begin({ key: 'failed', slot: 's', requestId: 'r' }));
@@ -84,7 +84,7 @@ describe('a call that begins', () => {
     });
   });
 
-  it('a call that begins takes an expired run over only after the margin of the clocks, and learns who left the work', async () => {
+  it('a call that begins takes an expired run over only after the margin', async () => {
     const first = await run({ key: 'dead', slot: 's', ttlSeconds: 10, holder: 'host-1' });
     clock.advance(10_000 + SKEW_MS);
     expect((await failure(begin({ key: 'dead', slot: 's' }))).code).toBe('LeaseHeld');
@@ -94,7 +94,7 @@ describe('a call that begins', () => {
     });
   });
 
-  it('a call that begins raises the fence above that on record if the clock has gone back', async () => {
+  it('a call that begins raises the fence even if the clock has gone back', async () => {
     const first = await done('set back');
     clock.advance(-5000);
     expect((await run({ key: 'set back', slot: '2' })).fence).toBe(first.fence + 1);
@@ -116,7 +116,7 @@ describe('a call that begins', () => {
 });
 
 describe('a slot that is done', () => {
-  it('a slot that is done answers every later caller with the result, the holder and the time, and runs no more', async () => {
+  it('a slot that is done answers later callers with the result', async () => {
     const first = await done('done', { holder: 'host-1' });
     clock.advance(1000);
     expect(await begin({ key: 'done', slot: '1', holder: 'host-2' })).toEqual({
@@ -125,7 +125,7 @@ describe('a slot that is done', () => {
     });
   });
 
-  it('a slot that is done answers the request that did it with the result too', async () => {
+  it('a slot that is done answers its own request with the result too', async () => {
     await done('own', { requestId: 'r' });
     expect(await begin({ key: 'own', slot: '1', requestId: 'r' })).toMatchObject({ outcome: 'done' });
   });
@@ -138,7 +138,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'later', slot: '2026-02-04' })).toMatchObject({ outcome: 'run' });
   });
 
-  it('a slot that is done is remembered while a later slot runs, and after that run has failed', async () => {
+  it('a slot that is done is remembered while and after a later slot runs', async () => {
     await done('kept');
     const { leaseId } = await run({ key: 'kept', slot: '2' });
     expect(await begin({ key: 'kept', slot: '1' })).toMatchObject({ outcome: 'done', result: { files: 7 } });
@@ -146,7 +146,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'kept', slot: '1' })).toMatchObject({ outcome: 'done', result: { files: 7 } });
   });
 
-  it('slots have the order of their bytes as in DynamoDB, not of their UTF-16 units', async () => {
+  it('slots sort by their bytes as in DynamoDB, not by UTF-16 units', async () => {
     const [astral, last] = ['\u{1f600}', '\uffff'];
     await done('bytes', { slot: astral });
     expect(await begin({ key: 'bytes', slot: last })).toMatchObject({ outcome: 'superseded' });
@@ -154,7 +154,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'bytes too', slot: astral })).toMatchObject({ outcome: 'run' });
   });
 
-  it('a slot that is done runs again when keepSeconds and the margin of the clocks are over', async () => {
+  it('a slot that is done runs again after keepSeconds and the margin', async () => {
     await done('forgotten', { keepSeconds: 60 });
     clock.advance(60_000 + SKEW_MS);
     expect(await begin({ key: 'forgotten', slot: '1' })).toMatchObject({ outcome: 'done' });
@@ -162,7 +162,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'forgotten', slot: '1' })).toMatchObject({ outcome: 'run', previous: null });
   });
 
-  it('a slot that is done is kept for its whole time if a later slot is kept for less', async () => {
+  it('a later slot does not shorten how long an earlier one is kept', async () => {
     await done('longer', { keepSeconds: 3600 });
     await done('longer', { slot: '2', keepSeconds: 60 });
     clock.advance(120_000);
@@ -171,7 +171,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'longer', slot: '1' })).toMatchObject({ outcome: 'run' });
   });
 
-  it('a call for a slot that is done fails with Conflict for another input, and for an input that the result does not name', async () => {
+  it('a call for a slot that is done fails with Conflict for another input', async () => {
     await done('input', { inputHash: 'a' });
     expect(await begin({ key: 'input', slot: '1', inputHash: 'a' })).toMatchObject({ outcome: 'done' });
     expect(await begin({ key: 'input', slot: '1' })).toMatchObject({ outcome: 'done' });
@@ -181,7 +181,7 @@ describe('a slot that is done', () => {
     expect((await failure(begin({ key: 'no input', slot: '1', inputHash: 'b' }))).code).toBe('Conflict');
   });
 
-  it('the input of a call is compared with that of the slot that is done, while a later slot works on another input', async () => {
+  it("the input is compared with the done slot's while a later slot works", async () => {
     await done('two inputs', { inputHash: 'a' });
     await run({ key: 'two inputs', slot: '2', inputHash: 'b' });
     expect(await begin({ key: 'two inputs', slot: '1', inputHash: 'a' })).toMatchObject({ outcome: 'done' });
@@ -199,7 +199,7 @@ describe('the slot of a call', () => {
     ['10s', '2026-03-04T05:46:09.000Z', '2026-03-04T05:46:10Z'],
     ['1s', '2026-03-04T05:46:08.899Z', '2026-03-04T05:46:08Z'],
     ['1s', '2026-03-04T05:46:08.900Z', '2026-03-04T05:46:09Z'],
-  ])('the slot of a call is the period of %s that at %s is, or is about to begin', async (per, now, slot) => {
+  ])('a call with periods of %s at %s has the current or next slot', async (per, now, slot) => {
     clock.set(Date.parse(now));
     expect(await begin({ key: `per ${per} ${now}`, per, ttlSeconds: 2 })).toMatchObject({ outcome: 'run', slot });
   });
@@ -209,7 +209,7 @@ describe('the slot of a call', () => {
     ['15m', [80, -20, 80, -2400, 900, -1]],
     ['10s', [80, -20, 80, -990, 900, -1]],
     ['1s', [80, -20, 80, -99, 50, -1]],
-  ])('a schedule at the boundary of a period of %s runs in each, early or late', async (per, offsets) => {
+  ])('an early or late schedule runs in each period of %s', async (per, offsets) => {
     const ms = { '1d': 86_400_000, '15m': 900_000, '10s': 10_000, '1s': 1000 }[per] ?? 0;
     const from = Math.ceil(clock.now() / ms) * ms;
     for (const [nth, offset] of offsets.entries()) {
@@ -299,7 +299,7 @@ describe('the slot of a call', () => {
     expect(await begin({ key: 'behind', per: '1d' })).toMatchObject({ outcome: 'superseded', slot: '2026-03-13' });
   });
 
-  it('the slot of a call is the same for the whole key without slot and per, until keepSeconds are over', async () => {
+  it('the slot of a call without slot and per is the whole key', async () => {
     const { leaseId, slot } = await run({ key: 'idempotent' });
     expect(slot).toBe('-');
     await complete({ key: 'idempotent', leaseId, result: 'once' });
@@ -309,7 +309,7 @@ describe('the slot of a call', () => {
     expect(await begin({ key: 'idempotent' })).toMatchObject({ outcome: 'run' });
   });
 
-  it('the slot of a call by a clock that is behind is harmless if it is done, and runs once more if it is not', async () => {
+  it('a call by a slow clock runs an earlier slot unless it is done', async () => {
     clock.set(Date.parse('2026-03-04T23:59:57.600Z'));
     const today = await run({ key: 'edge', per: '1d' });
     await complete({ key: 'edge', leaseId: today.leaseId });
@@ -328,7 +328,7 @@ describe('the slot of a call', () => {
 });
 
 describe('a call that waits', () => {
-  it('a call that waits receives the result as soon as it looks after the work, and writes no second time', async () => {
+  it('a call that waits receives the result by its next poll, without a write', async () => {
     const { leaseId } = await run({ key: 'awaited', slot: '1', ttlSeconds: 60 });
     clock.at(clock.now() + 2000, () => complete({ key: 'awaited', leaseId, result: 'ready' }));
     requests.sent.length = 0;
@@ -343,7 +343,7 @@ describe('a call that waits', () => {
     expect(looks).toBeLessThanOrEqual(20);
   });
 
-  it('a call that waits begins itself when the worker fails or its time is over', async () => {
+  it('a call that waits begins when the worker fails or its run expires', async () => {
     const { leaseId } = await run({ key: 'given up', slot: '1' });
     clock.at(clock.now() + 1000, () => release({ key: 'given up', leaseId }));
     expect(await begin({ key: 'given up', slot: '1', waitSeconds: 20 })).toMatchObject({
@@ -355,7 +355,7 @@ describe('a call that waits', () => {
     });
   });
 
-  it('a call that waits receives that its slot is superseded, and Conflict for another input, while it waits', async () => {
+  it('a call that waits learns that its slot is superseded, or conflicts', async () => {
     const late = await run({ key: 'overtaken', slot: '2', inputHash: 'a' });
     clock.at(clock.now() + 500, () => complete({ key: 'overtaken', leaseId: late.leaseId }));
     const [earlier] = await Promise.all([begin({ key: 'overtaken', slot: '1', waitSeconds: 5 })]);
@@ -376,7 +376,7 @@ describe('a call that waits', () => {
 });
 
 describe('a run and other records', () => {
-  it('a run has the key of a lease beside that lease, and neither knows of the other', async () => {
+  it('a run and a lease of the same key do not affect each other', async () => {
     const lease = await world.acquire({ key: 'both' });
     const begun = await run({ key: 'both' });
     expect(await heartbeat({ key: 'both', leaseId: begun.leaseId })).toMatchObject({ leaseId: begun.leaseId });

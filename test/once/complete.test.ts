@@ -35,7 +35,7 @@ describe('a worker that completes', () => {
     });
   });
 
-  it('a worker stores null if it names no result, and a result of 4 KiB, and no longer one', async () => {
+  it('a worker may store null, and a result of 4 KiB at most', async () => {
     const nothing = await run({ key: 'null' });
     await complete({ key: 'null', leaseId: nothing.leaseId });
     expect(await begin({ key: 'null', slot: '1' })).toMatchObject({ outcome: 'done', result: null });
@@ -48,7 +48,7 @@ describe('a worker that completes', () => {
     );
   });
 
-  it('a worker is answered as before if it repeats the call, and its first result stays', async () => {
+  it('a worker that repeats its call is answered as before', async () => {
     const { leaseId } = await run({ key: 'twice' });
     const first = await complete({ key: 'twice', leaseId, result: 1 });
     clock.advance(1000);
@@ -56,13 +56,13 @@ describe('a worker that completes', () => {
     expect(await readKey('twice')).toMatchObject({ result: 1 });
   });
 
-  it('a worker is told that it has stored its result if the answer to its first try was lost', async () => {
+  it('a worker learns that its result is stored if the first answer was lost', async () => {
     const { leaseId } = await run({ key: 'lost' });
     requests.faultsOf.UpdateItem = ['lostReply'];
     expect(await complete({ key: 'lost', leaseId, result: 1 })).toMatchObject({ completed: true, repeated: true });
   });
 
-  it('a worker is told unknown, not taken, if its try may have landed before a later slot was done', async () => {
+  it('a worker is answered with unknown, not taken, if its try may have landed', async () => {
     const { leaseId } = await run({ key: 'lost, then later' });
     const after = async (send: () => Promise<unknown>) => {
       await send();
@@ -96,7 +96,7 @@ describe('a worker that completes', () => {
     expect(await readKey('zombie')).toMatchObject({ result: 'new', done: { fence: successor.fence } });
   });
 
-  it('a worker stores nothing after it has released its run, or an operator has broken it', async () => {
+  it('a worker stores nothing after its run was released or broken', async () => {
     const given = await run({ key: 'released' });
     await release({ key: 'released', leaseId: given.leaseId });
     expect(await complete({ key: 'released', leaseId: given.leaseId })).toMatchObject({ reason: 'released' });
@@ -106,7 +106,7 @@ describe('a worker that completes', () => {
     expect(await begin({ key: 'broken', slot: '1' })).toMatchObject({ outcome: 'run', previous: { ended: 'broken' } });
   });
 
-  it('a worker may store its result after an operator has broken its run with wait', async () => {
+  it('a worker may store its result after a break with wait', async () => {
     const { leaseId, fence } = await run({ key: 'ending', requestId: 'r' });
     expect(await breakRun({ key: 'ending', fence, wait: true })).toMatchObject({ key: 'ending', ended: false });
     expect((await failure(heartbeat({ key: 'ending', leaseId }))).context).toMatchObject({
@@ -118,7 +118,7 @@ describe('a worker that completes', () => {
     expect(await readKey('ending')).toMatchObject({ ending: false });
   });
 
-  it('a worker is told unknown for a key that was never begun', async () => {
+  it('a worker is answered with unknown for a key that was never begun', async () => {
     expect(await complete({ key: 'never', leaseId: 'o.x' })).toEqual({
       key: 'never',
       completed: false,
@@ -128,7 +128,7 @@ describe('a worker that completes', () => {
 });
 
 describe('heartbeat, release and break by a lease id of once', () => {
-  it('heartbeat, release and break work on the record of once and name the key of the caller', async () => {
+  it('heartbeat, release and break of once name the key of the caller', async () => {
     const { leaseId, fence } = await run({ key: 'k', ttlSeconds: 10 });
     clock.advance(4000);
     expect(await heartbeat({ key: 'k', leaseId })).toMatchObject({ key: 'k', leaseId, fence, remainingMs: 10_000 });
@@ -139,14 +139,14 @@ describe('heartbeat, release and break by a lease id of once', () => {
     expect((await failure(breakRun({ key: 'k', fence }))).context).toMatchObject({ key: 'k' });
   });
 
-  it('a break ends nothing that has another fence, and a break without the kind does not reach a run', async () => {
+  it('a break of once needs the right fence and the right kind', async () => {
     const { fence } = await run({ key: 'unbroken' });
     const wrong = await failure(breakRun({ key: 'unbroken', fence: fence + 1 }));
     expect([wrong.code, wrong.context.actual]).toMatchObject(['Conflict', { key: 'unbroken', fence }]);
     expect((await failure(world.breakLease({ key: 'unbroken', fence }))).code).toBe('NotFound');
   });
 
-  it('heartbeat, release and break never let DynamoDB delete the record before its result is forgotten', async () => {
+  it('a record of once is not deleted by TTL before its result is forgotten', async () => {
     let keptUntil = 0;
     const isSafe = async (what: string) => {
       const row = await rawRow('ttl');
@@ -184,7 +184,7 @@ describe('heartbeat, release and break by a lease id of once', () => {
 });
 
 describe('an operator that forgets', () => {
-  it('an operator that forgets lets the slot run again, and a repeat of the call is answered too', async () => {
+  it('an operator that forgets a slot lets it run again', async () => {
     const { leaseId, fence } = await run({ key: 'forget' });
     await complete({ key: 'forget', leaseId, result: 'wrong' });
     expect(await forget({ key: 'forget', fence })).toEqual({ key: 'forget', forgotten: true, fence, slot: '1' });
@@ -194,7 +194,7 @@ describe('an operator that forgets', () => {
     expect(await begin({ key: 'forget', slot: '1' })).toMatchObject({ outcome: 'run', previous: null });
   });
 
-  it('forget does nothing while a caller works, under another fence, or of a key without a record', async () => {
+  it('forget is refused while a caller works, and under another fence', async () => {
     const { fence } = await run({ key: 'works' });
     expect((await failure(forget({ key: 'works', fence }))).code).toBe('LeaseHeld');
     const { code, context } = await failure(forget({ key: 'works', fence: fence - 1 }));
@@ -204,7 +204,7 @@ describe('an operator that forgets', () => {
 });
 
 describe('a reader', () => {
-  it('a reader of once sees who works, for which slot, and what is done, without the result in a list', async () => {
+  it('a reader of once sees who works, and what is done', async () => {
     const { leaseId } = await run({ key: 'list/a', holder: 'host-1' });
     await complete({ key: 'list/a', leaseId, result: 'secret' });
     await run({ key: 'list/b', holder: 'host-2', slot: '9', ttlSeconds: 10, data: { at: 3 } });
@@ -233,7 +233,7 @@ describe('a reader', () => {
     expect(seen.toSorted()).toEqual(['page/1', 'page/2', 'page/3']);
   });
 
-  it('a reader of once sees no record of once among the leases', async () => {
+  it('the list of leases does not show records of once', async () => {
     await run({ key: 'hidden' });
     for (const query of [{}, { sort: 'key' as const }, { kind: 'lease' as const }, { state: 'held' as const }]) {
       const page = await world.read(query);

@@ -13,7 +13,7 @@ const MOST_WRITES = 2.1 * CALLERS;
 const unitsOf = unitCounter(world.dynamodb);
 
 describe('the cost of once', () => {
-  it('the cost is one write unit for begin and for complete, of a record up to 1 KiB, and half a read unit for each look', async () => {
+  it('begin and complete cost a write unit each, and a poll half a read', async () => {
     await timeline.play(async () => {
       const names = { key: 'reports/2026/nightly', holder: 'arn:aws:lambda:eu-west-1:123456789012:function:nightly' };
       expect(await unitsOf(() => run({ ...names, slot: '2026-11-25' }))).toEqual([1]);
@@ -28,7 +28,7 @@ describe('the cost of once', () => {
     });
   });
 
-  it('the cost is at most six write units for a complete with the largest result', async () => {
+  it('a complete with the largest result costs at most six write units', async () => {
     await timeline.play(async () => {
       const { leaseId } = await run({ key: 'large' });
       const [units = 0] = await unitsOf(() => complete({ key: 'large', leaseId, result: 'r'.repeat(4094) }));
@@ -38,7 +38,7 @@ describe('the cost of once', () => {
   });
 
   it.runIf(isFull)(
-    `the cost of ${CALLERS} callers at one moment for a new slot is at most ${MOST_WRITES} write units, and one caller works`,
+    `a new slot costs ${CALLERS} callers at most ${MOST_WRITES} write units together`,
     async () => {
       requests.sent.length = 0;
       const outcomes = await timeline.play(
@@ -59,7 +59,7 @@ describe('the cost of once', () => {
   );
 
   it.runIf(isFull)(
-    `the cost of ${FEWER} callers whose worker dies is at most ${2.1 * FEWER} write units too`,
+    `a dead worker costs ${FEWER} callers at most ${2.1 * FEWER} write units`,
     async () => {
       requests.sent.length = 0;
       let works = 0;

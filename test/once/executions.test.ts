@@ -7,7 +7,7 @@ const { steps, executionEnded, clock } = line;
 afterAll(() => steps.stop());
 const { begin, run, complete, release, rawRow, readOnce } = await onceWorld({ table: line.table, clock });
 
-it('the end of an execution frees its slot, and the next caller learns that the execution has ended', async () => {
+it('the end of an execution frees its slot, as the next caller learns', async () => {
   const execution = steps.newExecution();
   const { leaseId } = await run({ key: 'aborted', slot: '1', execution });
   const before = Number((await rawRow('aborted'))?.lease_expiry?.N);

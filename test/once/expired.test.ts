@@ -19,7 +19,7 @@ async function clean() {
 }
 
 describe('the report and the clean-up', () => {
-  it('the report and the clean-up find a run whose worker died, and delete its record if the record remembers nothing', async () => {
+  it('the clean-up deletes the record of a dead worker that remembers nothing', async () => {
     await run({ key: 'team-a/dead', holder: 'host-1' });
     clock.advance(3_700_000);
     const { rows } = await clean();
@@ -27,7 +27,7 @@ describe('the report and the clean-up', () => {
     expect(await rawRow('team-a/dead')).toBeUndefined();
   });
 
-  it('the report and the clean-up spare an abandoned run while its record remembers a slot, so that the slot does not run again', async () => {
+  it('the clean-up spares an abandoned run while its record remembers a slot', async () => {
     const { leaseId } = await run({ key: 'kept', keepSeconds: 86_400 });
     await complete({ key: 'kept', leaseId, result: 1 });
     await run({ key: 'kept', slot: '2' });
@@ -38,7 +38,7 @@ describe('the report and the clean-up', () => {
     expect(await begin({ key: 'kept', slot: '1' })).toMatchObject({ outcome: 'done', result: 1 });
   });
 
-  it('the report and the clean-up find and delete the record of a result that is no longer kept, past the retention, and not before', async () => {
+  it('the clean-up deletes a result that is not kept, only past the retention', async () => {
     const { leaseId } = await run({ key: 'old', keepSeconds: 60 });
     await complete({ key: 'old', leaseId });
     clock.advance(60_000 + 3_600_000);
@@ -50,7 +50,7 @@ describe('the report and the clean-up', () => {
     expect(await rawRow('old')).toBeUndefined();
   });
 
-  it('the report and the clean-up delete no record whose slot another caller has begun since the report', async () => {
+  it('the clean-up spares a record whose slot another caller has begun since', async () => {
     await run({ key: 'begun since' });
     clock.advance(7_200_000);
     const { reportId } = await expiry.report();
@@ -59,7 +59,7 @@ describe('the report and the clean-up', () => {
     expect(leaseId).toContain((await rawRow('begun since'))?.h?.M?.i?.S);
   });
 
-  it('the report and the clean-up count a run that works as a lease of its namespace', async () => {
+  it('the report counts a run that works as a lease of its namespace', async () => {
     await run({ key: 'team-b/works' });
     expect((await expiry.report()).heldByNamespace).toEqual([{ namespace: 'team-b', leases: 1 }]);
   });

@@ -28,7 +28,7 @@ const SLOTS: [string, (fire: number) => object][] = [
 ];
 
 it.each(aFew(1, SLOTS))(
-  `three machines with clocks 400 ms apart run each of ${FIRES} fires once, if %s`,
+  `three machines with different clocks run each of ${FIRES} fires once, if %s`,
   async (name, slotOf) => {
     const runs = new Map<string, number>();
     const first = timeline.now() + EVERY_MS;

@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 
 describe('a paused key of once', () => {
-  it('a paused key of once lets no caller begin, and says why', async () => {
+  it('a paused key of once does not let a caller begin, and says why', async () => {
     const key = 'paused';
     await pause(key);
     const before = await rawRow(key);
@@ -119,7 +119,7 @@ describe('the clean-up', () => {
     expect([(await rawRow('left'))?.cap, (await world.rawItem('left'))?.cap]).toEqual([{ N: '0' }, { N: '1' }]);
   });
 
-  it('the clean-up deletes no key that was capped since, even of a third-party client', async () => {
+  it('the clean-up spares a key that was capped since, even of a third-party client', async () => {
     clock.advance(DAYS * 1000);
     await world.putRaw({ key: { S: 'theirs' }, lease_version: { S: 'v' }, lease_expiry: { N: '1700000000' } });
     const { reportId } = await expiry.report();

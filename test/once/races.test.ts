@@ -66,7 +66,7 @@ async function begun(begin: (holder: string) => ReturnType<ReturnType<typeof beg
 }
 
 describe('races of once', () => {
-  it('races of complete and a take-over end with the result of the worker whose run stands', async () => {
+  it("races of complete and a take-over store the standing worker's result", async () => {
     const happened = { storedBefore: 0, takenOver: 0 };
     await playRounds('take-over', happened, async (key, random) => {
       const { begin, complete } = callsOf(key, random);
@@ -92,7 +92,7 @@ describe('races of once', () => {
     });
   });
 
-  it('races of begin and complete give every caller the result, or LeaseHeld if it came before', async () => {
+  it('races of begin and complete give callers the result or LeaseHeld', async () => {
     const happened = { done: 0, held: 0 };
     await playRounds('complete', happened, async (key, random) => {
       const { begin, complete } = callsOf(key, random);
@@ -110,7 +110,7 @@ describe('races of once', () => {
     });
   });
 
-  it('races of begins for a free slot let one caller work, and none works for an earlier slot after a later one is done', async () => {
+  it('races of begins let one caller work, and none for an earlier slot', async () => {
     const happened = { one: 0, other: 0 };
     await playRounds('begins', happened, async (key, random) => {
       const { begin, complete } = callsOf(key, random);
@@ -129,7 +129,7 @@ describe('races of once', () => {
     });
   });
 
-  it('races of forget and begin never forget the slot of a run that has begun', async () => {
+  it('races of forget and begin spare the slot of a run that has begun', async () => {
     const happened = { forgotten: 0, tooLate: 0 };
     await playRounds('forget', happened, async (key, random) => {
       const { begin, complete, forget } = callsOf(key, random);

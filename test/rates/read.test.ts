@@ -42,7 +42,7 @@ describe('the rates of a key', () => {
     expect(keys.toSorted()).toEqual(['list/a', 'list/b', 'list/c']);
   });
 
-  it('the rates of a key are in no list of leases and no report', async () => {
+  it('lists of leases and the report do not show the rates of a key', async () => {
     await reserve({ key: 'team-a/apart', rates, settle: true });
     clock.advance(90 * 86_400_000);
     for (const query of [{}, { prefix: 'holdfast:' }, { sort: 'key' as const }, { state: 'free' as const }]) {
@@ -70,7 +70,7 @@ describe('an operator who forgets a rate', () => {
     expect(await reserve({ key: 'forget', rates })).toMatchObject({ waitMs: 0 });
   });
 
-  it('an operator who forgets a rate forgets no later reservation', async () => {
+  it('an operator who forgets a rate does not forget a later reservation', async () => {
     await reserve({ key: 'forget', rates, waitSeconds: 604_800 });
     const { code, context } = await failure(forget({ key: 'forget', paidUntil }));
     expect([code, context.actual]).toEqual(['Conflict', await readRate('forget')]);

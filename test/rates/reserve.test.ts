@@ -75,7 +75,7 @@ describe('a call that reserves', () => {
     expect(await reserve({ key: 'two', rates: two(1), waitSeconds: 9 })).toMatchObject({ waitMs: 4000 });
   });
 
-  it('a call that reserves at a fast rate loses no part of a millisecond', async () => {
+  it('a call that reserves at a fast rate counts each part of a millisecond', async () => {
     const fast = [{ limit: 100_000, per: '1m' }];
     let last = { startAt: '', waitMs: 0 };
     for (let at = 0; at < 6; at++) last = await reserve({ key: 'fast', rates: fast, waitSeconds: 1 });
@@ -94,7 +94,7 @@ describe('a call that reserves', () => {
     expect(await reserve({ key: 'other', rates: other, waitSeconds: 9 })).not.toHaveProperty('rateChanged');
   });
 
-  it('a call that reserves measures the wait, and a refused call measures nothing', async () => {
+  it('a call that reserves measures the wait, and a refused call does not', async () => {
     const noted: [Measure, number][] = [];
     const as = call({ measure: (measure, value) => void noted.push([measure, value]) });
     await reserve({ key: 'measured', rates }, as);
@@ -155,7 +155,7 @@ describe('a request that is sent again', () => {
     expect(await reserve({ key: 'again', rates, waitSeconds: 60 })).toMatchObject({ waitMs: 1600 });
   });
 
-  it('a request that is sent again after its start starts now, beside no other', async () => {
+  it('a request that is sent again after its start starts now, and alone', async () => {
     await reserve({ key: 'late', rates });
     await reserve({ key: 'late', ...request });
     clock.advance(1400);
@@ -167,7 +167,7 @@ describe('a request that is sent again', () => {
     expect(await reserve({ key: 'late', rates, waitSeconds: 60 })).toMatchObject({ waitMs: 1000 });
   });
 
-  it('a request that is sent again late loses no settlement that comes between', async () => {
+  it('a request that is sent again late does not lose a settlement in between', async () => {
     const { reservation } = await reserve({ key: 'between', rates, settle: true });
     await reserve({ key: 'between', ...request });
     clock.advance(1400);

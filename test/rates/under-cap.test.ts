@@ -121,7 +121,7 @@ describe('capped rates', () => {
     expect(await reserve({ key, rates, waitSeconds: 3600 })).toMatchObject({ waitMs: 600_000 });
   });
 
-  it('capped rates change no start that a caller has, and end with their lift', async () => {
+  it('capped rates do not move starts that callers have, and end when lifted', async () => {
     const key = 'lifted';
     await reserve({ key, rates });
     await cap(key);
@@ -131,7 +131,7 @@ describe('capped rates', () => {
     expect(await reserve({ key, rates, waitSeconds: 60 })).toMatchObject({ waitMs: 5000 });
   });
 
-  it('capped rates end by themselves, also for a process that knows the cap', async () => {
+  it('capped rates end by themselves, even in a process that knows the cap', async () => {
     const key = 'over';
     await cap(key, { until: clock.now() + 1000 });
     await reserve({ key, rates });
@@ -276,7 +276,7 @@ describe('a row with a cap', () => {
     else expect(await reserve({ key: one, rates })).toMatchObject({ waitMs: 0 });
   });
 
-  it('a row with a cap forgets no later reservation', async () => {
+  it('a row with a cap does not forget later reservations', async () => {
     const late = 'forget late';
     await cap(late);
     await reserve({ key: late, rates });

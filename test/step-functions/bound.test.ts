@@ -24,7 +24,7 @@ const visited = async (executionArn: string) => {
 };
 
 describe('the wrapper without ttlSeconds', () => {
-  it('the target of a wrapper without ttlSeconds runs as long as it needs, in eight transitions, and the release frees the lease', async () => {
+  it('a wrapper without ttlSeconds runs its target as long as it needs', async () => {
     const { run, atWorkNo, asked, state } = await wrapped();
     const arn = await run({ input: { n: 1 } });
     const { input, finish } = await atWorkNo(0);
@@ -67,7 +67,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     return { ...world, runNested, used, expectAllFree };
   }
 
-  it('both permits of nested wrappers are held while the target works, and free after it', async () => {
+  it('both permits of nested wrappers are held while the target works', async () => {
     const { runNested, used, atWorkNo } = await nested();
     const outer = await runNested();
     const { finish } = await atWorkNo(0);
@@ -77,7 +77,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     expect([await used('total/tenant'), await used('total')]).toEqual([0, 0]);
   });
 
-  it('the target of nested wrappers that pass the fence receives the fence of the inner one, and without passFence of the inner one none', async () => {
+  it("the target of nested wrappers receives only the inner wrapper's fence", async () => {
     const { runNested, atWorkNo } = await nested({ passFence: true });
     const passed = await runNested({ passFence: true, input: { n: 1 } });
     const first = await atWorkNo(0);
@@ -91,7 +91,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     expect((await states.ended(dropped)).status).toBe('SUCCEEDED');
   });
 
-  it('both permits of nested wrappers are free within two minutes of a stop of the outer wrapper while the target works', async () => {
+  it('a stop of the outer wrapper frees both permits while the target works', async () => {
     const { runNested, atWorkNo, expectAllFree } = await nested();
     const outer = await runNested();
     const { finish } = await atWorkNo(0);
@@ -100,7 +100,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     finish(null);
   });
 
-  it('both permits of nested wrappers are free within two minutes of a stop of the outer wrapper while the inner one releases', async () => {
+  it('a stop of the outer wrapper frees both permits during the inner release', async () => {
     const { runNested, atWorkNo, targets, expectAllFree } = await nested();
     const outer = await runNested();
     const { finish } = await atWorkNo(0);

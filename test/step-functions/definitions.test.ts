@@ -79,7 +79,7 @@ describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) =>
     return { ...world, first, one, second };
   }
 
-  it('the example lets one execution in after the other, with rising fences, and frees the lease', async () => {
+  it('the example lets one execution in after the other, with rising fences', async () => {
     const { first, one, second, atWorkNo, most, state } = await two();
     one.finish('done');
     expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
@@ -92,7 +92,7 @@ describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) =>
     expect(await state('jobs/nightly')).toBe('released');
   });
 
-  it(`the example costs ${name === 'retry' ? 'a transition a poll' : 'one transition, however long it waits'}`, async () => {
+  it('the example costs a transition a poll, or one if it is parked', async () => {
     const { one, second, atWorkNo, requestIds, waiting } = await two();
     if (name === 'parked') await waiting(1, 'jobs/nightly');
     else await expect.poll(() => requestIds.length).toBeGreaterThan(3); // one of the first, and three of the second
@@ -116,7 +116,7 @@ describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) =>
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
   });
 
-  it('the example keeps the lease when the work runs out of time, because its function may still work', async () => {
+  it('the example keeps the lease when the work runs out of time', async () => {
     const { first, running, state } = await two(1, 1000);
     const history = async () => {
       const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn: first }));
@@ -128,7 +128,7 @@ describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) =>
     expect(running).toHaveLength(1);
   });
 
-  it('the example leaves the lease to its function for graceSeconds when the execution is stopped', async () => {
+  it('the example leaves the lease to its function when the execution is stopped', async () => {
     const { first, running, lease } = await two();
     await states.abort(first);
     await expect.poll(() => lease('jobs/nightly'), { interval: 5 }).toMatchObject({ state: 'held', inGrace: true });
@@ -184,7 +184,7 @@ describe.each(aFew(1, ['retry', 'parked', 'exclusive'] as const))('the example o
     expect((await states.ended(arn)).status).toBe('SUCCEEDED');
   });
 
-  it('a grant that comes too late starts no work, and is released', async () => {
+  it('a grant that comes too late does not start work, and is released', async () => {
     const { start, fallBehind, running, state } = await ready();
     fallBehind(300_000);
     const error = name === 'exclusive' ? 'Exclusive.TooLate' : 'Work.TooLate';
@@ -193,7 +193,7 @@ describe.each(aFew(1, ['retry', 'parked', 'exclusive'] as const))('the example o
     expect(await state(name)).toBe('released');
   });
 
-  it('the time to work is counted from the grant or to its expiry, whichever is less', async () => {
+  it('the time to work follows remainingMs or expiresAt, whichever is less', async () => {
     const { values } = await ready();
     const text = await readFile('functions/leases/exclusive.asl.json', 'utf8');
     const { States } = name === 'exclusive' ? JSON.parse(text) : await example(name, values);
@@ -226,7 +226,7 @@ describe('the wrapper exclusive', () => {
     return { ...world, run };
   }
 
-  it('the wrapper names the execution of the target in the acquire, before the start of the target', async () => {
+  it('the wrapper names the execution of the target before it starts the target', async () => {
     const { run, atWorkNo, targets, target } = await wrapped();
     const arn = await run({});
     (await atWorkNo(0)).finish(null);
@@ -274,7 +274,7 @@ describe('the wrapper exclusive', () => {
     expect(await state('k')).toBe('released');
   });
 
-  it('the wrapper with graceSeconds leaves the lease to the functions of a target that failed or ran out of time', async () => {
+  it("the wrapper with graceSeconds leaves the lease to a failed target's functions", async () => {
     const { run, atWorkNo, targets, lease } = await wrapped({ ttlSeconds: 30, graceSeconds: 20 }, 5);
     const failing = await run({});
     (await atWorkNo(0)).fail(boom());
@@ -299,7 +299,7 @@ describe('the wrapper exclusive', () => {
     expect(await state('k')).toBe('released');
   });
 
-  it('the wrapper, stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {
+  it('the wrapper stops its target when it is stopped while it holds', async () => {
     const { run, targets, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     await atWorkNo(0);
@@ -311,7 +311,7 @@ describe('the wrapper exclusive', () => {
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
   });
 
-  it('the wrapper fails with LeaseHeld when the holder does not release the lease, and starts no target', async () => {
+  it('the wrapper fails with LeaseHeld, without a start, if the holder stays', async () => {
     const { run, expire, running, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     const one = await atWorkNo(0);
@@ -326,7 +326,7 @@ describe('the wrapper exclusive', () => {
     await states.ended(first);
   });
 
-  it('the wrapper refuses what acquire refuses, with its error, and an input that lacks a field', async () => {
+  it('the wrapper refuses what acquire refuses, and inputs that lack a field', async () => {
     const { run, running, exclusive } = await wrapped({ ttlSeconds: 1 });
     const refused = await states.ended(await run({}));
     expect(refused).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
@@ -346,7 +346,7 @@ describe('the wrapper exclusive', () => {
     expect(running).toHaveLength(0);
   });
 
-  it('the wrapper is called by another state machine, which receives the output or the error of the target', async () => {
+  it("the wrapper gives another state machine the target's output or error", async () => {
     const { atWorkNo, values } = await wrapped();
     const caller = await states.create('caller', await example('call-exclusive', values));
     const good = await states.start(caller, { key: 'k', input: { n: 1 } });
@@ -386,7 +386,7 @@ describe('the example once', () => {
     expect([isValid, errorsText('\n')]).toEqual([true, '']);
   });
 
-  it('the example once works for a slot in the first execution, and returns its result in each later execution', async () => {
+  it('the example once works in the first execution, and later returns its result', async () => {
     const { start, done, atWorkNo, running } = await readyOnce();
     const first = await start('2026-11-26');
     const { input, finish } = await atWorkNo(0);
@@ -399,7 +399,7 @@ describe('the example once', () => {
     expect(running).toHaveLength(1);
   });
 
-  it('the example once frees the slot if the work fails, and fails with its error', async () => {
+  it("the example once fails with the work's error, and frees the slot", async () => {
     const { start, atWorkNo, visited } = await readyOnce();
     const first = await start('a');
     (await atWorkNo(0)).fail(boom());
@@ -421,7 +421,7 @@ describe('the example once', () => {
     expect(await states.ended(second)).toMatchObject({ status: 'SUCCEEDED', output: 'second' });
   });
 
-  it('the example once keeps the slot until the expiry if the work runs out of time, because its function may still work', async () => {
+  it('the example once keeps the slot if the work runs out of time', async () => {
     const { start, atWorkNo, visited, done } = await readyOnce(1, 1000);
     const first = await start('a');
     await atWorkNo(0);

@@ -37,7 +37,7 @@ function parking() {
 const named = (name: string) => expect.objectContaining({ name });
 
 describe('executions', () => {
-  it('executions are the same under the same name and input while they run, and refused otherwise', async () => {
+  it('a start with the same name and input is the same while it runs', async () => {
     const { park, token } = parking();
     world = await statesWorld({ handlers: { park } });
     const machine = await world.create('parked', waitForToken());
@@ -53,7 +53,7 @@ describe('executions', () => {
     expect(stateMachines?.map(({ name }) => name)).toEqual(['holdfast-test-exclusive', 'parked']);
   });
 
-  it('put their start and every kind of end on the event bus, for the functions whose pattern matches', async () => {
+  it('executions put their start and every end on the event bus', async () => {
     const { park } = parking();
     world = await statesWorld({ handlers: { park } });
     const ends = {
@@ -82,7 +82,7 @@ describe('Pass states in JSONata', () => {
     States: { a: { Type: 'Pass', QueryLanguage: 'JSONata', ...state } },
   });
 
-  it('make their output of the input and of the context of their own entry', async () => {
+  it('a Pass state makes its output of the input and its own context', async () => {
     world = await statesWorld();
     const expressions = {
       sum: '{% $sum($states.input.numbers) %}',
@@ -101,7 +101,7 @@ describe('Pass states in JSONata', () => {
     expect(await world.ended(same)).toMatchObject({ status: 'SUCCEEDED', output: { a: [1] } });
   });
 
-  it('states in JSONata other than Pass and Wait, and variables, are refused by the local stack', async () => {
+  it('the local stack refuses other states in JSONata, and variables', async () => {
     world = await statesWorld();
     const task = oneTask({ Resource: 'arn:aws:lambda:us-east-1:000000000000:function:x', QueryLanguage: 'JSONata' });
     const whole = { QueryLanguage: 'JSONata', ...pass({ End: true }) };
@@ -112,7 +112,7 @@ describe('Pass states in JSONata', () => {
 });
 
 describe('task tokens', () => {
-  it('task tokens are taken once; what comes later is TaskTimedOut, and an unknown token is InvalidToken or TaskDoesNotExist', async () => {
+  it('a task token is taken once, and an unknown one is refused', async () => {
     const { park, token } = parking();
     world = await statesWorld({ handlers: { park } });
     const machine = await world.create('parked', waitForToken());
@@ -137,7 +137,7 @@ describe('task tokens', () => {
     await expect(success(dead)).rejects.toEqual(named('TaskTimedOut'));
   });
 
-  it('task tokens end at their timeout or without heartbeats as States.Timeout, which States.TaskFailed does not catch', async () => {
+  it('task tokens end at their timeout, which States.TaskFailed does not catch', async () => {
     const { park, token } = parking();
     world = await statesWorld({ handlers: { park }, secondMs: 20 });
     const never = [{ ErrorEquals: ['States.TaskFailed'], Next: 'Task' }];
@@ -155,7 +155,7 @@ describe('task tokens', () => {
     await world.abort(beating);
   });
 
-  it('live on from heartbeat to heartbeat', async () => {
+  it('a task token lives on from heartbeat to heartbeat', async () => {
     world = await statesWorld();
     vi.useFakeTimers();
     const tokens = new Tokens();
@@ -208,7 +208,7 @@ describe('task tokens', () => {
 });
 
 describe('functions', () => {
-  it('functions give their result in Payload, or as it is by a plain ARN, and their errors by name', async () => {
+  it('functions give their result in Payload, or itself by a plain ARN', async () => {
     const work: LambdaHandler = async (event) => {
       if (event !== 'good') throw Object.assign(new Error('no luck'), { name: 'WorkFailed', stack: 'WorkFailed' });
       return { made: 1, left: undefined };

@@ -79,17 +79,14 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
     'Lambda.ServiceException',
     'Lambda.AWSLambdaException',
     'Lambda.SdkClientException',
-  ])(
-    'the example keeps the lease until it expires when the work ends by %s, after which the function may still work',
-    async (name) => {
-      const { visited, error } = await play(machine, { failing: { Work: name } });
-      expect(visited.slice(visited.indexOf('Work'), visited.indexOf('Work') + 3)).toEqual([
-        ...['Work', 'Wait for the expiry', 'Whose error?'],
-      ]);
-      expect(visited.filter((state) => state.startsWith('Release'))).toEqual([]);
-      expect(error).toBe(name.startsWith('States.') ? `Work.${name}` : name);
-    },
-  );
+  ])('the example keeps the lease until it expires when the work ends by %s', async (name) => {
+    const { visited, error } = await play(machine, { failing: { Work: name } });
+    expect(visited.slice(visited.indexOf('Work'), visited.indexOf('Work') + 3)).toEqual([
+      ...['Work', 'Wait for the expiry', 'Whose error?'],
+    ]);
+    expect(visited.filter((state) => state.startsWith('Release'))).toEqual([]);
+    expect(error).toBe(name.startsWith('States.') ? `Work.${name}` : name);
+  });
 
   it.each([
     ['Boom', 'Boom'],
@@ -98,14 +95,14 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
     ['Sandbox.Timedout', 'Sandbox.Timedout'],
     ['Lambda.TooManyRequestsException', 'Lambda.TooManyRequestsException'],
     ['Lambda.ResourceNotFoundException', 'Lambda.ResourceNotFoundException'],
-  ])('the example releases the lease when the work ends by %s, after which no function works', async (name, failed) => {
+  ])('the example releases the lease when the work ends by %s', async (name, failed) => {
     const { visited, error } = await play(machine, { failing: { Work: name } });
     expect(visited).toContain('Release after failure');
     expect(visited).not.toContain('Wait for the expiry');
     expect(error).toBe(failed);
   });
 
-  it('the example has one number of seconds for the timeout of its function, in graceSeconds and in the time that it leaves', async () => {
+  it('the example has one number of seconds for timeout, grace and time left', async () => {
     const { asked, timeouts } = await play(machine, {});
     const graceSeconds = Number(asked.Acquire?.Payload.graceSeconds);
     expect(graceSeconds).toBe(60);
@@ -115,7 +112,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
 
 describe('the wrapper exclusive', () => {
   it.each([false, true])(
-    'the wrapper without ttlSeconds binds the lease, and gives the target no limit of time (passFence: %s)',
+    'the wrapper without ttlSeconds binds the lease without a time limit (passFence: %s)',
     async (passFence) => {
       const { visited, asked, timeouts, error, cause } = await play('exclusive', {
         input: { ttlSeconds: undefined, passFence },
@@ -152,7 +149,7 @@ describe('the wrapper exclusive', () => {
     expect(visited).toEqual(['Defaults', 'Prepare', 'Optional fields?', 'Say why', 'Failed']);
   });
 
-  it('The wrapper accepts each field that its page names, and the id that a state machine adds', async () => {
+  it("The wrapper accepts each field of its page, and a state machine's id", async () => {
     const page = await readFile('docs/step-functions.md', 'utf8');
     const [, table = ''] = /^\| field \| default \| meaning \|\n([\s\S]*?)\n\n/m.exec(page) ?? [];
     const fields = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.match(/\w+/g) ?? []);
@@ -190,7 +187,7 @@ describe('the wrapper exclusive', () => {
     'StepFunctions.KmsAccessDeniedException',
     'StepFunctions.KmsInvalidStateException',
     'StepFunctions.KmsThrottlingException',
-  ])('the wrapper releases the lease when its start was refused by %s, with and without graceSeconds', async (name) => {
+  ])('the wrapper releases the lease when its start was refused by %s', async (name) => {
     for (const input of [{}, { graceSeconds: 60 }]) {
       const { visited, error } = await play('exclusive', { failing: { Run: name, ...absent }, input });
       expect(visited.slice(visited.indexOf('Run'))).toContain('Release after failure');
@@ -217,19 +214,16 @@ describe('the wrapper exclusive', () => {
     ['keeps', 'StepFunctions.ExecutionAlreadyExistsException', 'status 400', 'Status Code: 400'],
     ['keeps', 'States.Timeout', 'no status', ''],
     ['keeps', 'States.TaskFailed', 'no status', ''],
-  ])(
-    'the wrapper %s the lease when its start ended by %s with %s and left no target to be stopped',
-    async (outcome, name, _, cause) => {
-      const { visited, error } = await play('exclusive', { failing: { Run: [name, cause], ...absent } });
-      // A start that was not refused may be on its way. The next holder must not begin beside its target.
-      const after = visited.slice(visited.indexOf('Run'));
-      expect(after).toContain('Was the start refused?');
-      expect(after.includes('Release after failure')).toBe(outcome === 'releases');
-      expect(error).toBe(name.startsWith('States.') ? `Exclusive.${name}` : name);
-    },
-  );
+  ])('the wrapper %s the lease when its start ended by %s with %s', async (outcome, name, _, cause) => {
+    const { visited, error } = await play('exclusive', { failing: { Run: [name, cause], ...absent } });
+    // A start that was not refused may be on its way. The next holder must not begin beside its target.
+    const after = visited.slice(visited.indexOf('Run'));
+    expect(after).toContain('Was the start refused?');
+    expect(after.includes('Release after failure')).toBe(outcome === 'releases');
+    expect(error).toBe(name.startsWith('States.') ? `Exclusive.${name}` : name);
+  });
 
-  it('the wrapper passes graceSeconds to acquire, for a lease and for a permit, and leaves the field out if its input does', async () => {
+  it('the wrapper passes graceSeconds to acquire only if its input has it', async () => {
     const grace = { graceSeconds: 120 };
     for (const input of [grace, { ...grace, limit: 2 }, { ...grace, mode: 'shared' }]) {
       const { asked } = await play('exclusive', { input });
@@ -241,7 +235,7 @@ describe('the wrapper exclusive', () => {
     }
   });
 
-  it('the wrapper ends its target graceSeconds before the lease expires, so that the lease is there for what the target left behind', async () => {
+  it('the wrapper ends its target graceSeconds before the lease expires', async () => {
     const { timeouts } = await play('exclusive', { input: { graceSeconds: 120 } });
     expect(timeouts.Run).toBe(600 - 120 - 1);
     const { visited, error } = await play('exclusive', { input: { graceSeconds: 600 } });
@@ -253,24 +247,21 @@ describe('the wrapper exclusive', () => {
   it.each([
     ['a failure of its target', 'States.TaskFailed', 'Boom'],
     ['the end of its time', 'States.Timeout', 'Exclusive.States.Timeout'],
-  ])(
-    'the wrapper with graceSeconds does not release the lease after %s, and fails with the same error',
-    async (_, name, expected) => {
-      const cause = JSON.stringify({ ExecutionArn: 'arn:t', Error: 'Boom', Cause: 'why', Status: 'FAILED' });
-      const failing: Played['failing'] = { Run: [name, name === 'States.TaskFailed' ? cause : ''] };
-      for (const [graceSeconds, releases] of [
-        [60, false],
-        [0, true],
-        [undefined, true],
-      ] as const) {
-        const input = graceSeconds === undefined ? {} : { graceSeconds };
-        const { visited, error } = await play('exclusive', { failing, input });
-        expect(visited).toContain('Stop the target');
-        expect(visited.includes('Release after failure')).toBe(releases);
-        expect(error).toBe(expected);
-      }
-    },
-  );
+  ])('the wrapper with graceSeconds does not release the lease after %s', async (_, name, expected) => {
+    const cause = JSON.stringify({ ExecutionArn: 'arn:t', Error: 'Boom', Cause: 'why', Status: 'FAILED' });
+    const failing: Played['failing'] = { Run: [name, name === 'States.TaskFailed' ? cause : ''] };
+    for (const [graceSeconds, releases] of [
+      [60, false],
+      [0, true],
+      [undefined, true],
+    ] as const) {
+      const input = graceSeconds === undefined ? {} : { graceSeconds };
+      const { visited, error } = await play('exclusive', { failing, input });
+      expect(visited).toContain('Stop the target');
+      expect(visited.includes('Release after failure')).toBe(releases);
+      expect(error).toBe(expected);
+    }
+  });
 
   it('the wrapper with graceSeconds releases the lease after a success', async () => {
     const { visited, asked, error } = await play('exclusive', { input: { graceSeconds: 60 } });
@@ -290,20 +281,17 @@ it.each([
     'Reserve',
     { request: { key: 'k', holder: 'h', rates: [], rateWaitSeconds: 1 }, grant: { leaseId: 'l' } },
   ],
-] as const)(
-  'a redrive of %s that begins at %s asks with another request id, because the end released the former grant',
-  async (machine, startAt, input) => {
-    const requestId = async (redriveCount: number) => {
-      const state = { ...input, requestId: 'r', prepared: { acquireSeconds: 9 }, target: 'arn:t' };
-      const { asked } = await play(machine, {
-        startAt,
-        input: state,
-        redriveCount,
-        failing: { [startAt]: 'Refused' },
-      });
-      return asked[startAt]?.Payload.requestId;
-    };
-    expect(await requestId(0)).toBe('r-0');
-    expect(await requestId(1)).toBe('r-1');
-  },
-);
+] as const)('a redrive of %s that begins at %s asks with another request id', async (machine, startAt, input) => {
+  const requestId = async (redriveCount: number) => {
+    const state = { ...input, requestId: 'r', prepared: { acquireSeconds: 9 }, target: 'arn:t' };
+    const { asked } = await play(machine, {
+      startAt,
+      input: state,
+      redriveCount,
+      failing: { [startAt]: 'Refused' },
+    });
+    return asked[startAt]?.Payload.requestId;
+  };
+  expect(await requestId(0)).toBe('r-0');
+  expect(await requestId(1)).toBe('r-1');
+});

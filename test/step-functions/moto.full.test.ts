@@ -32,7 +32,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     return arn;
   };
 
-  it('the wrapper on Moto runs target after target, passes the fence, and returns output or error', async () => {
+  it('the wrapper on Moto runs target after target, and passes the fence', async () => {
     const { states, targets, target, waiting, most, state } = world;
     const first = await run({ input: { n: 1 }, passFence: true });
     const one = await nextWork();
@@ -53,7 +53,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(named).toMatchObject({ stateMachineArn: target, status: 'FAILED' });
   });
 
-  it('the wrapper on Moto fails with LeaseHeld when the holder does not release the lease', async () => {
+  it('the wrapper on Moto fails with LeaseHeld when the holder stays', async () => {
     const { states, expire, waiting } = world;
     const first = await run({});
     const one = await nextWork();
@@ -65,7 +65,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED' });
   });
 
-  it.each(['retry', 'parked'] as const)('the example %s: held then freed, failed', async (name) => {
+  it.each(['retry', 'parked'] as const)('the example %s on Moto holds, frees and fails', async (name) => {
     const { states, values, state, most } = world;
     const machine = await states.create(name, await example(name, values));
     const start = (input: string) => states.start(machine, { key: name, input });
@@ -116,7 +116,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(await state('short')).not.toBe('held');
   });
 
-  it('the wrapper on Moto starts its target no earlier than its start at the rate', async () => {
+  it('the wrapper on Moto starts its target no earlier than the rate allows', async () => {
     const { states, state } = world;
     const asked = { key: 'rated', rates: [{ limit: 1, per: '2s' }] };
     const first = await run(asked);
@@ -136,7 +136,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
   });
 
   // The last one, because it lets two work at once.
-  it('the wrapper with a limit runs two targets at once, by weight, and refuses what does not go together', async () => {
+  it('the wrapper with a limit runs two targets at once, by weight', async () => {
     const { states, readKey } = world;
     const asked = { key: 'gpus', limit: 4, weight: 2 };
     const arns = [await run({ ...asked, input: { n: 1 } }), await run({ ...asked, input: { n: 2 } })];

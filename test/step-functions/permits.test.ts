@@ -18,7 +18,7 @@ async function wrapped(more: object = {}, limitSecondMs = 1000) {
 }
 
 describe('the wrapper with a limit', () => {
-  it('the wrapper with a limit runs as many targets at once, and the next when one has ended', async () => {
+  it('the wrapper with a limit runs as many targets at once', async () => {
     const { run, atWorkNo, inLine, most, readKey, running } = await wrapped({ limit: 2 });
     const first = await run({ input: { n: 1 } });
     const one = await atWorkNo(0);
@@ -40,7 +40,7 @@ describe('the wrapper with a limit', () => {
     expect(await readKey('k')).toMatchObject({ used: 0, waiting: 0 });
   });
 
-  it('the wrapper with a limit asks acquire for what its input has, and for no more', async () => {
+  it('the wrapper with a limit asks acquire only for what its input has', async () => {
     const { run, asked, targets, atWorkNo, running } = await wrapped();
     const lease = { key: 'k', ttlSeconds: 600, parkSeconds: 3600, requestId: expect.any(String) };
     const inputs = [
@@ -114,19 +114,16 @@ describe('the wrapper with a limit', () => {
     ['limit', { limit: [2] }],
     ['mode', { mode: 'sharded' }],
     ['key', { key: 7, limit: 2 }],
-  ])(
-    'the wrapper with a limit fails by the name of the field %s for %j, and starts no target',
-    async (field, input) => {
-      const { run, running, readKey } = await wrapped();
-      const failed = await states.ended(await run(input));
-      expect(failed).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
-      expect(JSON.parse(failed.cause ?? '')).toMatchObject({ code: 'InvalidRequest', issues: [{ path: field }] });
-      expect(running).toHaveLength(0);
-      expect(await readKey('k')).toMatchObject({ state: 'free', waiting: 0 });
-    },
-  );
+  ])('the wrapper with a limit fails by the name of %s for %j', async (field, input) => {
+    const { run, running, readKey } = await wrapped();
+    const failed = await states.ended(await run(input));
+    expect(failed).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+    expect(JSON.parse(failed.cause ?? '')).toMatchObject({ code: 'InvalidRequest', issues: [{ path: field }] });
+    expect(running).toHaveLength(0);
+    expect(await readKey('k')).toMatchObject({ state: 'free', waiting: 0 });
+  });
 
-  it('the wrapper with a limit waits, tries again and fails for a permit as for a lease', async () => {
+  it('the wrapper with a limit waits and fails as for a lease', async () => {
     states = await statesWorld();
     const { States } = JSON.parse(await readFile('functions/leases/exclusive.asl.json', 'utf8'));
     const { Parameters: permit, ...asPermit } = States['Acquire with the fields'];

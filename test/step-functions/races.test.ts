@@ -155,7 +155,7 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
 
 const base = testSeed();
 
-it(`the wrapper never runs two targets at once, however late answers are (${ROUNDS} rounds from seed ${base})`, async () => {
+it(`the wrapper never runs two targets at once (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened: Happened = { ...none };
   for (let seed = base; goesOn(seed - base, ROUNDS, happened); seed++) {
     const first = await leases.acquire({ key: `k${seed}`, ttlSeconds: 86_400 });
@@ -165,7 +165,7 @@ it(`the wrapper never runs two targets at once, however late answers are (${ROUN
   expectAllHappened(happened, ROUNDS / 50);
 }, 600_000);
 
-it(`the wrapper with a limit never runs more, however late answers are (${ROUNDS} rounds from seed ${base})`, async () => {
+it(`the wrapper with a limit never runs more targets (${ROUNDS} rounds from seed ${base})`, async () => {
   const happened: Happened = { ...none };
   for (let seed = base; goesOn(seed - base, ROUNDS, happened); seed++) {
     const most = 2 + (seed % 3);

@@ -92,7 +92,7 @@ describe('RedriveExecution of the local stack', () => {
     );
   });
 
-  it('a redriven execution is shown as running, with the redrive and without its former end', async () => {
+  it('a redriven execution is shown as running, without its former end', async () => {
     const { state, arn } = await broken();
     const describe = () => states.sfn.send(new DescribeExecutionCommand({ executionArn: arn }));
     expect(await describe()).toMatchObject({

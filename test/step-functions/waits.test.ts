@@ -121,7 +121,7 @@ describe('Wait states of the local stack', () => {
     expect(await result).toEqual({ at: EXPIRES_AT, kept: [1] });
   });
 
-  it('a Wait leaves no timer behind when its execution has ended', async () => {
+  it('a Wait does not leave a timer behind when its execution has ended', async () => {
     const [begin, clear] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')];
     const { result, abort } = play(wait({ Timestamp: EXPIRES_AT }));
     await vi.advanceTimersByTimeAsync(1);

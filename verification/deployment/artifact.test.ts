@@ -14,7 +14,7 @@ const RESOLVE = `
 
 const NAME = `holdfast-${manifest.version}`;
 
-it('the command deploys from an empty folder with the release alone, and takes a lease, in three commands', async () => {
+it('the command deploys from an empty folder, and takes a lease', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-empty-'));
   try {
     await cp(join('release', NAME), join(folder, NAME), { recursive: true });
@@ -82,7 +82,7 @@ async function commandOf(url: string, { accessKeyId, secretAccessKey }: Awaited<
 
 const PATIENT = ['--timeout', '300'];
 
-it('the command signs with the keys of a profile of the AWS tools, and may do what IAM says, and no more', async () => {
+it("the command signs with a profile's keys, and may do what IAM says", async () => {
   const { ApiUrl: url = '' } = await deployed('three');
   const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/$default`;
   const Resource = [`${api}/GET/v1/leases`, `${api}/POST/v1/leases/acquire`, `${api}/POST/v1/leases/release`];

@@ -119,7 +119,7 @@ async function makeStack(StackName: string, Resources: object, credentials: Cred
 }
 
 describe('the template bounded-deployer.json', () => {
-  it('the bounded template lets a deployer without rights in IAM deploy by the service role, and only with the boundary', async () => {
+  it('the bounded template lets a deployer without IAM rights deploy by its role', async () => {
     const deployer = await holder('bounded', outputs.DeployerPolicyArn);
     const role = `--role-arn=${outputs.ServiceRoleArn}`;
     const unbounded = await deploy('bounded', ['--yes', role], deployer);
@@ -134,14 +134,14 @@ describe('the template bounded-deployer.json', () => {
     expect(freed.exitCode, freed.output).toBe(1);
   });
 
-  it('the bounded template lets the deployer pass no other role', async () => {
+  it('the bounded template does not let the deployer pass another role', async () => {
     const deployer = await holder('bounded-passes', outputs.DeployerPolicyArn);
     const others = await serviceRole('others-administrator', 'cloudformation.amazonaws.com');
     const refused = await deploy('bounded-passes', ['--yes', `--role-arn=${others}`], deployer);
     expect(refused.output).toContain('is not authorized to perform: iam:PassRole');
   });
 
-  it('the bounded template lets no holder of all its policies remove a boundary, rewrite a trust, or give rights to a role without the boundary', async () => {
+  it('the bounded template does not let a holder of its policies escape the boundary', async () => {
     const policies = [outputs.DeployerPolicyArn, outputs.ResourcesPolicyArn];
     const { accessKeyId, secretAccessKey } = await holder('bounded-rises', ...policies);
     const theirs = new IAMClient({ ...settings, credentials: { accessKeyId, secretAccessKey } });
@@ -182,7 +182,7 @@ describe('the template bounded-deployer.json', () => {
       await expect(rise(), String(rise)).rejects.toThrow(/not authorized to perform/);
   });
 
-  it('the bounded template has the statements of deployer-policy.json, but for those on roles, and for another bucket with the code', async () => {
+  it('the bounded template has the statements of deployer-policy.json, except those on roles', async () => {
     const ofRoles = ['Roles', 'RolesOfFunctions'];
     const inBoundedBucket = (one: Statement): Statement =>
       JSON.parse(JSON.stringify(one).replaceAll('holdfast-code-', 'holdfast-bounded-code-'));
@@ -203,7 +203,7 @@ describe('the template bounded-deployer.json', () => {
     expect(statements.map(({ Sid }) => Sid).filter((Sid) => !known.includes(Sid))).toEqual([]);
   });
 
-  it('the bounded template has a boundary that allows each action of a role of the release, and no action on identities', async () => {
+  it('the bounded template has a boundary that allows each action of a role', async () => {
     const { Statement } = await documentOf(outputs.BoundaryArn);
     const bounded = Statement.filter(({ Effect }) => Effect === 'Allow').flatMap(({ Action }) => Action);
     const { Resources } = template;
@@ -219,7 +219,7 @@ describe('the template bounded-deployer.json', () => {
     expect(bounded.filter((action) => /^(iam|sts):|\*/.test(action))).toEqual([]);
   });
 
-  it('the bounded template lets functions use the executions and durable functions that its parameters name', async () => {
+  it('the bounded template allows the executions that its parameters name', async () => {
     const decisionOf = async (action: string, resource: string) => {
       const simulated = await iam.send(
         new SimulateCustomPolicyCommand({
@@ -247,7 +247,7 @@ describe('the template bounded-deployer.json', () => {
       expect(JSON.stringify(document).replaceAll(/\s/g, '').length).toBeLessThan(6144);
   });
 
-  it('the bounded template puts no right of its own within reach of those that it gives', async () => {
+  it('the bounded template keeps its own rights out of reach of its roles', async () => {
     const { Role } = await iam.send(new GetRoleCommand({ RoleName: 'deployer-holdfast-cloudformation' }));
     const attached = await iam.send(new ListAttachedRolePoliciesCommand({ RoleName: String(Role?.RoleName) }));
     const names = [...Object.values(outputs), ...(attached.AttachedPolicies ?? []).map(({ PolicyArn }) => PolicyArn)];
@@ -269,7 +269,7 @@ describe('the bucket for the code of administrators', () => {
     return Buffer.from((await Body?.transformToByteArray()) ?? []);
   };
 
-  it('a bounded deployer cannot write the code of administrators, nor by a role of a stack', async () => {
+  it('a bounded deployer cannot write the code of administrators, even by a stack', async () => {
     const administrator = await deploy('tone');
     expect(administrator.exitCode, administrator.output).toBe(0);
     const [Key] = (await keys()).filter((key) => key.endsWith('.json'));

@@ -83,7 +83,7 @@ async function heldLease(url: string) {
 }
 
 describe('an update by another tool', () => {
-  it('an update by another tool that forgets a table is refused before a function changes, and the lease keeps its one holder', async () => {
+  it('an update that forgets a table is refused before a function changes', async () => {
     const stage = 'fixed';
     const table = await leasesTable('my-leases-of-fixed');
     const limit = { executionStateMachines: 'jobs-*' };
@@ -112,7 +112,7 @@ describe('an update by another tool', () => {
     expect(await parametersOf(stage)).toMatchObject(limit);
   });
 
-  it('an update by another tool changes a table that allowChange names, and is reverted if it fails later', async () => {
+  it('an update changes a table that allowChange names, and may be reverted', async () => {
     const stage = 'allowed';
     const { ApiUrl = '' } = await deployed(stage);
     const { codeBucket = '' } = await parametersOf(stage);

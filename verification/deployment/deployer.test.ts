@@ -16,7 +16,7 @@ const template: CloudFormationTemplate = JSON.parse(
 
 const policy = JSON.parse(await readFile('deployment/deployer-policy.json', 'utf8'));
 
-it('a user with the policy of a deployer deploys, and one without a statement of it does not', async () => {
+it('a user deploys with the whole policy of a deployer, and only then', async () => {
   const deployer = await user('deployer', policy.Statement);
   const first = await deploy('deployer', ['--yes', '--tag=team=platform'], deployer);
   expect(first.exitCode, first.output).toBe(0);
@@ -32,7 +32,7 @@ it('a user with the policy of a deployer deploys, and one without a statement of
   }
 });
 
-it('the documented statements let a deployer use a table and buckets with other names, and lift fences', async () => {
+it('the documented statements allow tables and buckets with other names, and lifted fences', async () => {
   const [, written = ''] = /```json\n(\[\n[^`]*)```/.exec(await readFile('docs/deploy.md', 'utf8')) ?? [];
   const statements: { Sid: string }[] = JSON.parse(written);
   for (const TableName of ['my-leases', 'holdfast-prod-leases-2'])

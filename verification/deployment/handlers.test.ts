@@ -110,7 +110,7 @@ async function ship(id: string): Promise<{ statusCode: number; headers?: Record<
   return JSON.parse(body);
 }
 
-it('An HTTP handler in Lambda ships an order, and answers 409 while another caller holds the order', async () => {
+it('An HTTP handler in Lambda answers 409 while another holds the order', async () => {
   expect(await ship('7')).toMatchObject({ statusCode: 200 });
   const lease = await holdfast.acquire('order/7');
   const refused = await ship('7');
@@ -201,7 +201,7 @@ function task(holder: string, steps: number): { child: ChildProcess; printed: Pr
   return { child, printed: text(child.stdout) };
 }
 
-it('A nightly job that is started twice runs once, and releases the lease when its task is stopped', async () => {
+it('A nightly job that is started twice runs once', async () => {
   const first = task('first', 10_000);
   await expect.poll(() => holdfast.readLease('nightly-report'), POLL).toMatchObject({ state: 'held', holder: 'first' });
   expect(await task('second', 1).printed).toBe('first is at it already\n');

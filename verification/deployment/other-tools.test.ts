@@ -93,15 +93,13 @@ describe('the construct for CDK', () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it('the construct for CDK passes the validation of CDK with the flags of an app of cdk init', async ({ skip }) => {
+  it("the construct for CDK passes CDK's validation with the flags of cdk init", async ({ skip }) => {
     if (installed) return skip(`npm has no CDK here: ${installed.message}`);
     const report = JSON.parse(await readFile(join(folder, 'out', 'validation-report.json'), 'utf8'));
     expect(report.pluginReports).toMatchObject([{ pluginName: 'CloudFormation Validate', violations: [] }]);
   });
 
-  it('the construct for CDK synthesises the template of the release with its parameters filled in, and the zips as assets', async ({
-    skip,
-  }) => {
+  it('the construct for CDK synthesises the template of the release', async ({ skip }) => {
     if (installed) return skip();
     const given = { stage: 'prod', namespaces: 'team-a', codeBucket: 'assets', codePrefix: '' };
     expect(Object.keys(synthesised.Parameters ?? {})).toEqual(['BootstrapVersion']);
@@ -150,9 +148,7 @@ describe('the construct for CDK', () => {
     for (const route of written) expect(paths).toContain(route);
   });
 
-  it('the construct for CDK takes the parameters of the template by their types, and refuses a namespace with a wildcard', async ({
-    skip,
-  }) => {
+  it('the construct for CDK types its parameters, and refuses a wildcard namespace', async ({ skip }) => {
     if (installed) return skip();
     const types = await run(process.execPath, ['build/cdk-types.ts']);
     expect(types.stdout).toBe(await readFile('deployment/cdk/parameters.ts', 'utf8'));
@@ -170,7 +166,7 @@ describe('the construct for CDK', () => {
     }
   });
 
-  it('the construct for CDK lets a schedule start exclusive every night, as the guide shows', async ({ skip }) => {
+  it('the construct for CDK lets a schedule start exclusive every night', async ({ skip }) => {
     if (installed) return skip();
     const [, nightly = ''] = SNIPPET.exec(await readFile('docs/step-functions.md', 'utf8')) ?? [];
     await writeFile(join(folder, 'nightly.mts'), nightly);
@@ -213,7 +209,7 @@ describe('the construct for CDK', () => {
 });
 
 describe('the template alone', () => {
-  it('the template is what the module for Terraform deploys, by variables and parameters that exist', async () => {
+  it('the template is what the module for Terraform deploys', async () => {
     const [[name, given = {}] = []] = snippets.terraform.module.flatMap((one) => Object.entries(one));
     expect(name).toBe('holdfast');
     expect(given.source).toBe(`./${NAME}/terraform`);
@@ -263,7 +259,7 @@ describe('the template alone', () => {
 });
 
 describe('the commands of the page', () => {
-  it('the commands of the page have options that the API finds valid, and parameters that the template takes', () => {
+  it('the commands of the page have options that the API finds valid', () => {
     expect(snippets.commands.map(({ operation }) => operation)).toEqual([
       ...['CreateStackSet', 'CreateStackInstances', 'DeleteStack', 'CreateStack'],
     ]);

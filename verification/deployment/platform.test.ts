@@ -102,7 +102,7 @@ const each = (service: string, operation: string, parameters: object[]): Promise
   describeAll(parameters.map((one): ApiCall => [service, operation, one]));
 
 describe('with every parameter of a platform team, the deployment has', () => {
-  it('a deployment with every parameter has roles within the boundary, which decides what their functions may do', async () => {
+  it('a deployment with every parameter has roles within the boundary', async () => {
     const [{ Roles }] = (await describeAll([['iam', 'list_roles', {}]])) as [{ Roles: { RoleName: string }[] }];
     const own = Roles.map(({ RoleName }) => RoleName).filter((name) => name.startsWith(`holdfast-${STAGE}-`));
     expect(own.length).toBeGreaterThan(NAMES.functions.length);
@@ -130,7 +130,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
       .toMatchObject({ status: 503, body: { detail: expect.stringMatching(/access to .* is denied/) } });
   });
 
-  it('a deployment with every parameter has alarms that notify the topics of pages and of tickets, and that of their end, and the dashboard', async () => {
+  it('a deployment with every parameter has alarms, their topics and the dashboard', async () => {
     const [{ MetricAlarms }, { DashboardBody }] = await describeAll([
       ['cloudwatch', 'describe_alarms', { AlarmNamePrefix: `holdfast-${STAGE}-`, MaxRecords: 100 }],
       ['cloudwatch', 'get_dashboard', { DashboardName: `holdfast-${STAGE}` }],
@@ -148,7 +148,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
     expect(DashboardBody).not.toContain('${');
   });
 
-  it('an API with an access log and throttling, under the domain, to which a record leads', async () => {
+  it('a deployment with every parameter has an API with log, throttling and domain', async () => {
     expect(outputs.ApiUrl).toBe(`https://${DOMAIN}`);
     const [{ DomainNameConfigurations }, { Items }] = await describeAll([
       ['apigatewayv2', 'get_domain_name', { DomainName: DOMAIN }],
@@ -170,7 +170,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
     );
   });
 
-  it('a deployment with every parameter has the same again if a later deployment names none of them', async () => {
+  it('a deployment keeps every parameter if a later one does not name them', async () => {
     const { output, exitCode } = await deploy(STAGE, ['--tag=team=platform']);
     expect(output).toContain('Nothing to change');
     expect(exitCode).toBe(0);

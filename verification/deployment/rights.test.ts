@@ -84,7 +84,7 @@ const OF_WORKERS = [
 ];
 
 describe('the policies of docs/authorization.md let in', () => {
-  it('a worker to what workers do in the team of its tag, and nowhere without a tag', async () => {
+  it('the policies let a worker work in the team of its tag alone', async () => {
     const { Statement } = policies.worker;
     for (const team of ['team-a', 'team-b']) {
       const worker = await user(`worker-${team}`, Statement, { team });
@@ -96,12 +96,12 @@ describe('the policies of docs/authorization.md let in', () => {
     expect(await letIn(sly)).toEqual([]);
   });
 
-  it('an operator of one team to all that is of the team', async () => {
+  it('the policies let an operator of a team call all of the team', async () => {
     const operator = await user('operator', policies.operator.Statement);
     expect(await letIn(operator)).toEqual(expected(({ team }) => team === 'team-a'));
   });
 
-  it('a reader to what reads, of all teams', async () => {
+  it('the policies let a reader read in all teams', async () => {
     const reader = await user('reader', policies.reader.Statement);
     expect(await letIn(reader)).toEqual(expected(({ method }) => method === 'GET'));
   });
@@ -119,7 +119,7 @@ describe('the policies of docs/authorization.md let in', () => {
   ];
 
   it.each(['whole', 'cut', 'encoded'])(
-    'no caller of one team to a path of another team that ends in a path of its own, if IAM compares the path %s',
+    "the policies keep a team from another team's paths if IAM compares %s",
     async (form) => {
       const reached = async (credentials: Credentials) => {
         const found: string[] = [];
@@ -143,12 +143,12 @@ describe('the policies of docs/authorization.md let in', () => {
     },
   );
 
-  it('the administrator everywhere', async () => {
+  it('the policies let the administrator call everything', async () => {
     const administrator = await user('administrator', policies.administrator.Statement);
     expect(await letIn(administrator)).toEqual(expected(() => true));
   });
 
-  it('the state machine of a team to the alias of the team alone', async () => {
+  it("the policies let a team's state machine invoke the team's alias alone", async () => {
     const { accessKeyId, secretAccessKey } = await user('state-machine', policies.stateMachine.Statement);
     const credentials = { accessKeyId, secretAccessKey };
     const lambda = new LambdaClient({ endpoint: `http://127.0.0.1:${inject('port')}`, region: REGION, credentials });
@@ -192,7 +192,7 @@ describe('executionStateMachines', () => {
   const start = async (stateMachineArn: string, input: object = {}) =>
     String((await sfn.send(new StartExecutionCommand({ stateMachineArn, input: JSON.stringify(input) }))).executionArn);
 
-  it('the parameter executionStateMachines lets executions of these state machines hold leases, and frees them at their ends', async () => {
+  it('the parameter executionStateMachines lets executions of these state machines hold leases', async () => {
     const execution = await start(await holder('jobs-nightly', 'of-a-job'));
     await expect.poll(() => lease('of-a-job'), POLL).toMatchObject({ state: 'released', holder: 'jobs-nightly' });
     expect((await sfn.send(new DescribeExecutionCommand({ executionArn: execution }))).status).toBe('SUCCEEDED');

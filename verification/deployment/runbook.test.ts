@@ -35,7 +35,7 @@ describe('the commands of the runbook', () => {
     for (const { errors, method } of commands) expect(errors, method).toBe('');
   });
 
-  it('restore a table of leases, and no fence is granted again that was granted since', async () => {
+  it('the runbook restores a table of leases without repeating a fence', async () => {
     const before = await deployed(STAGE);
     const acquire = () =>
       call(`${before.ApiUrl}/v1/leases/acquire`, { body: { key: 'job', holder: 'worker' }, credentials: ROOT });
@@ -62,7 +62,7 @@ describe('the commands of the runbook', () => {
     expect((await acquire()).body.fence).toBeGreaterThan(since.body.fence);
   });
 
-  it('add the index to a table of waiters, over which a deployment is refused until then', async () => {
+  it('the runbook adds the index to a table of waiters', async () => {
     const planned = (...given: string[]) =>
       deploy('unindexed', ['--plan', ...given.map((parameter) => `--param=${parameter}`)]);
     const { tables } = await readService();

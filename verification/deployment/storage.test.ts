@@ -39,7 +39,7 @@ async function tablesOfOthers(prefix: string): Promise<string[]> {
 }
 
 describe('named tables and a named bucket', () => {
-  it('named tables and a named bucket are used in place of new ones, and a later deployment that does not name them keeps them', async () => {
+  it('named tables and a named bucket are used, and kept by later deployments', async () => {
     const parameters = await tablesOfOthers('others');
     const first = await deployed('named', parameters);
     expect(await acquire(first, 'k', 'first')).toMatchObject({ status: 201 });
@@ -82,7 +82,7 @@ describe('a deployment with other tables', () => {
 });
 
 describe('tables of a stack that was removed', () => {
-  it('tables of a removed stack stay, stop a new stack of that name, and are taken over if they are named', async () => {
+  it('tables of a removed stack stay, and are taken over if named', async () => {
     const first = await deployed('gone');
     const granted = await acquire(first, 'kept', 'first');
     expect(granted.status).toBe(201);
@@ -103,7 +103,7 @@ describe('tables of a stack that was removed', () => {
 });
 
 describe('a drain', () => {
-  it('a drain stops acquire while holders go on, ends when no lease is held, and restores the former concurrency', async () => {
+  it('a drain stops acquire while holders go on, and then restores the concurrency', async () => {
     const before = await deployed('drained', ['--param', 'acquireConcurrency=50']);
     const held = await acquire(before, 'held', 'first');
     const early = await holdfast(['drain', '--stage', 'drained', '--yes', '--timeout', '0']);
@@ -139,7 +139,7 @@ describe('a drain', () => {
 });
 
 describe('the region', () => {
-  it('the region is that of the profile if no other place names a region, and none is assumed', async () => {
+  it('the region is that of the profile unless another place names one', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-profile-'));
     try {
       const config = join(folder, 'config');

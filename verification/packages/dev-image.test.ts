@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true, force: true }));
 
-it('the Dockerfile of the local stack only copies files, and starts from the Node of the tests', () => {
+it('the Dockerfile of the local stack copies files onto the Node of the tests', () => {
   expect(names).toEqual(['COPY', 'ENTRYPOINT', 'ENV', 'FROM', 'USER', 'WORKDIR']);
   expect(wordsOf('FROM')).toEqual([[`node:${manifest.devDependencies.node}-alpine`]]);
   expect(wordsOf('USER')).toEqual([['node']]);
@@ -34,7 +34,7 @@ const get = (port: number, path: string) =>
   });
 
 // Without a container engine, the files of the image run as a process.
-it('the image of the local stack serves the API and the page on every address, until SIGTERM', async () => {
+it('the image of the local stack serves API and page until SIGTERM', async () => {
   const port = await freePort();
   const [program = '', ...args] = entryPoint;
   const variables = wordsOf('ENV').map(([pair = '']) => pair.split('='));

@@ -74,13 +74,13 @@ describe('The workflows of GitHub', () => {
     expect(exitCode, output).toBe(0);
   });
 
-  it('pin each action of others by its commit, and name the version of that commit', async () => {
+  it('the workflows of GitHub pin third-party actions by commit, and name the version', async () => {
     for (const file of workflows)
       for (const [line, action] of (await readFile(file, 'utf8')).matchAll(/^.*\buses: (\S+).*$/gm))
         if (!action?.startsWith('./')) expect(line, file).toMatch(/@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
   });
 
-  it('the workflows of GitHub have no rights but those that a job names', async () => {
+  it('the workflows of GitHub have only the rights that a job names', async () => {
     const texts = await Promise.all(workflows.map((file) => readFile(file, 'utf8')));
     const rights = texts.map((text) => text.match(/^permissions:(.*(?:\n {2}.*)*)/m)?.[1]);
     expect(rights).toEqual(['\n  contents: read', ' {}']);
@@ -101,7 +101,7 @@ describe('The workflows of GitHub', () => {
     expect(writers).toEqual(['tag', 'github']);
   });
 
-  it('publish each package of this repository', async () => {
+  it('the workflows of GitHub publish each package of this repository', async () => {
     const text = await readFile(`${FOLDER}/release.yml`, 'utf8');
     const names = await Promise.all(
       ['clients/typescript', 'local', 'cli'].map(

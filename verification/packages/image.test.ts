@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 
 describe('The Dockerfile of the command', () => {
-  it('the Dockerfile of the command only copies files, so that it builds for every platform and this test builds all of it', () => {
+  it('the Dockerfile of the command only copies files, for every platform', () => {
     expect(names).toEqual(['COPY', 'ENTRYPOINT', 'FROM', 'USER']);
     expect(wordsOf('USER')).toEqual([['node']]);
   });
@@ -51,7 +51,7 @@ describe('The Dockerfile of the command', () => {
     expect(wordsOf('FROM')).toEqual([[`node:${manifest.devDependencies.node}-alpine`]]);
   });
 
-  it('the Dockerfile of the command puts the command on the path of the image, executable, with the licences', async () => {
+  it('the image has the command on its path, executable, with the licences', async () => {
     await access(join(root, 'usr/local/bin', program), constants.X_OK);
     for (const file of ['LICENSE', 'LICENSES.txt'])
       expect(await readFile(join(root, 'usr/local/share/doc/holdfast', file), 'utf8')).toContain('Apache License');
@@ -76,30 +76,24 @@ describe('The entry point of the image', () => {
   const started = (...args: string[]) =>
     run(join(root, 'usr/local/bin', program), [...programArgs, ...args], { cwd: root, env: env(root) });
 
-  it('the image runs a job under a lease, with nothing of this machine on its path', async () => {
+  it('the image runs a job under a lease without anything of this machine', async () => {
     const ran = await started('run', 'image', '--', 'node', '-p', 'process.env.HOLDFAST_KEY');
     expect(ran).toEqual({ exitCode: 0, stdout: 'image\n', output: 'image\n' });
   });
 
-  it.runIf(canChangeRoot)(
-    'the image prints its version and that of the deployment, with nothing but the files of the image',
-    async () => {
-      const { version } = manifest;
-      const said = await inRoot('version');
-      expect(said, said.output).toMatchObject({
-        ...{ exitCode: 0, stdout: `holdfast ${version}\ndeployment ${version} (${stack.url})\n` },
-      });
-    },
-  );
+  it.runIf(canChangeRoot)('the image prints its version and that of the deployment', async () => {
+    const { version } = manifest;
+    const said = await inRoot('version');
+    expect(said, said.output).toMatchObject({
+      ...{ exitCode: 0, stdout: `holdfast ${version}\ndeployment ${version} (${stack.url})\n` },
+    });
+  });
 
-  it.runIf(canChangeRoot)(
-    'the image acquires and releases a lease, with nothing but the files of the image',
-    async () => {
-      const acquired = await inRoot('acquire', 'from-image', '--holder', 'container');
-      expect(acquired.exitCode, acquired.output).toBe(0);
-      const listed = await inRoot('status', 'from-image', '--json');
-      expect(JSON.parse(listed.stdout)).toMatchObject({ key: 'from-image', holder: 'container' });
-      expect(await inRoot('release', acquired.stdout.trim())).toMatchObject({ exitCode: 0 });
-    },
-  );
+  it.runIf(canChangeRoot)('the image acquires and releases a lease with its own files alone', async () => {
+    const acquired = await inRoot('acquire', 'from-image', '--holder', 'container');
+    expect(acquired.exitCode, acquired.output).toBe(0);
+    const listed = await inRoot('status', 'from-image', '--json');
+    expect(JSON.parse(listed.stdout)).toMatchObject({ key: 'from-image', holder: 'container' });
+    expect(await inRoot('release', acquired.stdout.trim())).toMatchObject({ exitCode: 0 });
+  });
 });

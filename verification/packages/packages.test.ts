@@ -133,7 +133,7 @@ describe('From an empty folder,', () => {
     expect(said.stdout).toBe(`holdfast ${version}\ndeployment ${version} (${stack.url})\n`);
   });
 
-  it('npx starts the whole service, and a job runs under a lease within 30 seconds', async () => {
+  it('npx starts the service, and a job runs within 30 seconds', async () => {
     const other = await emptyFolder(registry.url);
     const port = await freePort();
     const settings = { HOLDFAST_ENDPOINT: `http://127.0.0.1:${port}` };
@@ -216,7 +216,7 @@ describe('A new TypeScript project that installs the client', () => {
     },
   );
 
-  it('a new TypeScript project takes a lease by the example of the README, on which npx follows', async () => {
+  it('a new TypeScript project takes a lease by the example of the README', async () => {
     const ran = await project.run('node', ['built/first.js']);
     const [, fence] = /^my turn, with the fence (\d+)\n$/.exec(ran.output) ?? [];
     expect(Number(fence), ran.output).toBeGreaterThan(0);
@@ -229,7 +229,7 @@ describe('A new TypeScript project that installs the client', () => {
     expect(Number(next.stdout), next.output).toBeGreaterThan(Number(fence));
   });
 
-  it('a new TypeScript project reads in the stack of an error which function of the client failed, and which of its own called it', async () => {
+  it("the stack of an error shows the client's function and its caller", async () => {
     const { output } = await project.run('node', ['built/fails.js']);
     expect(output).toMatch(
       /^HoldfastError: .*\n +at unreachable \(.*holdfast-client\/dist\/node\/index\.js:\d+:\d+\)$/m,
@@ -240,16 +240,13 @@ describe('A new TypeScript project that installs the client', () => {
   it.each([
     ['browser', 'dist/index.js'],
     ['node', 'dist/node/index.js'],
-  ] as const)(
-    'a new TypeScript project bundles one copy of the client for the platform %s, also beside a transport',
-    async (platform, file) => {
-      const entries = ['holdfast-client', 'holdfast-client/lambda', 'holdfast-client/direct'];
-      const input = join(project.folder, `${platform}.js`);
-      await writeFile(input, entries.map((one) => `export * from '${one}';`).join('\n'));
-      const external = /^(@aws-sdk\/|node:)/;
-      const { output } = await build({ input, cwd: project.folder, platform, external, write: false });
-      const mains = [...inputsOf(output).keys()].filter((input) => /dist\/(node\/)?index\.js$/.test(input));
-      expect(mains.map((main) => relative(project.folder, main))).toEqual([`node_modules/holdfast-client/${file}`]);
-    },
-  );
+  ] as const)('a new TypeScript project bundles one copy of the client for %s', async (platform, file) => {
+    const entries = ['holdfast-client', 'holdfast-client/lambda', 'holdfast-client/direct'];
+    const input = join(project.folder, `${platform}.js`);
+    await writeFile(input, entries.map((one) => `export * from '${one}';`).join('\n'));
+    const external = /^(@aws-sdk\/|node:)/;
+    const { output } = await build({ input, cwd: project.folder, platform, external, write: false });
+    const mains = [...inputsOf(output).keys()].filter((input) => /dist\/(node\/)?index\.js$/.test(input));
+    expect(mains.map((main) => relative(project.folder, main))).toEqual([`node_modules/holdfast-client/${file}`]);
+  });
 });

@@ -65,7 +65,7 @@ describe.runIf(canBuild)('The package for Python', () => {
     await done(inFolder('tools/bin/uv'), ['build', source, '--out-dir', 'dist', '--no-create-gitignore']);
   });
 
-  it('the package for Python is a wheel and a source archive of the version of all packages', async () => {
+  it('the package for Python is a wheel and a source archive of this version', async () => {
     expect((await readdir(inFolder('dist'))).sort()).toEqual([wheel, sdist].map((file) => file.split('/').at(-1)));
   });
 
@@ -89,7 +89,7 @@ describe.runIf(canBuild)('The package for Python', () => {
     expect([...top].sort()).toEqual(['LICENSE', 'PKG-INFO', 'README.md', 'pyproject.toml', 'src']);
   });
 
-  it('the package for Python has the licence of the repository, and a README without a link into it', async () => {
+  it("the package for Python has the repository's licence and a self-contained README", async () => {
     expect(await readFile(join(SOURCE, 'LICENSE'), 'utf8')).toBe(await readFile('LICENSE', 'utf8'));
     const links = [...(await readFile(join(SOURCE, 'README.md'), 'utf8')).matchAll(/\]\(([^)]*)\)/g)];
     expect(links.filter(([, target]) => !target?.startsWith('https://'))).toEqual([]);
@@ -103,7 +103,7 @@ describe.runIf(canBuild)('The package for Python', () => {
     });
     afterAll(() => stack.stop());
 
-    it(`the wheel installs without a registry, and takes a first lease within ${MOST_MS / 1000} seconds`, async () => {
+    it(`the wheel installs offline, and takes a lease within ${MOST_MS / 1000} seconds`, async () => {
       const program = 'import holdfast\nwith holdfast.lease("first") as lease: print(lease.held, lease.fence > 0)';
       const startedAt = performance.now();
       await done(python('empty'), ['-m', 'pip', 'install', '-q', '--no-index', wheel]);

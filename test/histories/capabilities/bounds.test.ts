@@ -74,7 +74,7 @@ const refused = (ms: number, body: object = {}, more: Partial<Entry> = {}, terms
 const verdict = (violations: { promise: string }[]) => promises(violations).length > 0;
 
 describe('a checker of bounds in time finds', () => {
-  it('a task that waits after the first undisturbed run of the schedule past its deadline', () => {
+  it('a task that waits after its deadline and an undisturbed run is found', () => {
     const check = (...history: Entry[]) => verdict(toldInTime(history, KEY, facts));
     const waiting = task('a', 1000, { parkSeconds: 60 });
     expect(check(waiting, run(minute(2)))).toBe(true);
@@ -89,7 +89,7 @@ describe('a checker of bounds in time finds', () => {
     expect(check(waiting, late, run(minute(2)), run(minute(3)))).toBe(false);
   });
 
-  it('a task that has not heard of the grant of its request after the next undisturbed run', () => {
+  it('a task that the next undisturbed run does not notify is found', () => {
     const check = (...history: Entry[]) => verdict(grantToldInTime(history, KEY, facts));
     const granted = did(2000, grant('a', 2000, '1 a'));
     expect(check(task('a', 1000), granted, run(minute(1)))).toBe(true);
@@ -103,7 +103,7 @@ describe('a checker of bounds in time finds', () => {
     expect(check(task('a', 1000), granted, did(9000, grant('b', 9000)), run(minute(1)))).toBe(false);
   });
 
-  it('a caller in line that waits for longer than the window of a caller that does not claim', () => {
+  it('a caller that waits for longer than an unclaimed grant lasts is found', () => {
     const check = (...history: Entry[]) => verdict(windowKept(history, KEY, facts));
     const waits = (who: string, ms: number, answered: number, more: Partial<Entry> = {}) =>
       entry(
@@ -126,7 +126,7 @@ describe('a checker of bounds in time finds', () => {
     expect(check(dead, waits('b', 2000, 9000, { faults: ['GetItem freeze'] }), granted)).toBe(false);
   });
 
-  it('a grant that stands after the event of the end of its execution', () => {
+  it("a grant that stands after the event of its execution's end is found", () => {
     const check = (...history: Entry[]) => verdict(freedByEvent(history, { withinBound: true, spreadMs: 400 }));
     const held = (more: object = {}) =>
       entry('acquire', { key: KEY, holder: 'x', execution: 'arn', ...more }, [1000, 1010], 'ok', { fence: 5 });
@@ -147,7 +147,7 @@ describe('a checker of bounds in time finds', () => {
     expect(check(held(), ended(), entry('executionRedriven', { holder: 'x' }, [1500, 1500]), met)).toBe(false);
   });
 
-  it('a caller that the line granted a lease of which half is gone', () => {
+  it('a caller that receives half of its lease from the line is found', () => {
     const told = (remainingMs: number, more: Partial<Entry> = {}) => [
       entry(
         'acquire',
@@ -169,7 +169,7 @@ describe('a checker of bounds in time finds', () => {
     expect(check(told(0, { landed: landed(grant('a', 2000)) }))).toBe(false);
   });
 
-  it('a line with more places than its quota', () => {
+  it('a line with more waiters than its quota is found', () => {
     const line = (count: number, leave: number) => [
       ...Array.from({ length: count }, (_, nth) => bring(`t${nth}`, 1000 + 10 * nth, 90_000)),
       did(900, ...Array.from({ length: leave }, () => ({ what: 'query', ms: 900 }) as Effect)),
@@ -181,7 +181,7 @@ describe('a checker of bounds in time finds', () => {
     expect(check([...line(11, 0), left, bring('new', 1200, 90_000)])).toBe(false);
   });
 
-  it('a holder beside the functions of an ended execution, within the grace that it asked for', () => {
+  it('a new holder within the grace of working functions is found', () => {
     const check = (...history: Entry[]) => verdict(atWork(history, facts));
     const work = (to: number, graceSeconds?: number) =>
       entry('work', { key: KEY, holder: 'x', leaseId: 'x', untilMs: 60_000, graceSeconds }, [2000, to], 'ok', {});
@@ -199,7 +199,7 @@ describe('a checker of bounds in time finds', () => {
 });
 
 describe('a checker of what is free finds', () => {
-  it('a plain caller that is refused a free lease beside rows that are over', () => {
+  it('a plain caller that is refused a lease beside expired rows is found', () => {
     const check = (...history: Entry[]) => verdict(freeLeaseIsHad(history, KEY, facts));
     expect(check(refused(5000))).toBe(true);
     expect(check(bring('a', 1000, 3000), refused(5000))).toBe(true);
@@ -223,7 +223,7 @@ describe('a checker of what is free finds', () => {
     ...{ what: 'lock', ms, state: { ...NO_LOCK, used: entries.length, entries, isMarked: true } },
   });
 
-  it('a checker of what is free finds a plain caller that is refused beside room and a line in which no caller waits', () => {
+  it('a plain caller that is refused beside room and no waiting caller is found', () => {
     const check = (...history: Entry[]) => verdict(roomBesideLine(history, KEY, facts));
     const two = { limit: 2 };
     const plain = refused(5000, {}, {}, two);
@@ -236,7 +236,7 @@ describe('a checker of what is free finds', () => {
     expect(check(did(500, record(500, entryOf('a', 4000))), refused(5000))).toBe(true);
   });
 
-  it('a caller that is refused beside room, behind a task that has been dead for minutes', () => {
+  it('a caller that is refused room behind a task dead for minutes is found', () => {
     const check = (...history: Entry[]) => verdict(deadTaskCostsNothing(history, KEY, facts));
     const [held, reader] = [did(500, record(500, entryOf('a', 900_000))), { mode: 'shared' }];
     const dead = (closedMs: number) => [task('w', 1000, { closedMs }), bring('w', 1000, 900_000)];

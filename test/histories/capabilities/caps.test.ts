@@ -39,7 +39,7 @@ const check = (...history: Entry[]) => promises(capKept(history, KEY, facts));
 describe('caps in histories:', () => {
   const [a, b] = [holder('a', 1), holder('b', 2)];
 
-  it('no grant exceeds a cap from its answer until the next command', () => {
+  it('a grant never exceeds a cap between its answer and the next command', () => {
     const cap = command([1000, 1010], { limit: 1 });
     expect(check(cap, left(1500, [a]), left(1600, [a, b]))).toEqual([CAP_KEPT]);
     expect(check(cap, left(1005, [a]), left(1008, [a, b]))).toEqual([]);

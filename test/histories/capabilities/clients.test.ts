@@ -25,18 +25,18 @@ const look = (ms: number, isHeld = true, own = lease) =>
 
 const isHeld = (...entries: Entry[]) => !promises(clients.check(entries, facts)).includes(HELD);
 
-it('a client may hold its lease from the answer of a grant to its end, and longer after a heartbeat', () => {
+it('a client may hold its lease until its end, and longer after a heartbeat', () => {
   expect(isHeld(grant([0, 20], 9990), look(20), look(9989))).toBe(true);
   expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), look(12_989))).toBe(true);
   expect(isHeld(grant([0, 20], 9990), look(9991, false))).toBe(true);
 });
 
-it('a client that holds its lease past the end that the answers tell is found', () => {
+it('a client that holds its lease past the answered end is found', () => {
   expect(isHeld(grant([0, 20], 9990), look(9990))).toBe(false);
   expect(isHeld(grant([0, 20], 9990), beat([3000, 3020], 9990), look(12_991))).toBe(false);
 });
 
-it('a client that holds a lease by an answer that has not come, or for another, is found', () => {
+it('a client that holds a lease before its answer, or another lease, is found', () => {
   expect(isHeld(grant([0, 20], 9990), look(10))).toBe(false);
   expect(isHeld(grant([0, 20], 9990), look(30, true, 'e.other'))).toBe(false);
 });

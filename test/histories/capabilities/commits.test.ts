@@ -84,7 +84,7 @@ describe('commits', () => {
     expect(check([put('a', null, [0, 10], 'ok'), put('b', etagOf('a'), [20, 30], 'ok'), landed])).toEqual([lossless]);
   });
 
-  it('commits that landed so long ago that their object has forgotten them may be refused, if there is no record', () => {
+  it('a repeated commit without a record may be refused once its object forgot it', () => {
     const chain = (length: number) =>
       Array.from({ length }, (_, nth) =>
         put(`c${nth}`, nth === 0 ? null : etagOf(`c${nth - 1}`), [nth * 10, nth * 10 + 5], 'ok', {}, nth + 1),
@@ -102,7 +102,7 @@ describe('commits', () => {
     }
   });
 
-  it('commits of unknown outcome may land once, at any time, and must be decided afterwards', () => {
+  it('a commit of unknown outcome lands at most once, and is decided afterwards', () => {
     const lost = put('a', null, [0, 10], 'OutcomeUnknown', { retryWith: { commitId: 'a' } });
     expect(check([lost, seen(null, [20, 30]), seen('a', [40, 50])])).toEqual([]);
     expect(check([lost, seen('a', [20, 30]), seen(null, [40, 50])])).toEqual([lossless]);
@@ -122,7 +122,7 @@ describe('commits', () => {
     expect(check([newer, seen('a', [20, 30])])).toEqual([lossless]);
   });
 
-  it('commits whose fence an administrator replaces pass once, and only if the fence is as it was seen', () => {
+  it('an administrator replaces a fence once, and only as they saw it', () => {
     const reset = (
       from: [number, number?],
       outcome: string,

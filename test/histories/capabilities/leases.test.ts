@@ -39,7 +39,7 @@ describe('leases', () => {
     });
   const check = (...entries: Entry[]) => promises(leases.check(entries, facts));
 
-  it('a call in line that failed may still be granted the window, and one that does not stand in line may not', () => {
+  it('a failed call may still be granted the window if it was in line', () => {
     const waiting = (more: object) =>
       entry('acquire', { key: 'w-k0', holder: 'b', requestId: 'b', waitSeconds: 4, ...more }, [20, 1500], 'Throttled');
     const after = [granted('a', [0, 10], 1), release('a', [1000, 1010]), held([1600, 1610], 'b', 2, 3010)];
@@ -76,7 +76,7 @@ describe('leases', () => {
     expect(check(...history)).toEqual([]);
   });
 
-  it('leases of two holders at a time are refused, but not if the first was released or broken', () => {
+  it('leases of two holders at a time are refused unless the first was ended', () => {
     const two = [granted('a', [0, 10], 1), granted('b', [20, 30], 2)];
     expect(promises(exclusive(two))).toEqual(['at most one holder at a time']);
     expect(check(...two)).toContain('at most one holder at a time');
@@ -95,7 +95,7 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 7), ends, granted('b', [40, 50], 8))).toEqual([]);
   });
 
-  it('leases whose fences fall in the order of the record are refused, whichever was asked for first', () => {
+  it('fences that fall in the order of the record are refused', () => {
     const written = (lease: string, ...moments: number[]): Partial<Entry> => ({
       landed: moments.map((moment) => ({
         ...{ what: 'grant', key: 'w-k0', leaseId: lease, request: lease, fence: 0, ticket: undefined },
@@ -120,7 +120,7 @@ describe('leases', () => {
     expect(promises(fencesRise(late(written('b', 4000)), { ...clocks, spreadMs: 0 }))).toEqual(falls);
   });
 
-  it('leases that show a lower fence than before are refused, also if the fence was asked for earlier', () => {
+  it('leases that show a lower fence than before are refused', () => {
     const late = granted('b', [5, 5000], 6);
     const shown = [granted('a', [0, 10], 7), release('a', [20, 30]), late, held([6000, 6010], 'b', 6, 10_000)];
     expect(check(...shown)).toContain('no fence is lower than one before');
@@ -141,7 +141,7 @@ describe('leases', () => {
     expect(check(held([20, 30], 'nobody', 1, 5000))).not.toEqual([]);
   });
 
-  it('leases pass with an acquisition whose first try was granted, and broken before the second', () => {
+  it('an acquisition may be broken after its first try was granted', () => {
     const struck = { faults: ['PutItem lostReply'] };
     const lost = (more: object) =>
       entry('acquire', { key: 'w-k0', holder: 'a' }, [0, 50], 'LeaseLost', { reason: 'broken' }, more);
@@ -153,7 +153,7 @@ describe('leases', () => {
     expect(check(lost({}), ...others)).not.toEqual([]);
   });
 
-  it('leases pass with an acquisition whose first try was granted, broken and forgotten, and whose second try is granted again', () => {
+  it('a second try may be granted again after its first grant was forgotten', () => {
     const again = { ...granted('a', [0, 90], 3), faults: ['PutItem slow'] };
     const broken = [
       held([10, 20], 'a', 1, 5000),
@@ -169,7 +169,7 @@ describe('leases', () => {
     );
   });
 
-  it('leases pass with a late grant that others saw before its fence was raised, which does not fall and is not raised beside another', () => {
+  it('a late grant may be seen before its fence is raised', () => {
     const late = granted('a', [0, 90], 3);
     const seen = held([10, 20], 'a', 1, 5000);
     const lock = ['a lease answers as one lock with fences would'];
@@ -185,7 +185,7 @@ describe('leases', () => {
     expect(check(late, seen, conflict(3, 1))).toEqual(lock);
   });
 
-  it('leases pass with a heartbeat whose first try extended the lease, which was broken before the second', () => {
+  it('a heartbeat may find its lease broken after its first try extended it', () => {
     const lost = (more: object) =>
       entry('heartbeat', { key: 'w-k0', leaseId: 'a' }, [20, 90], 'LeaseLost', { reason: 'broken' }, more);
     const others = [
@@ -205,7 +205,7 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), lost)).toEqual([]);
   });
 
-  it('leases whose late try is granted once more are refused, unless another client removed the record', () => {
+  it('a late try that is granted again is refused unless its record was removed', () => {
     const late = granted('a', [0, 10], 1, 5000, {});
     const history = [
       { ...late, strays: 1, faults: ['PutItem delayed'] },
@@ -247,7 +247,7 @@ describe('leases', () => {
     ]);
   });
 
-  it('leases shared with a third-party client that comes back when its lease has expired pass', () => {
+  it('a third-party client may come back when its lease has expired', () => {
     const rust = (call: string, at: [number, number], body: object) =>
       entry(call, { key: 'w-k0', lease: 'r', version: 'v' }, at, 'ok', { ...body }, { foreign: true });
     const history = (isOver: boolean) => [
@@ -265,7 +265,7 @@ describe('leases', () => {
     expect(promises(leases.check(history(false), foreign))).toEqual(['a lease answers as one lock with fences would']);
   });
 
-  it('leases with answers that no lock gives are refused', () => {
+  it('answers that a correct lock never gives are refused', () => {
     const lock = ['a lease answers as one lock with fences would'];
     // revived
     expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), beat('a', [40, 50], 1, 6000))).toEqual(lock);
@@ -306,7 +306,7 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 1), late)).toEqual(['no key is stuck']);
   });
 
-  it('a lease that is refused afterwards is stuck, also by a bound holder', () => {
+  it('a lease that is refused afterwards is stuck, even by a bound holder', () => {
     const lasting = entry(
       'acquire',
       { key: 'w-k0', holder: 'z' },
@@ -318,7 +318,7 @@ describe('leases', () => {
     expect(stuck([lasting], 'stuck')).toHaveLength(1);
   });
 
-  it('leases whose record is cleaned up are free, and forget the request that had them', () => {
+  it('leases whose record is cleaned up are free, and their requests are forgotten', () => {
     const cleaned = (from: [number, number], kind: string) =>
       entry('clean', { dryRun: false }, from, 'ok', {
         deleted: { records: [{ kind, key: { key: 'w-k0' }, expiredAt: at(5000) }] },

@@ -35,14 +35,14 @@ const joins = (who: string, ms: number, leavesMs?: number) =>
   did(who, row(ms, who, leavesMs), mark(ms + 5, `${ms} ${who}`));
 
 describe('nobody in line is overtaken:', () => {
-  it('a line passes if its waiters are served one after the other, and not if the second comes before the first', () => {
+  it('waiters that are served one after the other pass, but not the second first', () => {
     const line = [joins('a', 1000), joins('b', 1100)];
     const first = did('p', query(2000), grant(2010, 'a', '1000 a'), { what: 'deletion', ms: 2100, ticket: '1000 a' });
     expect(check(...line, first, did('a', query(2200), grant(2210, 'b', '1100 b')))).toEqual([]);
     expect(check(...line, did('p', query(2000), grant(2010, 'b', '1100 b')))).toEqual([promise]);
   });
 
-  it('both capabilities with leases ask for it', () => {
+  it('the checkers of leases and of parked tasks both find an overtaken waiter', () => {
     const history = [joins('a', 1000), joins('b', 1100), did('p', query(2000), grant(2010, 'b', '1100 b'))];
     expect(promises(queue.check(history, facts))).toContain(promise);
     const ofLeases = history.map((one) => ({
@@ -53,7 +53,7 @@ describe('nobody in line is overtaken:', () => {
     expect(promises(leases.check(ofLeases as Entry[], facts))).toContain(promise);
   });
 
-  it('a waiter that has left, is about to, was withdrawn, came after the look, or is of the request whose lease ends, may be passed over', () => {
+  it('a waiter that has left or could not be seen may be passed over', () => {
     const b = did('b', row(1100, 'b'));
     const toB = did('p', query(2000), grant(2010, 'b', '1100 b'));
     expect(check(joins('a', 1000, 1900), b, toB)).toEqual([]);
@@ -86,7 +86,7 @@ describe('nobody in line is overtaken:', () => {
     expect(check(did('b', row(1100, 'b')), late, slow)).toEqual([]);
   });
 
-  it('a plain caller overtakes no waiter that the mark shows, unless the mark may have been lost', () => {
+  it('a plain caller must not overtake a waiter that the mark shows', () => {
     const plain = did('p', grant(2000, 'p'));
     expect(check(joins('a', 1000), plain)).toEqual([promise]);
     expect(check(did('a', row(1000, 'a')), plain)).toEqual([]);
@@ -125,7 +125,7 @@ describe('nobody in line is overtaken:', () => {
     expect(check(...lines, first(2000, '1200 c'), before)).toEqual([]);
   });
 
-  it('the row of a request whose end the record remembers keeps nobody out', () => {
+  it('the row of a request whose end the record remembers may be passed over', () => {
     const remembers = (name: string) =>
       did('q', { what: 'lock', ms: 1500, state: { ...NO_LOCK, ring: [{ name, broken: undefined }] } });
     const toB = did('p', query(2000), grant(2010, 'b', '1100 b'));
@@ -146,11 +146,11 @@ describe('what a request does to a line is read from the request', () => {
       { what: 'deadline', ticket: 't', deadline: 7 },
     ],
     ['Query', { TableName: 'faults-waiters-1', ExpressionAttributeValues: { ':key': { S: 'k' } } }, { what: 'query' }],
-  ])('the effect of a request on a line is read from the request: %s %#', (command, input, effect) => {
+  ])('a request changes a line as its input says: %s %#', (command, input, effect) => {
     expect(effectsOf(command, input, () => ({}))).toEqual([{ key: 'k', ...effect }]);
   });
 
-  it('other requests have no effect on a line', () => {
+  it('other requests do not change a line', () => {
     const query = { TableName: 'faults-waiters-1', ExpressionAttributeValues: { ':key': { S: 'k' } } };
     for (const part of [{ Select: 'COUNT' }, { FilterExpression: 'f' }, { ScanIndexForward: false }])
       expect(effectsOf('Query', { ...query, ...part }, () => ({}))).toEqual([]);

@@ -78,7 +78,7 @@ describe('the nameservice', () => {
     expect(check(created, publish({ op: 'initLedger' }, [20, 30], 'ok', { created: true }))).toEqual([linear]);
   });
 
-  it('a nameservice passes with a publish without an answer, which may land at any later time, and once', () => {
+  it('a publish without an answer may land at any later time, and once', () => {
     const lost = commitTo(5, [20]);
     expect(check(created, lost, look(0, [30, 40]), look(5, [50, 60]))).toEqual([]);
     expect(check(created, lost, commitTo(7, [30, 40], 'ok'), look(5, [50, 60]))).toEqual([linear]);
@@ -98,7 +98,7 @@ describe('the nameservice', () => {
     expect(check(created, unknown, other, seen('x'))).toEqual([]);
   });
 
-  it('a nameservice whose ref an administrator sets back may go down, and then only from what was expected', () => {
+  it('a ref may go down only if an administrator sets it back as expected', () => {
     const reset = (from: [number, number], outcome: string, body: Record<string, unknown> = {}) =>
       entry(
         'repairNames',
@@ -145,7 +145,7 @@ describe('the nameservice', () => {
     expect(check(repair(unretract, [40, 50], 'NotFound'))).toEqual([]);
   });
 
-  it('a nameservice of which an administrator purges an alias has no item left of it, and only if it was as expected', () => {
+  it('a purged alias leaves no item, and is purged only as expected', () => {
     const unborn = { address: null, t: 0 };
     const expected = {
       ...{ kind: 'ledger', commit: { address: 'c2', t: 2 }, index: unborn },

@@ -29,7 +29,7 @@ const refused = (who: string, ms: number, outcome: string, more: object = {}, bo
   entry('acquire', request(who, { limit: 2, ...more }), [ms - 10, ms + 10], outcome, body, { actor: who });
 
 describe('what holders count on:', () => {
-  it('no more weight than the limit of the one that came in last', () => {
+  it('the holders never weigh more than the limit of the last newcomer', () => {
     expect(check(grant('a', 100), grant('b', 200))).toEqual([]);
     expect(check(grant('a', 100), grant('b', 200), grant('c', 300))).toEqual([HEAVY]);
     expect(check(grant('a', 100), grant('b', 200), release('a', 100, 250), grant('c', 300))).toEqual([]);
@@ -37,7 +37,7 @@ describe('what holders count on:', () => {
     expect(check(grant('a', 100, {}, { lasts: 90 }), grant('b', 200, { weight: 2 }))).toEqual([]);
   });
 
-  it('a lowered limit binds its own caller, and a higher one those that come later', () => {
+  it('a lowered limit binds its own caller, a higher one later callers', () => {
     const [one, two] = [grant('a', 100), grant('b', 200)];
     expect(check(one, two, grant('c', 300, { limit: 3 }))).toEqual([]);
     expect(check(one, grant('c', 300, { limit: 1 }))).toEqual([HEAVY]);
@@ -65,7 +65,7 @@ describe('what holders count on:', () => {
     expect(check(writer(100), release('w', 100, 150), reader(200))).toEqual([]);
   });
 
-  it('a caller that names no terms holds alone, and so does a third-party client', () => {
+  it('a caller without terms holds alone, and so does a third-party client', () => {
     const plain = (ms: number) => grant('x', ms, { limit: undefined });
     const rust = (ms: number) =>
       entry('rustAcquire', { key: KEY, lease: 'rust', ttlSeconds: 3 }, [ms - 10, ms + 10], 'ok', { version: 'v' });
@@ -98,7 +98,7 @@ describe('a repeat of a request', () => {
     expect(check(grant('a', 100), release('a', 100, 500), repeat('LeaseLost', { reason: 'released' }))).toEqual([]);
   });
 
-  it('a repeat of a request is not refused, and its heartbeat does not find the permit lost', () => {
+  it('a repeat of a request is not refused, and its permit is not lost', () => {
     const promise = 'nobody loses a permit before its time';
     expect(check(grant('a', 100), repeat('LeaseHeld', {}))).toContain(promise);
     expect(check(grant('a', 100), repeat('LeaseLost', { reason: 'broken' }))).toEqual([promise]);
@@ -111,7 +111,7 @@ describe('a repeat of a request', () => {
     expect(check(grant('a', 100), broken, beat(1000))).toEqual([]);
   });
 
-  it('a repeat of a request is not answered with a release that it never could ask for', () => {
+  it('a repeat is answered as released only if its permit could be released', () => {
     expect(check(refused('a', 100, 'LeaseLost', {}, { reason: 'released' }))).toEqual([
       'nobody loses what they never had',
     ]);
@@ -180,7 +180,7 @@ describe('the record of a key', () => {
     expect(check(comesIn('a', 100), miscounted)).toEqual(['the record counts the weight of all who are in it']);
   });
 
-  it('the record of a key lets no caller exceed its own limit', () => {
+  it('the record of a key does not let a caller exceed its own limit', () => {
     const promise = 'nobody is granted a permit past its limit';
     expect(check(comesIn('a', 100), comesIn('b', 200, [a], { limit: 1 }))).toEqual([promise]);
     expect(check(comesIn('a', 100, [], { limit: 1 }), comesIn('b', 200, [a]))).toEqual([]);
@@ -251,7 +251,7 @@ describe('the record of a key', () => {
     expect(check(has('a', 100), ends('a', 200), has('b', 300), ends('b', 400), has('a', 500))).toEqual([]);
   });
 
-  it('the record of a key loses no permit that its holder counts on, and shortens none', () => {
+  it('the record of a key keeps and never shortens permits in use', () => {
     const took = (ms: number) => did('b', unheard('b', ms), left(ms, [standing('b', ms)]));
     const told = { ...comesIn('a', 100), ...grant('a', 100), landed: comesIn('a', 100).landed ?? [] };
     expect(check(told, took(5200))).toEqual([]);
@@ -310,7 +310,7 @@ describe('the line of a key', () => {
     did('z', unheard('z', ms), ...tickets.map((ticket) => gone(ms, ticket)));
   const [a, b] = [standing('a', 100), standing('b', 200)];
 
-  it('no waiter and no plain caller overtakes the line of a key', () => {
+  it('waiters and plain callers do not overtake the line of a key', () => {
     const promise = 'nobody in line is overtaken';
     const line = [joins('a', 100), joins('b', 200)];
     const over = leaves(9000, '0100 a', '0200 b');
@@ -325,7 +325,7 @@ describe('the line of a key', () => {
     expect(check(...line, both, did('c', unheard('c', 400), granted('c', 400)), over)).toEqual([]);
   });
 
-  it('the line of a key has no first waiter that waits beside free room', () => {
+  it('the first waiter of a key never waits beside free room', () => {
     const promise = 'nobody waits beside free room';
     const waits = (more: Partial<Entry> = {}) =>
       did(
@@ -380,7 +380,7 @@ describe('the line of a key', () => {
     expect(check(task({ reason: 'cancelled' }, 125, 'LeaseLost'), cancelled)).toEqual([]);
   });
 
-  it('the line of a key keeps no key from the caller that comes in the end', () => {
+  it('the line of a key is not in the way of a last caller', () => {
     const last = (outcome: string) => ({ ...refused('z', 99_000, outcome), actor: 'afterwards' });
     expect(check(last('LeaseHeld'))).toContain('no key is stuck');
   });
@@ -409,7 +409,7 @@ describe('what a request does to a key is read from the request and its answer',
   const effects = (more: object, Attributes: Record<string, AttributeValue> = item) =>
     effectsOf('UpdateItem', { ...input, ...more }, () => ({ Attributes }));
 
-  it('a grant and the record', () => {
+  it('the effects of an answer show the grant and the record', () => {
     const found = effects({ ExpressionAttributeValues: { ':g0': map({}), ':next': { S: 'ticket 2' } } });
     expect(found).toMatchObject([
       { key: KEY, what: 'grant', ticket: 'ticket', request: name, fence: 9 },
@@ -418,12 +418,12 @@ describe('what a request does to a key is read from the request and its answer',
     ]);
   });
 
-  it('another write, and one on another table', () => {
+  it('effects of other writes show the record, and those of other tables nothing', () => {
     expect(effects({ ExpressionAttributeValues: {} }).map(({ what }) => what)).toEqual(['lock']);
     expect(effects({ TableName: 'faults-commits-1' })).toEqual([]);
   });
 
-  it('writes of an exclusive holder whose answers do not show the record after', () => {
+  it('effects of an exclusive holder are read even if the answer lacks the record', () => {
     const [found] = effects(
       {
         ReturnValues: 'ALL_OLD',
@@ -445,7 +445,7 @@ describe('what a request does to a key is read from the request and its answer',
     ]);
   });
 
-  it('the write of a third-party client, and its deletion', () => {
+  it('effects show the write of a third-party client, and its deletion', () => {
     const theirs = { ...Key, lease_version: { S: 'theirs' }, lease_expiry: { N: '7' } };
     const none = { used: 0, entries: [], isMarked: false };
     expect(effectsOf('PutItem', { TableName, Item: theirs }, () => ({}))).toMatchObject([

@@ -32,7 +32,7 @@ const check = (...history: Parameters<typeof placeRules>[0]) =>
   promises(placeRules(history, { key: KEY, mayLoseMark: false }, facts));
 
 describe('places in histories:', () => {
-  it('the mark goes only after a look that met no live place', () => {
+  it('the mark goes only after a look that did not meet a live place', () => {
     const goes = did('p', [2000], query(2001), lock(2010, NO_LOCK));
     const promise = 'the mark stays while a place is live';
     expect(check(sleeps('a', 1000), goes)).toEqual([promise]);
@@ -88,7 +88,7 @@ describe('places in histories:', () => {
     expect(check(sleeps('a', 1000), did('a', [1500], { what: 'claim', ms: 1510 }), returns(2000))).toEqual([]);
   });
 
-  it('a cancelled sleeper claims no grant afterwards', () => {
+  it('a cancelled sleeper does not claim a grant afterwards', () => {
     const cancel = entry('cancelWaiter', { key: KEY, ticket: 'a' }, [1500, 1520], 'ok', { cancelled: true });
     const got = (ms: number) => {
       const grant = { what: 'grant', ms: 1400, ticket: 'a', request: request('a'), fence: 1, leaseId: 'a' } as const;

@@ -79,14 +79,14 @@ describe('parked tasks', () => {
   const check = (...entries: Entry[]) => promises(queue.check(entries, facts));
   const order = 'parked tasks are granted in the order of their tickets';
 
-  it('parked tasks one after the other pass, also with tasks that have gone among them', () => {
+  it('parked tasks pass one after the other, even with dead tasks among them', () => {
     const gone = task('b', [2100], undefined, {}, { closedMs: 4000 });
     const calls = [bring('a', 2000), bring('b', 2100), bring('c', 2200)];
     const history = [plain('p', 1000), task('a', [2000, 5000]), gone, task('c', [2200, 8000])];
     expect(check(...history, ...calls, release('p', 4900), release('a', 7000))).toEqual([]);
   });
 
-  it('out of order, or behind a plain caller, are refused', () => {
+  it('parked tasks out of order, or behind a plain caller, are refused', () => {
     const calls = [bring('a', 2000), bring('b', 4000)];
     const overtaken = [task('a', [2000, 20_000]), task('b', [4000, 9000])];
     expect(check(...overtaken, ...calls, release('b', 15_000))).toEqual([order]);
@@ -119,7 +119,7 @@ describe('parked tasks', () => {
     expect(judged(grants('arn', false))).toEqual([order]);
   });
 
-  it('parked tasks have been served if another call of their request had the grant, before it went to the next', () => {
+  it('a parked task was served if another call of its request had the grant', () => {
     const untold = task('a', [2000, 20_000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
     const calls = [bring('a', 2000), bring('b', 4000), release('a', 6000), release('b', 15_000)];
     expect(check(untold, ...calls, asks('a', [5100, 5200]), task('b', [4000, 9000]))).toEqual([]);
@@ -127,7 +127,7 @@ describe('parked tasks', () => {
     expect(check(untold, ...calls, later, task('b', [4000, 9000]))).toContain(order);
   });
 
-  it('parked tasks come before those that parked first if another call of their request had a position before them all', () => {
+  it('a parked task comes earlier if its request had an earlier position', () => {
     const first = task('a', [2000, 20_000]);
     const second = task('b', [4000, 9000], 'ok', {}, { requestId: 'b' });
     const calls = [bring('a', 2000), bring('b', 4000), release('b', 15_000)];
@@ -140,7 +140,7 @@ describe('parked tasks', () => {
     ]);
   });
 
-  it('parked tasks of which two hold at a time, or have one grant, are refused', () => {
+  it('two parked tasks that hold at a time, or have one grant, are refused', () => {
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000]))).toContain('at most one holder at a time');
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000], 'ok', { leaseId: 'a' }))).toContain(
       'each grant is told once',
@@ -171,7 +171,7 @@ describe('parked tasks', () => {
     expect(check(broken)).toEqual([]);
   });
 
-  it('parked tasks share their grants with a client that asks in their name, and that alone was answered', () => {
+  it('a parked task shares its grant with a client that asks in its name', () => {
     const refused = task('a', [2000, 9000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
     expect(check(refused, asks('a', [5100, 5200]), release('a', 6000), task('b', [2100, 8000]))).toEqual([]);
     expect(check(refused, ends('a', 6000))).toEqual([]);
@@ -190,7 +190,7 @@ describe('parked tasks', () => {
     expect(check(...asNew)).toContain('each grant is told once');
   });
 
-  it('parked tasks whose client meets them as a holder may have been granted the lease in its name', () => {
+  it("a parked task's client may be granted the lease that it meets", () => {
     const met = entry('readLeases', { key: 'w-q0' }, [60_000, 60_005], 'ok', {
       state: 'held',
       holder: 'a',
@@ -203,7 +203,7 @@ describe('parked tasks', () => {
     );
   });
 
-  it('parked tasks receive no grant by a client that asks in their name after the end of their execution, until it is redriven', () => {
+  it('a parked task has no grant by its client after its execution has ended', () => {
     const late = asks('a', [6000, 6010], 'ok', { leaseId: 'a2', fence: 6005, acquiredAt: at(6005), remainingMs: 5000 });
     const history = [task('a', [2000, 5000]), ends('a', 5500), late, task('b', [2100, 9000])];
     expect(check(...history)).toEqual([]);
@@ -220,7 +220,7 @@ describe('parked tasks', () => {
     );
   });
 
-  it('parked tasks are the holder before, also if their execution has ended', () => {
+  it('a parked task is the holder before, even if its execution has ended', () => {
     const ended = ends('a', 5500);
     const naming = (fence: number) => task('b', [2100, 9000], 'ok', { previous: { fence } });
     const history = [plain('p', 1000), release('p', 4000), task('a', [2000, 5000]), ended];
@@ -228,7 +228,7 @@ describe('parked tasks', () => {
     expect(check(...history, naming(1000))).toEqual(['`previous` is the last holder that was told']);
   });
 
-  it('parked tasks with two targets at once are refused, but not if the first was to be stopped, or others ended its lease', () => {
+  it('two targets at once are refused unless the first has lost its lease', () => {
     const target = (wrapper: string, from: [number, number?], stopsMs: number) =>
       entry('target', { key: 'w-q0', wrapper, stopsMs }, from, 'ok', { status: 'SUCCEEDED' }, { actor: wrapper });
     const two = [target('a', [5100, 12_000], 9000), target('b', [8000, 8500], 12_000)];
@@ -254,7 +254,7 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000]), long, ...two)).toContain(alone);
   });
 
-  it('parked tasks that still wait in the end are refused, and so are tasks that were refused and hold', () => {
+  it('a task that still waits, or holds after its refusal, is refused', () => {
     expect(check(task('a', [2000]))).toEqual(['no parked task is forgotten']);
     const met = entry('readLeases', { key: 'w-q0' }, [60_000, 60_005], 'ok', { state: 'held', holder: 'a' });
     const meets = (...entries: Entry[]) => check(task('a', [2000, 5000], 'LeaseHeld'), bring('a', 2000), ...entries);
@@ -271,7 +271,7 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000], 'LeaseHeld'))).toEqual([]);
   });
 
-  it('a parked task that is refused a bound grant does not hold after the call that granted the ticket', () => {
+  it('a parked task that is refused a bound grant must not hold it afterwards', () => {
     const refused = task('a', [2000, 5000], 'LeaseHeld', {}, { ttlSeconds: undefined, bound: true });
     const { ticket } = refused.input;
     const granting = (more: Partial<Entry> = {}) => ({

@@ -67,7 +67,7 @@ describe('the checker of executions that are redriven', () => {
   const end = entry('executionEnded', {}, [5000, 5010], 'ok', {}, { landed: landed({ what: 'end', ms: 5005 }) });
   const kept = (...entries: Entry[]) => promises(leaseIsKept(entries, { key: KEY, grants: asGrants(entries) }, facts));
 
-  it('a lease that ends after its redriven execution received it again has ended too early', () => {
+  it('a lease that a redriven execution received again must not end early', () => {
     const before = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
     expect(kept(...before, again(3200), end)).toEqual(['nobody loses a lease before its time']);
     expect(kept(...before, end)).toEqual([]);
@@ -76,7 +76,7 @@ describe('the checker of executions that are redriven', () => {
     expect(kept(...before, again(3200), releases, end)).toEqual([]);
   });
 
-  it('a heartbeat keeps no lease from before a redrive, unless answered again', () => {
+  it('a heartbeat does not keep a lease from before a redrive, unless answered again', () => {
     const beat = entry('heartbeat', { key: KEY, leaseId: 'x-r' }, [3300, 3310], 'ok', task('x', [1000, 1010]).body, {
       actor: 'x',
     });
@@ -93,7 +93,7 @@ describe('the checker of executions that are redriven', () => {
     expect(kept(...history('arn', brief, beat, end))).toEqual(early);
   });
 
-  it('a lease that an execution had before it was redriven keeps nobody out for two minutes', () => {
+  it('a lease from before a redrive must not keep a task waiting two minutes', () => {
     const former = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
     const waits = task('x', [4000], { requestId: 'r-1' });
     const nobody = ['no task waits two minutes behind a grant that nobody has'];
@@ -106,7 +106,7 @@ describe('the checker of executions that are redriven', () => {
     expect(check(...former, again(3200), task('y', [4000]), run(80_000))).toEqual([]);
   });
 
-  it('a grant that reached nobody keeps out others while its execution runs, and not that execution', () => {
+  it('an unanswered grant keeps out others, but not its own execution', () => {
     const closed = task('x', [1000]);
     const lost = [{ ...closed, input: { ...closed.input, closedMs: 2000 } }, write('x', 1005)];
     const check = (...entries: Entry[]) => waitsForNobody(entries, KEY, facts).length;
@@ -174,7 +174,7 @@ describe('the checker of callers behind bound holders', () => {
   );
   const check = (...entries: Entry[]) => claimedInTime(entries, KEY, facts).length;
 
-  it('a call in line that does not claim its grant is excused by a fault, and not by a slow question', () => {
+  it('an unclaimed grant is excused by a fault, but not by a slow question', () => {
     expect(check(waiter(9000, []), granted)).toBe(1);
     expect(check(waiter(9000, [QUESTION_LATE, QUESTION_LATE]), granted)).toBe(1);
     expect(check(waiter(9000, ['GetItem freeze']), granted)).toBe(0);
@@ -211,7 +211,7 @@ describe('the holder of a bound grant whose execution has ended', () => {
   const check = (...entries: Entry[]) => deadHolderGone(entries, KEY, facts).map(({ promise }) => promise);
   const GONE = ['a dead bound holder is gone two minutes after a caller or task wants the key'];
 
-  it('no caller meets a dead bound holder two minutes after another caller', () => {
+  it('a caller does not meet a dead bound holder two minutes after another', () => {
     expect(check(asks, task(), ends, refused(100_000), refused(220_000))).toEqual(GONE);
     expect(check(asks, task(), ends, refused(100_000), refused(219_000))).toEqual([]);
     expect(check(asks, task(), ends, refused(220_000))).toEqual([]);

@@ -7,7 +7,7 @@ import { aFew } from '../../support/time/rounds.ts';
 
 const service = await faultyService();
 
-it.each(aFew(2, COURSES))('a course of a history breaks no promise: $name', async (course) => {
+it.each(aFew(2, COURSES))('a course of a history does not break a promise: $name', async (course) => {
   expect(await playCourse(course, service)).toEqual([]);
 });
 

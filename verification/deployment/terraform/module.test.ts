@@ -83,7 +83,7 @@ describe('the module for Terraform', () => {
     });
   });
 
-  it('the module for Terraform deploys, and its policy lets a worker acquire in its namespace alone', async () => {
+  it('the module for Terraform lets a worker acquire in its namespace alone', async () => {
     const { endpoint, worker_resources: resources } = await applied(TEAM);
     const Resource = resources.value['team-a'].map((one: string) => one.replace(/:\d{12}:/, `:${ACCOUNT}:`));
     const credentials = await user('terraform-worker', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource }]);
