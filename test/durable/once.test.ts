@@ -41,7 +41,7 @@ const outcomeOf = async (arn: string) => {
   return [Status, Result && JSON.parse(Result)];
 };
 
-describe('The durable function of docs/once.md, run by the SDK over the local stack', { timeout: 60_000 }, () => {
+describe('over the local stack', { timeout: 60_000 }, () => {
   it('the durable example of once charges once, and a later execution returns the receipt', async () => {
     let charges = 0;
     const work = await workOf(async () => ({ receipt: ++charges }));

@@ -39,7 +39,7 @@ describe('the search for an order', () => {
   });
 });
 
-describe('a history that breaks a promise', () => {
+describe('broken histories', () => {
   it('a broken history is shrunk to what breaks it', async () => {
     const steps = Array.from({ length: 40 }, (_, index) => index);
     const fails = async (some: number[]) => some.includes(7) && some.includes(31);

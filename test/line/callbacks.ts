@@ -134,7 +134,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     expect(failureOf(callback)).toMatchObject({ ErrorType: 'LeaseLost' });
   });
 
-  describe('a callback that is submitted twice', () => {
+  describe('callbacks submitted twice', () => {
     /** Submits the same callback again, as a submitter does that runs twice. */
     const again = ({ callback, execution }: { callback: Callback; execution: string }, key: string) =>
       submit({ key, callback, execution });

@@ -159,7 +159,7 @@ export async function lateWrites(lineWorld: LineWorld) {
     expect(await world.executionEnded(execution, true, event)).toMatchObject({ freed: 1 });
   });
 
-  describe('a claim', () => {
+  describe('claims', () => {
     const asked = { holder: 'b', requestId: 'r', ttlSeconds: 10 };
     const isHeld = { code: 'LeaseHeld', context: { holder: 'b' } };
     /** A call in line for a grant of ten seconds. `arm` runs once the call has been granted that. */

@@ -56,7 +56,7 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
     expect([asked(), (await see(key)).holder]).toEqual([0, undefined]);
   });
 
-  describe('a redriven execution that asks by another request', () => {
+  describe('another request', () => {
     type Ended = { execution: string; key: string };
     /** Why the end of the execution has not ended its former grant. */
     const CASES: Record<string, { target?: string; ends: (held: Ended) => Promise<unknown> }> = {

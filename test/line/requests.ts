@@ -89,7 +89,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     expect(duplicates).toHaveLength(1);
   });
 
-  describe('a grant that a call in line has not claimed', () => {
+  describe('unclaimed grants', () => {
     const execution = steps.newExecution();
     const unnamed = { holder: 'b', requestId: 'unclaimed', ttlSeconds: 3600 };
     const asked = { ...unnamed, execution };

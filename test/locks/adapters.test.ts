@@ -104,7 +104,7 @@ it('a JWT without a subject is refused, and does not cause a write', async () =>
 });
 
 // In a block of its own: after each test here, the modules are reset.
-describe('the log', () => {
+describe('log', () => {
   const lines = capturedLog();
 
   it('the log has a line for each request, without its secrets', async () => {

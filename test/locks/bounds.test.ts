@@ -71,7 +71,7 @@ it.each([
   expect(world.messages).toHaveLength(sent);
 });
 
-describe('a line that cannot be read', () => {
+describe('unreadable lines', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
 
   it('a call does not take over a lease whose line cannot be read', async () => {
@@ -139,7 +139,7 @@ it('a throttled message is not waited for at the end of the invocation', async (
   expect(task.state).toBe('succeeded');
 });
 
-describe('a hand-off that fails after it met a dead ticket', () => {
+describe('dead tickets', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
 
   /** The line of a lease that is about to be released: the first task is gone, and what comes after it cannot be read. */

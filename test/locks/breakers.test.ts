@@ -42,7 +42,7 @@ beforeEach(() => {
   clock.advance(60_000);
 });
 
-describe('the operator that broke a lease', () => {
+describe('leases', () => {
   it('the operator that broke a lease is named until the next grant', async () => {
     const grant = await acquire({ key: 'waits' });
     expect(await look({ key: 'waits' })).toMatchObject({ brokenAt: null, brokenBy: null });
@@ -111,7 +111,7 @@ describe('the operator that broke a lease', () => {
   });
 });
 
-describe('the operator that broke a permit', () => {
+describe('permits', () => {
   it('the operator that broke a permit is named while the permit ends', async () => {
     const grant = await acquire({ key: 'several', limit: 2 });
     await acquire({ key: 'several', holder: 'other', limit: 2 });

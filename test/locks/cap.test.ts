@@ -24,7 +24,7 @@ const iso = (ms: number) => new Date(ms).toISOString();
 const held = (limit: number) => ({ code: 'LeaseHeld', context: { cap: { limit, reason: 'slow', by: 'ann' } } });
 const YEAR_SECONDS = 365 * 86_400;
 
-describe('a paused key', () => {
+describe('paused keys', () => {
   it('a paused key refuses each way in, and says who paused it and why', async () => {
     const key = 'refuses';
     expect(await pause(key)).toMatchObject({ cap: { limit: 0, by: 'ann' }, before: null, used: 0, waiting: 0 });
@@ -118,7 +118,7 @@ describe('a paused key', () => {
   });
 });
 
-describe('a cap', () => {
+describe('caps', () => {
   it('a cap bounds the weight in use, whatever limit callers name', async () => {
     const key = 'bounds';
     const ask = (weight: number) => acquire({ key, holder: `w${weight}`, limit: 10, weight });
@@ -190,7 +190,7 @@ it.runIf(isFull)(
   60_000,
 );
 
-describe('a late command', () => {
+describe('late commands', () => {
   it('a late cap changes nothing after a lift, even of an uncapped key', async () => {
     const key = 'late';
     let late = async () => {};

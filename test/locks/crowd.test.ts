@@ -48,7 +48,7 @@ it('a plain caller does not pass a call between mark and hand-off', async () => 
   expect(await release(grant)).toMatchObject({ released: true });
 });
 
-describe('a line for several permits', async () => {
+describe('several permits', async () => {
   const timeline = new Timeline();
   const { now, sleep } = timeline;
   const clock = { now: () => Math.floor(now()), sleep };
@@ -64,7 +64,7 @@ describe('a line for several permits', async () => {
   /** The first of two releases has exited by then, as far as the second can see. */
   const A_WHILE = 100;
 
-  describe('two calls that give to one line at the same time', () => {
+  describe('two hand-offs at once', () => {
     /** Two permits are held, and two calls in line, which look no more. */
     const prepared = async (key: string) => {
       const asked = { key, limit: 2, ttlSeconds: 60 };

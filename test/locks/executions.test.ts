@@ -190,7 +190,7 @@ describe('several permits of a key', async () => {
   /** Longer than a call can take, and than what counts as young. */
   const AGAIN_MS = 90_000;
 
-  describe('the permits of an execution that ends', () => {
+  describe('permits', () => {
     it('all permits and waiters of the execution go, and others stay', async () => {
       const [key, execution] = ['held', steps.newExecution()];
       for (const holder of ['a', 'b']) await acquire({ key, holder, limit: 3, execution });
@@ -283,7 +283,7 @@ describe('several permits of a key', async () => {
     });
   });
 
-  describe('the row of an execution', () => {
+  describe('rows', () => {
     it('one row serves all requests of an execution for a key', async () => {
       const execution = steps.newExecution();
       for (let n = 0; n < 10; n++) {

@@ -58,7 +58,7 @@ const KINDS: [kind: string, terms: object][] = [
   ['a permit', { limit: 2 }],
 ];
 
-describe.each(KINDS)('a reply about %s that is lost after the write has landed', (kind, terms) => {
+describe.each(KINDS)('lost replies about %s', (kind, terms) => {
   const take = (key: string, more: object = {}) => acquire({ key: `${kind}, ${key}`, ...terms, ...more });
 
   it('an acquire that the SDK repeats gives its caller one grant', async () => {
@@ -236,7 +236,7 @@ it('a read that DynamoDB throttles past the retries fails with Throttled', async
 
 const timeoutError = (message: string) => Object.assign(new Error(message), { name: 'TimeoutError' });
 
-describe('a DynamoDB that is not there', () => {
+describe('DynamoDB that fails', () => {
   const down = acquireInput().parse({ key: 'down', holder: 'h' });
   const servers: Server[] = [];
   afterEach(() => void vi.useRealTimers());

@@ -48,7 +48,7 @@ const overtakenAndLost =
 
 const fenceOnRecord = async (key: string) => Number((await rawItem(key))?.fence?.N);
 
-describe('a grant whose write arrived late', () => {
+describe('late writes', () => {
   let before = Number.NaN;
   const note = ({ fence }: { fence: number }) => {
     before = fence;

@@ -265,7 +265,7 @@ it('acquire in line, cancelWaiter of a call, and withdraw', async () => {
   await post(release, { key, leaseId: grantOf(next.task).leaseId });
 });
 
-describe('what does not fit together', () => {
+describe('inconsistent input', () => {
   const execution = executionOf('x');
   const durable = 'arn:aws:lambda:us-east-1:000000000000:function:f:$LATEST/durable-execution/a/b';
   it.each([

@@ -26,7 +26,7 @@ async function rowsOf(list: (query: ReadInput) => Promise<unknown>, query: ReadI
 
 const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
 
-describe('the list', async () => {
+describe('pages', async () => {
   const world = await leaseWorld();
   const { acquire, release, read, clock } = world;
   const keys = (page: unknown) => (page as KeyPage).leases.map(({ key }) => key).sort();
@@ -150,7 +150,7 @@ describe('the list', async () => {
   );
 });
 
-describe('the list of keys', async () => {
+describe('keys', async () => {
   const { dependencies, clock, steps } = await queueWorld();
   afterAll(() => steps.stop());
   const taken = documented('acquire', acquireKey(dependencies));
@@ -221,7 +221,7 @@ describe('the list of keys', async () => {
   });
 });
 
-describe('the cursor of a list', async () => {
+describe('cursors', async () => {
   const { dependencies, steps } = await queueWorld();
   afterAll(() => steps.stop());
   const acquire = acquireKey(dependencies);

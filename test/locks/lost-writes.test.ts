@@ -296,7 +296,7 @@ it('a call that does not wait looks once if there is room', async () => {
   expect(requests.sent).toEqual(['UpdateItem', 'Query']);
 });
 
-describe('the permit of a task that was gone', () => {
+describe('gone tasks', () => {
   /** w and z hold, b is granted and gone, and d is next in line. z expires while the message to b is on its way. */
   async function gone(key: string, next: object = {}) {
     const [x, w, z] = [

@@ -94,7 +94,7 @@ it('a schedule that sends before the granter keeps the lease for the task', asyn
   expect(await heartbeat(grantOf(told.task))).toMatchObject({ key: 'rotated' });
 });
 
-describe('a task that is notified late', () => {
+describe('late notices', () => {
   /** A task that was granted the lease, and could not be notified. */
   async function untold(key: string, more: object = {}) {
     const first = await acquire({ key });
@@ -132,7 +132,7 @@ describe('a task that is notified late', () => {
     expect(grantOf(task)).toMatchObject({ remainingMs: 19_500 });
   });
 
-  describe('whose renewals are answered late', () => {
+  describe('slow renewals', () => {
     const lost = async (send: Send) => {
       await send();
       clock.advance(2000);
@@ -187,7 +187,7 @@ describe('a task that is notified late', () => {
   });
 });
 
-describe.each([{}, { limit: 1 }])('the schedule, for a key with the terms %o', (terms) => {
+describe.each([{}, { limit: 1 }])('the schedule, terms %o', (terms) => {
   const keyOf = (what: string) => `${what} ${JSON.stringify(terms)}`;
 
   it('the schedule notifies a task of its grant under a new version each time', async () => {

@@ -199,7 +199,7 @@ it('a lease id with a guessed secret or another key proves no grant', async () =
   expect(await read('guess')).toMatchObject({ used: 1 });
 });
 
-describe('what any other client may write', async () => {
+describe('odd records', async () => {
   const world = await queueWorld();
   const { acquire, heartbeat, release, breakLease, read, park, repair } = world;
   const { grantOf, rawItem, putRaw, clock, requests, steps } = world;
@@ -210,7 +210,7 @@ describe('what any other client may write', async () => {
 
   const past = { N: '1600000000' };
 
-  describe('a mark that another client wrote', () => {
+  describe('odd marks', () => {
     const MARKS: [string, AttributeValue][] = [
       ['a number that JavaScript rounds', { N: '9007199254740993' }],
       ['a number beyond every counter', { N: '9.9E+125' }],

@@ -28,7 +28,7 @@ it.each([2000, 2005])('a request whose own permit expires waits for the margin (
   expect([await rows(key), (await rawItem(key))?.mark]).toEqual([[], undefined]);
 });
 
-describe('a request whose own permit has expired, and that another holder leaves no room', () => {
+describe('an expired own permit without room', () => {
   async function expired(key: string, ms = 2100) {
     const other = await acquire({ key, holder: 'h', limit: 5, ttlSeconds: 60 });
     const lost = await acquire({ key, ...own, limit: 5, ttlSeconds: 2 });

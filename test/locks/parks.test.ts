@@ -44,7 +44,7 @@ it('a task whose request has a permit of another weight leaves no row', async ()
   expect(await read('heavier')).toMatchObject({ used: 1 });
 });
 
-describe('beyond the quota of the line, a task', () => {
+describe('full lines', () => {
   let few: Awaited<ReturnType<typeof permitLineWorld>>;
   beforeAll(async () => {
     few = await permitLineWorld({ quotas: { ...DEFAULT_QUOTAS, waitersPerKey: 2 } });

@@ -8,7 +8,7 @@ type Attributes = Record<string, AttributeValue>;
 const n = (value: number): AttributeValue => ({ N: String(value) });
 const s = (value: string): AttributeValue => ({ S: value });
 
-describe('previous of a lease', async () => {
+describe('leases', async () => {
   const { acquire, putRaw } = await leaseWorld();
 
   const AT_MS = 1_600_000_000_000;
@@ -87,7 +87,7 @@ describe('previous of a lease', async () => {
   });
 });
 
-describe('previous of a permit', async () => {
+describe('permits', async () => {
   const world = await permitLineWorld();
   const { acquire, release, breakPermit, park, grantOf, repairLine, rawItem, keepWaiting, clock, steps, requests } =
     world;

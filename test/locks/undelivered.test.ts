@@ -35,7 +35,7 @@ async function parkWithoutAnswer(asked: { key: string; requestId: string; holder
   task.state = 'timedOut';
 }
 
-describe('a grant whose task was gone was never delivered', () => {
+describe('gone tasks', () => {
   const asked = (key: string) => ({ key, requestId: 'r', holder: 'h', ttlSeconds: 60 });
 
   it.each(['release', 'break', 'run of the schedule'])(

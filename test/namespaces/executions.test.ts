@@ -11,7 +11,7 @@ const arn = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:$
 const context = lambdaContext();
 const asTeam = { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:team-a` };
 
-describe('executions that a lease of a namespace names', () => {
+describe('own executions', () => {
   it.each([
     [{ execution: arn('team-b-nightly:1') }, 'execution'],
     [{ execution: arn('team-a:1') }, 'execution'],
@@ -49,7 +49,7 @@ describe('executions that a lease of a namespace names', () => {
   });
 });
 
-describe('executions of state machines that a deployment is narrowed to', () => {
+describe('named state machines', () => {
   const executions = { ownAlone: true, stateMachines: 'jobs-*.x', service: 'holdfast-prod' };
 
   it.each(['jobs-1', 'jobs-1.xy', 'jobs-1-x', 'my-jobs-1.x', 'holdfast-dev-exclusive', 'holdfast-prod-other'])(
@@ -130,7 +130,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
   });
 });
 
-describe('a function that belongs to no namespace', () => {
+describe('functions without a namespace', () => {
   it.each(['team-a', 'HTTP', '7'])('a function that belongs to no namespace refuses the alias %s', async (alias) => {
     const { handlers, steps, acquire, park, read, clock } = await queueWorld();
     const execution = steps.newExecution();

@@ -8,7 +8,7 @@ const take = (from: typeof a, key: string, more: object = {}) =>
   from.post('leases/acquire', { key, holder: 'worker', ttlSeconds: 60, ...more });
 const lease = ({ body: { key, leaseId } }: Answered) => ({ key, leaseId });
 
-describe('a key of a namespace', () => {
+describe('keys', () => {
   it('a key of a namespace is another lease than the same key elsewhere', async () => {
     const grants = [await take(a, 'nightly'), await take(b, 'nightly'), await take(all, 'nightly')];
     expect(grants.map(({ status, body }) => [status, body.key])).toEqual(Array(3).fill([201, 'nightly']));
@@ -84,7 +84,7 @@ describe('a key of a namespace', () => {
   });
 });
 
-describe('a list of a namespace', () => {
+describe('lists', () => {
   const page = async (from: typeof a, query: Record<string, string> = {}) => {
     const { status, body } = await from.get('leases', query);
     return { status, keys: (body.leases ?? []).map(({ key }: { key: string }) => key), body };
@@ -171,7 +171,7 @@ describe("the service's own names", () => {
 const begin = (from: typeof a, key: string, more: object = {}) =>
   from.post('once/begin', { key, holder: 'worker', slot: '1', ...more });
 
-describe('once in a namespace', () => {
+describe('once', () => {
   it('once in a namespace has its own slots, with keys as callers name them', async () => {
     const runs = [await begin(a, 'nightly'), await begin(b, 'nightly'), await begin(all, 'nightly')];
     expect(runs.map(({ body }) => [body.outcome, body.key])).toEqual(Array(3).fill(['run', 'nightly']));

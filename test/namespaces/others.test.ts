@@ -6,7 +6,7 @@ const world = await namespaceWorld();
 afterAll(() => world.stop());
 const [a, b, all] = [world.of('team-a'), world.of('team-b'), world.of()];
 
-describe('a commit in a namespace', () => {
+describe('commits', () => {
   const commit = (from: typeof a, path: string, more: object = {}) =>
     from.post('commits', { path, ifNoneMatch: '*', body: 'x', ...more });
 
@@ -75,7 +75,7 @@ describe('a commit in a namespace', () => {
   });
 });
 
-describe('an alias of a namespace', () => {
+describe('aliases', () => {
   it('an alias of a namespace is another alias than the same name elsewhere', async () => {
     const init = { op: 'initLedger', alias: 'books' };
     for (const from of [a, b, all]) {
@@ -162,7 +162,7 @@ describe('an alias of a namespace', () => {
   });
 });
 
-describe('expired records of a namespace', () => {
+describe('expired records', () => {
   const HOUR = 3_600_000;
 
   it('a caller of a namespace sees and cleans only its own expired records', async () => {
@@ -235,7 +235,7 @@ describe('expired records of a namespace', () => {
   });
 });
 
-describe('what describes the API', () => {
+describe('the OpenAPI document', () => {
   it('the document of the API names the routes of the namespace', async () => {
     expect((await a.get('openapi.json')).body).toMatchObject({ openapi: '3.1.0' });
     const { calls } = (await a.get('whoami')).body;

@@ -44,7 +44,7 @@ it.each([
   expect(await world.expiry.itemsOf(world.places.leasesTable)).toEqual(before);
 });
 
-describe('behind an HTTP API, which decodes a path and cuts it at a decoded question mark,', () => {
+describe('behind an HTTP API', () => {
   const acquire = async (path: string) => {
     const key = `key-${path}`;
     const sent = JSON.stringify({ key, holder: 'h' });

@@ -18,7 +18,7 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-describe('a call that begins', () => {
+describe('begin', () => {
   it('a call that begins receives its run by one write', async () => {
     const begun = await run({ key: 'first', slot: 's', ttlSeconds: 600, holder: 'host-1', data: { step: 1 } });
     expect(begun).toMatchObject({
@@ -115,7 +115,7 @@ describe('a call that begins', () => {
   });
 });
 
-describe('a slot that is done', () => {
+describe('done slots', () => {
   it('a slot that is done answers later callers with the result', async () => {
     const first = await done('done', { holder: 'host-1' });
     clock.advance(1000);
@@ -188,7 +188,7 @@ describe('a slot that is done', () => {
   });
 });
 
-describe('the slot of a call', () => {
+describe('slots', () => {
   it.each([
     ['1d', '2026-03-04T23:59:57.499Z', '2026-03-04'],
     ['1d', '2026-03-04T23:59:57.500Z', '2026-03-05'],
@@ -327,7 +327,7 @@ describe('the slot of a call', () => {
   });
 });
 
-describe('a call that waits', () => {
+describe('waits', () => {
   it('a call that waits receives the result by its next poll, without a write', async () => {
     const { leaseId } = await run({ key: 'awaited', slot: '1', ttlSeconds: 60 });
     clock.at(clock.now() + 2000, () => complete({ key: 'awaited', leaseId, result: 'ready' }));
@@ -375,7 +375,7 @@ describe('a call that waits', () => {
   });
 });
 
-describe('a run and other records', () => {
+describe('other records', () => {
   it('a run and a lease of the same key do not affect each other', async () => {
     const lease = await world.acquire({ key: 'both' });
     const begun = await run({ key: 'both' });

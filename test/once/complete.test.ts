@@ -20,7 +20,7 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-describe('a worker that completes', () => {
+describe('complete', () => {
   it('a worker stores its result and ends its run by one write', async () => {
     const { leaseId, fence } = await run({ key: 'done', holder: 'host-1', data: 'working' });
     requests.sent.length = 0;
@@ -127,7 +127,7 @@ describe('a worker that completes', () => {
   });
 });
 
-describe('heartbeat, release and break by a lease id of once', () => {
+describe('heartbeat, release and break', () => {
   it('heartbeat, release and break of once name the key of the caller', async () => {
     const { leaseId, fence } = await run({ key: 'k', ttlSeconds: 10 });
     clock.advance(4000);
@@ -183,7 +183,7 @@ describe('heartbeat, release and break by a lease id of once', () => {
   });
 });
 
-describe('an operator that forgets', () => {
+describe('forget', () => {
   it('an operator that forgets a slot lets it run again', async () => {
     const { leaseId, fence } = await run({ key: 'forget' });
     await complete({ key: 'forget', leaseId, result: 'wrong' });
@@ -203,7 +203,7 @@ describe('an operator that forgets', () => {
   });
 });
 
-describe('a reader', () => {
+describe('read', () => {
   it('a reader of once sees who works, and what is done', async () => {
     const { leaseId } = await run({ key: 'list/a', holder: 'host-1' });
     await complete({ key: 'list/a', leaseId, result: 'secret' });
@@ -246,7 +246,7 @@ describe('a reader', () => {
   });
 });
 
-describe('the end of an execution', () => {
+describe('executions', () => {
   const home = 'aws:us-east-1:123456789012';
   const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:run';
 

@@ -28,7 +28,7 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-describe('a paused key of once', () => {
+describe('paused keys', () => {
   it('a paused key of once does not let a caller begin, and says why', async () => {
     const key = 'paused';
     await pause(key);
@@ -101,7 +101,7 @@ describe('a paused key of once', () => {
   });
 });
 
-describe('the clean-up', () => {
+describe('clean-up', () => {
   const clean = async () => {
     const { reportId } = await expiry.report();
     const rows = await expiry.rows();

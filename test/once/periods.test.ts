@@ -21,7 +21,7 @@ function periodsBetween(
   return [...hours];
 }
 
-describe('a day in a time zone', () => {
+describe('days', () => {
   it.each([
     ['Europe/Berlin', '2026-11-28T22:59:57.499Z', '2026-11-28'],
     ['Europe/Berlin', '2026-11-28T22:59:57.500Z', '2026-11-29'],
@@ -71,7 +71,7 @@ describe('a day in a time zone', () => {
   });
 });
 
-describe('a week', () => {
+describe('weeks', () => {
   it.each([
     ['1w', '2026-11-29T23:59:57.499Z', '2026-W48'],
     ['1w', '2026-11-29T23:59:57.500Z', '2026-W49'],
@@ -101,7 +101,7 @@ describe('a week', () => {
   });
 });
 
-describe('the names of periods', () => {
+describe('names', () => {
   it.each(
     ['1d', '1w', '2w', '3d'].flatMap((per) =>
       ['UTC', 'Europe/Berlin', 'Australia/Lord_Howe', 'Pacific/Apia', 'Pacific/Kiritimati'].map((zone) => ({
@@ -136,7 +136,7 @@ describe('the names of periods', () => {
   });
 });
 
-describe('the terms of a call', () => {
+describe('terms', () => {
   it.each([
     [{ per: '7d' }, ['per', 'must be 1w: a week begins on Monday']],
     [{ per: '336h' }, ['per', 'must be 2w: a week begins on Monday']],
@@ -155,7 +155,7 @@ describe('the terms of a call', () => {
   });
 });
 
-describe('a key with days of a time zone', async () => {
+describe('calls', async () => {
   const { begin, run, complete, clock } = await onceWorld();
   const zone = 'Pacific/Kiritimati';
 

@@ -14,7 +14,7 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-describe('a cap of the rates of a key', () => {
+describe('caps', () => {
   it('a cap takes one read and one write, and names its operator', async () => {
     const [now, until] = [clock.now(), clock.now() + 7_200_000];
     const capped = { limit: 0, at: now, by: 'ann', reason, until, rates: slow };
@@ -95,7 +95,7 @@ describe('a cap of the rates of a key', () => {
   });
 });
 
-describe('a cap whose write has no response', () => {
+describe('unanswered caps', () => {
   const key = 'lost';
   const command = { key, change: { paused: true }, reason };
 

@@ -120,7 +120,7 @@ function playWindows(random: () => number): string[] {
   });
 }
 
-describe('a charge', () => {
+describe('charges', () => {
   const calls = rounds(1_000_000, 100_000);
 
   it(`starts of ${calls} random calls, capped or not, equal those of the textbook`, () => {

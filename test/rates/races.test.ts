@@ -70,7 +70,7 @@ async function together<Answers extends unknown[]>(...actors: { [At in keyof Ans
 
 const alone = async <Answer>(actor: () => Promise<Answer>): Promise<Answer> => (await together<[Answer]>(actor))[0];
 
-describe('races of rates', () => {
+describe('callers', () => {
   it('races of callers at an idle key give each a start of its own', async () => {
     const happened = { inOrder: 0, otherOrder: 0 };
     await playRounds('idle', happened, async ({ reserve, paid }) => {
@@ -145,7 +145,7 @@ const orRefusal = (reserve: () => Promise<{ waitMs: number }>) => (): Promise<An
   reserve().catch((error: HoldfastError) => error);
 const isGranted = (answer: Answer) => !(answer instanceof HoldfastError);
 
-describe('races of an operator who caps', () => {
+describe('operators', () => {
   it('races of a pause and reservations do not let callers in after its answer', async () => {
     const happened = { none: 0, one: 0, both: 0 };
     await playRounds('pause', happened, async ({ reserve, cap, paid }) => {

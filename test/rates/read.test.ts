@@ -12,7 +12,7 @@ const { reserve, readRate, readRates, forget, rawRate } = world;
 const rates = [{ limit: 60, per: '1m' }];
 const named = [{ name: 'requests', limit: 60, per: '1m' }];
 
-describe('the rates of a key', () => {
+describe('read', () => {
   it('the rates of a key are empty before the first reservation', async () => {
     expect(await readRate('none')).toEqual({
       ...{ key: 'none', kind: 'rate', paidUntil: null, rates: [], ratesBefore: [], by: null, at: null, open: 0 },
@@ -57,7 +57,7 @@ describe('the rates of a key', () => {
   });
 });
 
-describe('an operator who forgets a rate', () => {
+describe('forget', () => {
   let paidUntil: string;
   beforeEach(async () => {
     await reserve({ key: 'forget', rates: [{ limit: 1, per: '1h' }], waitSeconds: 604_800 });

@@ -19,7 +19,7 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-describe('a call that reserves', () => {
+describe('reserve', () => {
   it('a call that reserves at an idle key starts now, by one write', async () => {
     expect(await reserve({ key: 'idle', rates })).toEqual({
       ...{ key: 'idle', reservation: expect.stringMatching(/^r\.[\w-]{16}\.1000000\.1000000$/) },
@@ -144,7 +144,7 @@ describe('a call that reserves', () => {
   });
 });
 
-describe('a request that is sent again', () => {
+describe('repeats', () => {
   const request = { rates, requestId: 'r', waitSeconds: 60 };
 
   it('a request that is sent again while it is the last gets its start', async () => {

@@ -21,7 +21,7 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-describe('a reservation that is settled', () => {
+describe('settle', () => {
   it.each([
     ['fewer', 200, 2000],
     ['no', 0, 10],
@@ -107,7 +107,7 @@ describe('a reservation that is settled', () => {
   });
 });
 
-describe('a reservation that is cancelled', () => {
+describe('cancel', () => {
   const plain = (key: string, more: object = {}) => reserve({ key, rates, waitSeconds: 60, ...more });
 
   it.each([true, false])('a reservation that is cancelled as the last pays nothing: settle %s', async (settles) => {

@@ -25,7 +25,7 @@ beforeEach(() => {
   requests.sent.length = 0;
 });
 
-describe('a paused key', () => {
+describe('paused keys', () => {
   it('a paused key refuses each reservation without a write, and says why', async () => {
     const key = 'paused';
     await reserve({ key, rates });
@@ -226,7 +226,7 @@ describe('capped rates', () => {
   });
 });
 
-describe('a row with a cap', () => {
+describe('rows', () => {
   const key = 'row';
 
   it('a row with a cap stays for 400 days after each reservation', async () => {

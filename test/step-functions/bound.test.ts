@@ -40,7 +40,7 @@ describe('the wrapper without ttlSeconds', () => {
   });
 });
 
-describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
+describe('nested wrappers', () => {
   async function nested(more: object = {}) {
     const world = await wrapped({ key: 'total/tenant', limit: 5, ...more });
     const inner = { key: 'total', limit: 20, stateMachineArn: world.target };

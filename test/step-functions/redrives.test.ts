@@ -146,7 +146,7 @@ describe('RedriveExecution of the local stack', () => {
   });
 });
 
-describe('an execution that is redriven at its acquire', () => {
+describe('a redrive of the acquire', () => {
   /** Stops the execution at the moment at which it receives its grant: it ends in its acquire, and holds. */
   function stopsAtGrant() {
     const { tokens } = states.states;

@@ -118,7 +118,7 @@ async function makeStack(StackName: string, Resources: object, credentials: Cred
   );
 }
 
-describe('the template bounded-deployer.json', () => {
+describe('bounded-deployer.json', () => {
   it('the bounded template lets a deployer without IAM rights deploy by its role', async () => {
     const deployer = await holder('bounded', outputs.DeployerPolicyArn);
     const role = `--role-arn=${outputs.ServiceRoleArn}`;

@@ -82,7 +82,7 @@ async function heldLease(url: string) {
   };
 }
 
-describe('an update by another tool', () => {
+describe('updates by other tools', () => {
   it('an update that forgets a table is refused before a function changes', async () => {
     const stage = 'fixed';
     const table = await leasesTable('my-leases-of-fixed');

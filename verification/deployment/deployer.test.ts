@@ -184,7 +184,7 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
   };
 })();
 
-describe('the policy', () => {
+describe('policy', () => {
   const region = 'eu-west-1';
   const given = { stage: 'policy', codeBucket: 'code', 'AWS::AccountId': ACCOUNT, 'AWS::Region': region };
   const { Resources } = evaluate(template, { ...given, 'AWS::Partition': 'aws' });

@@ -56,7 +56,7 @@ const comparable = (resources: Evaluated['Resources'] = {}) => {
   return Object.fromEntries(listed);
 };
 
-describe('the construct for CDK', () => {
+describe('CDK', () => {
   const SNIPPET = /```ts\n(.*?)```/s;
   let folder: string;
   let context: object;
@@ -208,7 +208,7 @@ describe('the construct for CDK', () => {
   });
 });
 
-describe('the template alone', () => {
+describe('Terraform and CloudFormation', () => {
   it('the template is what the module for Terraform deploys', async () => {
     const [[name, given = {}] = []] = snippets.terraform.module.flatMap((one) => Object.entries(one));
     expect(name).toBe('holdfast');
@@ -258,7 +258,7 @@ describe('the template alone', () => {
   });
 });
 
-describe('the commands of the page', () => {
+describe('commands', () => {
   it('the commands of the page have options that the API finds valid', () => {
     expect(snippets.commands.map(({ operation }) => operation)).toEqual([
       ...['CreateStackSet', 'CreateStackInstances', 'DeleteStack', 'CreateStack'],

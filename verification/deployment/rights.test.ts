@@ -83,7 +83,7 @@ const OF_WORKERS = [
   ...['commit', 'readCommit', 'stageUpload', 'readNames', 'publish', 'whoami'],
 ];
 
-describe('the policies of docs/authorization.md let in', () => {
+describe('docs/authorization.md', () => {
   it('the policies let a worker work in the team of its tag alone', async () => {
     const { Statement } = policies.worker;
     for (const team of ['team-a', 'team-b']) {

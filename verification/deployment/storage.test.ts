@@ -38,7 +38,7 @@ async function tablesOfOthers(prefix: string): Promise<string[]> {
   return [...tables.map(({ kind }) => `--param=${kind}Table=${prefix}-${kind}`), `--param=bucket=${prefix}-bucket`];
 }
 
-describe('named tables and a named bucket', () => {
+describe('named storage', () => {
   it('named tables and a named bucket are used, and kept by later deployments', async () => {
     const parameters = await tablesOfOthers('others');
     const first = await deployed('named', parameters);
@@ -56,7 +56,7 @@ describe('named tables and a named bucket', () => {
   });
 });
 
-describe('a deployment with other tables', () => {
+describe('unfit tables', () => {
   it('a deployment with an unfit table, or that splits a running stack, is refused', async () => {
     const parameters = await tablesOfOthers('others2');
     for (const [parameter, words] of [
@@ -81,7 +81,7 @@ describe('a deployment with other tables', () => {
   });
 });
 
-describe('tables of a stack that was removed', () => {
+describe('removed stacks', () => {
   it('tables of a removed stack stay, and are taken over if named', async () => {
     const first = await deployed('gone');
     const granted = await acquire(first, 'kept', 'first');
@@ -102,7 +102,7 @@ describe('tables of a stack that was removed', () => {
   });
 });
 
-describe('a drain', () => {
+describe('drain', () => {
   it('a drain stops acquire while holders go on, and then restores the concurrency', async () => {
     const before = await deployed('drained', ['--param', 'acquireConcurrency=50']);
     const held = await acquire(before, 'held', 'first');
@@ -138,7 +138,7 @@ describe('a drain', () => {
   });
 });
 
-describe('the region', () => {
+describe('region', () => {
   it('the region is that of the profile unless another place names one', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-profile-'));
     try {

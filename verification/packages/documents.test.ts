@@ -63,7 +63,7 @@ const hasGo = (await run('go', ['version']).catch(() => undefined))?.exitCode ==
 const hasActionlint = hasGo && (await run('go', ['mod', 'download'], { cwd: import.meta.dirname })).exitCode === 0;
 if (!hasActionlint) console.log('skipped: no Go, or no module for it: actionlint does not check the workflows');
 
-describe('The workflows of GitHub', () => {
+describe('workflows', () => {
   it('the workflows of GitHub are those that test a change and publish a release', () => {
     expect(workflows.sort()).toEqual([`${FOLDER}/ci.yml`, `${FOLDER}/release.yml`]);
   });

@@ -41,7 +41,7 @@ afterAll(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-describe('The Dockerfile of the command', () => {
+describe('Dockerfile', () => {
   it('the Dockerfile of the command only copies files, for every platform', () => {
     expect(names).toEqual(['COPY', 'ENTRYPOINT', 'FROM', 'USER']);
     expect(wordsOf('USER')).toEqual([['node']]);
@@ -71,7 +71,7 @@ const inRoot = (...args: string[]) =>
     env: { ...env('/'), PATH: `/usr/local/bin:/usr/bin:${process.env.PATH}` },
   });
 
-describe('The entry point of the image', () => {
+describe('entry point', () => {
   /** With the files of this machine, of which the path names none. */
   const started = (...args: string[]) =>
     run(join(root, 'usr/local/bin', program), [...programArgs, ...args], { cwd: root, env: env(root) });

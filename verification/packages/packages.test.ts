@@ -120,7 +120,7 @@ it.each(['clients/typescript/README.md', 'docs/client.md'])(
   },
 );
 
-describe('From an empty folder,', () => {
+describe('npx in an empty folder', () => {
   it('npx runs the command, and takes a first lease within 30 seconds', async () => {
     const startedAt = performance.now();
     const settings = { HOLDFAST_ENDPOINT: stack.url };
@@ -189,7 +189,7 @@ export async function nightlyReport(): Promise<Lease> {
 await nightlyReport().catch((error: unknown) => console.log(error));
 `;
 
-describe('A new TypeScript project that installs the client', () => {
+describe('new projects', () => {
   let project: typeof user;
   beforeAll(async () => {
     project = await emptyFolder(registry.url);

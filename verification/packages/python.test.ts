@@ -56,7 +56,7 @@ async function cleanCopy(): Promise<string> {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-describe.runIf(canBuild)('The package for Python', () => {
+describe.runIf(canBuild)('package', () => {
   const wheel = inFolder(`dist/holdfast_client-${version}-py3-none-any.whl`);
   const sdist = inFolder(`dist/holdfast_client-${version}.tar.gz`);
 
@@ -95,7 +95,7 @@ describe.runIf(canBuild)('The package for Python', () => {
     expect(links.filter(([, target]) => !target?.startsWith('https://'))).toEqual([]);
   });
 
-  describe('In an empty virtual environment,', () => {
+  describe('installed wheel', () => {
     let stack: Awaited<ReturnType<typeof npmStart>>;
     beforeAll(async () => {
       stack = await npmStart();

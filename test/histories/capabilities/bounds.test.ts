@@ -73,7 +73,7 @@ const refused = (ms: number, body: object = {}, more: Partial<Entry> = {}, terms
   );
 const verdict = (violations: { promise: string }[]) => promises(violations).length > 0;
 
-describe('a checker of bounds in time finds', () => {
+describe('bounds in time', () => {
   it('a task that waits after its deadline and an undisturbed run is found', () => {
     const check = (...history: Entry[]) => verdict(toldInTime(history, KEY, facts));
     const waiting = task('a', 1000, { parkSeconds: 60 });
@@ -198,7 +198,7 @@ describe('a checker of bounds in time finds', () => {
   });
 });
 
-describe('a checker of what is free finds', () => {
+describe('what is free', () => {
   it('a plain caller that is refused a lease beside expired rows is found', () => {
     const check = (...history: Entry[]) => verdict(freeLeaseIsHad(history, KEY, facts));
     expect(check(refused(5000))).toBe(true);

@@ -36,7 +36,7 @@ const left = (ms: number, entries: HolderEntry[], more: Partial<LockState> = {},
   );
 const check = (...history: Entry[]) => promises(capKept(history, KEY, facts));
 
-describe('caps in histories:', () => {
+describe('caps', () => {
   const [a, b] = [holder('a', 1), holder('b', 2)];
 
   it('a grant never exceeds a cap between its answer and the next command', () => {

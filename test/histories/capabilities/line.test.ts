@@ -34,7 +34,7 @@ const check = (...history: Entry[]) => promises(overtaken(history, { key: KEY, m
 const joins = (who: string, ms: number, leavesMs?: number) =>
   did(who, row(ms, who, leavesMs), mark(ms + 5, `${ms} ${who}`));
 
-describe('nobody in line is overtaken:', () => {
+describe('the order of a line', () => {
   it('waiters that are served one after the other pass, but not the second first', () => {
     const line = [joins('a', 1000), joins('b', 1100)];
     const first = did('p', query(2000), grant(2010, 'a', '1000 a'), { what: 'deletion', ms: 2100, ticket: '1000 a' });
@@ -134,7 +134,7 @@ describe('nobody in line is overtaken:', () => {
   });
 });
 
-describe('what a request does to a line is read from the request', () => {
+describe('requests', () => {
   const waiters = { TableName: 'faults-waiters-1', Key: { key: { S: 'k' }, ticket: { S: 't' } } };
 
   it.each([

@@ -28,7 +28,7 @@ const release = (who: string, fence: number, ms: number) =>
 const refused = (who: string, ms: number, outcome: string, more: object = {}, body: Record<string, unknown> = {}) =>
   entry('acquire', request(who, { limit: 2, ...more }), [ms - 10, ms + 10], outcome, body, { actor: who });
 
-describe('what holders count on:', () => {
+describe('grants', () => {
   it('the holders never weigh more than the limit of the last newcomer', () => {
     expect(check(grant('a', 100), grant('b', 200))).toEqual([]);
     expect(check(grant('a', 100), grant('b', 200), grant('c', 300))).toEqual([HEAVY]);
@@ -87,7 +87,7 @@ describe('what holders count on:', () => {
   });
 });
 
-describe('a repeat of a request', () => {
+describe('repeats', () => {
   const repeat = (outcome: string, body: Record<string, unknown>) => refused('a', 1000, outcome, {}, body);
 
   it('a repeat of a request finds the permit of the request', () => {
@@ -171,7 +171,7 @@ const unheard = (who: string, ms: number, more: object = {}): Entry =>
 const comesIn = (who: string, ms: number, others: HolderEntry[] = [], more: object = {}) =>
   did(who, unheard(who, ms, more), left(ms, [...others, standing(who, ms)]));
 
-describe('the record of a key', () => {
+describe('the record', () => {
   const [a, b] = [standing('a', 100), standing('b', 200)];
 
   it('the record of a key counts the weight of all holders', () => {
@@ -297,7 +297,7 @@ describe('the record of a key', () => {
   });
 });
 
-describe('the line of a key', () => {
+describe('the line', () => {
   const ticketOf = (who: string, ms: number) => `${String(ms).padStart(4, '0')} ${who}`;
   const row = (who: string, ms: number) =>
     ({ what: 'row', ms, ticket: ticketOf(who, ms), request: nameOf(who), deadline: BEGIN + 60_000 }) as const;
@@ -386,7 +386,7 @@ describe('the line of a key', () => {
   });
 });
 
-describe('what a request does to a key is read from the request and its answer', () => {
+describe('effects', () => {
   const name = nameOf('a');
   const map = (more: object) => ({
     M: Object.fromEntries([

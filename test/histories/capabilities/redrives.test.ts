@@ -59,7 +59,7 @@ const redrives = (who: string, ms: number) =>
 const run = (ms: number, faults: string[] = []) =>
   entry('repairQueues', {}, [ms, ms + 100], 'ok', { complete: true }, { faults });
 
-describe('the checker of executions that are redriven', () => {
+describe('redriven executions', () => {
   const again = (ms: number) => ({
     ...task('x', [ms, ms + 10]),
     body: { ...task('x', [1000, 1010]).body, repeated: true },
@@ -115,7 +115,7 @@ describe('the checker of executions that are redriven', () => {
     expect(check(...lost, ends('x', 5000), task('y', [4000]), run(80_000))).toBe(1);
   });
 
-  describe('a bound holder that was redriven', () => {
+  describe('bound holders', () => {
     const far = { fence: BEGIN + 1005, holder: 'x', expiresAt: at(400 * 86_400_000) };
     const refused = (ms: number) => entry('acquire', { key: KEY, holder: `z${ms}` }, [ms, ms + 10], 'LeaseHeld', far);
     const before = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
@@ -137,7 +137,7 @@ describe('the checker of executions that are redriven', () => {
   });
 });
 
-describe('the checker of callers behind bound holders', () => {
+describe('callers behind bound holders', () => {
   const waiter = (answered: number, faults: string[], outcome = 'LeaseHeld') =>
     entry(
       'acquire',
@@ -190,7 +190,7 @@ describe('the checker of callers behind bound holders', () => {
   });
 });
 
-describe('the holder of a bound grant whose execution has ended', () => {
+describe('dead bound holders', () => {
   const KEY = 'w-q0';
   const FAR_MS = 400 * 86_400_000;
   const held = (lastsMs: number) => ({ holder: 'dead', fence: BEGIN + 1000, expiresAt: at(1000 + lastsMs) });

@@ -42,7 +42,7 @@ const told = (who: string, by: string, ms: number, replace?: string) =>
   entry('acquire', request(who, replace), [ms - 500, ms], 'Superseded', { by });
 const check = (...history: Entry[]) => promises(replacedRightly(history, KEY));
 
-describe('requests that replace others, in histories:', () => {
+describe('replaced requests', () => {
   const [a, b] = [joins('a', 1000), joins('b', 1100)];
 
   it('a request fails with Superseded only after a newer one has joined', () => {
