@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { missing, run } from '../../verification/histories/campaign.ts';
 import { noFaults } from '../../verification/histories/faults.ts';
 import { faultyService } from '../../verification/histories/service.ts';
@@ -15,43 +15,41 @@ const struck = ({ steps, ...plan }: Plan, faultRate: number): Plan => ({
   steps: steps.map((step) => ({ ...step, faultRate, mostly: 'error500' })),
 });
 
-describe('histories under faults', () => {
-  // One capability at a time, because the schedule works on several keys at once, and without queue, because a call in line sends several requests at
-  // once. The simulation does not order the answers of such requests, so on a busy machine their order differs.
-  it.each(['commits', 'permits', 'expiry'])(
-    'histories of %s are the same again for the same seed',
-    async (capability) => {
-      const seed = testSeed();
-      const plan = struck(planWorld(seed, [capability]), 0.3);
-      const played = async () => {
-        const { entries } = await play(plan, service, noFaults());
-        return entries.map(({ actor, call, calledAt, answeredAt, outcome, faults }) => [
-          [actor, call, calledAt, answeredAt],
-          [outcome, faults],
-        ]);
-      };
-      const first = await played();
-      // A client that counted over histories what it may send again would have used it up.
-      for (const other of [seed + 1, seed + 2, seed + 3])
-        await play(struck(planWorld(other, ['leases', 'commits']), 1), service, noFaults());
-      expect([seed, await played()]).toEqual([seed, first]);
-    },
-  );
-
-  it('histories give two runs of the repair ids of their own', async () => {
-    const { failed } = await run({ seed: 1_024_725, mostHistories: 1, mostMs: 60_000, only: [] }, services);
-    expect(failed?.violations).toBeUndefined();
-  });
-
-  it('histories under faults keep every promise (npm run verify -- faults plays many)', async () => {
+// One capability at a time, because the schedule works on several keys at once, and without queue, because a call in line sends several requests at
+// once. The simulation does not order the answers of such requests, so on a busy machine their order differs.
+it.each(['commits', 'permits', 'expiry'])(
+  'histories of %s are the same again for the same seed',
+  async (capability) => {
     const seed = testSeed();
-    const result = await run({ seed, mostHistories: HISTORIES, mostMs: 60_000, only: [] }, services);
-    expect([seed, result.failed?.plan.seed, result.failed?.violations]).toEqual([seed, undefined, undefined]);
-    expect(result.histories).toBe(HISTORIES);
-  });
+    const plan = struck(planWorld(seed, [capability]), 0.3);
+    const played = async () => {
+      const { entries } = await play(plan, service, noFaults());
+      return entries.map(({ actor, call, calledAt, answeredAt, outcome, faults }) => [
+        [actor, call, calledAt, answeredAt],
+        [outcome, faults],
+      ]);
+    };
+    const first = await played();
+    // A client that counted over histories what it may send again would have used it up.
+    for (const other of [seed + 1, seed + 2, seed + 3])
+      await play(struck(planWorld(other, ['leases', 'commits']), 1), service, noFaults());
+    expect([seed, await played()]).toEqual([seed, first]);
+  },
+);
 
-  it('histories under faults report which faults never struck', async () => {
-    const result = await run({ seed: 1, mostHistories: 0, mostMs: 0, only: [] }, services);
-    expect(missing(result)).toEqual(Object.keys(noFaults()));
-  });
+it('histories give two runs of the repair ids of their own', async () => {
+  const { failed } = await run({ seed: 1_024_725, mostHistories: 1, mostMs: 60_000, only: [] }, services);
+  expect(failed?.violations).toBeUndefined();
+});
+
+it('histories under faults keep every promise (npm run verify -- faults plays many)', async () => {
+  const seed = testSeed();
+  const result = await run({ seed, mostHistories: HISTORIES, mostMs: 60_000, only: [] }, services);
+  expect([seed, result.failed?.plan.seed, result.failed?.violations]).toEqual([seed, undefined, undefined]);
+  expect(result.histories).toBe(HISTORIES);
+});
+
+it('histories under faults report which faults never struck', async () => {
+  const result = await run({ seed: 1, mostHistories: 0, mostMs: 0, only: [] }, services);
+  expect(missing(result)).toEqual(Object.keys(noFaults()));
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
 import { beginOnce } from '../../shared/once/begin.ts';
 import { completeOnce } from '../../shared/once/complete.ts';
@@ -65,88 +65,86 @@ async function begun(begin: (holder: string) => ReturnType<ReturnType<typeof beg
   return run;
 }
 
-describe('races of once', () => {
-  it("races of complete and a take-over store the standing worker's result", async () => {
-    const happened = { storedBefore: 0, takenOver: 0 };
-    await playRounds('take-over', happened, async (key, random) => {
-      const { begin, complete } = callsOf(key, random);
-      const first = await begun(begin);
-      clock.advance(2000 + ofWorld.clockSkewMs + 1);
-      let stored: Awaited<ReturnType<typeof complete>> | undefined;
-      let second: Awaited<ReturnType<typeof begin>> | undefined;
-      await interleaver.run([
-        async () => {
-          stored = await complete(first.leaseId, 'first');
-        },
-        async () => {
-          second = await begin('second');
-        },
-      ]);
-      if (stored?.completed) {
-        expect(second).toMatchObject({ outcome: 'done', result: 'first' });
-        return 'storedBefore';
-      }
-      expect(second).toMatchObject({ outcome: 'run' });
-      expect(stored).toMatchObject({ reason: 'taken' });
-      return 'takenOver';
-    });
+it("races of complete and a take-over store the standing worker's result", async () => {
+  const happened = { storedBefore: 0, takenOver: 0 };
+  await playRounds('take-over', happened, async (key, random) => {
+    const { begin, complete } = callsOf(key, random);
+    const first = await begun(begin);
+    clock.advance(2000 + ofWorld.clockSkewMs + 1);
+    let stored: Awaited<ReturnType<typeof complete>> | undefined;
+    let second: Awaited<ReturnType<typeof begin>> | undefined;
+    await interleaver.run([
+      async () => {
+        stored = await complete(first.leaseId, 'first');
+      },
+      async () => {
+        second = await begin('second');
+      },
+    ]);
+    if (stored?.completed) {
+      expect(second).toMatchObject({ outcome: 'done', result: 'first' });
+      return 'storedBefore';
+    }
+    expect(second).toMatchObject({ outcome: 'run' });
+    expect(stored).toMatchObject({ reason: 'taken' });
+    return 'takenOver';
   });
+});
 
-  it('races of begin and complete give callers the result or LeaseHeld', async () => {
-    const happened = { done: 0, held: 0 };
-    await playRounds('complete', happened, async (key, random) => {
-      const { begin, complete } = callsOf(key, random);
-      const first = await begun(begin);
-      const answers: unknown[] = [];
-      const ask = async (holder: string) => void answers.push(await begin(holder).catch(refused('LeaseHeld')));
-      await interleaver.run([
-        async () => void (await complete(first.leaseId, 'first')),
-        () => ask('second'),
-        () => ask('third'),
-      ]);
-      for (const answer of answers)
-        if (answer !== 'LeaseHeld') expect(answer).toMatchObject({ outcome: 'done', result: 'first' });
-      return answers.includes('LeaseHeld') ? 'held' : 'done';
-    });
+it('races of begin and complete give callers the result or LeaseHeld', async () => {
+  const happened = { done: 0, held: 0 };
+  await playRounds('complete', happened, async (key, random) => {
+    const { begin, complete } = callsOf(key, random);
+    const first = await begun(begin);
+    const answers: unknown[] = [];
+    const ask = async (holder: string) => void answers.push(await begin(holder).catch(refused('LeaseHeld')));
+    await interleaver.run([
+      async () => void (await complete(first.leaseId, 'first')),
+      () => ask('second'),
+      () => ask('third'),
+    ]);
+    for (const answer of answers)
+      if (answer !== 'LeaseHeld') expect(answer).toMatchObject({ outcome: 'done', result: 'first' });
+    return answers.includes('LeaseHeld') ? 'held' : 'done';
   });
+});
 
-  it('races of begins let one caller work, and none for an earlier slot', async () => {
-    const happened = { one: 0, other: 0 };
-    await playRounds('begins', happened, async (key, random) => {
-      const { begin, complete } = callsOf(key, random);
-      const runs: string[] = [];
-      const ask = (slot: string) => async () => {
-        const answer = await begin(slot, { slot }).catch(refused('LeaseHeld'));
-        if (typeof answer === 'string' || answer.outcome !== 'run') return;
-        runs.push(slot);
-        await complete(answer.leaseId, slot);
-      };
-      await interleaver.run([ask('1'), ask('2'), ask('2'), ask('1')]);
-      expect(runs.toSorted()).toEqual(runs);
-      expect(new Set(runs).size).toBe(runs.length);
-      expect((await rawRow(key))?.done_slot?.S).toBe(runs.at(-1));
-      return runs[0] === '1' ? 'one' : 'other';
-    });
+it('races of begins let one caller work, and none for an earlier slot', async () => {
+  const happened = { one: 0, other: 0 };
+  await playRounds('begins', happened, async (key, random) => {
+    const { begin, complete } = callsOf(key, random);
+    const runs: string[] = [];
+    const ask = (slot: string) => async () => {
+      const answer = await begin(slot, { slot }).catch(refused('LeaseHeld'));
+      if (typeof answer === 'string' || answer.outcome !== 'run') return;
+      runs.push(slot);
+      await complete(answer.leaseId, slot);
+    };
+    await interleaver.run([ask('1'), ask('2'), ask('2'), ask('1')]);
+    expect(runs.toSorted()).toEqual(runs);
+    expect(new Set(runs).size).toBe(runs.length);
+    expect((await rawRow(key))?.done_slot?.S).toBe(runs.at(-1));
+    return runs[0] === '1' ? 'one' : 'other';
   });
+});
 
-  it('races of forget and begin spare the slot of a run that has begun', async () => {
-    const happened = { forgotten: 0, tooLate: 0 };
-    await playRounds('forget', happened, async (key, random) => {
-      const { begin, complete, forget } = callsOf(key, random);
-      const first = await begun(begin);
-      await interleaver.run([async () => void (await complete(first.leaseId, 'first'))]);
-      let forgotten: unknown;
-      await interleaver.run([
-        async () => {
-          forgotten = await forget(first.fence).catch(refused('Conflict'));
-        },
-        async () => {
-          const second = await begin('second', { slot: '2' });
-          if (second.outcome === 'run') await complete(second.leaseId, 'second');
-        },
-      ]);
-      expect((await rawRow(key))?.done_slot).toEqual({ S: '2' });
-      return forgotten === 'Conflict' ? 'tooLate' : 'forgotten';
-    });
+it('races of forget and begin spare the slot of a run that has begun', async () => {
+  const happened = { forgotten: 0, tooLate: 0 };
+  await playRounds('forget', happened, async (key, random) => {
+    const { begin, complete, forget } = callsOf(key, random);
+    const first = await begun(begin);
+    await interleaver.run([async () => void (await complete(first.leaseId, 'first'))]);
+    let forgotten: unknown;
+    await interleaver.run([
+      async () => {
+        forgotten = await forget(first.fence).catch(refused('Conflict'));
+      },
+      async () => {
+        const second = await begin('second', { slot: '2' });
+        if (second.outcome === 'run') await complete(second.leaseId, 'second');
+      },
+    ]);
+    expect((await rawRow(key))?.done_slot).toEqual({ S: '2' });
+    return forgotten === 'Conflict' ? 'tooLate' : 'forgotten';
   });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import {
   type Charge,
   chargeOf,
@@ -120,53 +120,51 @@ function playWindows(random: () => number): string[] {
   });
 }
 
-describe('charges', () => {
-  const calls = rounds(1_000_000, 100_000);
+const calls = rounds(1_000_000, 100_000);
 
-  it(`starts of ${calls} random calls, capped or not, equal those of the textbook`, () => {
-    const each = Array.from({ length: calls / 500 }, (_, at) => playAgainstTextbook(testSeed() + at, 500));
-    const sum = (what: 'exact' | 'putOff') => each.reduce((all, one) => all + one[what], 0);
-    expect(sum('exact')).toBeGreaterThan(calls / 10);
-    expect(sum('putOff')).toBeGreaterThan(calls / 10);
-  });
+it(`starts of ${calls} random calls, capped or not, equal those of the textbook`, () => {
+  const each = Array.from({ length: calls / 500 }, (_, at) => playAgainstTextbook(testSeed() + at, 500));
+  const sum = (what: 'exact' | 'putOff') => each.reduce((all, one) => all + one[what], 0);
+  expect(sum('exact')).toBeGreaterThan(calls / 10);
+  expect(sum('putOff')).toBeGreaterThan(calls / 10);
+});
 
-  it('random calls at several rates keep each rate in every window', () => {
-    const random = seededRandom(testSeed());
-    const tooFull = Array.from({ length: rounds(3000, 150) }).flatMap(() => playWindows(random));
-    expect(tooFull).toEqual([]);
-  });
+it('random calls at several rates keep each rate in every window', () => {
+  const random = seededRandom(testSeed());
+  const tooFull = Array.from({ length: rounds(3000, 150) }).flatMap(() => playWindows(random));
+  expect(tooFull).toEqual([]);
+});
 
-  it('a charge is that of the tightest rate, rounded up once', () => {
-    expect(chargeOf([rate(100_000, '1m', 3)])).toEqual({ charge: 1800, ahead: 1800, boundBy: 'requests' });
-    expect(chargeOf([rate(7, '1m')])).toMatchObject({ charge: 8_571_429, ahead: 8_571_429 });
-    const tokens = rate(10_000, '1m', 500, { name: 'tokens' });
-    expect(chargeOf([rate(60, '1m'), tokens])).toEqual({ charge: 3_000_000, ahead: 3_000_000, boundBy: 'tokens' });
-    expect(chargeOf([rate(60, '1m'), { ...tokens, units: 100 }])).toMatchObject({
-      charge: 1_000_000,
-      boundBy: 'requests',
-    });
+it('a charge is that of the tightest rate, rounded up once', () => {
+  expect(chargeOf([rate(100_000, '1m', 3)])).toEqual({ charge: 1800, ahead: 1800, boundBy: 'requests' });
+  expect(chargeOf([rate(7, '1m')])).toMatchObject({ charge: 8_571_429, ahead: 8_571_429 });
+  const tokens = rate(10_000, '1m', 500, { name: 'tokens' });
+  expect(chargeOf([rate(60, '1m'), tokens])).toEqual({ charge: 3_000_000, ahead: 3_000_000, boundBy: 'tokens' });
+  expect(chargeOf([rate(60, '1m'), { ...tokens, units: 100 }])).toMatchObject({
+    charge: 1_000_000,
+    boundBy: 'requests',
   });
+});
 
-  it('a burst is the least of all rates, rounded down, or the charge', () => {
-    expect(chargeOf([rate(7, '1m', 1, { burst: 2 })])).toMatchObject({ charge: 8_571_429, ahead: 17_142_857 });
-    const tokens = rate(10_000, '1m', 500, { name: 'tokens', burst: 1000 });
-    expect(chargeOf([rate(60, '1m', 1, { burst: 20 }), tokens])).toMatchObject({ ahead: 6_000_000 });
-    expect(chargeOf([rate(60, '1m'), tokens])).toMatchObject({ charge: 3_000_000, ahead: 3_000_000 });
-  });
+it('a burst is the least of all rates, rounded down, or the charge', () => {
+  expect(chargeOf([rate(7, '1m', 1, { burst: 2 })])).toMatchObject({ charge: 8_571_429, ahead: 17_142_857 });
+  const tokens = rate(10_000, '1m', 500, { name: 'tokens', burst: 1000 });
+  expect(chargeOf([rate(60, '1m', 1, { burst: 20 }), tokens])).toMatchObject({ ahead: 6_000_000 });
+  expect(chargeOf([rate(60, '1m'), tokens])).toMatchObject({ charge: 3_000_000, ahead: 3_000_000 });
+});
 
-  it('a charge of the largest request is exact', () => {
-    const most = rate(100_000_000, '31d', 1_000_000_000);
-    const { charge, ahead } = chargeOf([most]);
-    expect(charge).toBe(310 * 1440 * MINUTE);
-    const now = Date.parse('2100-01-01T00:00:00Z') * 1000;
-    expect(Number.isSafeInteger(latestPaid({ charge, ahead }, { now, waitMs: 604_800_000 }) + charge)).toBe(true);
-  });
+it('a charge of the largest request is exact', () => {
+  const most = rate(100_000_000, '31d', 1_000_000_000);
+  const { charge, ahead } = chargeOf([most]);
+  expect(charge).toBe(310 * 1440 * MINUTE);
+  const now = Date.parse('2100-01-01T00:00:00Z') * 1000;
+  expect(Number.isSafeInteger(latestPaid({ charge, ahead }, { now, waitMs: 604_800_000 }) + charge)).toBe(true);
+});
 
-  it('a settled charge has the units that are named, and at most ten periods', () => {
-    const rates = [rate(60, '1m'), rate(10_000, '1m', 500, { name: 'constructor' })];
-    expect(settledCharge(rates, {})).toBe(3_000_000);
-    expect(settledCharge(rates, { constructor: 200 } as never)).toBe(1_200_000);
-    expect(settledCharge(rates, { constructor: 0, requests: 0 } as never)).toBe(0);
-    expect(settledCharge(rates, { requests: 1_000_000_000 })).toBe(10 * MINUTE);
-  });
+it('a settled charge has the units that are named, and at most ten periods', () => {
+  const rates = [rate(60, '1m'), rate(10_000, '1m', 500, { name: 'constructor' })];
+  expect(settledCharge(rates, {})).toBe(3_000_000);
+  expect(settledCharge(rates, { constructor: 200 } as never)).toBe(1_200_000);
+  expect(settledCharge(rates, { constructor: 0, requests: 0 } as never)).toBe(0);
+  expect(settledCharge(rates, { requests: 1_000_000_000 })).toBe(10 * MINUTE);
 });

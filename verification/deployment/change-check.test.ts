@@ -7,7 +7,7 @@ import {
   UpdateStackCommand,
 } from '@aws-sdk/client-cloudformation';
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { call, cloudFormation, deployed, dynamodb, ROOT } from './support/aws.ts';
 
 const leasesTable = async (name: string): Promise<string> => {
@@ -82,57 +82,55 @@ async function heldLease(url: string) {
   };
 }
 
-describe('updates by other tools', () => {
-  it('an update that forgets a table is refused before a function changes', async () => {
-    const stage = 'fixed';
-    const table = await leasesTable('my-leases-of-fixed');
-    const limit = { executionStateMachines: 'jobs-*' };
-    const named = ['--param', `leasesTable=${table}`, '--param', 'executionStateMachines=jobs-*'];
-    const { ApiUrl = '' } = await deployed(stage, named);
-    const { codeBucket = '' } = await parametersOf(stage);
-    const isHeldByA = await heldLease(ApiUrl);
-    const before = await eventsOf(stage, 'AcquireLambdaFunction');
+it('an update that forgets a table is refused before a function changes', async () => {
+  const stage = 'fixed';
+  const table = await leasesTable('my-leases-of-fixed');
+  const limit = { executionStateMachines: 'jobs-*' };
+  const named = ['--param', `leasesTable=${table}`, '--param', 'executionStateMachines=jobs-*'];
+  const { ApiUrl = '' } = await deployed(stage, named);
+  const { codeBucket = '' } = await parametersOf(stage);
+  const isHeldByA = await heldLease(ApiUrl);
+  const before = await eventsOf(stage, 'AcquireLambdaFunction');
 
-    expect(await updateByOtherTool(stage, { codeBucket, ...limit, memoryMb: '256' })).toBe('UPDATE_ROLLBACK_COMPLETE');
-    const [reason] = await reasonsOf(stage, 'ChangeCheck');
-    expect(reason).toContain(`leasesTable would change from '${table}' to 'holdfast-fixed-leases'`);
-    expect(reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-fixed-leases'");
-    expect(await eventsOf(stage, 'AcquireLambdaFunction')).toEqual(before);
-    expect(await tableOf(stage)).toBe(table);
-    await isHeldByA();
+  expect(await updateByOtherTool(stage, { codeBucket, ...limit, memoryMb: '256' })).toBe('UPDATE_ROLLBACK_COMPLETE');
+  const [reason] = await reasonsOf(stage, 'ChangeCheck');
+  expect(reason).toContain(`leasesTable would change from '${table}' to 'holdfast-fixed-leases'`);
+  expect(reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-fixed-leases'");
+  expect(await eventsOf(stage, 'AcquireLambdaFunction')).toEqual(before);
+  expect(await tableOf(stage)).toBe(table);
+  await isHeldByA();
 
-    // The tool is mended, and goes on.
-    const mended = { codeBucket, leasesTable: table, memoryMb: '256' };
-    expect(await updateByOtherTool(stage, { ...mended, ...limit })).toBe('UPDATE_COMPLETE');
-    await isHeldByA();
+  // The tool is mended, and goes on.
+  const mended = { codeBucket, leasesTable: table, memoryMb: '256' };
+  expect(await updateByOtherTool(stage, { ...mended, ...limit })).toBe('UPDATE_COMPLETE');
+  await isHeldByA();
 
-    expect(await updateByOtherTool(stage, mended)).toBe('UPDATE_ROLLBACK_COMPLETE');
-    const [lost] = await reasonsOf(stage, 'ChangeCheck');
-    expect(lost).toContain("executionStateMachines would change from 'jobs-*' to '*'");
-    expect(await parametersOf(stage)).toMatchObject(limit);
-  });
+  expect(await updateByOtherTool(stage, mended)).toBe('UPDATE_ROLLBACK_COMPLETE');
+  const [lost] = await reasonsOf(stage, 'ChangeCheck');
+  expect(lost).toContain("executionStateMachines would change from 'jobs-*' to '*'");
+  expect(await parametersOf(stage)).toMatchObject(limit);
+});
 
-  it('an update changes a table that allowChange names, and may be reverted', async () => {
-    const stage = 'allowed';
-    const { ApiUrl = '' } = await deployed(stage);
-    const { codeBucket = '' } = await parametersOf(stage);
-    const isHeldByA = await heldLease(ApiUrl);
-    const table = await leasesTable('my-leases-of-allowed');
-    const change = { codeBucket, leasesTable: table, allowChange: `leasesTable=${table}` };
+it('an update changes a table that allowChange names, and may be reverted', async () => {
+  const stage = 'allowed';
+  const { ApiUrl = '' } = await deployed(stage);
+  const { codeBucket = '' } = await parametersOf(stage);
+  const isHeldByA = await heldLease(ApiUrl);
+  const table = await leasesTable('my-leases-of-allowed');
+  const change = { codeBucket, leasesTable: table, allowChange: `leasesTable=${table}` };
 
-    const withoutCode = { ...change, codePrefix: 'nowhere/' };
-    expect(await updateByOtherTool(stage, withoutCode)).toBe('UPDATE_ROLLBACK_COMPLETE');
-    expect(await reasonsOf(stage, 'ChangeCheck')).toEqual([]);
-    expect(await tableOf(stage)).toBe('holdfast-allowed-leases');
-    await isHeldByA();
+  const withoutCode = { ...change, codePrefix: 'nowhere/' };
+  expect(await updateByOtherTool(stage, withoutCode)).toBe('UPDATE_ROLLBACK_COMPLETE');
+  expect(await reasonsOf(stage, 'ChangeCheck')).toEqual([]);
+  expect(await tableOf(stage)).toBe('holdfast-allowed-leases');
+  await isHeldByA();
 
-    expect(await updateByOtherTool(stage, change)).toBe('UPDATE_COMPLETE');
-    expect(await tableOf(stage)).toBe(table);
-    // What allowed one change allows no other: not the way back either.
-    const { leasesTable: _, ...forgotten } = change;
-    expect(await updateByOtherTool(stage, forgotten)).toBe('UPDATE_ROLLBACK_COMPLETE');
-    expect(await tableOf(stage)).toBe(table);
-  });
+  expect(await updateByOtherTool(stage, change)).toBe('UPDATE_COMPLETE');
+  expect(await tableOf(stage)).toBe(table);
+  // What allowed one change allows no other: not the way back either.
+  const { leasesTable: _, ...forgotten } = change;
+  expect(await updateByOtherTool(stage, forgotten)).toBe('UPDATE_ROLLBACK_COMPLETE');
+  expect(await tableOf(stage)).toBe(table);
 });
 
 const parametersOf = async (stage: string): Promise<Record<string, string>> =>

@@ -3,7 +3,7 @@ import {
   DescribeStacksCommand,
   waitUntilStackCreateComplete,
 } from '@aws-sdk/client-cloudformation';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
 import {
   ACCOUNT,
@@ -101,80 +101,78 @@ beforeAll(async () => {
 const each = (service: string, operation: string, parameters: object[]): Promise<Record<string, never>[]> =>
   describeAll(parameters.map((one): ApiCall => [service, operation, one]));
 
-describe('with every parameter of a platform team, the deployment has', () => {
-  it('a deployment with every parameter has roles within the boundary', async () => {
-    const [{ Roles }] = (await describeAll([['iam', 'list_roles', {}]])) as [{ Roles: { RoleName: string }[] }];
-    const own = Roles.map(({ RoleName }) => RoleName).filter((name) => name.startsWith(`holdfast-${STAGE}-`));
-    expect(own.length).toBeGreaterThan(NAMES.functions.length);
-    for (const { Role } of await each(
-      'iam',
-      'get_role',
-      own.map((RoleName) => ({ RoleName })),
-    )) {
-      expect(Role).toMatchObject({
-        PermissionsBoundary: { PermissionsBoundaryArn: parameters.permissionsBoundaryArn },
-        Tags: expect.arrayContaining([{ Key: 'team', Value: 'platform' }]),
-      });
-    }
-    const lease = { key: 'k', holder: 'w' };
-    const granted = await call(`${api()}/v1/leases/acquire`, { body: lease, credentials: ROOT });
-    expect(granted).toMatchObject({ status: 201 });
-    const { leaseId } = granted.body;
-    const released = await call(`${api()}/v1/leases/release`, { body: { key: 'k', leaseId }, credentials: ROOT });
-    expect(released).toMatchObject({ status: 200, body: { released: true } });
-    const commit = { path: 'a', ifNoneMatch: '*', commitId: 'c', body: 'x' };
-    // A busy emulator may answer otherwise at first.
-    const refused = () => call(`${api()}/v1/commits`, { body: commit, credentials: ROOT, tries: 1 });
-    await expect
-      .poll(refused, { timeout: 300_000, interval: 500 })
-      .toMatchObject({ status: 503, body: { detail: expect.stringMatching(/access to .* is denied/) } });
-  });
+it('a deployment with every parameter has roles within the boundary', async () => {
+  const [{ Roles }] = (await describeAll([['iam', 'list_roles', {}]])) as [{ Roles: { RoleName: string }[] }];
+  const own = Roles.map(({ RoleName }) => RoleName).filter((name) => name.startsWith(`holdfast-${STAGE}-`));
+  expect(own.length).toBeGreaterThan(NAMES.functions.length);
+  for (const { Role } of await each(
+    'iam',
+    'get_role',
+    own.map((RoleName) => ({ RoleName })),
+  )) {
+    expect(Role).toMatchObject({
+      PermissionsBoundary: { PermissionsBoundaryArn: parameters.permissionsBoundaryArn },
+      Tags: expect.arrayContaining([{ Key: 'team', Value: 'platform' }]),
+    });
+  }
+  const lease = { key: 'k', holder: 'w' };
+  const granted = await call(`${api()}/v1/leases/acquire`, { body: lease, credentials: ROOT });
+  expect(granted).toMatchObject({ status: 201 });
+  const { leaseId } = granted.body;
+  const released = await call(`${api()}/v1/leases/release`, { body: { key: 'k', leaseId }, credentials: ROOT });
+  expect(released).toMatchObject({ status: 200, body: { released: true } });
+  const commit = { path: 'a', ifNoneMatch: '*', commitId: 'c', body: 'x' };
+  // A busy emulator may answer otherwise at first.
+  const refused = () => call(`${api()}/v1/commits`, { body: commit, credentials: ROOT, tries: 1 });
+  await expect
+    .poll(refused, { timeout: 300_000, interval: 500 })
+    .toMatchObject({ status: 503, body: { detail: expect.stringMatching(/access to .* is denied/) } });
+});
 
-  it('a deployment with every parameter has alarms, their topics and the dashboard', async () => {
-    const [{ MetricAlarms }, { DashboardBody }] = await describeAll([
-      ['cloudwatch', 'describe_alarms', { AlarmNamePrefix: `holdfast-${STAGE}-`, MaxRecords: 100 }],
-      ['cloudwatch', 'get_dashboard', { DashboardName: `holdfast-${STAGE}` }],
-    ]);
-    expect(MetricAlarms.length).toBeGreaterThan(15);
-    for (const alarm of MetricAlarms)
-      expect(alarm).toMatchObject({
-        AlarmActions: [alarm.EvaluationPeriods === 3 ? parameters.alarmTopicArn : parameters.ticketTopicArn],
-        OKActions: [parameters.alarmOkTopicArn],
-      });
-    const { widgets } = JSON.parse(DashboardBody);
-    expect(widgets).toHaveLength(12);
-    expect(DashboardBody).toContain(`"TableName","holdfast-${STAGE}-leases"`);
-    expect(DashboardBody).toContain(`"region":"${REGION}"`);
-    expect(DashboardBody).not.toContain('${');
-  });
+it('a deployment with every parameter has alarms, their topics and the dashboard', async () => {
+  const [{ MetricAlarms }, { DashboardBody }] = await describeAll([
+    ['cloudwatch', 'describe_alarms', { AlarmNamePrefix: `holdfast-${STAGE}-`, MaxRecords: 100 }],
+    ['cloudwatch', 'get_dashboard', { DashboardName: `holdfast-${STAGE}` }],
+  ]);
+  expect(MetricAlarms.length).toBeGreaterThan(15);
+  for (const alarm of MetricAlarms)
+    expect(alarm).toMatchObject({
+      AlarmActions: [alarm.EvaluationPeriods === 3 ? parameters.alarmTopicArn : parameters.ticketTopicArn],
+      OKActions: [parameters.alarmOkTopicArn],
+    });
+  const { widgets } = JSON.parse(DashboardBody);
+  expect(widgets).toHaveLength(12);
+  expect(DashboardBody).toContain(`"TableName","holdfast-${STAGE}-leases"`);
+  expect(DashboardBody).toContain(`"region":"${REGION}"`);
+  expect(DashboardBody).not.toContain('${');
+});
 
-  it('a deployment with every parameter has an API with log, throttling and domain', async () => {
-    expect(outputs.ApiUrl).toBe(`https://${DOMAIN}`);
-    const [{ DomainNameConfigurations }, { Items }] = await describeAll([
-      ['apigatewayv2', 'get_domain_name', { DomainName: DOMAIN }],
-      ['apigatewayv2', 'get_api_mappings', { DomainName: DOMAIN }],
-    ]);
-    expect(DomainNameConfigurations).toMatchObject([{ CertificateArn: parameters.certificateArn }]);
-    expect(Items).toHaveLength(1);
-    const [{ ApiId: apiId, Stage: stage }] = Items;
-    const [{ AccessLogSettings, DefaultRouteSettings, RouteSettings }, { ResourceRecordSets }] = await describeAll([
-      ['apigatewayv2', 'get_stage', { ApiId: apiId, StageName: stage }],
-      ['route53', 'list_resource_record_sets', { HostedZoneId: parameters.hostedZoneId }],
-    ]);
-    expect(AccessLogSettings.DestinationArn).toContain(`:log-group:/aws/apigateway/holdfast-${STAGE}`);
-    expect(JSON.parse(AccessLogSettings.Format)).toMatchObject({ status: '$context.status' });
-    expect(DefaultRouteSettings).toMatchObject({ ThrottlingRateLimit: 50, ThrottlingBurstLimit: 20 });
-    expect(RouteSettings['GET /v1/leases']).toMatchObject({ ThrottlingRateLimit: 200, ThrottlingBurstLimit: 200 });
-    expect(ResourceRecordSets).toContainEqual(
-      expect.objectContaining({ Name: `${DOMAIN}.`, Type: 'A', AliasTarget: expect.anything() }),
-    );
-  });
+it('a deployment with every parameter has an API with log, throttling and domain', async () => {
+  expect(outputs.ApiUrl).toBe(`https://${DOMAIN}`);
+  const [{ DomainNameConfigurations }, { Items }] = await describeAll([
+    ['apigatewayv2', 'get_domain_name', { DomainName: DOMAIN }],
+    ['apigatewayv2', 'get_api_mappings', { DomainName: DOMAIN }],
+  ]);
+  expect(DomainNameConfigurations).toMatchObject([{ CertificateArn: parameters.certificateArn }]);
+  expect(Items).toHaveLength(1);
+  const [{ ApiId: apiId, Stage: stage }] = Items;
+  const [{ AccessLogSettings, DefaultRouteSettings, RouteSettings }, { ResourceRecordSets }] = await describeAll([
+    ['apigatewayv2', 'get_stage', { ApiId: apiId, StageName: stage }],
+    ['route53', 'list_resource_record_sets', { HostedZoneId: parameters.hostedZoneId }],
+  ]);
+  expect(AccessLogSettings.DestinationArn).toContain(`:log-group:/aws/apigateway/holdfast-${STAGE}`);
+  expect(JSON.parse(AccessLogSettings.Format)).toMatchObject({ status: '$context.status' });
+  expect(DefaultRouteSettings).toMatchObject({ ThrottlingRateLimit: 50, ThrottlingBurstLimit: 20 });
+  expect(RouteSettings['GET /v1/leases']).toMatchObject({ ThrottlingRateLimit: 200, ThrottlingBurstLimit: 200 });
+  expect(ResourceRecordSets).toContainEqual(
+    expect.objectContaining({ Name: `${DOMAIN}.`, Type: 'A', AliasTarget: expect.anything() }),
+  );
+});
 
-  it('a deployment keeps every parameter if a later one does not name them', async () => {
-    const { output, exitCode } = await deploy(STAGE, ['--tag=team=platform']);
-    expect(output).toContain('Nothing to change');
-    expect(exitCode).toBe(0);
-  });
+it('a deployment keeps every parameter if a later one does not name them', async () => {
+  const { output, exitCode } = await deploy(STAGE, ['--tag=team=platform']);
+  expect(output).toContain('Nothing to change');
+  expect(exitCode).toBe(0);
 });
 
 /** The stage of the API itself: no resolver knows the domain. */

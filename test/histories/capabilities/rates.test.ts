@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import {
   NOT_EARLY,
   PATIENCE_KEPT,
@@ -48,66 +48,64 @@ const settled = (name: string, times: [number, number], moreUs: number, units?: 
 
 const check = (...entries: Entry[]) => promises(rates.check(entries, facts));
 
-describe('the checker of rates', () => {
-  const first = [reserved('a', [0, 10], 1000), started('a', 20, 0)];
+const first = [reserved('a', [0, 10], 1000), started('a', 20, 0)];
 
-  it('the checker of rates accepts starts in turn, and a cancelled reservation', () => {
-    const others = [reserved('b', [30, 40], 2000), settled('b', [50, 60], -SECOND), reserved('c', [70, 80], 2000)];
-    expect(check(...first, ...others, started('c', 1000, 1000))).toEqual([]);
-  });
+it('the checker of rates accepts starts in turn, and a cancelled reservation', () => {
+  const others = [reserved('b', [30, 40], 2000), settled('b', [50, 60], -SECOND), reserved('c', [70, 80], 2000)];
+  expect(check(...first, ...others, started('c', 1000, 1000))).toEqual([]);
+});
 
-  it('the checker of rates finds two starts at once', () => {
-    const beside = {
-      ...reserved('b', [30, 40], 2000),
-      body: { reservation: idOf('b'), startAt: at(5), repeated: false },
-    };
-    expect(check(...first, beside, started('b', 45, 5))).toEqual([RATE_KEPT]);
-  });
+it('the checker of rates finds two starts at once', () => {
+  const beside = {
+    ...reserved('b', [30, 40], 2000),
+    body: { reservation: idOf('b'), startAt: at(5), repeated: false },
+  };
+  expect(check(...first, beside, started('b', 45, 5))).toEqual([RATE_KEPT]);
+});
 
-  it('the checker of rates finds a repeat that pays again, and too small payment', () => {
-    expect(check(...first, reserved('a', [30, 40], 3000))).toEqual([PAYS_ITS_UNITS]);
-    expect(check(...first, reserved('b', [30, 40], 1500))).toContain(PAYS_ITS_UNITS);
-  });
+it('the checker of rates finds a repeat that pays again, and too small payment', () => {
+  expect(check(...first, reserved('a', [30, 40], 3000))).toEqual([PAYS_ITS_UNITS]);
+  expect(check(...first, reserved('b', [30, 40], 1500))).toContain(PAYS_ITS_UNITS);
+});
 
-  it('the checker of rates finds a reservation cancelled after another, or twice', () => {
-    const others = [...first, reserved('b', [30, 40], 2000)];
-    expect(check(...others, settled('a', [50, 60], -SECOND))).toEqual([SETTLED_ONCE]);
-    expect(check(...others, settled('b', [50, 60], -SECOND), settled('b', [70, 80], -SECOND))).toEqual([SETTLED_ONCE]);
-  });
+it('the checker of rates finds a reservation cancelled after another, or twice', () => {
+  const others = [...first, reserved('b', [30, 40], 2000)];
+  expect(check(...others, settled('a', [50, 60], -SECOND))).toEqual([SETTLED_ONCE]);
+  expect(check(...others, settled('b', [50, 60], -SECOND), settled('b', [70, 80], -SECOND))).toEqual([SETTLED_ONCE]);
+});
 
-  it('the checker of rates demands that real units are paid, once', () => {
-    const open = reserved('a', [0, 10], 1000, { settle: true });
-    expect(check(open, settled('a', [20, 30], SECOND, { calls: 2 }))).toEqual([]);
-    expect(check(open, settled('a', [20, 30], 0, { calls: 2 }))).toEqual([SETTLED_ONCE]);
-    const twice = [settled('a', [20, 30], SECOND, { calls: 2 }), settled('a', [40, 50], SECOND, { calls: 2 })];
-    expect(check(open, ...twice)).toEqual([SETTLED_ONCE]);
-  });
+it('the checker of rates demands that real units are paid, once', () => {
+  const open = reserved('a', [0, 10], 1000, { settle: true });
+  expect(check(open, settled('a', [20, 30], SECOND, { calls: 2 }))).toEqual([]);
+  expect(check(open, settled('a', [20, 30], 0, { calls: 2 }))).toEqual([SETTLED_ONCE]);
+  const twice = [settled('a', [20, 30], SECOND, { calls: 2 }), settled('a', [40, 50], SECOND, { calls: 2 })];
+  expect(check(open, ...twice)).toEqual([SETTLED_ONCE]);
+});
 
-  it('the checker of rates finds starts that are too early or too late', () => {
-    expect(check(...first, reserved('b', [30, 40], 2000), started('b', 700, 1000))).toEqual([NOT_EARLY]);
-    expect(check(...first, reserved('b', [30, 40], 2000, { waitSeconds: 0 }))).toEqual([PATIENCE_KEPT]);
-  });
+it('the checker of rates finds starts that are too early or too late', () => {
+  expect(check(...first, reserved('b', [30, 40], 2000), started('b', 700, 1000))).toEqual([NOT_EARLY]);
+  expect(check(...first, reserved('b', [30, 40], 2000, { waitSeconds: 0 }))).toEqual([PATIENCE_KEPT]);
+});
 
-  it('the checker of rates finds a refusal of a start that was in time', () => {
-    const refused = (waitSeconds: number) =>
-      entry('rateReserve', { key, rates: named, waitSeconds }, [30, 40], 'RateExceeded', { retryAfterMs: 1 });
-    expect(check(...first, refused(0))).toEqual([]);
-    expect(check(...first, refused(2))).toEqual([REFUSED_TRULY]);
-  });
+it('the checker of rates finds a refusal of a start that was in time', () => {
+  const refused = (waitSeconds: number) =>
+    entry('rateReserve', { key, rates: named, waitSeconds }, [30, 40], 'RateExceeded', { retryAfterMs: 1 });
+  expect(check(...first, refused(0))).toEqual([]);
+  expect(check(...first, refused(2))).toEqual([REFUSED_TRULY]);
+});
 
-  it('the checker of rates counts capped rates until they have ended by every clock', () => {
-    const under = (until?: number) => {
-      const cap = JSON.stringify({ capped: { rates: [{ name: 'calls', limit: 1, per: '2s' }], until } });
-      const one = reserved('a', [10, 20], 1000);
-      return { ...one, landed: one.landed?.map((effect) => ({ ...effect, cap })) as Entry['landed'] } as Entry;
-    };
-    expect(check(under())).toEqual([PAYS_ITS_UNITS]);
-    expect(check(under(BEGIN - 600))).toEqual([]);
-    expect(check(under(BEGIN - 2000))).toEqual([]);
-  });
+it('the checker of rates counts capped rates until they have ended by every clock', () => {
+  const under = (until?: number) => {
+    const cap = JSON.stringify({ capped: { rates: [{ name: 'calls', limit: 1, per: '2s' }], until } });
+    const one = reserved('a', [10, 20], 1000);
+    return { ...one, landed: one.landed?.map((effect) => ({ ...effect, cap })) as Entry['landed'] } as Entry;
+  };
+  expect(check(under())).toEqual([PAYS_ITS_UNITS]);
+  expect(check(under(BEGIN - 600))).toEqual([]);
+  expect(check(under(BEGIN - 2000))).toEqual([]);
+});
 
-  it('the checker of rates finds a key that is stuck after all faults', () => {
-    const last = entry('rateReserve', { key, rates: named, waitSeconds: 0 }, [9000, 9010], 'Unavailable');
-    expect(check(...first, { ...last, actor: AFTERWARDS })).toEqual(['no key is stuck']);
-  });
+it('the checker of rates finds a key that is stuck after all faults', () => {
+  const last = entry('rateReserve', { key, rates: named, waitSeconds: 0 }, [9000, 9010], 'Unavailable');
+  expect(check(...first, { ...last, actor: AFTERWARDS })).toEqual(['no key is stuck']);
 });
