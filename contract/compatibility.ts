@@ -1,20 +1,20 @@
 import { apiCompare, type Diff } from 'api-smart-diff';
 
-/** A difference that can break a caller, as a changelog would name it. */
+/** A difference that can break a caller, in the words of a changelog. */
 export interface BreakingChange {
   /** The call (`POST /v1/commits`), or the component (`Grant`), that differs. */
   subject: string;
-  /** The field, parameter, status or value that differs; undefined if the whole call does. */
+  /** The field, parameter, status or value that differs. Undefined if the whole call differs. */
   member: string | undefined;
-  /** For people: the change, and its place in the document. */
+  /** The change and its place in the document, for people. */
   detail: string;
 }
 
 type Document = Record<string, unknown>;
 
-/** The changes in the later document that can break a caller of the earlier one. */
+/** Finds the changes that can break callers of the earlier document. */
 export function breakingChanges(earlier: Document, later: Document): BreakingChange[] {
-  // Copies, because the comparison resolves references in place.
+  // The comparison resolves references in place, so it works on copies.
   const [before, after] = [withoutDescriptions(earlier), withoutDescriptions(later)];
   const diffs = apiCompare(before, after).diffs.flatMap(byTrigger);
   const uses = [usesOf(earlier), usesOf(later)];
@@ -29,7 +29,7 @@ export function breakingChanges(earlier: Document, later: Document): BreakingCha
   return [...byName.values()];
 }
 
-/** A copy without texts. The comparison takes a new text beside `anyOf` for a removal of what `anyOf` has. */
+/** The comparison takes a new description beside `anyOf` for a removal of all its choices, so descriptions must go. */
 function withoutDescriptions<Part>(part: Part): Part {
   if (Array.isArray(part)) return part.map(withoutDescriptions) as Part;
   if (typeof part !== 'object' || part === null) return part;
@@ -37,19 +37,19 @@ function withoutDescriptions<Part>(part: Part): Part {
   return Object.fromEntries(members.map(([name, member]) => [name, withoutDescriptions(member)])) as Part;
 }
 
-/** The comparison reports a new `dependentRequired` as one difference. There is one here for each field that needs others. */
+/** The comparison reports a new `dependentRequired` as one difference. Splits it by the field that needs others. */
 function byTrigger(diff: Diff): Diff[] {
   if (diff.action !== 'add' || diff.path.at(-1) !== 'dependentRequired') return [diff];
   return Object.entries(diff.after).map(([field, after]) => ({ ...diff, path: [...diff.path, field], after }));
 }
 
-/** Whether callers send a part of the document or receive it. A shared component can be both. */
+/** Whether callers send a part of the document, receive it, or both. */
 interface Use {
   isSent: boolean;
   isReceived: boolean;
 }
 
-/** The comparison treats every component as a part of a request, so its verdicts on answers are corrected here. */
+/** The comparison treats every component as part of a request, so its verdicts on answers must be corrected. */
 function isBreaking(diff: Diff, { use, diffs }: { use: Use; diffs: Diff[] }): boolean {
   if (isFieldGone(diff) || (use.isSent && isDependentNow(diff, diffs))) return true;
   if (isNewCode(diff)) return false;
@@ -57,11 +57,11 @@ function isBreaking(diff: Diff, { use, diffs }: { use: Use; diffs: Diff[] }): bo
   return diff.type === 'breaking';
 }
 
-/** A caller may read any field of an answer, and the service refuses a field of a request that it does not know. */
+/** Callers may read any field of an answer, and the service refuses unknown fields of a request: a field that is gone breaks either. */
 const isFieldGone = ({ action, path }: Diff) =>
   action === 'remove' && (path.at(-2) === 'properties' || path.at(-2) === 'parameters');
 
-/** No earlier caller sends a new field, so a new field may need others. */
+/** Whether a field now needs others. A new field may, because no earlier caller sends it. */
 function isDependentNow({ action, path }: Diff, diffs: Diff[]): boolean {
   const keyword = path.lastIndexOf('dependentRequired');
   if (keyword < 0 || action === 'remove') return false;
@@ -69,7 +69,7 @@ function isDependentNow({ action, path }: Diff, diffs: Diff[]): boolean {
   return !diffs.some((other) => other.action === 'add' && other.path.join() === field);
 }
 
-/** A field that is new in an answer, or that has become mandatory there. */
+/** A field of an answer that is new, or that is now always there. */
 const isPromisedNow = ({ action, path }: Diff) =>
   action === 'add' && (path.at(-2) === 'properties' || path.at(-2) === 'required');
 
@@ -79,7 +79,7 @@ interface Operation {
   responses?: unknown;
 }
 
-/** The components that the document's requests and answers refer to, each as `schemas/Grant`. */
+/** The components that requests and answers refer to, each as `schemas/Grant`. */
 interface Uses {
   sent: Set<string>;
   received: Set<string>;
@@ -87,7 +87,7 @@ interface Uses {
 
 function usesOf(document: Document): Uses {
   const paths = document.paths as Record<string, Operation & Record<string, Operation>>;
-  // Parameters may stand next to the methods, too.
+  // Parameters may also stand next to the methods.
   const operations = Object.values(paths).flatMap((path): Operation[] => [path, ...Object.values(path)]);
   const sent = operations.map(({ parameters, requestBody }) => [parameters, requestBody]);
   const received = operations.map(({ responses }) => responses);
@@ -128,7 +128,7 @@ const requiredIn = ({ required = [], allOf = [] }: Schema = {}): string[] => [
   ...allOf.flatMap((part) => requiredIn(part)),
 ];
 
-/** The fields that were mandatory in an answer and are optional now. The comparison does not see that inside `allOf`. */
+/** Fields that were always in an answer and are now optional. The comparison misses them inside `allOf`. */
 function missingNow(earlier: Document, later: Document): BreakingChange[] {
   const schemasOf = ({ components }: Document) => (components as { schemas: Record<string, Schema> }).schemas;
   const { received } = usesOf(earlier);
@@ -141,17 +141,17 @@ function missingNow(earlier: Document, later: Document): BreakingChange[] {
     });
 }
 
-/** The list of codes, and the errors of a call with one status. */
+/** Where error codes stand: in the list of all codes, and in the errors of a call with one status. */
 const CODES = ['properties,code,enum', 'application/problem+json,schema,oneOf'];
 
-/** A caller handles an unknown error code by its status. Hence the policy lets codes be added. */
+/** Callers handle an unknown error code by its status, so codes may be added. */
 const isNewCode = ({ action, path }: Diff) => action === 'add' && CODES.includes(path.slice(-4, -1).join());
 
 function subjectOf([part, second = '', third = '']: string[]): string {
   return part === 'paths' ? `${third.toUpperCase()} ${second}`.trim() : third || second;
 }
 
-/** The innermost value of an enumeration, parameter, field or status that the path names. */
+/** The innermost thing on the path that has a name: a value of an enumeration, a parameter, a field or a status. */
 function memberOf(path: string[], { action, before, after }: Diff): string | undefined {
   const inEnum = path.at(-2) === 'enum' || path.at(-2) === 'required';
   const value = action === 'add' ? after : before;
@@ -167,8 +167,8 @@ function memberOf(path: string[], { action, before, after }: Diff): string | und
 }
 
 /**
- * The changes that no item of a changelog names. An item names a change by its member, together with any call or
- * component in which that member changes.
+ * The changes that the changelog does not name. An item names a change by its member, together with any call or component in
+ * which the member changes.
  */
 export function unnamed(changes: BreakingChange[], changelog: string): BreakingChange[] {
   const items = changelog.split(/\n(?=- |#)/).filter((item) => item.startsWith('- '));

@@ -4,7 +4,6 @@ import { GATEWAY_STATUSES, gatewayRefusal, problems } from './errors.ts';
 import { COMMON_ERRORS, type Route } from './routes/route.ts';
 import { ROUTES } from './routes.ts';
 
-/** What a caller received. */
 export interface Received {
   /** The HTTP status. Undefined if the answer came as the result or the error of a task. */
   status?: number;
@@ -13,9 +12,9 @@ export interface Received {
 }
 
 /**
- * Says why the contract does not document an answer: another status, another code, a field too many or too few.
+ * Says how an answer breaks the contract: by its status, its code, a field too many or a field too few.
  * @param functionName the function's name in the deployment
- * @returns undefined if it is documented, or if the function has no route
+ * @returns undefined if the answer is documented, or the function has no route
  */
 export function undocumented(functionName: string, received: Received): string | undefined {
   const routes = ROUTES.filter((route) => route.function === functionName);
@@ -23,7 +22,7 @@ export function undocumented(functionName: string, received: Received): string |
   return faults.includes(undefined) ? undefined : faults[0];
 }
 
-/** A task's result is an object whose undefined members are not sent. */
+/** A task receives an object, which loses its undefined members when it is sent. */
 const overTheWire = (body: unknown): unknown => (body === undefined ? undefined : JSON.parse(JSON.stringify(body)));
 
 function fault(route: Route, received: Received): string | undefined {

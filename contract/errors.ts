@@ -9,19 +9,21 @@ import { MEANING, orNull } from './meanings.ts';
 import { always, answers, count, described, instant, list, nullable, oneOf, text, texts } from './schema.ts';
 
 interface ErrorContract {
-  /** Whether the same call may succeed later, as docs/api/errors.md says it. */
+  /** Whether to send the same call again, for docs/api/errors.md. */
   retry: 'no' | 'yes' | 'after reading' | 'the same call';
-  /** When the error occurs, for that page. */
+  /** When the error occurs. */
   when: string;
-  /** The members of its problem besides those of every problem. */
+  /** The fields of this error, besides those of every error. */
   fields: z.core.$ZodLooseShape;
 }
 
 const retryAfterMs = () =>
-  count('When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.');
+  count(
+    'When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.',
+  );
 const retryInLine = () =>
   texts(
-    'Fields to add to the same call. With them, a call that was in line receives what it was granted, or keeps its position, and a call of `once` with `per` keeps its slot.',
+    'Fields to add to the same call. A call that was in line then receives its grant or keeps its position, and a call of `once` with `per` keeps its slot.',
   );
 const key = () => text(MEANING.key);
 const alias = () => text(MEANING.alias);
@@ -29,26 +31,26 @@ const path = () => text(MEANING.path);
 const kind = () => oneOf(['ledger', 'graph_source'], 'The kind of the alias.');
 
 const issue = z.strictObject({
-  path: text('The field as a dotted path into the request, or the part of the HTTP request.'),
+  path: text('The field, as a path with dots into the request. Or the part of the HTTP request.'),
   message: text('What is wrong with the field.'),
 });
 answers.add(issue, { id: 'Issue', description: 'One fault of a request.' });
 
 const actual = () =>
   described(z.nullable(z.union([summary, pointer, status, ledgerConfig, seenRecord, retraction, rateKey])), {
-    description: 'What the record is now: the key with a holder, or the value of an alias. Null if there is none.',
+    description: 'What is there now: the key with a holder, or the value of the alias. Null if there is nothing.',
   });
 
-/** Every error with its fields: the one place where they are written. Code, status and title are in shared/errors.ts. */
+/** When each error occurs, and its fields. Its status and title are in shared/errors.ts. */
 export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   InvalidRequest: {
     retry: 'no',
-    when: 'A field is missing, unknown, out of bounds, or does not go with another field. The service wrote nothing.',
+    when: 'A field is missing, unknown, out of bounds, or cannot be combined with another field. Nothing was written.',
     fields: { issues: list(issue, 'The faults, up to twenty.') },
   },
   Forbidden: {
     retry: 'no',
-    when: 'The token of the caller has no subject (`sub`), does not name the namespace of the route, or lacks the scope of administrators on a route without a namespace. For a task: the alias that the task invokes belongs to no namespace, or the function takes no alias.',
+    when: 'The token of the caller has no subject (`sub`), does not name the namespace of the route, or lacks the scope of administrators on a route without a namespace. For a task: the alias that it invokes does not belong to a namespace, or the function does not accept aliases.',
     fields: { missing: text('The claim or the scope that the caller lacks.') },
   },
   NotFound: {
@@ -64,7 +66,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseHeld: {
     retry: 'yes',
-    when: 'Another caller holds the key or works for the slot, the holders leave no room, other waiters are in line, or an operator has paused or capped the key.',
+    when: 'Another caller holds the key or works for the slot, the holders leave no room, others wait in line, or an operator has paused or capped the key.',
     fields: {
       key: key(),
       holder: nullable(text(orNull(MEANING.holder))),
@@ -73,7 +75,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       retryAfterMs: retryAfterMs(),
       waiting: z.exactOptional(
         count(
-          'After a wait in line: the number of other waiters, counted up to 100. An estimate if `place` is above 20. A lower bound if 200 or more callers have given up within the last minute.',
+          'After a wait in line: the number of other waiters, counted up to 100. It is an estimate if `place` is above 20, and may be too low if 200 or more callers have given up within the last minute.',
         ),
       ),
       place: z.exactOptional(
@@ -81,12 +83,12 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       ),
       retryWith: z.exactOptional(
         texts(
-          'The fields to add to the same call. After a wait in line, send the call within `keptMs` to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot.',
+          'The fields to add to the same call. After a wait in line, send it within `keptMs` to keep the position: without a `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot.',
         ),
       ),
       comeBackMs: z.exactOptional(
         count(
-          'With a `ticket`: how long a caller that sends `sleepMs` sleeps before it asks again, in milliseconds. If it is 0, ask again at once.',
+          'With a `ticket`: how long a caller that sends `sleepMs` sleeps before it calls again, in milliseconds. If it is 0, call again at once.',
         ),
       ),
       keptMs: z.exactOptional(
@@ -95,24 +97,24 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       used: count(MEANING.used),
       limit: nullable(
         count(
-          'The limit that this call names. If it names none, the limit that the last grant named. Null if neither names one.',
+          'The limit that this call names, or else the limit that the last grant named. Null if neither names one.',
         ),
       ),
       holders: list(
         shortHolder,
-        'Up to ten holders: first those whose grants end next, then those that have expired. `holder`, `fence` and `expiresAt` are of the first holder.',
+        'Up to ten holders: first those whose grants end next, then those that have expired. `holder`, `fence` and `expiresAt` of the answer are those of the first one.',
       ),
       cap: z.exactOptional(cap),
     },
   },
   Superseded: {
     retry: 'no',
-    when: 'A newer request of the key has replaced this one, which waited: both said `replace`. Do not repeat the call: as the newest request, it would replace the newer one.',
+    when: 'A newer request of the key has replaced this one while it waited, because both said `replace`. Do not repeat the call: it would then be the newest request, and replace the other one.',
     fields: { key: key(), by: text('The holder of the newer request.') },
   },
   CommitInProgress: {
     retry: 'yes',
-    when: 'A third-party client is committing to the path, and has not timed out.',
+    when: 'A third-party client is committing to the path, and its time is not over yet.',
     fields: {
       path: path(),
       generation: count('How often the state of the path was contended.'),
@@ -121,7 +123,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   Conflict: {
     retry: 'after reading',
-    when: 'The record has changed since the caller read it: another grant has the fence, or another value is under the alias. `actual` is what is there now.',
+    when: 'The record has changed since the caller read it: the grant has another fence, or the alias has another value. `actual` is what is there now.',
     fields: {
       key: z.exactOptional(key()),
       alias: z.exactOptional(alias()),
@@ -136,19 +138,19 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   AlreadyExists: {
     retry: 'no',
-    when: 'The alias to create exists.',
+    when: 'The alias to create already exists.',
     fields: { alias: alias(), kind: z.exactOptional(kind()) },
   },
   LeaseLost: {
     retry: 'no',
-    when: 'The caller does not hold the lease or the permit, or no longer.',
+    when: 'The caller does not hold the lease or the permit (any more), or no longer waits for it.',
     fields: {
       key: key(),
       reason: oneOf(
         ['released', 'taken', 'broken', 'superseded', 'unknown', 'cancelled'],
-        'How the caller lost it: by its own release, to another caller, by an operator, to a newer request that asks the holder to stop, in a way that the record does not show, or by an end of its wait.',
+        'How the caller lost it. `released`: by its own release. `taken`: to another caller. `broken`: an operator broke it. `superseded`: a newer request asks the holder to stop. `unknown`: the record does not say. `cancelled`: the wait was ended.',
       ),
-      holder: nullable(text('The present holder. Null if no caller holds the key, or the record does not say.')),
+      holder: nullable(text('The present holder. Null if nobody holds the key, or the record does not say.')),
     },
   },
   PreconditionFailed: {
@@ -162,7 +164,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   FenceRejected: {
     retry: 'no',
-    when: 'The object was written under a newer token, or under another fence.',
+    when: 'The object was written with a higher token, or is tied to another fence.',
     fields: {
       path: path(),
       token: nullable(count('The token of this commit. Null if the commit has no fence.')),
@@ -179,7 +181,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   RateExceeded: {
     retry: 'yes',
-    when: 'The rate is used up, or an operator has paused the key: the start would be later than `waitSeconds` allows. Nothing is reserved.',
+    when: 'The rate is used up, or an operator has paused the key, so the start would be later than `waitSeconds` allows. Nothing is reserved.',
     fields: {
       key: key(),
       boundBy: text('The name of the tightest rate.'),
@@ -189,12 +191,12 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   QueueFull: {
     retry: 'yes',
-    when: 'Too many tasks and calls are in line for the key, or in the namespace. The task of a `taskToken`, or the callback of a `callbackId`, fails with the same code: do not repeat that call, and park with a new task or callback.',
+    when: 'Too many tasks and calls are in line for the key, or in the namespace. If the call had a `taskToken` or a `callbackId`, the task or the callback has failed with the same code: do not repeat the call, but park a new task or callback.',
     fields: {
       key: key(),
       quota: oneOf(
         ['maxWaitersPerKey', 'maxWaitersPerNamespace', 'openReservations'],
-        'The parameter of the deployment that limits them. `openReservations`: too many reservations of a key are open.',
+        'The parameter of the deployment that is reached. `openReservations`: too many reservations of the key are open.',
       ),
       limit: count('The value of that parameter. The limit of open reservations is 200.'),
       retryAfterMs: retryAfterMs(),
@@ -202,12 +204,12 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   Throttled: {
     retry: 'yes',
-    when: 'DynamoDB or S3 throttles, even after the retries of the service.',
+    when: 'DynamoDB or S3 throttles, even after the service has retried.',
     fields: { retryAfterMs: retryAfterMs(), retryWith: z.exactOptional(retryInLine()) },
   },
   Unavailable: {
     retry: 'yes',
-    when: 'DynamoDB, S3 or Step Functions is not available, a table is missing, access is denied (`detail` names the resource), a third-party client wrote a record that cannot be used, or the time was over before the service wrote anything.',
+    when: 'DynamoDB, S3 or Step Functions is not available, a table is missing, access is denied (`detail` names the resource), a third-party client wrote a record that cannot be used, or the time of the call ran out before the service wrote anything.',
     fields: {
       retryAfterMs: z.exactOptional(retryAfterMs()),
       key: z.exactOptional(key()),
@@ -216,7 +218,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   OutcomeUnknown: {
     retry: 'the same call',
-    when: 'A write was sent, and its response was lost. Send the same call with the fields of `retryWith` added: its answer says whether the first call took effect.',
+    when: 'A write was sent, and its response was lost. Send the same call with the fields of `retryWith` added: the answer says whether the first call took effect.',
     fields: {
       retryWith: texts('The fields to add to the same call.'),
       retryAfterMs: retryAfterMs(),
@@ -239,17 +241,16 @@ const baseFields = () => ({
   traceId: text('The id of the Lambda request, also in the log line of the call.'),
 });
 
-/** The members of every problem (RFC 9457). */
 const base = z.strictObject(baseFields());
 answers.add(base, {
   id: 'Problem',
-  description: 'An error of the service, RFC 9457. Each code has fields of its own.',
+  description: 'An error of the service, as RFC 9457 defines it. Each code adds its own fields.',
 });
 
-/** The members of every problem that no code narrows. */
+/** The fields of every error that are the same for all codes. */
 export const BASE_ONLY = ['title', 'detail', 'traceId'] as const;
 
-/** The problem of each code. The title may be reworded; `code`, `type` and `status` may not. */
+/** The schema of each error. Later versions may reword the title, but not change `code`, `type` and `status`. */
 export const problems = Object.fromEntries(ERROR_CODES.map((code) => [code, problem(code)])) as Record<
   ErrorCode,
   z.ZodMiniType
@@ -268,9 +269,9 @@ function problem(code: ErrorCode): z.ZodMiniType {
   return schema;
 }
 
-/** The answers of API Gateway itself, by status: it called no function, or none answered in time. */
+/** By status, what API Gateway answers itself if it called no function, or the function did not answer in time. */
 export const GATEWAY_ANSWERS: Readonly<Record<number, string>> = {
-  401: 'The request carries no token, or one that is not valid.',
+  401: 'The request does not carry a valid token.',
   403: 'The caller has no permission for this route.',
   413: 'The request is larger than API Gateway or Lambda takes.',
   429: 'The API throttles requests.',

@@ -10,7 +10,7 @@ import rates from './examples/rates.json' with { type: 'json' };
 import type { Step } from './examples/replay.ts';
 import type { Example } from './routes/route.ts';
 
-/** Calls that are sent one after the other to a new deployment, with their answers. */
+/** Each scenario is sent to a new deployment, call after call, and its answers are recorded. */
 export const SCENARIOS = {
   leases,
   permits,
@@ -23,7 +23,7 @@ export const SCENARIOS = {
   other,
 } as unknown as Record<string, Step[]>;
 
-/** The calls of a function that the document shows. */
+/** The examples of a function for the document. */
 export const examplesOf = (functionName: string): Example[] =>
   Object.values(SCENARIOS)
     .flat()

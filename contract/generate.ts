@@ -8,16 +8,16 @@ import { referencePages } from './reference/pages.ts';
 import { familyScope } from './routes/route.ts';
 import { ROUTES } from './routes.ts';
 
-const HELP = `node contract/generate.ts (in npm run contract): writes what follows from the contract.
+const HELP = `node contract/generate.ts (in npm run contract): writes the files that follow from the contract.
 
-  contract/openapi.json   the OpenAPI document
-  contract/calls.json     each route with its scope, for GET /v1/whoami
-  shared/surroundings/version.ts       the version, which every answer names
-  docs/api/               the reference of all calls and errors
+  contract/openapi.json                     the OpenAPI document
+  contract/calls.json                       the routes with their scopes, for GET /v1/whoami
+  shared/surroundings/version.ts            the version, which every answer names
+  docs/api/                                 the reference of all calls and errors
   clients/python/src/holdfast/contract.py   the types, the errors and the calls of the Python client
 
-  --check     write nothing, and exit with 1 where a file is not what would be written
-  --release   write the document to contract/released too, under the version of package.json: later ones are compared with it`;
+  --check     write nothing, and exit with 1 if a file is out of date
+  --release   also write the document to contract/released, under the version of package.json. Later documents are compared with it`;
 
 const document = () => `${JSON.stringify(openapi(), null, 2)}\n`;
 
@@ -57,7 +57,7 @@ async function main(): Promise<boolean> {
         await mkdir(dirname(path), { recursive: true });
         await writeFile(path, text);
       } else if (text !== standing) {
-        console.error(`${file} is not what the contract says: run npm run contract, and commit what it writes`);
+        console.error(`${file} is out of date: run npm run contract, and commit what it writes`);
         return false;
       }
     }

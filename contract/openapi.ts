@@ -5,21 +5,22 @@ import { headers, responses, securitySchemes } from './openapi/responses.ts';
 import { ROUTES } from './routes.ts';
 
 const TAGS = {
-  Leases: 'Mutual exclusion with fencing tokens, and a queue of parked Step Functions tasks.',
+  Leases:
+    'Who may work on a key, and when: leases, permits, `once` and rates, for programs and for tasks of Step Functions.',
   Commits: 'Conditional commits of objects in S3.',
-  Nameservice: 'Which commit and which index is the head of a ledger or graph source.',
-  'Expired records': 'What has expired and still exists, and its clean-up.',
-  Contract: 'This document, and who its caller is.',
+  Nameservice: 'Which commit and which index is the head of a ledger or a graph source.',
+  'Expired records': 'A report of records that have expired and still exist, and their clean-up.',
+  Contract: 'What is deployed, and who the caller is.',
 };
 
-const DESCRIPTION = `Coordination for serverless workloads on AWS: leases, conditional commits, a nameservice and a report of expired records.
+const DESCRIPTION = `Coordination for serverless work on AWS: leases, permits, once, rates, conditional commits, a nameservice and a report of expired records.
 
-Instants are ISO 8601 in UTC with milliseconds. Durations are numbers with the unit in their name. The service refuses unknown fields of a request. A caller must ignore unknown fields of an answer, because a later version may add some.`;
+Instants are ISO 8601 in UTC with milliseconds. Durations are numbers with the unit in their name. The service refuses a request with unknown fields. Callers must ignore unknown fields of an answer, because a later version may add some.`;
 
 /**
  * The contract as an OpenAPI 3.1 document.
- * @param strict whether answers are closed: no field besides those listed. The published document leaves them open, so
- *   that a generated client does not break if a later version adds a field; tests close them.
+ * @param strict whether an answer may have only the fields that are listed. Tests want it so. The published document leaves answers open, so
+ *   that a generated client still works when a later version adds a field.
  */
 export function openapi({ strict = false }: { strict?: boolean } = {}): Record<string, unknown> {
   return {

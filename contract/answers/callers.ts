@@ -4,7 +4,7 @@ import { component, flag, list, nullable, oneOf, text } from '../schema.ts';
 
 const mayCall = component<MayCall>()(
   'MayCall',
-  'A call, and whether the caller may send it.',
+  'A call of the API, and whether the caller may send it.',
   z.strictObject({
     operation: text('The `operationId` of the call.'),
     route: text('The method and the path of the call.'),
@@ -13,7 +13,6 @@ const mayCall = component<MayCall>()(
   }),
 );
 
-/** The answer of a call that reads no table. */
 export interface Health {
   status: 'ok';
   version: string;
@@ -33,7 +32,9 @@ export const whoamiAnswer = component<Whoami>()(
   'The authenticated caller.',
   z.strictObject({
     version: text('The version of the deployment.'),
-    principal: nullable(text('The ARN that IAM gives the caller, or the subject of its token. Null without either.')),
+    principal: nullable(
+      text('The ARN that IAM gives the caller, or the subject of its token. Null if it has neither.'),
+    ),
     authorizedBy: oneOf(
       ['iam', 'jwt', 'lambda', 'nobody'],
       'How the caller was authorized: by IAM, by a JWT, by the permission to invoke the function, or not at all (`npm start`).',
@@ -41,7 +42,7 @@ export const whoamiAnswer = component<Whoami>()(
     namespaces: nullable(
       list(
         text('A namespace.'),
-        'The namespaces of the token of the caller, or of the alias that a task invokes. Otherwise null.',
+        'The namespaces that the token of the caller names, or the one of the alias that a task invokes. Otherwise null.',
       ),
     ),
     calls: list(mayCall, 'Every call of the API.'),

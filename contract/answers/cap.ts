@@ -8,27 +8,27 @@ export const namedRate = component<NamedRate>()(
   'A rate of a key, as a caller or an operator named it.',
   z.strictObject({
     name: text('The name of the rate.'),
-    limit: count('The units in each period.'),
+    limit: count('How many units may start in each period.'),
     per: text('The period, such as `1m`.'),
   }),
 );
 
 export const cap = component<CapView>()(
   'Cap',
-  'What an operator allows of a key, whatever limit or rates its callers name.',
+  'What an operator allows for a key, whatever limit or rates the callers name.',
   z.strictObject({
     limit: nullable(
       count(
-        'The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier than a cap above 0 is granted alone.',
+        'The highest total weight of all holders. 0: the key is paused. Null if the cap has only rates. A request that is heavier than a cap above 0 is still granted, but alone.',
       ),
     ),
     rates: nullable(
       list(
         namedRate,
-        'The rates that count for every reservation. Null if the cap has none, and in what the lock shows: read the rates of the key.',
+        'The rates that count for every reservation. Null if the cap has none. Null also where the lock shows the cap: read the rates of the key instead.',
       ),
     ),
-    reason: text('Why, as the operator wrote it.'),
+    reason: text('Why the key is capped, in the words of the operator.'),
     by: nullable(
       text(
         'The operator: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator.',

@@ -12,19 +12,19 @@ const path = () => text(MEANING.path);
 
 export const committed = component<Committed>()(
   'Commit',
-  'A commit.',
+  'A commit that has taken effect.',
   z.strictObject({
     path: path(),
     etag: nullable(
       text('The ETag of the committed object, with its quotes. Null if the object has been replaced since.'),
     ),
     currentEtag: z.exactOptional(text('The ETag of the object that is there now, if `etag` is null.')),
-    versionId: z.exactOptional(text('The version of the object, in a bucket with versions.')),
+    versionId: z.exactOptional(text('The version of the object, if the bucket has versions.')),
     size: nullable(count('The size in bytes. Null if `etag` is null.')),
-    commitId: text(`${MEANING.commitId} Made by the service if the request has none.`),
+    commitId: text(`${MEANING.commitId} If the request has none, the service chooses one.`),
     generation: z.exactOptional(count('How often the state of the path was contended.')),
     protocol: oneOf(PROTOCOLS, 'The commit protocol of the deployment.'),
-    repeated: flag('True if an earlier try of the commit may have taken effect.'),
+    repeated: flag('True if it may have been an earlier try that took effect.'),
   }),
 );
 
@@ -61,7 +61,7 @@ const pathInFlight = component<PathInFlight>()(
     ...inFlightFields(),
     remainingMs: nullable(
       count(
-        'How much of the time of the writer was left when the service answered, in milliseconds. Null for a third-party client.',
+        'How much of its time the writer had left when the service answered, in milliseconds. Null for a third-party client.',
       ),
     ),
   }),
@@ -79,11 +79,11 @@ export const inFlightPage = component<InFlightPage>()(
 
 export const commitView = component<CommitView>()(
   'StoredObject',
-  'The object at a path. All its fields are null if there is no object.',
+  'The object at a path. All other fields are null if there is no object.',
   z.strictObject({
     path: path(),
     etag: nullable(text('The ETag, with its quotes.')),
-    versionId: nullable(text('The version of the object, in a bucket with versions.')),
+    versionId: nullable(text('The version of the object, if the bucket has versions.')),
     size: nullable(count('The size in bytes.')),
     contentType: nullable(text('The media type.')),
     metadata: nullable(texts('The metadata that callers put on the object.')),
@@ -95,12 +95,12 @@ export const commitView = component<CommitView>()(
 
 export const stagedUpload = component<StagedUpload>()(
   'Upload',
-  'Where to send the bytes that a commit then names as its source.',
+  'Where to send the bytes of an object, which a commit then names as its source.',
   z.strictObject({
     uploadId: text('The id of the upload, for `source` of a commit.'),
     url: text('The signed URL for the bytes.'),
     method: always('PUT', 'The method of the upload.'),
-    headers: texts('The headers of the upload. They are part of the signature.'),
-    expiresAt: instant('When the URL expires. An upload that has begun goes on.'),
+    headers: texts('The headers to send with the upload. They are part of the signature.'),
+    expiresAt: instant('When the URL expires. An upload that has begun by then still completes.'),
   }),
 );

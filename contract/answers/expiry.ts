@@ -42,7 +42,7 @@ const summaryFields = () => ({
   startedAt: instant('When the report began. A report may take several runs.'),
   finishedAt: nullable(instant('When the report was complete. Null until then.')),
   complete: flag(
-    'True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted.',
+    'True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted.',
   ),
   scanned: count('The number of rows and objects that the report has read.'),
   readUnits: number('The read units that DynamoDB charged.'),
@@ -63,10 +63,10 @@ export const report = component<Report>()(
     stoppedBy: nullable(
       oneOf(
         ['time', 'Throttled'],
-        'Why the report is not complete. The next run continues the report, unless `finishedAt` is set: then only the count of a namespace is cut short. Null if the report is complete.',
+        'Why the report is not complete. The next run continues the report. If `finishedAt` is set, the report itself is complete, and only the counting for a namespace was cut short. Null if the report is complete.',
       ),
     ),
-    announced: flag('True if the event of each complete report has reached the event bus.'),
+    announced: flag('True if the event about the complete report has reached the event bus.'),
   }),
 );
 
@@ -75,7 +75,7 @@ const TTL_FAULTS = ['milliseconds', 'missing', 'notANumber', 'notATime', 'olderT
 const attribute = z.union([z.strictObject({ S: z.string() }), z.strictObject({ N: z.string() })]);
 const identity = component<Identity>()(
   'ExpiredIdentity',
-  'The attributes by which the clean-up recognises the record. An attribute that the record does not have is null.',
+  'The attributes by which the clean-up recognises the record. An attribute that the record lacks is null.',
   z.record(z.string(), z.nullable(attribute)),
 );
 
@@ -87,7 +87,7 @@ const row = component<ExpiredRow<Kind>>()(
     key: texts('The key attributes of the record, the key of an object as `path`, or `key` and `fence` of a permit.'),
     holder: nullable(text('The holder or writer. Null if the record does not say.')),
     expiredAt: nullable(instant('When the record expired. Null if the record does not say.')),
-    ageSeconds: count('From `expiredAt` to the read of the row, in seconds. 0 if `expiredAt` is null.'),
+    ageSeconds: count('How long before the read of the row the record expired, in seconds. 0 if `expiredAt` is null.'),
     reason: text('Why the record is reported, for people.'),
     neverDeletable: flag('True if the TTL of DynamoDB can never delete the row.'),
     ttlFault: nullable(
@@ -146,10 +146,10 @@ const spared = component<Cleaned['spared']>()(
 
 export const cleaned = component<Cleaned>()(
   'CleanUp',
-  'A clean-up, or with `dryRun` what it would do.',
+  'What a clean-up has done, or with `dryRun` what it would do.',
   z.strictObject({
     reportId: text(MEANING.reportId),
-    dryRun: flag('If true, nothing was deleted, and `deleted` is what a clean-up would try to delete.'),
+    dryRun: flag('If true, nothing was deleted, and `deleted` shows what a clean-up would try to delete.'),
     olderThanSeconds: number(
       'The `olderThanSeconds` of the request, or the parameter `fenceRetentionSeconds` if that is longer.',
     ),

@@ -49,13 +49,13 @@ export const grantFields = () => ({
   key: key(),
   holder: holder(),
   leaseId: text(MEANING.leaseId),
-  version: text('A UUID that is new after each heartbeat, and a secret.'),
+  version: text('A UUID that changes with each heartbeat. It is a secret.'),
   fence: count(MEANING.fence),
   acquiredAt: instant(MEANING.acquiredAt),
   expiresAt: instant(MEANING.expiresAt),
   remainingMs: count(MEANING.remainingMs),
   bound: z.exactOptional(
-    always(true, 'The grant lasts as long as its execution, without heartbeats. Absent otherwise.'),
+    always(true, 'True if the grant lasts as long as its execution, without heartbeats. Absent otherwise.'),
   ),
   data: z.exactOptional(json<Json>(MEANING.data)),
 });
@@ -68,41 +68,40 @@ export const grant = component<LeaseGrant>()(
 
 export const previous = component<Previous>()(
   'PreviousHolder',
-  'The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost.',
+  'The holder before. If its grant has `expired`, or was `broken` or `superseded`, its work may be half done. For a shared grant, it is a holder whose room the grant takes. Null if there was no such holder, if it was a third-party client, or if the response to the first try was lost.',
   z.strictObject({
     holder: holder(),
     fence: count(MEANING.fence),
     ended: oneOf(
       ENDINGS,
-      'How that grant ended: its holder released it, it expired, an operator broke it, the execution that held it ended, or its holder released it because a newer request had asked it to stop. `expired` also if an operator broke it with `wait`, or a newer request asked, and the holder did not release it.',
+      'How that grant ended. `superseded`: its holder released it because a newer request had asked the holder to stop. `expired`: even if the holder was asked to stop, but did not release the grant.',
     ),
     at: instant('When that grant ended.'),
     by: z.exactOptional(
       text(
-        'The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. The newer holder, if the grant was `superseded`. Absent if the record does not say.',
+        'The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. If the grant was `superseded`, the newer holder. Absent if the record does not say.',
       ),
     ),
   }),
 );
 
-/** Of a shared grant whose limit differs from that of the grant before. */
 const limitChanged = described(
   z.strictObject({
     from: count('The limit that the grant before named.'),
     to: count('The limit of this grant.'),
   }),
-  { description: 'Both limits, if the grant before named another limit.' },
+  { description: 'Present if the grant before named another limit: callers of the key may disagree about its limit.' },
 );
 
 export const acquired = component<Acquired>()(
   'AcquiredGrant',
-  'A lease or a permit that the caller has acquired. A permit, which others share, also has `mode`, `limit`, `weight` and `used`.',
+  'The grant of the caller. Only a permit has `mode`, `limit`, `weight` and `used`.',
   z.strictObject({
     ...grantFields(),
     waitedMs: count(
-      'From the arrival of the call to its answer, in milliseconds; for a task, from its parking to the message with its grant. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller. `sentAt` is a moment before the call was sent.',
+      'From the arrival of the call to its answer, in milliseconds, or for a task from its parking to the message with its grant. On the clock of the caller, the grant lasts until `sentAt + waitedMs + remainingMs`, where `sentAt` is a moment before the call was sent.',
     ),
-    repeated: flag('True if the request had its grant already: the call is a retry, or a response was lost.'),
+    repeated: flag('True if the request already had its grant, because the call is a retry or a response was lost.'),
     previous: nullable(previous),
     mode: z.exactOptional(mode()),
     limit: z.exactOptional(nullable(count('The limit that this request names, or 200.'))),
@@ -114,29 +113,29 @@ export const acquired = component<Acquired>()(
 
 export const parked = component<Parked>()(
   'Parked',
-  'A task that waits in line, or that has its grant already.',
+  'A task that waits in line, or already has its grant.',
   z.strictObject({
     key: key(),
     holder: holder(),
     ticket: ticket(),
-    parked: flag('False if the task was notified at once, or another call is notifying it.'),
+    parked: flag('True if the task waits in line. False if it was notified at once, or another call is notifying it.'),
   }),
 );
 
 const wasReleased = component<Extract<Released, { released: true }>>()(
   'Released',
-  'The lease or the permit has ended, and the next waiter has its grant.',
+  'The grant has ended, and the next waiter receives the key.',
   z.strictObject({ key: key(), released: always(true, 'The caller held it.') }),
 );
 const wasNotReleased = component<Extract<Released, { released: false }>>()(
   'NotReleased',
-  'The caller did not hold the lease or the permit. That is no error, because programs release when they clean up.',
+  'The caller did not hold the lease or the permit, which is not an error.',
   z.strictObject({
     key: key(),
     released: always(false, 'The caller did not hold it.'),
     reason: oneOf(
       ['taken', 'broken', 'superseded', 'unknown'],
-      'Another caller has the key, an operator broke the grant, a newer request has replaced the request, or the record does not show the grant.',
+      'Why not. `taken`: another caller has the key. `broken`: an operator broke the grant. `superseded`: a newer request has replaced this one. `unknown`: the record does not show the grant.',
     ),
   }),
 );
@@ -151,15 +150,15 @@ export const broken = component<Broken>()(
     fence: count('The fence of the grant that was broken.'),
     holder: nullable(text(orNull(MEANING.holder))),
     ended: flag(
-      'True if the next caller can have the key already. False if the holder has it until its release, or until `holderUntil`.',
+      'True if the next caller can already have the key. False if the holder keeps it until its release, or until `holderUntil`.',
     ),
     holderUntil: nullable(
       instant(
-        'The expiry on record when the grant was broken. The holder may work until then, unless a heartbeat fails earlier. Null if the record does not say, as in the answer to a repeat after the permit has ended.',
+        'When the grant would have expired. The holder may work until then, unless a heartbeat of it fails earlier. Null if the record does not say, for example if you repeat the call after the permit has ended.',
       ),
     ),
     lastHeartbeatAt: nullable(
-      instant('The last heartbeat. Null if no heartbeat came since the grant, or the record does not say.'),
+      instant('When the last heartbeat came. Null if there was none, or the record does not say.'),
     ),
   }),
 );
@@ -167,7 +166,7 @@ export const broken = component<Broken>()(
 const notInLine = () =>
   oneOf(
     ['granted', 'gone', 'unknown'],
-    'The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.',
+    'Why not. `granted`: the waiter already has its grant. `gone`: its task or call no longer waits. `unknown`: no waiter has this ticket.',
   );
 
 const wasCancelled = component<Extract<Cancelled, { cancelled: true }>>()(
@@ -187,9 +186,8 @@ const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
 );
 export const cancelled = z.union([wasCancelled, wasNotCancelled]);
 
-/** What the record says of the line. */
 const UP_TO =
-  'An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.';
+  'How many tasks and calls are in line at most: the record still counts some that have left. Read the key for the exact number.';
 
 export const capped = component<Capped>()(
   'Capped',
@@ -205,14 +203,14 @@ export const capped = component<Capped>()(
 
 const wasMoved = component<Extract<MovedToFront, { moved: true }>>()(
   'Moved',
-  'The waiter is next.',
+  'The waiter is now the next one.',
   z.strictObject({
     key: key(),
     ticket: ticket(),
     moved: always(true, 'The next grant of the key is for this waiter, unless it leaves.'),
     before: nullable(
       text(
-        'The ticket of the waiter that an earlier call had moved, and that is no longer next. Null if there is none.',
+        'The ticket of the waiter that an earlier call had moved, and that is no longer next. Null if there was none.',
       ),
     ),
   }),
@@ -231,7 +229,7 @@ export const moved = z.union([wasMoved, wasNotMoved]);
 
 const wasWithdrawn = component<Extract<Withdrawn, { cancelled: true }>>()(
   'Withdrawn',
-  'No call of the request is in line, and no call that was in line holds the key.',
+  'The request neither waits in line nor holds the key through a call that was in line.',
   z.strictObject({ key: key(), requestId: requestId(), cancelled: always(true, 'The request is withdrawn.') }),
 );
 const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
@@ -241,7 +239,7 @@ const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
     key: key(),
     requestId: requestId(),
     cancelled: always(false, 'There was nothing to withdraw.'),
-    reason: oneOf(['unknown'], 'No call of the request waits, and the request has no grant, or no longer.'),
+    reason: oneOf(['unknown'], 'No call of the request waits, and the request does not have a grant (any more).'),
   }),
 );
 export const withdrawn = z.union([wasWithdrawn, wasNotWithdrawn]);
@@ -249,7 +247,7 @@ export const withdrawn = z.union([wasWithdrawn, wasNotWithdrawn]);
 const BROKEN_BY =
   'The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator.';
 
-/** What a reader may see of a grant. The record of a third-party client does not say most of it. */
+/** What everyone may read about a grant. Records of third-party clients lack most of these fields. */
 const termFields = () => ({
   acquiredAt: nullable(instant(orNull(MEANING.acquiredAt))),
   remainingMs: nullable(count(orNull(MEANING.remainingMs))),
@@ -274,7 +272,6 @@ const holderFields = () => ({
   expiresAt: nullable(instant(orNull(MEANING.expiresAt))),
 });
 
-/** What LeaseHeld says of each holder. */
 export const shortHolder = component<HolderView>()(
   'Holder',
   'A holder of a key, in short.',
@@ -298,23 +295,23 @@ export const summaryFields = () => ({
   key: key(),
   state: oneOf(
     KEY_STATES,
-    'Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.',
+    'Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.',
   ),
   holder: nullable(text(`${orNull(MEANING.holder)} After a release, the last exclusive holder.`)),
-  fence: nullable(count(`${MEANING.fence} Without a holder, of the last grant.`)),
-  expiresAt: nullable(instant(`${MEANING.expiresAt} Null if no caller holds the key.`)),
+  fence: nullable(count(`${MEANING.fence} If nobody holds the key, it is the fence of the last grant.`)),
+  expiresAt: nullable(instant(`${MEANING.expiresAt} Null if nobody holds the key.`)),
   ...termFields(),
 });
 
 export const summary = component<KeySummary>()(
   'KeySummary',
-  'A key, by one of its holders: the exclusive holder, or the shared holder whose grant expires first.',
+  'A key with one of its holders: the exclusive holder, or the shared holder whose grant expires first.',
   z.strictObject(summaryFields()),
 );
 
 const listedKey = component<ListedKey>()(
   'ListedKey',
-  'A key in a list, by the holder that has had it for the longest time. With `sort` `expiry`, by the holder whose grant expires first.',
+  'A key in a list, with the holder that has had it for the longest time. With `sort` `expiry`, with the holder whose grant expires first.',
   z.strictObject({
     ...summaryFields(),
     used: used(),
@@ -330,15 +327,19 @@ export const oneKey = component<KeyView>()(
   'A key with all its holders and its line. From `state` to `data`, the fields are those of one holder, as in `KeySummary`.',
   z.strictObject({
     ...summaryFields(),
-    holders: list(fullHolder, 'The holders, in the order of their grants. Empty if no caller holds the key.'),
+    holders: list(fullHolder, 'The holders, in the order of their grants. Empty if nobody holds the key.'),
     used: used(),
     limit: limit(),
     cap: z.exactOptional(cap),
     limitBy: nullable(text(orNull('The holder whose grant named that limit.'))),
     previous: nullable(previous),
-    hasRecord: flag('False if the key has no record: no caller has used the key, or the retention is over.'),
+    hasRecord: flag(
+      'False if the key does not have a record, because nobody has used it, or its record was deleted after the retention.',
+    ),
     waiting: count(MEANING.waiting),
-    waiters: z.exactOptional(list(waiter, 'The oldest of those in line, if the request has `waiters`.')),
+    waiters: z.exactOptional(
+      list(waiter, 'The first waiters in line, in the order of their arrival. Present if the request has `waiters`.'),
+    ),
   }),
 );
 

@@ -34,7 +34,7 @@ export const pointer = component<Pointer>()(
   'Pointer',
   'The head of the commits or of the index of an alias.',
   z.strictObject({
-    address: nullable(text('Where the commit or the index is. Null before the first publish.')),
+    address: nullable(text('Where the commit or the index is stored. Null before the first publish.')),
     t: count('The watermark: a whole number that only a repair lowers.'),
   }),
 );
@@ -45,7 +45,7 @@ export const status = component<Status>()(
   z.strictObject({
     state: text('The state, such as `ready`.'),
     v: count('The version, which rises with each change.'),
-    extra: jsonObject<JsonObject>('What the writer added.'),
+    extra: jsonObject<JsonObject>('Whatever the writer added.'),
   }),
 );
 
@@ -53,8 +53,8 @@ const configPayload = component<ConfigPayload>()(
   'LedgerConfigPayload',
   'The content of the config of a ledger.',
   z.strictObject({
-    defaultContextAddress: z.optional(text('Where the default context of the ledger is.')),
-    extra: z.optional(jsonObject<JsonObject>('What the writer added.')),
+    defaultContextAddress: z.optional(text('Where the default context of the ledger is stored.')),
+    extra: z.optional(jsonObject<JsonObject>('Whatever the writer added.')),
   }),
 );
 
@@ -90,7 +90,7 @@ const commonFields = () => ({
   oversized: z.exactOptional(
     always(
       true,
-      'A third-party client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.',
+      'Present if a third-party client made the record too large for an answer: long texts are cut, and `extra`, `dependencies` and the config are left out.',
     ),
   ),
 });
@@ -140,7 +140,7 @@ export const published = component<Published<Current>>()(
     repeated: flag('True if an earlier try of this call took effect.'),
     current: described(z.union([ledger, graphSource, pointer, status, ledgerConfig, retracted]), {
       description:
-        'The value that the operation is for, as it is now: the record of a new alias, otherwise the ref, the status, the config or the retraction.',
+        'What the operation changes, as it is now: the record of a new alias, or else the ref, the status, the config or the retraction.',
     }),
   }),
 );
@@ -159,12 +159,11 @@ export const repaired = component<Repaired>()(
     op: oneOf(['resetRef', 'resetStatus', 'resetConfig', 'unretract', 'purge'], 'The operation.'),
     repeated: flag('True if an earlier try of this call took effect.'),
     current: described(z.nullable(z.union([pointer, status, ledgerConfig, unretracted])), {
-      description: 'The value that the operation is for, as it is now. Null after a purge.',
+      description: 'What the operation changes, as it is now. Null after a purge.',
     }),
   }),
 );
 
-/** The record that the caller of a purge must have seen. */
 export const seenRecord = component<PurgeConflict>()(
   'SeenRecord',
   'The part of a record that a purge compares.',
@@ -180,7 +179,6 @@ export const seenRecord = component<PurgeConflict>()(
   }),
 );
 
-/** The record that is there if a retraction, or a repair of one, may have been undone. */
 export const retraction = component<{ retracted: boolean }>()(
   'Retraction',
   'Whether a ledger or a graph source is retracted.',

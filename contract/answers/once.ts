@@ -23,15 +23,15 @@ const { bound: _run, ...runFields } = grantFields();
 
 const run = component<Run>()(
   'OnceRun',
-  'The caller works for the slot, and then calls `complete`.',
+  'The caller is to work for the slot, and then call `complete`.',
   z.strictObject({
     outcome: always('run', 'No other caller works for the slot, and the slot is not done.'),
     ...runFields,
     slot: text('The slot of the grant. For a retry, the slot of the first try.'),
     waitedMs: count(
-      'From the arrival of the call to the response, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.',
+      'How long the call waited, from its arrival to its answer, in milliseconds. On the clock of the caller, the grant lasts until `sentAt + waitedMs + remainingMs`, where `sentAt` is a moment before the call was sent.',
     ),
-    repeated: flag('True if the request already had this grant: the call is a retry, or a response was lost.'),
+    repeated: flag('True if the request already had this grant, because the call is a retry or a response was lost.'),
     previous: nullable(previous),
   }),
 );
@@ -50,7 +50,7 @@ const alreadyDone = component<AlreadyDone>()(
 
 const superseded = component<Superseded>()(
   'OnceSuperseded',
-  'A later slot is done. The result of an earlier slot is not kept.',
+  'A later slot is done, so this one is no longer wanted. Results of earlier slots are not kept.',
   z.strictObject({
     outcome: always('superseded', 'A caller has completed a later slot.'),
     key: key(),
@@ -68,7 +68,7 @@ const wasCompleted = component<Extract<Completed, { completed: true }>>()(
   z.strictObject({
     key: key(),
     completed: always(true, 'The caller has stored its result.'),
-    repeated: flag('True if an earlier try had stored the result. The first result stays.'),
+    repeated: flag('True if an earlier try had already stored a result, which stays.'),
     slot: text('The slot that is done.'),
     doneAt: instant('When the result was stored.'),
     fence: nullable(count(orNull(MEANING.fence))),
@@ -90,12 +90,14 @@ export const completed = z.union([wasCompleted, wasNotCompleted]);
 
 export const forgotten = component<Forgotten>()(
   'OnceForgotten',
-  'The key remembers no slot.',
+  'The slot is forgotten.',
   z.strictObject({
     key: key(),
-    forgotten: always(true, 'The key remembers no slot.'),
+    forgotten: always(true, 'The key remembers no slot now.'),
     fence: count('The fence of the request.'),
-    slot: nullable(text('The slot that was forgotten. Null if the key remembered no slot, as after a retry.')),
+    slot: nullable(
+      text('The slot that was forgotten. Null if the key did not remember a slot, for example after a retry.'),
+    ),
   }),
 );
 
@@ -107,7 +109,7 @@ const done = component<DoneView>()(
     by: nullable(text(orNull('The holder that completed the slot.'))),
     at: instant('When the slot was completed.'),
     fence: nullable(count(orNull('The fence of the grant that completed the slot.'))),
-    keptUntil: instant('Until when the result is kept.'),
+    keptUntil: instant('How long the result is kept.'),
   }),
 );
 
@@ -115,7 +117,7 @@ const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, supersededBy: ____
 
 export const onceKey = component<OnceView>()(
   'OnceKey',
-  'A key of `once`: who works or worked last, and which slot is done.',
+  'A key of `once`: who works or has worked last, and which slot is done.',
   z.strictObject({
     ...ofGrant,
     kind: always('once', 'The kind of the key.'),

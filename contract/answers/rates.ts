@@ -16,17 +16,17 @@ export const reserved = component<Reserved>()(
     key: key(),
     reservation: text('The id of the reservation, for `settle`.'),
     startAt: instant('The earliest start of the work.'),
-    waitMs: count('From the response to the start, in milliseconds.'),
-    sleepSeconds: count('The same in whole seconds, rounded up: for `SecondsPath` of a `Wait` state.'),
+    waitMs: count('How long to sleep from the answer to the start, in milliseconds.'),
+    sleepSeconds: count('The same in whole seconds, rounded up, for `SecondsPath` of a `Wait` state.'),
     boundBy: text('The name of the tightest rate.'),
-    repeated: flag('True if an earlier try of the request had already reserved a start.'),
+    repeated: flag('True if an earlier try of the request had already reserved the start.'),
     rateChanged: z.exactOptional(
       described(
         z.strictObject({
           from: list(namedRate, 'What the caller before named.'),
           to: list(namedRate, 'What this call names.'),
         }),
-        { description: 'Present if the caller before named other rates. The faster rate is kept.' },
+        { description: 'Present if the caller before named other rates. The faster rate then counts.' },
       ),
     ),
   }),
@@ -37,7 +37,9 @@ const wasSettled = component<Extract<Settled, { settled: boolean }>>()(
   'Whether the reservation was open.',
   z.strictObject({
     key: key(),
-    settled: flag('False if the reservation was settled or cancelled before, or its estimate stands after 15 minutes.'),
+    settled: flag(
+      'False if the reservation was already settled or cancelled, or has kept its estimate after 15 minutes.',
+    ),
   }),
 );
 const wasCancelled = component<Extract<Settled, { cancelled: boolean }>>()(
@@ -46,7 +48,7 @@ const wasCancelled = component<Extract<Settled, { cancelled: boolean }>>()(
   z.strictObject({
     key: key(),
     cancelled: flag(
-      'False if it was cancelled before, or cannot be cancelled: without `settle`, only the last reservation of a key can.',
+      'False if the reservation was already cancelled, or cannot be: without `settle`, only the last reservation of a key can be cancelled.',
     ),
   }),
 );
@@ -54,7 +56,7 @@ export const settled = z.union([wasSettled, wasCancelled]);
 
 export const forgottenRate = component<ForgottenRate>()(
   'RateForgotten',
-  'No reservation of the key counts.',
+  'The reservations of the key are forgotten.',
   z.strictObject({ key: key(), forgotten: always(true, 'The next caller starts at once.') }),
 );
 
@@ -64,11 +66,11 @@ export const rateKey = component<RateView>()(
   z.strictObject({
     key: text(MEANING.key),
     kind: always('rate', 'The kind of the key.'),
-    paidUntil: nullable(instant('Until when the rate is used up. Null if no caller has reserved.')),
+    paidUntil: nullable(instant('Until when the rates are used up. Null if nobody has reserved.')),
     rates: list(namedRate, 'The rates that the last caller named.'),
     ratesBefore: list(namedRate, 'The rates that the caller before named.'),
     by: nullable(text('The holder of the last reservation. Null if there is none.')),
-    at: nullable(instant('When the last caller reserved. Null if no caller has.')),
+    at: nullable(instant('When the last caller reserved. Null if nobody has.')),
     open: count('How many reservations are open, which means not settled yet.'),
     cap: z.exactOptional(cap),
   }),

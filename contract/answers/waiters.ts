@@ -14,15 +14,13 @@ export const waiter = component<WaiterView>()(
     ),
     ticket: text(MEANING.ticket),
     holder: text(MEANING.holder),
-    execution: nullable(text('The ARN of the execution that would hold the lease or the permit.')),
+    execution: nullable(text('The ARN of the execution that waits for the grant. Null if the request named none.')),
     parkedAt: instant('When the wait began. A call that keeps its position keeps this instant.'),
     deadline: instant(
-      'When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again. For a caller that sleeps, when its place is given up.',
+      'When the wait ends with `LeaseHeld`. For a call: when the present call ends, though its program may call again. For a caller that sleeps: when its place is given up.',
     ),
     dueAt: nullable(
-      instant(
-        'When a caller that sleeps between two calls is due at the latest. Null for a waiter that does not sleep.',
-      ),
+      instant('For a caller that sleeps between two calls: when its next call must come. Null for every other waiter.'),
     ),
     movedBy: z.exactOptional(
       nullable(
@@ -34,7 +32,7 @@ export const waiter = component<WaiterView>()(
     replace: z.exactOptional(
       oneOf(
         REPLACES,
-        'What the request replaces: older requests that wait, or the holder too. Absent if it does not say `replace`.',
+        'What the request replaces: older requests that wait, or also the holder. Absent if the request did not say `replace`.',
       ),
     ),
   }),

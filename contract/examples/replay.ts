@@ -1,8 +1,8 @@
-/** One call of a scenario, with the answer that was recorded. */
+/** One call of a scenario, with its recorded answer. */
 export interface Step {
   /** The name of the function in the deployment. */
   function: string;
-  /** The name of the example in the document. A step without a name prepares the next steps, and is not shown. */
+  /** The name of the example in the document. A step without a name only prepares later steps, and is not shown. */
   name?: string;
   summary?: string;
   /** True if the recorded answer has only the first fields and entries of an answer that is too long to show. */
@@ -17,7 +17,7 @@ interface Answered {
   answer: unknown;
 }
 
-/** Fields that name something in later requests. Their values differ in every run. */
+/** Fields that later requests send back, though their values differ in every run. */
 const IDENTIFIERS = ['fence', 'leaseId', 'ticket', 'uploadId', 'reportId', 'reservation', 'paidUntil'];
 
 /** Fields whose values differ in every run. */
@@ -47,8 +47,8 @@ export const VARIES = [
 
 /**
  * Sends the requests of a scenario, one after the other.
- * @returns the steps with the answers of this run. A value that differs in every run stays as it was recorded if its type
- *   is the same, so the result equals the recording if the answers do.
+ * @returns the steps with the answers of this run. A value that differs in every run is replaced by the recorded one if both have the same
+ *   type, so a run without a real difference equals its recording.
  */
 export async function replay(steps: readonly Step[], send: (step: Step) => Promise<Answered>): Promise<Step[]> {
   const current = new Map<unknown, unknown>();
@@ -66,7 +66,7 @@ interface Pair {
   received: unknown;
 }
 
-/** Maps each recorded identifier to that of this run. */
+/** Remembers which identifier of this run stands for a recorded one. */
 function noteIdentifiers(pair: Pair, current: Map<unknown, unknown>): void {
   for (const [name, member] of members(pair)) {
     if (IDENTIFIERS.includes(name) && isScalar(member.recorded)) current.set(member.recorded, member.received);
@@ -94,7 +94,7 @@ function normalised(pair: Pair, isCut = false): unknown {
   return Array.isArray(received) ? entries.map(([, entry]) => entry) : Object.fromEntries(entries);
 }
 
-/** The text of LeaseHeld names the end too. */
+/** The detail of LeaseHeld also names an instant, which differs in every run. */
 const withRecordedEnd = (text: unknown, { recorded, received }: Pair): unknown =>
   String(text).replace(Object(received).expiresAt, Object(recorded).expiresAt);
 

@@ -5,7 +5,7 @@ import type { Route } from '../routes/route.ts';
 import { answers } from '../schema.ts';
 import { type JsonSchema, refTo, rendered, requestSchema } from './json-schema.ts';
 
-/** Requests that are sent as a body, problems and answers, by name. */
+/** The components of the document by name: requests that are sent as a body, answers and errors. */
 export function components(routes: readonly Route[], strict: boolean): Record<string, JsonSchema> {
   const bodies = [
     ...routes.filter(({ method }) => method === 'POST').map(({ request }) => request),
@@ -25,12 +25,12 @@ function answer(id: string, schema: JsonSchema, strict: boolean): JsonSchema {
   return strict ? whole : (opened(whole) as JsonSchema);
 }
 
-/** A problem combines the members of every problem with those that its code adds. */
+/** An error as the fields of every error, together with those that its code adds. */
 function asProblem({ description, type, properties, required }: JsonSchema): JsonSchema {
   const isOwn = (name: string) => !BASE_ONLY.includes(name as never);
   const own = Object.entries(properties as Record<string, JsonSchema>)
     .filter(([name]) => isOwn(name))
-    // Generators can narrow a member of the base to one of its values, but not to a constant.
+    // Generators of clients can narrow a field of the base to one of its values, but not to a constant.
     .map(([name, { const: only, ...member }]) => [name, only === undefined ? member : { ...member, enum: [only] }]);
   return {
     description,
@@ -47,7 +47,7 @@ export const discriminator = (codes: readonly string[]) => ({
   mapping: Object.fromEntries(codes.map((code) => [code, `#/components/schemas/${code}`])),
 });
 
-/** A later version may add fields to an answer. */
+/** Answers stay open, because a later version may add fields. */
 function opened(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(opened);
   if (typeof value !== 'object' || value === null) return value;

@@ -9,7 +9,7 @@ export const refTo = (id: string): JsonSchema => ({ $ref: uri(id) });
 
 type Registry = z.core.$ZodRegistry<Documentation>;
 
-/** Every named schema of a registry, by name. */
+/** The JSON Schema of every named schema in a registry. */
 export function rendered(registry: Registry, io: 'input' | 'output'): Record<string, JsonSchema> {
   const { schemas } = z.toJSONSchema(registry as never, {
     io,
@@ -20,7 +20,7 @@ export function rendered(registry: Registry, io: 'input' | 'output'): Record<str
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, tidy(schema) as JsonSchema]));
 }
 
-/** Where a schema's documentation says how to render it, nothing of zod's own rendering stays. */
+/** If the documentation of a schema says how to render it, zod's own rendering is dropped. */
 function replaceKeywords(registry: Registry, zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
   const { replace, description } = registry.get(zodSchema as never) ?? {};
   if (!replace) return;
@@ -30,7 +30,7 @@ function replaceKeywords(registry: Registry, zodSchema: z.core.$ZodType, jsonSch
 
 const BEYOND_32_BITS = 2 ** 31;
 
-/** Removes what only a schema in a document of its own needs, and uses the forms that client generators understand best. */
+/** Removes keywords that only a standalone schema needs, and uses the forms that generators of clients understand best. */
 function tidy(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(tidy);
   if (!isPlain(value)) return value;
@@ -44,7 +44,7 @@ function tidy(value: unknown): unknown {
   return withoutNullBranch(schema);
 }
 
-/** `anyOf: [text, null]` is `type: [text, null]`; a union in a union is one union. */
+/** Turns `anyOf: [text, null]` into `type: [text, null]`, and a union in a union into one union. */
 function withoutNullBranch(schema: JsonSchema): JsonSchema {
   const { anyOf, ...outside } = schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || anyOf[1]?.type !== 'null') return schema;
@@ -54,7 +54,6 @@ function withoutNullBranch(schema: JsonSchema): JsonSchema {
   return { type: [type, 'null'], ...inside, ...outside, ...(Array.isArray(values) && { enum: [...values, null] }) };
 }
 
-/** The schema of a response: a reference, or a choice of several. */
 export function answerSchema(schema: z.core.$ZodType): JsonSchema {
   const id = answers.get(schema as never)?.id;
   if (id) return refTo(id);
@@ -67,7 +66,7 @@ export function answerSchema(schema: z.core.$ZodType): JsonSchema {
 const inputs = () => rendered(requests, 'input');
 let cached: ReturnType<typeof inputs> | undefined;
 
-/** A request as the function accepts it, with the rules that zod cannot render. */
+/** The schema of a request, with the rules that zod cannot render. */
 export function requestSchema({ id, fields, rules }: Request): JsonSchema {
   cached ??= inputs();
   const { properties = {}, ...schema } = structuredClone(cached[id] ?? {});
@@ -78,7 +77,6 @@ export function requestSchema({ id, fields, rules }: Request): JsonSchema {
   return { ...schema, ...(merged.length > 0 && { properties: Object.fromEntries(merged) }), ...rules };
 }
 
-/** Keyword by keyword, and property by property. */
 function merge(schema: JsonSchema, more: JsonSchema): JsonSchema {
   const result = { ...schema };
   for (const [keyword, value] of Object.entries(more)) {

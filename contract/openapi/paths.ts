@@ -14,7 +14,7 @@ export function paths(routes: readonly Route[]): Record<string, Record<string, J
   return byPath;
 }
 
-/** The examples are those of the route for the whole deployment. */
+/** Without examples, because the route for the whole deployment shows the same. */
 function operationInNamespace(route: Route): JsonSchema {
   const path = pathInNamespace(route);
   const { parameters = [], ...whole } = operation({ ...route, path, examples: [] }) as { parameters?: JsonSchema[] };
@@ -32,13 +32,13 @@ export const pathParameters = () => ({
     in: 'path',
     required: true,
     description:
-      'The namespace. Keys, aliases and the keys of fences are names in it, and paths of objects begin with it and a slash.',
+      'The namespace. Keys, aliases and the keys of fences are separate in each namespace, and paths of objects begin with the namespace and a slash.',
     schema: { type: 'string', pattern: '^[a-z0-9][a-z0-9-]{0,31}$' },
     example: 'team-a',
   },
 });
 
-/** The scopes of a deployment that sets no others. */
+/** The default scopes. A deployment may set others. */
 const SCOPES: Record<string, string | undefined> = Object.fromEntries(
   Object.entries(PARAMETERS).map(([name, { default: value }]) => [name, value]),
 );
@@ -68,7 +68,7 @@ function parameters({ request, examples }: Route): JsonSchema {
     required?: string[];
   };
   const list = Object.entries(properties).map(([name, { description, ...schema }]) => {
-    // From one example alone: the parameters of several could not be combined.
+    // All from one example, because parameters of several examples need not go together.
     const shown = examples[0]?.request[name];
     return {
       name,

@@ -20,19 +20,19 @@ export const securitySchemes = {
   },
 };
 
-/** Refused before anything is read, so there is no body. */
+/** The gateway refuses these before it reads the request, and sends no body. */
 const WITHOUT_BODY = [431];
 
 const gateway = { 'application/json': { schema: refTo('GatewayRefusal') } };
 
 export const headers = {
   Version: {
-    description: 'The version of the deployment. The gateway gives its own answers without it.',
+    description: 'The version of the deployment. Answers of the gateway itself do not have it.',
     schema: { type: 'string' },
   },
 };
 
-/** A header of every answer that comes from a function. */
+/** Every answer of a function has it. */
 export const versionHeader = { 'Holdfast-Version': { $ref: '#/components/headers/Version' } };
 
 const retryAfter = {
@@ -42,7 +42,7 @@ const retryAfter = {
   },
 };
 
-/** The response of the status that these codes share. */
+/** The response for a status, which may have several error codes. */
 function response(status: number, codes: readonly ErrorCode[], examples: Record<string, unknown> = {}): JsonSchema {
   const said = [
     ...codes.map((code) => `${ERRORS[code].title}.`),
@@ -67,7 +67,7 @@ function response(status: number, codes: readonly ErrorCode[], examples: Record<
   };
 }
 
-/** The responses that are the same on every route, by name. */
+/** The responses that are the same on every route. */
 const SHARED: Record<string, { status: number; codes: readonly ErrorCode[] }> = {
   InvalidRequest: { status: 400, codes: ['InvalidRequest'] },
   Unauthorized: { status: 401, codes: [] },
@@ -86,7 +86,7 @@ export const responses = () =>
 export function failures({ errors, examples, method }: Route): Record<string, JsonSchema> {
   const own = Map.groupBy([...errors], (code) => ERRORS[code].status);
   const shared = Object.entries(SHARED)
-    // A GET has no body, and the gateway takes no query that could be too large.
+    // A GET has no body, and the gateway does not accept a query that is too large for the service.
     .filter(([, { status }]) => !own.has(status as never) && !(method === 'GET' && status === 413))
     .map(([name, { status }]) => [status, { $ref: `#/components/responses/${name}` }]);
   const its = [...own].map(([status, codes]) => {

@@ -18,11 +18,11 @@ interface Argument {
   field: string;
   type: string;
   isRequired: boolean;
-  /** Null and an absent field mean different things. */
+  /** Whether null means something else than leaving the field out. */
   hasNull: boolean;
 }
 
-/** Both kinds of client: one that blocks, and one for asyncio. */
+/** The client that blocks, or the one for asyncio. */
 interface Kind {
   def: 'def' | 'async def';
   wait: '' | 'await ';
@@ -35,13 +35,13 @@ const KINDS = {
   AsyncCalls: { def: 'async def', wait: 'await ', iterator: 'AsyncIterator', paged: 'apaged' },
 } satisfies Record<string, Kind>;
 
-/** The client's own `acquire` sends this call. */
+/** The client has its own method for these calls. */
 const OWN = ['acquire'];
 
-/** Operations with a shorter name in the client, the same as in clients/typescript/src/calls.ts. */
+/** Operations with a shorter name in the client. The client for TypeScript has the same names (clients/typescript/src/calls.ts). */
 const RENAMED: Record<string, string> = { capKey: 'cap', onceForget: 'forget' };
 
-/** Methods that read page after page, and the arguments of a single read that they do not take. */
+/** Methods that read page after page. They do not take the arguments that are for one record. */
 const LISTS: Record<string, { method: string; about: string; without: string[] }> = {
   readLeases: { method: 'leases', about: 'Lists the keys that match, page by page.', without: ['key', 'waiters'] },
   readInFlight: {
@@ -59,7 +59,7 @@ const LISTS: Record<string, { method: string; about: string; without: string[] }
 
 const TIMEOUT = 'timeout: float = 30.0';
 
-/** The mixins with a method for each operation. */
+/** Writes the two mixins that have a method for each operation. */
 export class PythonCalls {
   readonly #types: PythonTypes;
   readonly #components: Components;
@@ -71,7 +71,7 @@ export class PythonCalls {
 
   /** The text of both classes. */
   classes(operations: Operation[]): string {
-    // Answers have the better names for objects without one, so they come first.
+    // An object takes its name where it is met first, and answers give better names than requests.
     for (const operation of operations) this.#answersOf(operation);
     return Object.entries(KINDS)
       .map(([name, kind]) => {
@@ -111,7 +111,7 @@ export class PythonCalls {
     return `\n${head}:\n${docstring(list.about, '        ')}${request(filter)}${listed(`        return ${kind.paged}(`, [ask, 'request', quoted(rows)], ')\n')}`;
   }
 
-  /** The overloads of a read of one record, or of a page of them. */
+  /** The overloads of a call that reads either one record or a page of them. */
   #selected(operation: Operation, answers: string[]): [Argument[], string?][] | undefined {
     const [one, page] = answers;
     const [selector, ...others] = this.#argumentsOf(operation);
@@ -123,7 +123,7 @@ export class PythonCalls {
     ];
   }
 
-  /** The overloads of a call whose request is one of several. */
+  /** The overloads of a call whose request is a union, such as the operations of `publish`. */
   #choices({ requestBody }: Operation): [Argument[], string?][] | undefined {
     const schema = requestBody?.content['application/json'].schema;
     const name = schema && referredName(schema);
@@ -158,7 +158,7 @@ export class PythonCalls {
     return [...new Set(schemas.map((schema) => this.#types.of(schema, '')))];
   }
 
-  /** The field of a page with its rows, and the type of a row. */
+  /** The field of a page that lists its rows, and the type of a row. */
   #rowsOf({ responses }: Operation): [field: string, type: string] {
     const schemas = notNull(responses['200']?.content?.['application/json']?.schema ?? {});
     const page = schemas.map((schema) => this.#components[referredName(schema) ?? '']).find(isPage);
@@ -189,7 +189,7 @@ function declared({ field, type, isRequired, hasNull }: Argument): string {
   return `${snake(field)}: ${hasNull ? `${type.replace(/ \| None$/, '')} | Omitted | None = OMITTED` : `${type} | None = None`}`;
 }
 
-/** The arguments of a method with overloads: what not each overload needs is optional. */
+/** The arguments of a method with overloads. An argument is required only if every overload requires it. */
 function merged(overloads: Argument[][]): Argument[] {
   const all = Map.groupBy(overloads.flat(), ({ field }) => field);
   return [...all].map(([field, same]) => {
@@ -201,7 +201,7 @@ function merged(overloads: Argument[][]): Argument[] {
   });
 }
 
-/** The lines that make the request of these arguments. */
+/** The lines of Python that build the request. */
 function request(all: Argument[]): string {
   const [withNull, others] = [true, false].map((hasNull) =>
     all.filter((one) => one.hasNull === hasNull).map(({ field }) => `${field}=${snake(field)}`),

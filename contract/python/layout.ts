@@ -1,4 +1,4 @@
-/** How Python text is laid out, as `ruff format` would leave it. */
+/** Lays out Python text so that `ruff format` does not change it. */
 
 const WIDTH = 120;
 
@@ -28,7 +28,7 @@ function wrapped(text: string, width: number): string[] {
   return lines;
 }
 
-/** A docstring on one line, or its first sentence with the rest below. */
+/** A docstring on one line if it fits, or else with the first sentence on its own. */
 export function docstring(text: string, indent: string): string {
   const [first = '', ...rest] = sentences(text.replaceAll('\\', '\\\\'));
   const width = WIDTH - indent.length;
@@ -39,7 +39,7 @@ export function docstring(text: string, indent: string): string {
   return [...head, ...body, '"""'].map((one) => `${one && indent}${one}\n`).join('');
 }
 
-/** The docstring of a field: the description if it fits on a line, or else its first sentence if that fits. */
+/** The docstring of a field: its description or its first sentence, if either fits on a line. */
 export function fieldDocstring(text: string, indent: string): string {
   const fits = (line: string) => indent.length + line.length + 6 <= WIDTH;
   const line = [text, sentences(text)[0] ?? ''].find((one) => one !== '' && fits(one));

@@ -7,23 +7,23 @@ import { PythonTypes } from './types.ts';
 
 type Fields = Record<string, JsonSchema>;
 
-/** The errors of the client itself, whose codes the service does not have. */
+/** Errors that only the client raises. */
 const OF_THE_CLIENT: Record<string, { description: string; fields: Fields }> = {
-  Refused: { description: 'The gateway refused the caller (401 or 403), or the call.', fields: {} },
+  Refused: { description: 'The gateway refused the caller (401 or 403), or the call itself.', fields: {} },
   Unreachable: {
     description:
-      'No response of the service: the connection broke, the time ran out, or a gateway failed. A write may have landed, unless `sent` is false.',
+      'The service did not answer: the connection broke, the time ran out, or a gateway failed. A write may still have taken effect, unless `sent` is false.',
     fields: { sent: { type: 'boolean' } },
   },
 };
 
-/** Why the client itself ends a lease. */
+/** The reasons for which the client itself ends a lease. */
 const REASONS = ['deadline', 'maxHold', 'forked'];
 
-/** Fields that an error of the client does not have, though the service always sends them. */
+/** The service always sends these fields, but the client raises the same error without them. */
 const MAY_BE_MISSING = ['LeaseLost.holder'];
 
-/** The fields that the base class declares. */
+/** Fields that the base class already declares. */
 const OF_EACH = ['type', 'title', 'status', 'code', 'detail', 'traceId', 'retryAfterMs', 'retryWith'];
 
 const IMPORTS = `from __future__ import annotations
@@ -46,11 +46,11 @@ export function pythonModule(): string {
   };
   const { schemas } = document.components;
   const types = new PythonTypes(schemas);
-  // A namespace is an option of the client, and needs no calls of its own.
+  // The namespace is an option of the client, so the routes in a namespace need no methods.
   const routes = Object.entries(document.paths)
     .filter(([path]) => !path.startsWith('/v1/ns/'))
     .flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ path, method, operation })));
-  // The answer of `acquire`, for which the client has a method of its own.
+  // The client has its own method for `acquire`, so no call here would declare its answers.
   for (const name of ['AcquiredGrant', 'Parked']) types.component(name);
   const errors = errorClasses(schemas, types);
   const calls = new PythonCalls(types, schemas).classes(routes.map(({ operation }) => operation));
@@ -61,7 +61,7 @@ export function pythonModule(): string {
   return [
     `"""Written from contract/ by npm run contract."""\n\n${IMPORTS}\n`,
     `VERSION = "${document.info.version}"\n\n`,
-    `# The method of each call, and where it is from /v1/.\nROUTES: dict[str, tuple[str, str]] = {\n${table.join('')}}\n\n`,
+    `# The method of each call, and its path below /v1/.\nROUTES: dict[str, tuple[str, str]] = {\n${table.join('')}}\n\n`,
     `${types.declarations}${errors}${calls}`,
   ]
     .join('')
@@ -74,7 +74,7 @@ function errorClasses(schemas: Components, types: PythonTypes): string {
   const all = [...codes, ...Object.keys(OF_THE_CLIENT)].sort();
   const table = all.map((code) => `    "${code}": ${code},\n`);
   const names = all.map((code) => `    "${code}",\n`);
-  return `${classes.join('')}\n\nERRORS: dict[str, type[HoldfastError]] = {\n${table.join('')}}\n\n# What \`holdfast\` has too: its errors.\n__all__ = [\n${names.join('')}]\n`;
+  return `${classes.join('')}\n\nERRORS: dict[str, type[HoldfastError]] = {\n${table.join('')}}\n\n# The errors, which \`holdfast\` exports too.\n__all__ = [\n${names.join('')}]\n`;
 }
 
 function errorClass(code: string, schemas: Components, types: PythonTypes): string {

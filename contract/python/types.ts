@@ -2,7 +2,7 @@ import type { JsonSchema } from '../openapi/json-schema.ts';
 import { type Components, notNull, referredName } from '../reference/schema.ts';
 import { docstring, fieldDocstring, listed, pascal, quoted } from './layout.ts';
 
-/** An enumeration with more values has a name of its own. */
+/** An enumeration with more values gets a name. */
 const MAX_INLINE = 3;
 
 const SIMPLE: Record<string, string> = {
@@ -13,19 +13,18 @@ const SIMPLE: Record<string, string> = {
   null: 'None',
 };
 
-/** Keywords of Python, which a class body cannot have as a field. */
+/** Keywords of Python cannot be fields in a class body. */
 const KEYWORDS = ['from'];
 
-/** Keywords that do not change the shape. Two objects of one shape have one name. */
+/** Keywords that do not change the shape. Objects of the same shape share a name. */
 const SHAPELESS = ['description', 'minLength', 'maxLength', 'minimum', 'maximum', 'pattern', 'format', 'default'];
 
-/** The types of the contract in Python. A type that is asked for is declared, with the types inside it. */
+/** Writes the types of the contract in Python. It declares only the types that somebody has asked for, with those inside them. */
 export class PythonTypes {
   readonly #components: Components;
   readonly #literals = new Map<string, string>();
   readonly #classes = new Map<string, string>();
   readonly #unions = new Map<string, string>();
-  /** The name of each shape. */
   readonly #names = new Map<string, string>();
 
   constructor(components: Components) {
@@ -34,12 +33,12 @@ export class PythonTypes {
       if (schema.properties) this.#names.set(shapeOf(schema), this.#names.get(shapeOf(schema)) ?? name);
   }
 
-  /** The declarations. Names that others use come first. */
+  /** The declarations, in an order in which each name is declared before its use. */
   get declarations(): string {
     return [...sorted(this.#literals), '\n', ...sorted(this.#classes), '\n', ...sorted(this.#unions)].join('');
   }
 
-  /** @param name what an object or an enumeration without a name of its own is called */
+  /** @param name the name for an object or an enumeration that has none */
   of(schema: JsonSchema, name: string): string {
     const choices = notNull(schema);
     const types = [schema.type ?? []].flat() as string[];
@@ -61,7 +60,6 @@ export class PythonTypes {
     return [...new Set(types)].join(' | ');
   }
 
-  /** A component of the document. */
   component(name: string): string {
     const schema = this.#components[name];
     if (!schema) throw new Error(`the contract has no ${name}`);
@@ -146,7 +144,7 @@ const about = ({ description }: JsonSchema) => docstring(String(description), ''
 const sorted = (declared: Map<string, string>): string[] =>
   [...declared].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, text]) => text);
 
-/** The same for two objects that differ in words and bounds alone. */
+/** Equal for two objects that differ only in descriptions and bounds. */
 function shapeOf(schema: JsonSchema): string {
   return JSON.stringify(schema, (keyword, member) => {
     if (keyword === 'properties') return Object.entries(member).sort();

@@ -9,10 +9,10 @@ import { type Components, type Field, fieldsOf, notNull, referredName, typeOf } 
 /** Where `npm start` serves the API. */
 const API = 'http://127.0.0.1:3000';
 
-/** What the section of a call needs to know of the page. */
+/** The page that the section of a call stands on. */
 interface Page {
   components: Components;
-  /** The components that have a section of their own on the page. */
+  /** Components that have their own section on the page, so that a call only links them. */
   objects: ReadonlySet<string>;
 }
 
@@ -40,7 +40,6 @@ function permission(route: Route): string {
   return `IAM: \`execute-api:Invoke\` on \`${route.method}${route.path}\`. Scopes of a JWT: ${token}.`;
 }
 
-/** A command and its answer. */
 export function example({ method, path }: Route, { summary, request, answer, status }: Example): string {
   const body = json(request).replaceAll("'", "'\\''");
   const query = new URLSearchParams(request as Record<string, string>).toString().replaceAll('%2F', '/');
@@ -101,13 +100,12 @@ function answerTables({ success }: Route, { components, objects }: Page): string
   return [`**Answer**: ${statuses.join(' ')}\n`, ...tables];
 }
 
-/** The components that a call answers. */
+/** The names of the components that a call can answer. */
 export function answersOf({ success }: Pick<Route, 'success'>): string[] {
   const schemas = Object.values(success).flatMap(({ answer }) => notNull(answerSchema(answer)));
   return [...new Set(schemas.flatMap((schema) => referredName(schema) ?? []))];
 }
 
-/** The fields of an answer, or of an object in it. */
 export function objectTable(schema: JsonSchema, components: Components): string {
   return table(
     ['field', 'type', 'meaning'],
@@ -119,7 +117,7 @@ export function objectTable(schema: JsonSchema, components: Components): string 
   );
 }
 
-/** A field that is a component may leave the description to it. */
+/** A field without a description takes that of its component. */
 const meaning = (schema: JsonSchema, components: Components) =>
   String(schema.description ?? components[referredName(schema) ?? '']?.description ?? '');
 
@@ -130,6 +128,6 @@ function errorTable({ errors, when = {} }: Route): string {
     when[error] ?? ERROR_CONTRACTS[error].when,
   ]);
   const others = 'and the [errors of every call](errors.md#errors-of-every-call)';
-  if (rows.length === 0) return `**Errors**: none of its own, ${others}.\n`;
+  if (rows.length === 0) return `**Errors**: only the [errors of every call](errors.md#errors-of-every-call).\n`;
   return `**Errors**, ${others}:\n\n${table(['code', 'status', 'when'], rows)}`;
 }

@@ -1,4 +1,3 @@
-/** A table in Markdown. */
 export function table(head: string[], rows: string[][]): string {
   const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
   return [line(head), `|${'---|'.repeat(head.length)}\n`, ...rows.map(line)].join('');
@@ -8,7 +7,7 @@ export const code = (language: string, text: string) => `\`\`\`${language}\n${te
 
 const WIDTH = 110;
 
-/** JSON in which an object or a list is on one line if it fits. */
+/** JSON with each object and list on one line, if it fits there. */
 export function json(value: unknown, indent = ''): string {
   const line = onOneLine(value);
   if (value === null || typeof value !== 'object' || indent.length + line.length <= WIDTH) return line;
@@ -20,7 +19,7 @@ export function json(value: unknown, indent = ''): string {
   return `${open}\n${entries.join(',\n')}\n${indent}${close}`;
 }
 
-/** JSON.stringify escapes the line breaks of texts, so each line break is one between values. */
+/** JSON.stringify escapes line breaks inside texts, so every line break that is left stands between values. */
 const onOneLine = (value: unknown) =>
   JSON.stringify(value, null, 1)
     .replace(/([[{])\n\s*/g, (_, open: string) => (open === '{' ? '{ ' : '['))

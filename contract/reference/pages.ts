@@ -19,49 +19,51 @@ const PAGES: Record<string, Page> = {
   leases: {
     title: 'Leases and permits',
     about:
-      'The calls of a program that needs a key. A call with `limit` or `mode` asks for a [permit](../permits.md), all other calls ask for a lease. [Calling from other languages](../callers.md#what-your-program-does) says what your program does with the answers.',
+      'The calls of a program that needs a key. With `limit` or `mode` `shared`, it asks for a [permit](../permits.md), and otherwise for a lease. [Calling from other languages](../callers.md#what-your-program-does) says what your program does with the answers.',
     calls: ['acquire', 'heartbeat', 'release', 'withdraw'],
   },
   keys: {
     title: 'Keys and their lines',
-    about: 'The call that shows who has a key, and who waits.',
+    about: 'The call that shows who has a key, and who waits for it.',
     calls: ['readLeases'],
   },
   once: {
     title: 'Once',
     about:
-      'The calls of a program that runs once in a period, or once for an event. `heartbeat` and `release` are those of [leases](leases.md), and `break` with `kind` `once` is that of [operators](operators.md).',
+      'The calls of a program that runs once in a period, or once for an event. Its grants use `heartbeat` and `release` of [leases](leases.md). Operators end them with [`break`](operators.md) and `kind` `once`.',
     calls: ['onceBegin', 'onceComplete', 'onceForget', 'readOnce'],
   },
   rates: {
     title: 'Rates',
-    about: 'The calls of a program that may start only so much in a period.',
+    about: 'The calls of a program that may start only so much work in a period.',
     calls: ['rateReserve', 'rateSettle', 'rateForget', 'readRates'],
   },
   operators: {
     title: 'Operators of leases and permits',
     about:
-      'The calls by which an operator ends a lease, a permit or a wait, caps a key, or moves a waiter to the front. The guides are [A holder is stuck](../operations.md#a-holder-is-stuck) and [Pause a key, and let one go first](../operations.md#pause-a-key-and-let-one-go-first).',
+      'The calls with which an operator ends a lease, a permit or a wait, caps a key, or moves a waiter to the front. The guides are [A holder is stuck](../operations.md#a-holder-is-stuck) and [Pause a key, and let one go first](../operations.md#pause-a-key-and-let-one-go-first).',
     calls: ['breakLease', 'cancelWaiter', 'capKey', 'runNext'],
   },
   commits: {
     title: 'Commits',
-    about: 'The guide is [Conditional commits](../commits.md).',
+    about:
+      'The calls that write and read objects in S3 under conditions. The guide is [Conditional commits](../commits.md).',
     calls: ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'],
   },
   nameservice: {
     title: 'Nameservice',
-    about: 'The guide is [Nameservice](../nameservice.md).',
+    about: 'The calls that publish and read the head of a ledger. The guide is [Nameservice](../nameservice.md).',
     calls: ['publish', 'readNames', 'repairNames'],
   },
   expired: {
     title: 'Expired records',
-    about: 'The guide is [Expired records](../expiry.md).',
+    about: 'The calls that report expired records, and delete them. The guide is [Expired records](../expiry.md).',
     calls: ['report', 'readExpired', 'clean'],
   },
   deployment: {
     title: 'The deployment and its caller',
-    about: 'Every caller may send these calls. They read no table and no bucket.',
+    about:
+      'The calls that show what is deployed and who you are. Every caller may send them. They do not read the tables or the bucket.',
     calls: ['readHealth', 'whoami', 'readContract'],
   },
 };
@@ -82,7 +84,7 @@ export function referencePages(): Record<string, string> {
   return { ...Object.fromEntries(pages), 'errors.md': errorPage(schemas, objectPages(pages)) };
 }
 
-/** The page that describes an object, by the anchor of the object. If several do, the last. */
+/** By anchor, the page that describes an object. If several pages do, the last one. */
 function objectPages(pages: [name: string, text: string][]): Map<string, string> {
   const sections = pages.flatMap(([name, text]) =>
     [...text.matchAll(/^### (\w+)$/gm)].map(([, object = '']): [string, string] => [anchor(object), name]),
@@ -111,7 +113,7 @@ function callPage({ title, about, calls }: Page, components: Components): string
   ].join('\n');
 }
 
-/** @param elsewhere the pages that describe objects, which the page links */
+/** @param elsewhere the pages that describe objects, by anchor. The page of errors links these objects */
 function errorPage(components: Components, elsewhere: Map<string, string>): string {
   const overview = ERROR_CODES.map((error) => [
     `[\`${error}\`](#${error.toLowerCase()})`,
@@ -137,7 +139,6 @@ function errorPage(components: Components, elsewhere: Map<string, string>): stri
   );
 }
 
-/** The fields that an error adds to those of every error. */
 function ownFields(error: ErrorCode, components: Components): JsonSchema {
   const [, { properties, required } = {}] = (components[error]?.allOf ?? []) as JsonSchema[];
   const { type, status, code: _, ...own } = properties as Record<string, JsonSchema>;
@@ -169,7 +170,7 @@ function objectSections(names: Set<string>, components: Components): string[] {
   return sections.length > 0 ? ['## Objects\n', ...sections] : [];
 }
 
-/** As GitHub makes them. */
+/** The anchor that GitHub gives a heading. */
 const anchor = (heading: string) =>
   heading
     .toLowerCase()

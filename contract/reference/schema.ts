@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../openapi/json-schema.ts';
 
-/** One field of an object, as a table shows it. */
+/** A row in the table of an object's fields. */
 export interface Field {
   /** The path in the object: `fence.token`, or `issues[].path`. */
   name: string;
@@ -8,22 +8,22 @@ export interface Field {
   isRequired: boolean;
 }
 
-/** The components of the document. */
+/** The components of the OpenAPI document, by name. */
 export type Components = Record<string, JsonSchema>;
 
-/** The name of the component that a schema refers to, even if the schema allows null beside it. */
+/** The name of the component that a schema refers to, even if the schema also allows null. */
 export function referredName(schema: JsonSchema): string | undefined {
   const [inner = schema] = notNull(schema);
   return typeof inner.$ref === 'string' ? inner.$ref.split('/').at(-1) : undefined;
 }
 
-/** The choices of a schema, without null. A schema that offers no choice is the only one. */
+/** The choices of a schema, without null. A schema that is not a choice counts as its only one. */
 export function notNull(schema: JsonSchema): JsonSchema[] {
   const choices = (schema.anyOf ?? schema.oneOf ?? [schema]) as JsonSchema[];
   return choices.filter(({ type }) => type !== 'null');
 }
 
-/** The fields of an object with those of the objects inside, except objects that are components. */
+/** The fields of an object and of the objects inside it, except those that are components: these have a table of their own. */
 export function fieldsOf({ properties = {}, required = [] }: JsonSchema, prefix = ''): Field[] {
   return Object.entries(properties as Record<string, JsonSchema>).flatMap(([key, schema]) => {
     const isRequired = (required as string[]).includes(key);
@@ -34,7 +34,7 @@ export function fieldsOf({ properties = {}, required = [] }: JsonSchema, prefix 
   });
 }
 
-/** The type of a field in words, with its bounds. */
+/** The type of a field with its bounds, in words for people. */
 export function typeOf(schema: JsonSchema): string {
   const types = [schema.type ?? []].flat() as string[];
   const isNullable =
@@ -65,14 +65,14 @@ function bounds({ minimum, maximum, maxLength }: JsonSchema): string {
   if (maxLength !== undefined) return `, up to ${grouped(maxLength)} bytes`;
   if (maximum !== undefined && maximum !== Number.MAX_SAFE_INTEGER)
     return `, ${grouped(minimum ?? 0)} to ${grouped(maximum)}`;
-  // Every count is at least 0, which needs no words.
+  // Every count is at least 0, so that bound says nothing.
   return Number(minimum ?? 0) > 0 ? `, from ${grouped(minimum)}` : '';
 }
 
 const grouped = (value: unknown) => Number(value).toLocaleString('en-US');
 const coded = (value: unknown) => `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``;
 
-/** The components that these parts of the document refer to, and those inside, in the order in which a reader meets them. */
+/** The components that a part of the document refers to, and those inside them, in the order in which a reader meets them. */
 export function componentsIn(part: unknown, components: Components, found = new Set<string>()): Set<string> {
   if (part === null || typeof part !== 'object') return found;
   const name = '$ref' in part ? referredName(part as JsonSchema) : undefined;

@@ -3,12 +3,12 @@ import { bytes, cursor, limit, request } from './request.ts';
 
 const path = () => ({
   description:
-    "The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/.",
+    "The key of the object in the bucket: 1 to 1,024 bytes of UTF-8, without empty segments and without the segments '.' and '..', and not under .holdfast/.",
   ...bytes(1024),
   pattern: '^(?!\\.holdfast(/|$))(?!\\.{1,2}(/|$))[^/]+(/(?!\\.{1,2}(/|$))[^/]+)*$',
 });
 
-/** As S3 gives it, with both quotes or with none. */
+/** An ETag as S3 returns it, or without its quotes. */
 const STRONG_ETAG = '^("[!#-~]{1,256}"|(?!\\*$)(?!W/)[!#-~]{1,256})$';
 
 const contentType = (description: string) => ({ description });
@@ -16,35 +16,40 @@ const contentType = (description: string) => ({ description });
 export const commitRequest = request(commitInput(), {
   id: 'CommitRequest',
   description:
-    'Creates or replaces an object on a precondition. One of `ifNoneMatch` and `ifMatch`, and one of `body` and `source`, is required.',
+    'Creates or replaces an object, if the object is in the state that the caller expects. Send either `ifNoneMatch` or `ifMatch`, and either `body` or `source`.',
   fields: {
     path: path(),
-    ifNoneMatch: { description: 'Creates the object: no object may be at the path.' },
-    ifMatch: { description: 'Replaces the object, which must have this ETag.', pattern: STRONG_ETAG },
-    body: {
-      description:
-        'The content, up to 1 MiB: text, or base64 with padding if `encoding` says so. For more, stage an upload.',
-    },
-    encoding: { description: 'The encoding of `body`. Without it, utf8.' },
-    source: { description: 'The `uploadId` of a staged upload, in place of a body.' },
-    sourceEtag: {
-      description: 'The ETag of the upload, as S3 answered it. The commit fails if the upload has another ETag.',
+    ifNoneMatch: { description: 'Creates the object. The commit fails if there is an object at the path.' },
+    ifMatch: {
+      description: 'Replaces the object that has this ETag. The commit fails if the object has another one.',
       pattern: STRONG_ETAG,
     },
-    contentType: contentType('The media type. Without it, that of the upload, or application/octet-stream.'),
+    body: {
+      description:
+        'The content, up to 1 MiB: text, or with `encoding` `base64` the bytes in base64 with padding. For more, stage an upload.',
+    },
+    encoding: { description: 'How `body` is encoded. The default is utf8.' },
+    source: { description: 'The `uploadId` of a staged upload, instead of a `body`.' },
+    sourceEtag: {
+      description: 'The ETag that S3 returned for the upload. The commit fails if the upload has another one.',
+      pattern: STRONG_ETAG,
+    },
+    contentType: contentType(
+      'The media type of the object. The default is that of the upload, or application/octet-stream.',
+    ),
     cacheControl: {
-      description: 'The Cache-Control header to store with the object. A header of the upload is dropped.',
+      description: 'The Cache-Control header to store with the object. The header of the upload is not kept.',
     },
     contentDisposition: {
-      description: 'The Content-Disposition header to store with the object. A header of the upload is dropped.',
+      description: 'The Content-Disposition header to store with the object. The header of the upload is not kept.',
     },
     contentEncoding: {
       description:
-        'The Content-Encoding header to store with the object, but not aws-chunked, which S3 uses itself. A header of the upload is dropped.',
+        'The Content-Encoding header to store with the object, but not aws-chunked, which S3 uses itself. The header of the upload is not kept.',
     },
     metadata: {
       description:
-        'The metadata of the object: at most 32 lower-case names, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`.',
+        'Your metadata of the object: at most 32 names in lower case, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`.',
       type: 'object',
       maxProperties: 32,
       propertyNames: { pattern: '^(?!holdfast-)[a-z0-9][a-z0-9._-]*$' },
@@ -52,15 +57,16 @@ export const commitRequest = request(commitInput(), {
     },
     commitId: {
       description:
-        'The id of one commit, with its path, precondition and content: a retry with the same id receives the outcome of the first try. Without it, the service makes one. Up to 64 printable ASCII characters without spaces and `=?`.',
+        'The id of one commit, which makes retries safe: a retry with the same id, path, precondition and content receives the outcome of the first try. Without it, the service chooses one. Up to 64 printable ASCII characters without spaces and `=?`.',
       pattern: '^(?!.*=\\?)[!-~]{1,64}$',
     },
     fence: {
-      description: 'Ties the object to a lease: only commits with this key and a token at least as high replace it.',
+      description:
+        'Ties the object to a lease, so that a former holder can no longer replace it: only commits with this key and a token at least as high can.',
       properties: {
         key: { description: 'The key of the lease.', ...bytes(256) },
         token: {
-          description: 'The `fence` of the grant. At most a day ahead of the clock, in milliseconds.',
+          description: 'The `fence` of the grant. At most a day ahead of the current time in milliseconds since 1970.',
         },
       },
     },
@@ -77,7 +83,7 @@ export const commitRequest = request(commitInput(), {
 
 export const resetFenceRequest = request(resetFenceInput(), {
   id: 'ResetFenceRequest',
-  description: 'Replaces or lifts the fence of an object that an administrator has seen.',
+  description: 'Replaces or lifts the fence of an object, if the object is as the administrator has read it.',
   fields: {
     path: path(),
     ifMatch: { description: 'The ETag that the object must have.', pattern: STRONG_ETAG },
@@ -89,17 +95,19 @@ export const resetFenceRequest = request(resetFenceInput(), {
       },
     },
     fence: {
-      description: 'The fence that commits need from then on. Null lifts the fence.',
+      description:
+        'The fence that commits need from then on. Null lifts the fence: every commit can then replace the object.',
       properties: {
         key: { description: 'The key of the lease.', ...bytes(256) },
         token: {
-          description: 'The lowest token that may write the object. At most a day ahead of the clock, in milliseconds.',
+          description:
+            'The lowest token that may write the object. At most a day ahead of the current time in milliseconds since 1970.',
         },
       },
     },
     commitId: {
       description:
-        'The id of this reset: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`.',
+        'The id of this reset, which makes retries safe: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`.',
       pattern: '^(?!.*=\\?)[!-~]{1,64}$',
     },
     waitSeconds: { description: 'How long to wait for a commit of a third-party client, in seconds.' },
@@ -108,10 +116,14 @@ export const resetFenceRequest = request(resetFenceInput(), {
 
 export const uploadRequest = request(uploadInput(), {
   id: 'UploadRequest',
-  description: 'Stages an upload.',
+  description: 'Asks for a signed URL for the bytes of an object.',
   fields: {
-    contentType: contentType('The media type, which becomes part of the signature.'),
-    sizeBytes: { description: 'The size in bytes, which becomes part of the signature.' },
+    contentType: contentType(
+      'The media type of the object. It becomes part of the signature, so the upload must send the same.',
+    ),
+    sizeBytes: {
+      description: 'The size in bytes. It becomes part of the signature, so the upload must have exactly this size.',
+    },
   },
 });
 

@@ -7,7 +7,7 @@ const reportId = () => ({ description: `${MEANING.reportId} Without it, the last
 
 export const reportRequest = request(reportInput(), {
   id: 'ReportRequest',
-  description: 'Reports what has expired. It takes no fields.',
+  description: 'Reports what has expired. The call takes no fields.',
   fields: {},
 });
 
@@ -34,8 +34,10 @@ export const cleanRequest = request(cleanInput(), {
       items: { type: 'string', enum: [...KINDS] },
     },
     olderThanSeconds: { description: 'Only records that expired at least this long ago, in seconds.' },
-    dryRun: { description: 'If true, deletes nothing and answers what would be deleted.' },
-    neverDeletable: { description: 'If true, also deletes records that the TTL of DynamoDB can never delete.' },
+    dryRun: { description: 'If true, the call deletes nothing, and answers what it would delete.' },
+    neverDeletable: {
+      description: 'If true, the call also deletes records that the TTL of DynamoDB can never delete.',
+    },
     cursor: cursor(),
   },
 });

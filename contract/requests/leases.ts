@@ -15,51 +15,49 @@ import { bytes, cursor, given, json, limit, request } from './request.ts';
 
 const key = () => ({ description: MEANING.key, ...bytes(1024) });
 const holder = () => ({ description: MEANING.holder, ...bytes(256) });
-const leaseId = () => ({ description: `${MEANING.leaseId} As \`acquire\` answered it.`, ...bytes(256) });
+const leaseId = () => ({ description: `${MEANING.leaseId} From the answer of \`acquire\`.`, ...bytes(256) });
 const ticket = (description = '') => ({ description: `${MEANING.ticket}${description}`, ...bytes(256) });
 const arn = (description: string) => ({ description, ...bytes(320) });
 
 export const acquireRequest = request(acquireInput(), {
   id: 'AcquireRequest',
   description:
-    'Acquires a key for the caller alone (a lease), or with `limit` or `mode` `shared` together with other holders (a permit). With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant.',
+    'Acquires a key for the caller alone (a lease), or with `limit` or `mode` `shared` together with other holders (a permit). With `taskToken` or `callbackId`, a Step Functions task or the callback of a durable function is parked until it receives the grant.',
   fields: {
     key: key(),
     holder: holder(),
     ttlSeconds: {
-      description: 'How long the grant lasts without a heartbeat, in seconds. Not with `bound`.',
+      description:
+        'How long the grant lasts without a heartbeat, in seconds. A crashed holder blocks the key for about this long. Not with `bound`.',
       default: 60,
     },
     waitSeconds: {
-      description:
-        'How long the call waits in line, in seconds. A deployment may cut the wait short (`maxWaitSeconds`).',
+      description: 'How long the call waits in line, in seconds. A deployment may allow less (`maxWaitSeconds`).',
     },
     sleepMs: {
       description:
-        'How long the caller can stay away between two calls, in milliseconds. While its turn is far, the call fails at once with `LeaseHeld`, and the caller sleeps for `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.',
+        'For long lines: how long the caller can stay away between two calls, in milliseconds. While its turn is far off, the call fails at once with `LeaseHeld`, and the caller sleeps for `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.',
     },
     fair: {
-      description: 'If false, the call polls outside the line: for short waits among few callers.',
+      description: 'If false, the call polls the key outside the line, which suits short waits among few callers.',
     },
     ticket: ticket(
-      ' Send the ticket of `retryWith` within `keptMs` after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`.',
+      ' To keep your position after `LeaseHeld`, send the ticket of `retryWith` within `keptMs`, with the other fields unchanged. Needs `requestId`.',
     ),
     requestId: {
-      description: `${MEANING.requestId} A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with \`LeaseLost\`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition.`,
+      description: `${MEANING.requestId} A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with \`LeaseLost\`, and after the expiry it receives a new grant. Use a new random UUID for each acquisition.`,
       ...bytes(256),
     },
-    data: json(
-      `${MEANING.data} Up to 4 KiB and 32 levels deep, or with \`limit\` or \`mode\` \`shared\` up to 256 bytes.`,
-    ),
+    data: json(`${MEANING.data} Up to 4 KiB and 32 levels, or with \`limit\` or \`mode\` \`shared\` up to 256 bytes.`),
     execution: arn(
-      'The ARN of the execution, of a Standard workflow or of a durable function, that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`, as do those of durable functions that the parameter `durableFunctions` does not name.',
+      'The ARN of the execution that will hold the grant. When the execution ends, its grant is freed, or the execution leaves the line. It must belong to a Standard workflow, or to a durable function that the parameter `durableFunctions` names, in the account and region of the deployment.',
     ),
     target: arn(
-      'The ARN of an execution that works under the grant of `execution`. The grant stays while the target runs. Needs `execution`.',
+      'The ARN of a second execution that works under the same grant. The grant stays while it runs, even if `execution` has ended. Needs `execution`.',
     ),
     graceSeconds: {
       description:
-        'How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, but never beyond the expiry. Set it to the longest timeout of the functions that the execution calls. Needs `execution`.',
+        'How long the grant stays after the execution or its target has ended with any status but SUCCEEDED, in seconds, but never beyond its expiry. Set it to the longest timeout of the functions that the execution calls, because they may still run. Needs `execution`.',
     },
     bound: {
       description:
@@ -67,32 +65,32 @@ export const acquireRequest = request(acquireInput(), {
     },
     taskToken: {
       description:
-        'The token of a task of Step Functions. The call answers at once, and the task receives its grant in line order. Not with `waitSeconds`, `ticket` or `fair` false.',
+        'The token of a Step Functions task that waits instead of the call, and receives the grant in its turn. Not with `waitSeconds`, `ticket` or `fair` false.',
       ...bytes(2048),
     },
     callbackId: {
       description:
-        "The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs its own `execution`, and the parameter `durableFunctions`.",
+        "The id of a durable function's callback that waits instead of the call. In its turn, it completes with the grant as JSON, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the `execution` of the durable function itself, and the parameter `durableFunctions`.",
       ...bytes(1024),
     },
     parkSeconds: {
       description:
-        'How long the task or the callback waits, in seconds. Then the task or the callback fails with `LeaseHeld`, within two minutes. The default is 86,400. Needs `taskToken` or `callbackId`.',
+        'How long the task or the callback waits, in seconds. Then it fails with `LeaseHeld`, at most two minutes late. The default is 86,400, a day. Needs `taskToken` or `callbackId`.',
     },
     limit: {
       description:
-        'The most that all holders may weigh, this one included: the call asks for a permit. Without `limit`, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`.',
+        'Asks for a permit: the highest total weight of all holders, this one included. Without `limit`, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`.',
     },
     weight: {
       description:
-        'How much of the limit the permit takes, at most `limit`. Without it, 1. Needs `limit` or `mode` `shared`.',
+        'How much of the limit the permit takes, at most `limit`. The default is 1. Needs `limit` or `mode` `shared`.',
     },
     mode: {
       description: `${MEANING.mode} The default is \`shared\` with \`limit\`, and \`exclusive\` without.`,
     },
     replace: {
       description:
-        'Makes this the newest request of the key: each older one that also said `replace` and still waits fails with `Superseded`. With `running`, a holder that said `running` is asked to stop too: its next heartbeat fails with `LeaseLost` (`superseded`). The request starts when that holder has released or has expired. Needs `waitSeconds`, `taskToken` or `callbackId`. Not with `limit`, `mode` `shared` or `fair` false.',
+        'For work of which only the newest request counts: each older request that also said `replace` and still waits fails with `Superseded`. With `running`, a holder that said `running` is asked to stop too: its next heartbeat fails with `LeaseLost` (`superseded`), and this request is granted when that holder has released or has expired. Needs `waitSeconds`, `taskToken` or `callbackId`. Not with `limit`, `mode` `shared` or `fair` false.',
     },
   },
   rules: {
@@ -134,7 +132,7 @@ export const heartbeatRequest = request(heartbeatInput(), {
     leaseId: leaseId(),
     ttlSeconds: {
       description:
-        'How long the grant lasts from now on, in seconds, also after later heartbeats. Without it, as before. A heartbeat never shortens a grant.',
+        'How long the grant lasts from this heartbeat and from later ones, in seconds. Without it, as long as before. A heartbeat never shortens a grant.',
     },
   },
 });
@@ -147,26 +145,26 @@ export const releaseRequest = request(releaseInput(), {
 
 export const breakRequest = request(breakInput(), {
   id: 'BreakRequest',
-  description: 'Breaks the lease or the permit that an operator saw.',
+  description: 'Breaks the grant with the fence that the operator has read.',
   fields: {
     key: key(),
-    fence: { description: 'The fence of the lease or the permit to end, as the operator read it.' },
+    fence: { description: 'The fence of the grant to end, as the operator has read it.' },
     kind: {
-      description: 'With `once`, ends the grant of `POST /v1/once/begin`, in place of the lease or the permit.',
+      description: 'If `once`, the call ends the grant of `POST /v1/once/begin` instead of a lease or a permit.',
     },
     wait: {
       description:
-        'If true, the holder keeps the key until its release or its expiry, and no heartbeat extends the grant. A lease that no caller holds ends at once all the same. If false, the grant ends at once, while the holder may still work.',
+        'If true, the holder keeps the grant until its release or its expiry, but heartbeats no longer extend the grant. A grant under which nobody can work, such as an expired one, still ends at once. If false, the grant ends at once, even though the holder may still work.',
     },
   },
 });
 
 export const cancelRequest = request(cancelInput(), {
   id: 'CancelRequest',
-  description: 'Takes a task or a call out of the line of a key.',
+  description: 'Takes a waiter out of the line of a key.',
   fields: {
     key: key(),
-    ticket: ticket(' As `acquire`, or a read of the key with `waiters`, shows it.'),
+    ticket: ticket(' Read the key with `waiters` to see it, or take it from the answer of `acquire`.'),
   },
 });
 
@@ -177,17 +175,18 @@ export const capRequest = request(capInput(), {
     key: key(),
     limit: {
       description:
-        'The most that all holders may weigh. 0 pauses the key: no caller is granted the key, or a start at its rates. Null lifts this part of the cap. Without the field, this part stays.',
+        'The highest total weight of all holders. 0 pauses the key: nobody is granted the key or a start at its rates. Null lifts this part of the cap. Without the field, this part stays as it is.',
     },
     rates: {
       description:
-        'One to four rates with different names, which count for each reservation as if its caller had named them. Null lifts this part of the cap. Without the field, this part stays.',
+        'One to four rates with different names. They count for each reservation as if its caller had named them. Null lifts this part of the cap. Without the field, this part stays as it is.',
       anyOf: undefined,
       type: ['array', 'null'],
       ...ratesWith(),
     },
     reason: {
-      description: 'Why. Each caller that the cap keeps out sees it. Needed unless the call only lifts.',
+      description:
+        'Why the key is capped, shown to each caller that the cap keeps out. Required, unless the call only lifts.',
       ...bytes(256),
     },
     forSeconds: {
@@ -196,7 +195,7 @@ export const capRequest = request(capInput(), {
     },
     kind: {
       description:
-        'With `once`, the call pauses `POST /v1/once/begin` of the key, and not its leases, permits and rates. Only with `limit` 0 or null, and without `rates`.',
+        'If `once`, the call pauses `POST /v1/once/begin` of the key instead of its leases, permits and rates. Only with `limit` 0 or null, and without `rates`.',
     },
   },
   rules: { allOf: [{ anyOf: [given('limit'), given('rates')] }] },
@@ -207,19 +206,19 @@ export const runNextRequest = request(runNextInput(), {
   description: 'Moves a waiter to the front of the line of a key.',
   fields: {
     key: key(),
-    ticket: ticket(' As `acquire`, or a read of the key with `waiters`, shows it.'),
+    ticket: ticket(' Read the key with `waiters` to see it, or take it from the answer of `acquire`.'),
   },
 });
 
 export const withdrawRequest = request(withdrawInput(), {
   id: 'WithdrawRequest',
-  description: 'Withdraws a request of the caller that waits, or its grant.',
+  description: 'Takes a request of the caller out of the line, or ends its grant.',
   fields: {
     key: key(),
-    requestId: { description: `${MEANING.requestId} As it was sent to \`acquire\`.`, ...bytes(256) },
-    holder: { description: `${MEANING.holder} As it was sent to \`acquire\`.`, ...bytes(256) },
+    requestId: { description: `${MEANING.requestId} As sent to \`acquire\`.`, ...bytes(256) },
+    holder: { description: `${MEANING.holder} As sent to \`acquire\`.`, ...bytes(256) },
     ticket: ticket(
-      ' With the ticket of `retryWith`, Holdfast does not read the whole line. Leave it out if a response to another call of the request was lost, because that call may have its own position.',
+      ' With the ticket of `retryWith`, Holdfast need not read the whole line. Leave it out if the response to another call of the request was lost, because that call may have a position of its own.',
     ),
   },
 });
@@ -231,22 +230,24 @@ export const readLeasesRequest = request(readInput(), {
     key: { ...key(), description: `${MEANING.key} Without a key, the answer is a page of keys.` },
     prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(1024) },
     holder: {
-      description: 'Only keys of this holder, each by its grant to this holder. Not with `key`.',
+      description: 'Only keys that this holder has. Each row shows the grant of this holder. Not with `key`.',
       ...bytes(256),
     },
     state: {
       description:
-        'Only keys in this state. A key is held if at least one holder has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`.',
+        'Only keys in this state. `held`: at least one holder has not expired. `active`: the key has a holder, expired or not, a line, or a cap. Not with `key`.',
     },
     sort: {
       description:
-        'The order: by `key`, by the first expiry (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`.',
+        'The order of the rows: by `key`, the next expiry first (`expiry`), the longest held key first (`held`), or the longest line first (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`.',
     },
     limit: {
       ...limit(),
-      description: `${limit().description} With \`key\`, the number of waiters to list, and only with \`waiters\`.`,
+      description: `${limit().description} With \`key\`, it is the number of waiters, and needs \`waiters\`.`,
     },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
-    waiters: { description: 'True to list the tasks and calls in line, the oldest first. Needs `key`.' },
+    waiters: {
+      description: 'If true, the answer lists the tasks and calls in line, in the order of their arrival. Needs `key`.',
+    },
   },
 });

@@ -5,7 +5,7 @@ import { MEANING } from '../meanings.ts';
 import { requests } from '../schema.ts';
 import { bytes, cursor, type Field, json, jsonObject, limit, type Request, request } from './request.ts';
 
-/** A name without a branch must leave room for the branch that it implies. */
+/** A name without a branch must leave room for `:main`. */
 const ALIAS = '^([^:]{1,1019}|[^:]+:[^:]+)$';
 
 const alias = (description = `${MEANING.alias} A name alone means its branch \`main\`.`): Field => ({
@@ -13,8 +13,8 @@ const alias = (description = `${MEANING.alias} A name alone means its branch \`m
   pattern: ALIAS,
   ...bytes(1024),
 });
-const address = () => ({ description: 'Where the commit or the index is.', ...bytes(1024) });
-const t = () => ({ description: 'The watermark, a whole number.' });
+const address = () => ({ description: 'Where the commit or the index is stored.', ...bytes(1024) });
+const t = () => ({ description: 'The watermark: a whole number that only a repair lowers.' });
 const version = () => ({ description: 'The version.' });
 
 const envelope = (requestId: string) => ({
@@ -23,11 +23,10 @@ const envelope = (requestId: string) => ({
   requestId: { description: requestId, ...bytes(256) },
 });
 const ENVELOPE = envelope(
-  'The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing.',
+  'The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it.',
 );
 const TARGET = { address: address(), t: t() };
 
-/** The fields of a ref, a status and a config, wherever they stand in a request. */
 const REF = { properties: TARGET };
 const STATUS = {
   properties: { state: { description: 'The state, in one word.', ...bytes(256) }, v: version() },
@@ -39,7 +38,7 @@ const NEXT_CONFIG = {
     payload: {
       description: 'The content. Null empties the config.',
       properties: {
-        defaultContextAddress: { description: 'Where the default context of the ledger is.', ...bytes(1024) },
+        defaultContextAddress: { description: 'Where the default context of the ledger is stored.', ...bytes(1024) },
         extra: jsonObject('Any JSON object up to 4 KiB.'),
       },
     },
@@ -56,7 +55,7 @@ const byOperation = (operations: Record<string, { id: string }>) => ({
 type Op = PublishInput['op'];
 type OperationOf<O extends Op> = Extract<z.input<ReturnType<typeof publishInput>>, { op: O }>;
 
-/** By operation: an operation or a field that is added without a description does not compile. */
+/** An operation or a field without a description does not compile. */
 const OPERATIONS: {
   [O in Op]: {
     id: string;
@@ -67,18 +66,18 @@ const OPERATIONS: {
   initLedger: { id: 'InitLedger', description: 'Creates a ledger.', fields: {} },
   publishCommit: {
     id: 'PublishCommit',
-    description: 'Raises the commit head of a ledger. A lower `t` is stale, and changes nothing.',
+    description: 'Raises the commit head of a ledger. A `t` that is not higher is stale, and changes nothing.',
     fields: TARGET,
   },
   publishIndex: {
     id: 'PublishIndex',
-    description: 'Raises the index of a ledger.',
+    description: 'Raises the index of a ledger. A `t` that is not higher is stale, and changes nothing.',
     fields: { ...TARGET, allowEqual: { description: 'If true, replaces an index at the same `t`.' } },
   },
-  retract: { id: 'Retract', description: 'Retracts a ledger. The ledger stays visible.', fields: {} },
+  retract: { id: 'Retract', description: 'Retracts a ledger, which stays visible.', fields: {} },
   compareAndSetRef: {
     id: 'CompareAndSetRef',
-    description: 'Sets a ref that is as expected.',
+    description: 'Sets a ref, if it still is as expected.',
     fields: {
       ref: { description: 'The ref: the head of the commits, or of the index.' },
       expected: {
@@ -93,12 +92,12 @@ const OPERATIONS: {
     description: 'Raises the commit head to a higher `t`, and creates the ledger if it does not exist.',
     fields: {
       ...TARGET,
-      maxRetries: { description: 'How often to try again if another caller creates the ledger at the same time.' },
+      maxRetries: { description: 'How often to retry if another caller creates the ledger at the same time.' },
     },
   },
   pushStatus: {
     id: 'PushStatus',
-    description: 'Sets the status, if its state and version are as expected.',
+    description: 'Sets the status, if its state and version still are as expected.',
     fields: {
       expected: { description: 'The status that the alias must have.', ...STATUS },
       next: { description: 'The status to set. The version must rise.', ...NEXT_STATUS },
@@ -106,7 +105,7 @@ const OPERATIONS: {
   },
   pushConfig: {
     id: 'PushConfig',
-    description: 'Sets the config of a ledger, if its version is as expected.',
+    description: 'Sets the config of a ledger, if its version still is as expected.',
     fields: {
       expected: { description: 'The config that the ledger must have.', properties: { v: version() } },
       next: { description: 'The config to set. The version must rise.', ...NEXT_CONFIG },
@@ -136,14 +135,13 @@ const OPERATIONS: {
 
 const publish = publishInput();
 
-/** Each operation is a component of its own. */
 export const operations: Request[] = publish.def.options.map((option) => {
   const { id, description, fields } = OPERATIONS[option.def.shape.op.def.values[0] as Op];
   requests.add(option, { id, description });
   return { id, schema: option, fields: { ...ENVELOPE, ...fields }, rules: {} };
 });
 
-requests.add(publish, { id: 'PublishRequest', description: 'A write of the nameservice, by the operation `op`.' });
+requests.add(publish, { id: 'PublishRequest', description: 'Creates or changes an alias: `op` says how.' });
 
 export const publishRequest: Request = {
   id: 'PublishRequest',
@@ -170,7 +168,7 @@ const seen = 'The value that the caller saw, which the alias must still have.';
 const expected = { description: seen };
 const next = { description: 'The value to set. The version must not rise.' };
 const REPAIR_ENVELOPE = envelope(
-  'The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations.',
+  'The id of one purge, which makes retries safe: a retry within ten minutes receives the outcome of the first try. Other operations ignore it.',
 );
 
 const REPAIRS: {
@@ -212,7 +210,7 @@ const REPAIRS: {
     description: 'Deletes all items of a retracted alias.',
     fields: {
       expected: {
-        description: `${seen} Null if the items of the alias make no record.`,
+        description: `${seen} Null if the items of the alias do not form a record.`,
         properties: {
           kind: { description: 'The kind of the alias.' },
           commit: { description: 'The commit ref of a ledger.', ...REF },
@@ -234,6 +232,6 @@ export const repairOperations: Request[] = repair.def.options.map((option) => {
   return { id, schema: option, fields: { ...REPAIR_ENVELOPE, ...fields }, rules: {} };
 });
 
-requests.add(repair, { id: 'RepairRequest', description: 'A repair, by the operation `op`.' });
+requests.add(repair, { id: 'RepairRequest', description: 'Repairs an alias: `op` says how.' });
 
 export const repairRequest: Request = { id: 'RepairRequest', schema: repair, fields: {}, rules: byOperation(REPAIRS) };

@@ -11,13 +11,13 @@ import { bytes, cursor, given, limit, request } from './request.ts';
 
 const key = () => ({
   description:
-    'The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent.',
+    'The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent.',
   ...bytes(MOST_KEY_BYTES),
 });
 
 const whole = { type: 'integer', minimum: 1, maximum: MOST_UNITS };
 
-/** One to four rates, with these fields besides the name, the limit and the period. */
+/** @param fields the fields of each rate, besides its name, limit and period */
 export const ratesWith = (fields: Record<string, object> = {}) => ({
   minItems: 1,
   maxItems: 4,
@@ -32,7 +32,7 @@ export const ratesWith = (fields: Record<string, object> = {}) => ({
         default: 'requests',
         pattern: '^[A-Za-z0-9][\\w-]{0,31}$',
       },
-      limit: { description: 'The units in each period.', ...whole },
+      limit: { description: 'How many units may start in each period.', ...whole },
       per: {
         description: 'The period: a number and `s`, `m`, `h` or `d`, at most 31 days.',
         type: 'string',
@@ -45,18 +45,18 @@ export const ratesWith = (fields: Record<string, object> = {}) => ({
 
 export const reserveRequest = request(reserveInput(), {
   id: 'ReserveRequest',
-  description: 'Reserves a start for work, at one to four rates of a key.',
+  description: 'Reserves a start at one to four rates of a key.',
   fields: {
     key: key(),
     holder: { description: MEANING.holder, ...bytes(256) },
     requestId: {
       description:
-        'The id of one reservation. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since.',
+        'The id of one reservation, which makes retries safe. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since.',
       ...bytes(256),
     },
     rates: {
       description:
-        'One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default.',
+        'One to four rates with different names. The start keeps all of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default.',
       type: 'array',
       ...ratesWith({
         units: { description: 'What this call takes, at most ten times the limit.', ...whole, default: 1 },
@@ -68,11 +68,11 @@ export const reserveRequest = request(reserveInput(), {
     },
     waitSeconds: {
       description:
-        'How late the start may be, in seconds. If it would be later, nothing is reserved. The call itself never waits. With `settle`, at most the longest period.',
+        'The latest start that the caller accepts, in seconds from now. If the start would be later, nothing is reserved. The call itself never waits. With `settle`, at most the longest period.',
     },
     settle: {
       description:
-        'True if the caller will report the units that its work really took. At most 200 reservations of a key can be open, which means not settled yet. After 15 minutes, the estimate of an open reservation may stand.',
+        'For work that knows its units only at the end: if true, the caller will report the units that its work really took. At most 200 reservations of a key can be open, which means not settled yet. After 15 minutes, an open reservation may keep its estimate.',
     },
   },
 });
@@ -82,13 +82,13 @@ export const settleRequest = request(settleInput(), {
   description: 'Corrects or cancels a reservation.',
   fields: {
     key: key(),
-    reservation: { description: 'From the response of `reserve`.', ...bytes(1100) },
+    reservation: { description: 'From the answer of `reserve`.', ...bytes(1100) },
     units: {
       description:
-        'The units that the work took, by the name of the rate. A rate that is left out keeps its estimate. More than ten times the limit counts as ten times the limit. Not with `cancel`.',
+        'The units that the work took, for each rate by its name. A rate that is left out keeps its estimate. More than ten times the limit counts as ten times the limit. Not with `cancel`.',
     },
     cancel: {
-      description: 'True to cancel the reservation before its start. Not with `units`.',
+      description: 'If true, the call cancels the reservation, which is possible until its start. Not with `units`.',
     },
   },
   rules: { allOf: [{ oneOf: [given('units'), given('cancel')] }] },

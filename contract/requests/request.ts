@@ -1,20 +1,20 @@
 import type * as z from 'zod/mini';
 import { requests } from '../schema.ts';
 
-/** Keywords of JSON Schema that complete zod's rendering, which knows nothing of checks in code. */
+/** Keywords of JSON Schema that zod cannot render, because the checks are code. */
 type Keywords = Record<string, unknown>;
 
-/** What a field means, and the rules for it that zod cannot render. */
+/** The documentation of a field, with the rules for it that zod cannot render. */
 export type Field = Keywords & { description: string };
 
-/** The names of all fields of an object, of every member of a union. */
+/** The names of the fields, or for a union those of all its members. */
 type FieldsOf<Input> = Input extends unknown ? keyof Input : never;
 
 interface RequestDocumentation<Input> {
   /** The name of the component. */
   id: string;
   description: string;
-  /** Every field of the schema must be here: one that is added without a description does not compile. */
+  /** A field of the schema without a description does not compile. */
   fields: Record<FieldsOf<Input>, Field>;
   /** Rules between fields. */
   rules?: Keywords;
@@ -27,7 +27,7 @@ export interface Request {
   rules: Keywords;
 }
 
-/** The request of a route: the function's own schema, with what that schema cannot say. */
+/** Documents the input schema of a function, as the request of its route. */
 export function request<Schema extends z.ZodMiniType>(
   schema: Schema,
   { id, description, fields, rules = {} }: RequestDocumentation<z.input<Schema>>,
@@ -36,7 +36,7 @@ export function request<Schema extends z.ZodMiniType>(
   return { id, schema, fields, rules };
 }
 
-/** A text of that many bytes of UTF-8 has at most that many characters. */
+/** JSON Schema counts characters, and a text never has more characters than bytes of UTF-8. */
 export const bytes = (most: number) => ({ maxLength: most });
 
 export const json = (description: string): Field => ({ description });
@@ -47,10 +47,13 @@ export const jsonObject = (description: string): Field => ({
   additionalProperties: true,
 });
 
-export const cursor = (): Field => ({ description: 'The `nextCursor` of the page before.', ...bytes(4160) });
-export const limit = (): Field => ({ description: 'The number of rows to list. Without it, 100.' });
+export const cursor = (): Field => ({
+  description: 'The `nextCursor` of the page before, to read the next page.',
+  ...bytes(4160),
+});
+export const limit = (): Field => ({ description: 'The number of rows to list. The default is 100.' });
 
-/** A schema that wants the fields. Linters ask for the properties beside the names. */
+/** A schema that requires the fields. Linters of OpenAPI want them listed in `properties` too. */
 export const given = (...names: string[]) => ({
   properties: Object.fromEntries(names.map((name) => [name, {}])),
   required: names,

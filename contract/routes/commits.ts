@@ -22,7 +22,7 @@ export const COMMIT_ROUTES = [
     tag: 'Commits',
     summary: 'Commit an object',
     description:
-      'Creates an object, or replaces the object with the expected ETag. Of all callers that create an object at one path, or that replace the same ETag, one caller wins. A retry with the same `commitId` receives the outcome of the first try.',
+      'Creates an object, or replaces the object that has the expected ETag. If several callers create an object at the same path, or replace the same ETag, only one of them wins. A retry with the same `commitId` receives the outcome of the first try.',
     request: commitRequest,
     success: {
       201: { description: 'The object is committed.', answer: committed },
@@ -38,7 +38,8 @@ export const COMMIT_ROUTES = [
     path: '/v1/uploads',
     tag: 'Commits',
     summary: 'Stage an upload',
-    description: 'Signs a URL for the bytes of an object. A commit then names the `uploadId` as its `source`.',
+    description:
+      'Returns a signed URL for the bytes of an object, such as one that is too large for `body`. A commit then names the `uploadId` as its `source`.',
     request: uploadRequest,
     success: { 201: { description: 'Where to send the bytes.', answer: stagedUpload } },
     errors: [],
@@ -51,7 +52,7 @@ export const COMMIT_ROUTES = [
     tag: 'Commits',
     summary: 'Replace or lift a fence',
     description:
-      'For an administrator who has seen the ETag and the fence of an object. The bytes stay, and the ETag changes. The next reset of the object must wait for a commit.',
+      'For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes. Another reset of the object must wait for a commit.',
     request: resetFenceRequest,
     success: { 200: { description: 'The fence is replaced.', answer: committed } },
     errors: ['CommitInProgress', 'PreconditionFailed', 'OutcomeUnknown'],
@@ -77,7 +78,7 @@ export const COMMIT_ROUTES = [
     tag: 'Commits',
     summary: 'List commits in flight',
     description:
-      'Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has only commits of third-party clients.',
+      'Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and reads the object of each recent one. With `commitProtocol=native` Holdfast does not write records, so the list shows only commits of third-party clients.',
     request: readInFlightRequest,
     success: { 200: { description: 'A page of commits.', answer: inFlightPage } },
     errors: [],

@@ -15,17 +15,17 @@ export const EXPIRY_ROUTES = [
     tag: 'Expired records',
     summary: 'Report what has expired',
     description:
-      'Scans the tables and the bucket for expired records, and writes a report. The records do not change. The schedule calls it too.',
+      'Scans the tables and the bucket for expired records, and writes a report. The records stay as they are. The schedule makes the same call.',
     request: reportRequest,
     success: {
       201: { description: 'A complete report.', answer: report },
       200: {
-        description: 'A report that stopped before its end. The next call goes on with the report.',
+        description: 'A report that stopped before its end. The next call continues it.',
         answer: report,
       },
     },
     errors: ['LeaseHeld', 'LeaseLost', 'OutcomeUnknown'],
-    when: { LeaseHeld: 'A report is running.', LeaseLost: 'A later run has taken over the report.' },
+    when: { LeaseHeld: 'Another report is running.', LeaseLost: 'A later run has taken over the report.' },
     examples: examplesOf('report'),
   }),
   route<AnswerOf<typeof reader>>({
@@ -48,7 +48,7 @@ export const EXPIRY_ROUTES = [
     tag: 'Expired records',
     summary: 'Delete expired records',
     description:
-      'Deletes reported records that have not changed since the report. By default, the call deletes nothing and says what it would delete.',
+      'Deletes reported records that have not changed since the report. By default the call only says what it would delete.',
     request: cleanRequest,
     success: { 200: { description: 'What was deleted, and what was spared.', answer: cleaned } },
     errors: ['NotFound', 'OutcomeUnknown'],

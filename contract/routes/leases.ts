@@ -24,24 +24,24 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Acquire a lease or a permit',
     description:
-      'Grants the key to the caller alone, or with `limit` or `mode` `shared` together with other holders. If there is no room, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, a task of Step Functions or a durable function waits in place of the call.',
+      'Grants the key to the caller alone (a lease), or with `limit` or `mode` `shared` together with other holders (a permit). If there is no room, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, the call returns at once, and a Step Functions task or a durable function waits instead.',
     request: acquireRequest,
     success: {
       201: {
-        description: 'The caller has its grant, or its task is parked or has ended.',
+        description: 'The caller has its grant. Or its task is parked, was notified, or has ended.',
         answer: z.union([acquired, parked]),
       },
       200: {
-        description: 'The request had its grant before.',
+        description: 'A retry of a request that already has its grant.',
         answer: acquired,
       },
     },
     errors: ['LeaseHeld', 'LeaseLost', 'Superseded', 'QueueFull', 'OutcomeUnknown'],
     when: {
       LeaseHeld:
-        'Another caller holds the lease, the holders leave no room, or other waiters are in line. The call has waited for `waitSeconds`, or for `maxWaitSeconds` of the deployment. A parked task or callback fails with this code after `parkSeconds`.',
+        'Another caller holds the key, the holders leave no room, or others wait in line, and the wait of the call is over. A parked task or callback fails with this code after `parkSeconds`.',
       LeaseLost:
-        'The grant of the `requestId` was released or has another holder. An operator broke it, or cancelled the ticket. Or the request was withdrawn. A parked task or callback fails with this code in the same cases.',
+        'The request has lost its grant: the grant was released, broken or taken over. Or an operator cancelled the ticket, or the caller withdrew the request. A parked task or callback fails with this code in the same cases.',
     },
     examples: examplesOf('acquire'),
   }),
@@ -52,13 +52,13 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Extend a lease or a permit',
     description:
-      'A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other grant has replaced it.',
+      'Extends the grant by its ttl, with the same fence. Call it well before the grant expires. A heartbeat also revives an expired grant, unless another grant has replaced it.',
     request: heartbeatRequest,
     success: { 200: { description: 'The caller still holds the lease or the permit.', answer: grant } },
     errors: ['LeaseLost', 'OutcomeUnknown'],
     when: {
       LeaseLost:
-        'The caller does not hold the grant, an operator broke it, or a newer request asks the holder to stop. Stop the work, and with the reason `broken` or `superseded` call `release` when the work has stopped: the next caller may wait for that release.',
+        'The caller does not hold the grant, an operator broke it, or a newer request asks the holder to stop. Stop the work. If the reason is `broken` or `superseded`, then call `release`, because the next caller may be waiting for it.',
     },
     examples: examplesOf('heartbeat'),
   }),
@@ -69,7 +69,7 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Release a lease or a permit',
     description:
-      'Ends the grant, and hands the key to the next waiter. A release by another caller than the holder is no error.',
+      'Ends the grant, and gives the key to the next waiter. If the caller does not hold the grant, the call still succeeds, so a program can always release when it cleans up.',
     request: releaseRequest,
     success: { 200: { description: 'Whether the caller held the lease or the permit.', answer: released } },
     errors: ['OutcomeUnknown'],
@@ -82,13 +82,13 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Break a lease or a permit',
     description:
-      'For an operator: ends the grant with this fence, at once or, with `wait`, at its release or its expiry. The next heartbeat of the holder, and a retry of its acquire, fail with `LeaseLost` (`broken`). Only the fence stops what the holder writes later.',
+      'For an operator, when a holder is stuck: ends the grant with this fence, at once or, with `wait`, at its release or its expiry. The next heartbeat of the holder and a retry of its acquire fail with `LeaseLost` (`broken`). If the holder works on regardless, only a store that checks the fence refuses its writes.',
     request: breakRequest,
     success: { 200: { description: 'The grant has ended, or is ending.', answer: broken } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     when: {
-      NotFound: 'No caller holds the key, or no shared grant has the fence.',
-      Conflict: 'The exclusive holder of the key has another fence. `actual` is what the key is now.',
+      NotFound: 'Nobody holds the key, or none of its shared grants has this fence.',
+      Conflict: 'The exclusive holder of the key has another fence. `actual` shows the key as it is now.',
     },
     scope: 'breakScope',
     examples: examplesOf('breakLease'),
@@ -100,7 +100,7 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Read a key, or list keys',
     description:
-      'With `key`, reads that key with its holders and its line. Without `key`, lists keys page by page. Without `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort` and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.',
+      'With `key`, reads that key, its holders and its line. Without `key`, lists keys page by page. A page without `sort` costs 0.5 read units for each 4 KiB of records that it reads, and a page with `sort` reads the whole table. For the first few keys in an order, send `sort` and a small `limit`. To read all keys, leave out `sort` and sort the rows yourself.',
     request: readLeasesRequest,
     success: {
       200: { description: 'The key, or the page.', answer: z.union([oneKey, keyPage]) },

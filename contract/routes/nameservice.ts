@@ -16,7 +16,7 @@ export const NAMESERVICE_ROUTES = [
     tag: 'Nameservice',
     summary: 'Publish',
     description:
-      'Creates or changes what an alias points to, by the operation `op`. A publication that arrives late is stale, and changes nothing.',
+      'Creates an alias, or changes what it points to: `op` says how. A publish that arrives late is `stale`, and changes nothing.',
     request: publishRequest,
     success: {
       201: { description: 'This call created the alias.', answer: published },
@@ -24,12 +24,13 @@ export const NAMESERVICE_ROUTES = [
     },
     errors: ['NotFound', 'Conflict', 'AlreadyExists', 'OutcomeUnknown'],
     when: {
-      NotFound: 'The alias does not exist, or has another kind than the operation needs.',
+      NotFound: 'The alias does not exist, or the operation is for the other kind of alias.',
       Conflict:
         'A compare-and-set lost, or `t` or `v` does not rise. `actual` is the value that the alias has now, or null.',
-      AlreadyExists: 'The alias to create exists. Without `kind`, items that make no record are in the way.',
+      AlreadyExists:
+        'The alias already exists. Without `kind`, leftover items that do not form a record are in the way.',
       OutcomeUnknown:
-        'A write was sent, and its response was lost. Send the same call with the fields of `retryWith` added. Also if a compare-and-set, or a reindex at the same `t`, may have won before another caller wrote over it: `actual` is the value now.',
+        'A write was sent, and its response was lost. Send the same call with the fields of `retryWith` added. The code also means that a compare-and-set, or a reindex at the same `t`, may have won before another caller overwrote it: `actual` is the value now.',
     },
     examples: examplesOf('publish'),
   }),
@@ -40,12 +41,12 @@ export const NAMESERVICE_ROUTES = [
     tag: 'Nameservice',
     summary: 'Repair an alias',
     description:
-      'For an administrator: sets counters and flags back, or removes an alias. Each operation takes effect only if the alias is as the caller saw it.',
+      'For an administrator: sets counters and flags back, or removes an alias. Each operation takes effect only if the alias still is as the caller saw it.',
     request: repairRequest,
     success: { 200: { description: 'The repair took effect.', answer: repaired } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     when: {
-      NotFound: 'The alias does not exist, or has another kind than the operation needs.',
+      NotFound: 'The alias does not exist, or the operation is for the other kind of alias.',
       Conflict: 'The alias is not as the caller saw it. `actual` is the value that the alias has now.',
     },
     scope: 'repairScope',

@@ -17,18 +17,18 @@ export const ONCE_ROUTES = [
     tag: 'Leases',
     summary: 'Begin a slot',
     description:
-      'Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done with the stored result. Extend the grant by `heartbeat`. End the grant by `complete`, or if the work fails by `release`: the next caller then begins the same slot.',
+      'Lets one caller at a time work for a slot of a key. When the slot is done, every caller receives the stored result instead. While you work, extend the grant with `heartbeat`. Then call `complete`, or `release` if the work has failed: the next caller then begins the same slot.',
     request: onceBeginRequest,
     success: {
-      200: { description: 'The grant, the result of the slot, or that a later slot is done.', answer: begun },
+      200: { description: 'The grant, or the stored result of the slot, or which later slot is done.', answer: begun },
     },
     errors: ['LeaseHeld', 'LeaseLost', 'Conflict', 'OutcomeUnknown'],
     when: {
       LeaseHeld:
-        'Another caller works for a slot of the key. The call has waited for `waitSeconds`. With `per`, add `retryWith` to the next call: if you wait over the end of a period, the call still waits for the period in which it began.',
+        'Another caller works for a slot of the key. The call has waited for `waitSeconds`. With `per`, add the fields of `retryWith` to the next call: it then goes on waiting for the same period, even if the next one has begun.',
       LeaseLost: 'The grant of the `requestId` was released, or an operator broke it.',
       Conflict:
-        'The slot is done with another `inputHash`, or with `per`, a slot is done that sorts after every period. `actual` is the state of the key.',
+        'The slot is done with another `inputHash`. Or, with `per`, a slot is done whose name sorts after every period. `actual` shows the key as it is now.',
     },
     examples: examplesOf('onceBegin'),
   }),
@@ -39,7 +39,7 @@ export const ONCE_ROUTES = [
     tag: 'Leases',
     summary: 'Complete a slot',
     description:
-      'Stores the result of the slot and ends the grant. If the caller no longer holds the grant, no result is stored, and `completed` is false.',
+      'Stores the result of the slot and ends the grant. If the caller no longer holds the grant, the result is not stored, and `completed` is false.',
     request: onceCompleteRequest,
     success: { 200: { description: 'Whether the result of this caller is stored.', answer: completed } },
     errors: ['OutcomeUnknown'],
@@ -51,13 +51,14 @@ export const ONCE_ROUTES = [
     path: '/v1/once/forget',
     tag: 'Leases',
     summary: 'Forget a slot',
-    description: 'For an operator: removes the slot that is done and the result, so that the next caller works again.',
+    description:
+      'For an operator: forgets the slot that is done and its result, so that the next caller does the work again.',
     request: onceForgetRequest,
     success: { 200: { description: 'The key remembers no slot.', answer: forgotten } },
     errors: ['NotFound', 'Conflict', 'LeaseHeld', 'OutcomeUnknown'],
     when: {
-      NotFound: 'No caller has begun a slot of the key.',
-      Conflict: 'The key has another fence. `actual` is the state of the key.',
+      NotFound: 'Nobody has begun a slot of the key.',
+      Conflict: 'The key has another fence. `actual` shows the key as it is now.',
       LeaseHeld: 'A caller works for a slot of the key. Break that grant first.',
     },
     scope: 'breakScope',
@@ -70,7 +71,7 @@ export const ONCE_ROUTES = [
     tag: 'Leases',
     summary: 'Read a key of once, or list such keys',
     description:
-      'With `key`, reads who works for a slot of that key, which slot is done, and the result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.',
+      'With `key`, reads who works for a slot of that key, which slot is done, and its result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.',
     request: readOnceRequest,
     success: { 200: { description: 'The key, or the page.', answer: z.union([onceKey, oncePage]) } },
     errors: [],

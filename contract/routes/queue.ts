@@ -15,7 +15,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Cancel a waiter',
     description:
-      'For an operator: takes a task or a call out of the line of a key, by its ticket. The task or the call fails with `LeaseLost` (`cancelled`). A caller withdraws its own request with `withdraw`.',
+      'For an operator: takes the waiter with this ticket out of the line. Its task or call fails with `LeaseLost` (`cancelled`). A caller takes out its own request with `withdraw`.',
     request: cancelRequest,
     success: { 200: { description: 'Whether the task or the call was in line.', answer: cancelled } },
     errors: ['OutcomeUnknown'],
@@ -29,11 +29,11 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Cap or pause a key',
     description:
-      'For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order. Each caller that the cap keeps out sees the reason. Null lifts a part of the cap, and then the line is served.',
+      'For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits the callers name. A `limit` of 0 pauses the key. Present holders keep their grants, and the line keeps its order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then served.',
     request: capRequest,
     success: { 200: { description: 'The cap of the key from now on.', answer: capped } },
     errors: ['Conflict', 'OutcomeUnknown'],
-    when: { Conflict: 'Commands of other operators came first, five times in a row.' },
+    when: { Conflict: 'Other operators changed the cap of the key at the same time, five times in a row.' },
     scope: 'breakScope',
     examples: examplesOf('capKey'),
   }),
@@ -44,7 +44,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Move a waiter to the front',
     description:
-      'For an operator: the waiter with the ticket is served before all others, once. The holders keep what they have. One waiter of a key is moved at a time, and the last call counts. While the waiter does not fit, or sleeps, no other waiter is served.',
+      'For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Present holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other waiter is served while the moved one does not fit or sleeps.',
     request: runNextRequest,
     success: { 200: { description: 'Whether the task or the call was in line.', answer: moved } },
     errors: ['OutcomeUnknown'],
@@ -58,7 +58,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Withdraw a request',
     description:
-      'Takes a request of the caller out of the line, or ends its grant: for a caller that gives up. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. If the request had a grant, a retry fails with `LeaseLost` too: until the next grant of the key, or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.',
+      'For a caller that gives up: takes its request out of the line, or ends its grant. The request id, the holder and the authenticated caller must be those of the acquisition. A call of the request that is still in line fails with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the last try.',
     request: withdrawRequest,
     success: { 200: { description: 'Whether the request waited or had a grant.', answer: withdrawn } },
     errors: ['OutcomeUnknown'],

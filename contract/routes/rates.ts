@@ -17,11 +17,11 @@ export const RATE_ROUTES = [
     tag: 'Leases',
     summary: 'Reserve a start at a rate',
     description:
-      'Reserves a start for work, so that no more units start in a period than the rates allow. The call answers at once, and the caller sleeps until `startAt`. Starts are given in the order of the calls.',
+      'Reserves a start for your work, so that no more units start in a period than the rates allow. The call answers at once: sleep until `startAt`, then begin. Starts are given in the order of the calls.',
     request: reserveRequest,
     success: {
       201: { description: 'The start is reserved.', answer: reserved },
-      200: { description: 'An earlier try of the request had reserved.', answer: reserved },
+      200: { description: 'A retry of a request that already has its start.', answer: reserved },
     },
     errors: ['RateExceeded', 'QueueFull', 'OutcomeUnknown'],
     when: {
@@ -37,7 +37,7 @@ export const RATE_ROUTES = [
     tag: 'Leases',
     summary: 'Settle or cancel a reservation',
     description:
-      'Corrects the charge of a reservation by the units that the work really took, or cancels the reservation. A repeat changes nothing.',
+      'Corrects the charge of a reservation to the units that the work really took, or cancels the reservation. A repeat changes nothing.',
     request: settleRequest,
     success: { 200: { description: 'Whether the reservation was changed.', answer: settled } },
     errors: ['OutcomeUnknown'],
@@ -50,13 +50,13 @@ export const RATE_ROUTES = [
     tag: 'Leases',
     summary: 'Forget the reservations of a key',
     description:
-      'For an operator: the next caller starts at once. Callers that have a start keep it, so more may start than the rate allows.',
+      'For an operator: forgets all reservations of a key, so that the next caller starts at once. Callers that already have a start keep it, so more may start than the rates allow.',
     request: forgetRateRequest,
-    success: { 200: { description: 'No reservation counts.', answer: forgottenRate } },
+    success: { 200: { description: 'The reservations of the key are forgotten.', answer: forgottenRate } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     when: {
-      NotFound: 'No caller has reserved at a rate of the key.',
-      Conflict: 'A caller has reserved since. `actual` is the state of the key.',
+      NotFound: 'Nobody has reserved a start at the rates of the key.',
+      Conflict: 'A caller has reserved a start since. `actual` shows the key as it is now.',
     },
     scope: 'breakScope',
     examples: examplesOf('rateForget'),
@@ -68,7 +68,7 @@ export const RATE_ROUTES = [
     tag: 'Leases',
     summary: 'Read the rates of a key, or list such keys',
     description:
-      'With `key`, reads until when the rates of that key are used up. Without `key`, lists keys page by page. A page reads up to 1,000 records of the leases table.',
+      'With `key`, reads until when its rates are used up. Without `key`, lists keys page by page. A page reads up to 1,000 records of the leases table.',
     request: readRatesRequest,
     success: { 200: { description: 'The key, or the page.', answer: z.union([rateKey, ratePage]) } },
     errors: [],

@@ -2,7 +2,7 @@ import type * as z from 'zod/mini';
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { Request } from '../requests/request.ts';
 
-/** One call as the document shows it, and from which a fuzzer starts. */
+/** A call and its answer, which the document shows. The fuzz tests also start from it. */
 export interface Example {
   /** Camel case: the key of the example in the document. */
   name: string;
@@ -28,11 +28,11 @@ interface RouteContract<Answer> {
   request: Request;
   /** The answers by status: 201 if something was created, otherwise 200. */
   success: { 200?: Success<Answer>; 201?: Success<Answer> };
-  /** The error codes that it may answer besides those of every route. */
+  /** The error codes of this route, besides those of every route. */
   errors: readonly ErrorCode[];
-  /** When this call answers an error, if that differs from what contract/errors.ts says of all calls. */
+  /** When this route answers an error, if contract/errors.ts does not say it well enough for this route. */
   when?: Partial<Record<ErrorCode, string>>;
-  /** For calls of operators: the deployment's parameter that names the scope a JWT must carry. With IAM, the permission on the route decides. */
+  /** The parameter that names the scope which the JWT of an operator needs. With IAM, the permission on the route decides. */
   scope?: 'breakScope' | 'cleanScope' | 'repairScope' | 'resetFenceScope';
   examples: readonly Example[];
 }
@@ -40,15 +40,15 @@ interface RouteContract<Answer> {
 export type Route = RouteContract<unknown>;
 
 /**
- * A route whose answers are those of a use case.
+ * A route whose answers have the type that the use case returns, or it does not compile.
  * @example route<AnswerOf<typeof releaser>>({ ... })
  */
 export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
 
-/** The parameter that names the scope of a capability. Undefined if any token is enough. */
+/** The parameter that names the scope of the route's capability. Undefined if any token is enough. */
 export const familyScope = ({ tag }: Pick<Route, 'tag'>) => FAMILY_SCOPES[tag];
 
-/** The parameters that name the scopes which a JWT needs in a namespace, and for the whole deployment. */
+/** The parameters that name the scopes which a JWT needs: on the route in a namespace, and on the route of the whole deployment. */
 export function scopesOf({ tag, scope }: Pick<Route, 'tag' | 'scope'>) {
   const family = familyScope({ tag });
   if (family === undefined) return { inNamespace: [], whole: [] };
@@ -69,7 +69,7 @@ export const IN_NAMESPACE = '/v1/ns/{ns}';
 export const pathInNamespace = ({ path }: Pick<Route, 'path'>): string =>
   `${IN_NAMESPACE}${path.replace(/^\/v1\//, '/')}`;
 
-/** The codes that any route may answer: for a request that does not fit, a caller without a name, and a failure of the store. */
+/** Every route can answer these, because they come from its input, from authentication, or from a failing store. */
 export const COMMON_ERRORS = [
   'InvalidRequest',
   'Forbidden',

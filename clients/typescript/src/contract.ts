@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * Read the OpenAPI document
-         * @description The contract of the version that is deployed, as an OpenAPI 3.1 document. The answer may be cached.
+         * @description Returns the API of the deployed version as an OpenAPI 3.1 document. The answer may be cached.
          *
          *     Permission: `execute-api:Invoke` on `GET/openapi.json`.
          */
@@ -40,7 +40,7 @@ export interface paths {
         put?: never;
         /**
          * Commit an object
-         * @description Creates an object, or replaces the object with the expected ETag. Of all callers that create an object at one path, or that replace the same ETag, one caller wins. A retry with the same `commitId` receives the outcome of the first try.
+         * @description Creates an object, or replaces the object that has the expected ETag. If several callers create an object at the same path, or replace the same ETag, only one of them wins. A retry with the same `commitId` receives the outcome of the first try.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/commits`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -60,7 +60,7 @@ export interface paths {
         };
         /**
          * List commits in flight
-         * @description Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has only commits of third-party clients.
+         * @description Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and reads the object of each recent one. With `commitProtocol=native` Holdfast does not write records, so the list shows only commits of third-party clients.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/commits/in-flight`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -84,7 +84,7 @@ export interface paths {
         put?: never;
         /**
          * Replace or lift a fence
-         * @description For an administrator who has seen the ETag and the fence of an object. The bytes stay, and the ETag changes. The next reset of the object must wait for a commit.
+         * @description For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes. Another reset of the object must wait for a commit.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/commits/reset-fence`, or a JWT with the scope of the parameter `adminScope` and `resetFenceScope`.
          */
@@ -128,7 +128,7 @@ export interface paths {
         put?: never;
         /**
          * Delete expired records
-         * @description Deletes reported records that have not changed since the report. By default, the call deletes nothing and says what it would delete.
+         * @description Deletes reported records that have not changed since the report. By default the call only says what it would delete.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/expired/clean`, or a JWT with the scope of the parameter `adminScope` and `cleanScope`.
          */
@@ -150,7 +150,7 @@ export interface paths {
         put?: never;
         /**
          * Report what has expired
-         * @description Scans the tables and the bucket for expired records, and writes a report. The records do not change. The schedule calls it too.
+         * @description Scans the tables and the bucket for expired records, and writes a report. The records stay as they are. The schedule makes the same call.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/expired/report`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -170,7 +170,7 @@ export interface paths {
         };
         /**
          * Check the health
-         * @description Says that the gateway, the authorizer and a function answer. The call reads no table and no bucket: to check those, acquire and release a lease. The caller needs a signature or a token, as on every route.
+         * @description Shows that the gateway, the authorizer and a function answer. The call does not read the tables or the bucket: to check those, acquire and release a lease. The caller needs a signature or a token, as on every route.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/health`.
          */
@@ -192,7 +192,7 @@ export interface paths {
         };
         /**
          * Read a key, or list keys
-         * @description With `key`, reads that key with its holders and its line. Without `key`, lists keys page by page. Without `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort` and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.
+         * @description With `key`, reads that key, its holders and its line. Without `key`, lists keys page by page. A page without `sort` costs 0.5 read units for each 4 KiB of records that it reads, and a page with `sort` reads the whole table. For the first few keys in an order, send `sort` and a small `limit`. To read all keys, leave out `sort` and sort the rows yourself.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/leases`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Acquire a lease or a permit
-         * @description Grants the key to the caller alone, or with `limit` or `mode` `shared` together with other holders. If there is no room, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, a task of Step Functions or a durable function waits in place of the call.
+         * @description Grants the key to the caller alone (a lease), or with `limit` or `mode` `shared` together with other holders (a permit). If there is no room, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, the call returns at once, and a Step Functions task or a durable function waits instead.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -238,7 +238,7 @@ export interface paths {
         put?: never;
         /**
          * Break a lease or a permit
-         * @description For an operator: ends the grant with this fence, at once or, with `wait`, at its release or its expiry. The next heartbeat of the holder, and a retry of its acquire, fail with `LeaseLost` (`broken`). Only the fence stops what the holder writes later.
+         * @description For an operator, when a holder is stuck: ends the grant with this fence, at once or, with `wait`, at its release or its expiry. The next heartbeat of the holder and a retry of its acquire fail with `LeaseLost` (`broken`). If the holder works on regardless, only a store that checks the fence refuses its writes.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/break`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -260,7 +260,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a waiter
-         * @description For an operator: takes a task or a call out of the line of a key, by its ticket. The task or the call fails with `LeaseLost` (`cancelled`). A caller withdraws its own request with `withdraw`.
+         * @description For an operator: takes the waiter with this ticket out of the line. Its task or call fails with `LeaseLost` (`cancelled`). A caller takes out its own request with `withdraw`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/cancel`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -282,7 +282,7 @@ export interface paths {
         put?: never;
         /**
          * Cap or pause a key
-         * @description For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order. Each caller that the cap keeps out sees the reason. Null lifts a part of the cap, and then the line is served.
+         * @description For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits the callers name. A `limit` of 0 pauses the key. Present holders keep their grants, and the line keeps its order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then served.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/cap`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -304,7 +304,7 @@ export interface paths {
         put?: never;
         /**
          * Extend a lease or a permit
-         * @description A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other grant has replaced it.
+         * @description Extends the grant by its ttl, with the same fence. Call it well before the grant expires. A heartbeat also revives an expired grant, unless another grant has replaced it.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/heartbeat`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -326,7 +326,7 @@ export interface paths {
         put?: never;
         /**
          * Move a waiter to the front
-         * @description For an operator: the waiter with the ticket is served before all others, once. The holders keep what they have. One waiter of a key is moved at a time, and the last call counts. While the waiter does not fit, or sleeps, no other waiter is served.
+         * @description For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Present holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other waiter is served while the moved one does not fit or sleeps.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/next`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -348,7 +348,7 @@ export interface paths {
         put?: never;
         /**
          * Release a lease or a permit
-         * @description Ends the grant, and hands the key to the next waiter. A release by another caller than the holder is no error.
+         * @description Ends the grant, and gives the key to the next waiter. If the caller does not hold the grant, the call still succeeds, so a program can always release when it cleans up.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/release`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -370,7 +370,7 @@ export interface paths {
         put?: never;
         /**
          * Withdraw a request
-         * @description Takes a request of the caller out of the line, or ends its grant: for a caller that gives up. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. If the request had a grant, a retry fails with `LeaseLost` too: until the next grant of the key, or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.
+         * @description For a caller that gives up: takes its request out of the line, or ends its grant. The request id, the holder and the authenticated caller must be those of the acquisition. A call of the request that is still in line fails with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the last try.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -414,7 +414,7 @@ export interface paths {
         put?: never;
         /**
          * Publish
-         * @description Creates or changes what an alias points to, by the operation `op`. A publication that arrives late is stale, and changes nothing.
+         * @description Creates an alias, or changes what it points to: `op` says how. A publish that arrives late is `stale`, and changes nothing.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/publish`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -436,7 +436,7 @@ export interface paths {
         put?: never;
         /**
          * Repair an alias
-         * @description For an administrator: sets counters and flags back, or removes an alias. Each operation takes effect only if the alias is as the caller saw it.
+         * @description For an administrator: sets counters and flags back, or removes an alias. Each operation takes effect only if the alias still is as the caller saw it.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/repair`, or a JWT with the scope of the parameter `adminScope` and `repairScope`.
          */
@@ -456,7 +456,7 @@ export interface paths {
         };
         /**
          * Read a key of once, or list such keys
-         * @description With `key`, reads who works for a slot of that key, which slot is done, and the result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.
+         * @description With `key`, reads who works for a slot of that key, which slot is done, and its result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/once`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -480,7 +480,7 @@ export interface paths {
         put?: never;
         /**
          * Begin a slot
-         * @description Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done with the stored result. Extend the grant by `heartbeat`. End the grant by `complete`, or if the work fails by `release`: the next caller then begins the same slot.
+         * @description Lets one caller at a time work for a slot of a key. When the slot is done, every caller receives the stored result instead. While you work, extend the grant with `heartbeat`. Then call `complete`, or `release` if the work has failed: the next caller then begins the same slot.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/once/begin`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -502,7 +502,7 @@ export interface paths {
         put?: never;
         /**
          * Complete a slot
-         * @description Stores the result of the slot and ends the grant. If the caller no longer holds the grant, no result is stored, and `completed` is false.
+         * @description Stores the result of the slot and ends the grant. If the caller no longer holds the grant, the result is not stored, and `completed` is false.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/once/complete`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -524,7 +524,7 @@ export interface paths {
         put?: never;
         /**
          * Forget a slot
-         * @description For an operator: removes the slot that is done and the result, so that the next caller works again.
+         * @description For an operator: forgets the slot that is done and its result, so that the next caller does the work again.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/once/forget`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -544,7 +544,7 @@ export interface paths {
         };
         /**
          * Read the rates of a key, or list such keys
-         * @description With `key`, reads until when the rates of that key are used up. Without `key`, lists keys page by page. A page reads up to 1,000 records of the leases table.
+         * @description With `key`, reads until when its rates are used up. Without `key`, lists keys page by page. A page reads up to 1,000 records of the leases table.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/rates`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -568,7 +568,7 @@ export interface paths {
         put?: never;
         /**
          * Forget the reservations of a key
-         * @description For an operator: the next caller starts at once. Callers that have a start keep it, so more may start than the rate allows.
+         * @description For an operator: forgets all reservations of a key, so that the next caller starts at once. Callers that already have a start keep it, so more may start than the rates allow.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/rates/forget`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -590,7 +590,7 @@ export interface paths {
         put?: never;
         /**
          * Reserve a start at a rate
-         * @description Reserves a start for work, so that no more units start in a period than the rates allow. The call answers at once, and the caller sleeps until `startAt`. Starts are given in the order of the calls.
+         * @description Reserves a start for your work, so that no more units start in a period than the rates allow. The call answers at once: sleep until `startAt`, then begin. Starts are given in the order of the calls.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/rates/reserve`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -612,7 +612,7 @@ export interface paths {
         put?: never;
         /**
          * Settle or cancel a reservation
-         * @description Corrects the charge of a reservation by the units that the work really took, or cancels the reservation. A repeat changes nothing.
+         * @description Corrects the charge of a reservation to the units that the work really took, or cancels the reservation. A repeat changes nothing.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/rates/settle`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -634,7 +634,7 @@ export interface paths {
         put?: never;
         /**
          * Stage an upload
-         * @description Signs a URL for the bytes of an object. A commit then names the `uploadId` as its `source`.
+         * @description Returns a signed URL for the bytes of an object, such as one that is too large for `body`. A commit then names the `uploadId` as its `source`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/uploads`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -654,7 +654,7 @@ export interface paths {
         };
         /**
          * Read who the caller is, and what it may call
-         * @description Answers the name of the authenticated caller, the version of the deployment, and the permission that each call needs. The scopes of a JWT decide what its caller may call. The service does not read the policies of IAM, so with IAM `allowed` is null.
+         * @description Returns the name of the authenticated caller, the version of the deployment, and for each call the permission that it needs and whether the caller has it. With IAM, `allowed` is null, because the service does not read IAM policies.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/whoami`.
          */
@@ -671,7 +671,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A lease or a permit that the caller has acquired. A permit, which others share, also has `mode`, `limit`, `weight` and `used`. */
+        /** @description The grant of the caller. Only a permit has `mode`, `limit`, `weight` and `used`. */
         AcquiredGrant: {
             /**
              * Format: date-time
@@ -679,11 +679,11 @@ export interface components {
              */
             acquiredAt: string;
             /**
-             * @description The grant lasts as long as its execution, without heartbeats. Absent otherwise.
+             * @description True if the grant lasts as long as its execution, without heartbeats. Absent otherwise.
              * @constant
              */
             bound?: true;
-            /** @description What the holder shows to every reader of the key. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. */
             data?: unknown;
             /**
              * Format: date-time
@@ -692,21 +692,21 @@ export interface components {
             expiresAt: string;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder.
              */
             fence: number;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. */
+            /** @description The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it. */
             leaseId: string;
             /**
              * Format: int64
              * @description The limit that this request names, or 200.
              */
             limit?: number | null;
-            /** @description Both limits, if the grant before named another limit. */
+            /** @description Present if the grant before named another limit: callers of the key may disagree about its limit. */
             limitChanged?: {
                 /**
                  * Format: int64
@@ -724,25 +724,25 @@ export interface components {
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
-            /** @description The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            /** @description The holder before. If its grant has `expired`, or was `broken` or `superseded`, its work may be half done. For a shared grant, it is a holder whose room the grant takes. Null if there was no such holder, if it was a third-party client, or if the response to the first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             * @description How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says.
              */
             remainingMs: number;
-            /** @description True if the request had its grant already: the call is a retry, or a response was lost. */
+            /** @description True if the request already had its grant, because the call is a retry or a response was lost. */
             repeated: boolean;
             /**
              * Format: int64
-             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. An exclusive holder counts 1.
              */
             used?: number;
-            /** @description A UUID that is new after each heartbeat, and a secret. */
+            /** @description A UUID that changes with each heartbeat. It is a secret. */
             version: string;
             /**
              * Format: int64
-             * @description From the arrival of the call to its answer, in milliseconds; for a task, from its parking to the message with its grant. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller. `sentAt` is a moment before the call was sent.
+             * @description From the arrival of the call to its answer, in milliseconds, or for a task from its parking to the message with its grant. On the clock of the caller, the grant lasts until `sentAt + waitedMs + remainingMs`, where `sentAt` is a moment before the call was sent.
              */
             waitedMs: number;
             /**
@@ -751,65 +751,65 @@ export interface components {
              */
             weight?: number;
         };
-        /** @description Acquires a key for the caller alone (a lease), or with `limit` or `mode` `shared` together with other holders (a permit). With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant. */
+        /** @description Acquires a key for the caller alone (a lease), or with `limit` or `mode` `shared` together with other holders (a permit). With `taskToken` or `callbackId`, a Step Functions task or the callback of a durable function is parked until it receives the grant. */
         AcquireRequest: {
             /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`, and `taskToken` or `callbackId`. Not with `ttlSeconds`. */
             bound?: boolean;
-            /** @description The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs its own `execution`, and the parameter `durableFunctions`. */
+            /** @description The id of a durable function's callback that waits instead of the call. In its turn, it completes with the grant as JSON, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the `execution` of the durable function itself, and the parameter `durableFunctions`. */
             callbackId?: string;
-            /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or with `limit` or `mode` `shared` up to 256 bytes. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Up to 4 KiB and 32 levels, or with `limit` or `mode` `shared` up to 256 bytes. */
             data?: unknown;
-            /** @description The ARN of the execution, of a Standard workflow or of a durable function, that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`, as do those of durable functions that the parameter `durableFunctions` does not name. */
+            /** @description The ARN of the execution that will hold the grant. When the execution ends, its grant is freed, or the execution leaves the line. It must belong to a Standard workflow, or to a durable function that the parameter `durableFunctions` names, in the account and region of the deployment. */
             execution?: string;
             /**
-             * @description If false, the call polls outside the line: for short waits among few callers.
+             * @description If false, the call polls the key outside the line, which suits short waits among few callers.
              * @default true
              */
             fair?: boolean;
-            /** @description How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, but never beyond the expiry. Set it to the longest timeout of the functions that the execution calls. Needs `execution`. */
+            /** @description How long the grant stays after the execution or its target has ended with any status but SUCCEEDED, in seconds, but never beyond its expiry. Set it to the longest timeout of the functions that the execution calls, because they may still run. Needs `execution`. */
             graceSeconds?: number;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The most that all holders may weigh, this one included: the call asks for a permit. Without `limit`, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`. */
+            /** @description Asks for a permit: the highest total weight of all holders, this one included. Without `limit`, the caller has the key alone, or with `mode` `shared` the limit is 200. Not with `mode` `exclusive`. */
             limit?: number;
             /**
              * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`). The default is `shared` with `limit`, and `exclusive` without.
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
-            /** @description How long the task or the callback waits, in seconds. Then the task or the callback fails with `LeaseHeld`, within two minutes. The default is 86,400. Needs `taskToken` or `callbackId`. */
+            /** @description How long the task or the callback waits, in seconds. Then it fails with `LeaseHeld`, at most two minutes late. The default is 86,400, a day. Needs `taskToken` or `callbackId`. */
             parkSeconds?: number;
             /**
-             * @description Makes this the newest request of the key: each older one that also said `replace` and still waits fails with `Superseded`. With `running`, a holder that said `running` is asked to stop too: its next heartbeat fails with `LeaseLost` (`superseded`). The request starts when that holder has released or has expired. Needs `waitSeconds`, `taskToken` or `callbackId`. Not with `limit`, `mode` `shared` or `fair` false.
+             * @description For work of which only the newest request counts: each older request that also said `replace` and still waits fails with `Superseded`. With `running`, a holder that said `running` is asked to stop too: its next heartbeat fails with `LeaseLost` (`superseded`), and this request is granted when that holder has released or has expired. Needs `waitSeconds`, `taskToken` or `callbackId`. Not with `limit`, `mode` `shared` or `fair` false.
              * @enum {string}
              */
             replace?: "waiting" | "running";
-            /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with `LeaseLost`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition. */
+            /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with `LeaseLost`, and after the expiry it receives a new grant. Use a new random UUID for each acquisition. */
             requestId?: string;
             /**
-             * @description How long the caller can stay away between two calls, in milliseconds. While its turn is far, the call fails at once with `LeaseHeld`, and the caller sleeps for `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.
+             * @description For long lines: how long the caller can stay away between two calls, in milliseconds. While its turn is far off, the call fails at once with `LeaseHeld`, and the caller sleeps for `comeBackMs`. Needs `waitSeconds`. Not with `fair` false, `taskToken` or `callbackId`.
              * @default 0
              */
             sleepMs?: number;
-            /** @description The ARN of an execution that works under the grant of `execution`. The grant stays while the target runs. Needs `execution`. */
+            /** @description The ARN of a second execution that works under the same grant. The grant stays while it runs, even if `execution` has ended. Needs `execution`. */
             target?: string;
-            /** @description The token of a task of Step Functions. The call answers at once, and the task receives its grant in line order. Not with `waitSeconds`, `ticket` or `fair` false. */
+            /** @description The token of a Step Functions task that waits instead of the call, and receives the grant in its turn. Not with `waitSeconds`, `ticket` or `fair` false. */
             taskToken?: string;
-            /** @description The id of a waiter in the line. Tickets sort by arrival. Send the ticket of `retryWith` within `keptMs` after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. To keep your position after `LeaseHeld`, send the ticket of `retryWith` within `keptMs`, with the other fields unchanged. Needs `requestId`. */
             ticket?: string;
             /**
-             * @description How long the grant lasts without a heartbeat, in seconds. Not with `bound`.
+             * @description How long the grant lasts without a heartbeat, in seconds. A crashed holder blocks the key for about this long. Not with `bound`.
              * @default 60
              */
             ttlSeconds?: number;
             /**
-             * @description How long the call waits in line, in seconds. A deployment may cut the wait short (`maxWaitSeconds`).
+             * @description How long the call waits in line, in seconds. A deployment may allow less (`maxWaitSeconds`).
              * @default 0
              */
             waitSeconds?: number;
-            /** @description How much of the limit the permit takes, at most `limit`. Without it, 1. Needs `limit` or `mode` `shared`. */
+            /** @description How much of the limit the permit takes, at most `limit`. The default is 1. Needs `limit` or `mode` `shared`. */
             weight?: number;
         };
         /** @description The alias exists already. */
@@ -834,21 +834,21 @@ export interface components {
              */
             code: "AlreadyExists";
         };
-        /** @description Breaks the lease or the permit that an operator saw. */
+        /** @description Breaks the grant with the fence that the operator has read. */
         BreakRequest: {
             /**
              * Format: int64
-             * @description The fence of the lease or the permit to end, as the operator read it.
+             * @description The fence of the grant to end, as the operator has read it.
              */
             fence: number;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
-             * @description With `once`, ends the grant of `POST /v1/once/begin`, in place of the lease or the permit.
+             * @description If `once`, the call ends the grant of `POST /v1/once/begin` instead of a lease or a permit.
              * @enum {string}
              */
             kind?: "once";
-            /** @description If true, the holder keeps the key until its release or its expiry, and no heartbeat extends the grant. A lease that no caller holds ends at once all the same. If false, the grant ends at once, while the holder may still work. */
+            /** @description If true, the holder keeps the grant until its release or its expiry, but heartbeats no longer extend the grant. A grant under which nobody can work, such as an expired one, still ends at once. If false, the grant ends at once, even though the holder may still work. */
             wait?: boolean;
         };
         /** @description The lease or the permit that an operator has broken. */
@@ -858,25 +858,25 @@ export interface components {
              * @constant
              */
             broken: true;
-            /** @description True if the next caller can have the key already. False if the holder has it until its release, or until `holderUntil`. */
+            /** @description True if the next caller can already have the key. False if the holder keeps it until its release, or until `holderUntil`. */
             ended: boolean;
             /**
              * Format: int64
              * @description The fence of the grant that was broken.
              */
             fence: number;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. */
             holder: string | null;
             /**
              * Format: date-time
-             * @description The expiry on record when the grant was broken. The holder may work until then, unless a heartbeat fails earlier. Null if the record does not say, as in the answer to a repeat after the permit has ended.
+             * @description When the grant would have expired. The holder may work until then, unless a heartbeat of it fails earlier. Null if the record does not say, for example if you repeat the call after the permit has ended.
              */
             holderUntil: string | null;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * Format: date-time
-             * @description The last heartbeat. Null if no heartbeat came since the grant, or the record does not say.
+             * @description When the last heartbeat came. Null if there was none, or the record does not say.
              */
             lastHeartbeatAt: string | null;
         };
@@ -887,30 +887,30 @@ export interface components {
              * @constant
              */
             cancelled: true;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /** @description The id of a waiter in the line. Tickets sort by arrival. */
             ticket: string;
         };
-        /** @description Takes a task or a call out of the line of a key. */
+        /** @description Takes a waiter out of the line of a key. */
         CancelRequest: {
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The id of a waiter in the line. Tickets sort by arrival. As `acquire`, or a read of the key with `waiters`, shows it. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. Read the key with `waiters` to see it, or take it from the answer of `acquire`. */
             ticket: string;
         };
-        /** @description What an operator allows of a key, whatever limit or rates its callers name. */
+        /** @description What an operator allows for a key, whatever limit or rates the callers name. */
         Cap: {
             /** @description The operator: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             by: string | null;
             /**
              * Format: int64
-             * @description The most that all holders may weigh. 0: the key is paused. Null if the cap has only rates. A request that is heavier than a cap above 0 is granted alone.
+             * @description The highest total weight of all holders. 0: the key is paused. Null if the cap has only rates. A request that is heavier than a cap above 0 is still granted, but alone.
              */
             limit: number | null;
-            /** @description The rates that count for every reservation. Null if the cap has none, and in what the lock shows: read the rates of the key. */
+            /** @description The rates that count for every reservation. Null if the cap has none. Null also where the lock shows the cap: read the rates of the key instead. */
             rates: components["schemas"]["NamedRate"][] | null;
-            /** @description Why, as the operator wrote it. */
+            /** @description Why the key is capped, in the words of the operator. */
             reason: string;
             /**
              * Format: date-time
@@ -925,20 +925,20 @@ export interface components {
         };
         /** @description The cap of the key from now on. */
         Capped: {
-            /** @description What an operator allows of a key, whatever limit or rates its callers name. */
+            /** @description What an operator allows for a key, whatever limit or rates the callers name. */
             before: components["schemas"]["Cap"] | null;
-            /** @description What an operator allows of a key, whatever limit or rates its callers name. */
+            /** @description What an operator allows for a key, whatever limit or rates the callers name. */
             cap: components["schemas"]["Cap"] | null;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * Format: int64
-             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. An exclusive holder counts 1.
              */
             used: number;
             /**
              * Format: int64
-             * @description An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.
+             * @description How many tasks and calls are in line at most: the record still counts some that have left. Read the key for the exact number.
              */
             waiting: number;
         };
@@ -946,18 +946,18 @@ export interface components {
         CapRequest: {
             /** @description After how many seconds the cap ends by itself, at most 31 days. Without it, the cap lasts until an operator lifts it. Not allowed if the call only lifts. */
             forSeconds?: number;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
-             * @description With `once`, the call pauses `POST /v1/once/begin` of the key, and not its leases, permits and rates. Only with `limit` 0 or null, and without `rates`.
+             * @description If `once`, the call pauses `POST /v1/once/begin` of the key instead of its leases, permits and rates. Only with `limit` 0 or null, and without `rates`.
              * @enum {string}
              */
             kind?: "once";
-            /** @description The most that all holders may weigh. 0 pauses the key: no caller is granted the key, or a start at its rates. Null lifts this part of the cap. Without the field, this part stays. */
+            /** @description The highest total weight of all holders. 0 pauses the key: nobody is granted the key or a start at its rates. Null lifts this part of the cap. Without the field, this part stays as it is. */
             limit?: number | null;
-            /** @description One to four rates with different names, which count for each reservation as if its caller had named them. Null lifts this part of the cap. Without the field, this part stays. */
+            /** @description One to four rates with different names. They count for each reservation as if its caller had named them. Null lifts this part of the cap. Without the field, this part stays as it is. */
             rates?: {
-                /** @description The units in each period. */
+                /** @description How many units may start in each period. */
                 limit: number;
                 /**
                  * @description The name of the rate.
@@ -967,7 +967,7 @@ export interface components {
                 /** @description The period: a number and `s`, `m`, `h` or `d`, at most 31 days. */
                 per: string;
             }[] | null;
-            /** @description Why. Each caller that the cap keeps out sees it. Needed unless the call only lifts. */
+            /** @description Why the key is capped, shown to each caller that the cap keeps out. Required, unless the call only lifts. */
             reason?: string;
         } & ({
             limit: unknown;
@@ -1000,17 +1000,17 @@ export interface components {
         };
         /** @description Deletes reported records that have not changed since the report. */
         CleanRequest: {
-            /** @description The `nextCursor` of the page before. */
+            /** @description The `nextCursor` of the page before, to read the next page. */
             cursor?: string;
             /**
-             * @description If true, deletes nothing and answers what would be deleted.
+             * @description If true, the call deletes nothing, and answers what it would delete.
              * @default true
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
             kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
-             * @description If true, also deletes records that the TTL of DynamoDB can never delete.
+             * @description If true, the call also deletes records that the TTL of DynamoDB can never delete.
              * @default false
              */
             neverDeletable?: boolean;
@@ -1023,12 +1023,12 @@ export interface components {
             /** @description The id of the report. Without it, the last complete report. */
             reportId?: string;
         };
-        /** @description A clean-up, or with `dryRun` what it would do. */
+        /** @description What a clean-up has done, or with `dryRun` what it would do. */
         CleanUp: {
             deleted: components["schemas"]["Deleted"];
-            /** @description If true, nothing was deleted, and `deleted` is what a clean-up would try to delete. */
+            /** @description If true, nothing was deleted, and `deleted` shows what a clean-up would try to delete. */
             dryRun: boolean;
-            /** @description The `cursor` of the next page. Null on the last page. */
+            /** @description To read the next page, send it as `cursor`. Null on the last page. */
             nextCursor: string | null;
             /**
              * Format: double
@@ -1044,9 +1044,9 @@ export interface components {
              */
             stoppedBy: "time" | "Throttled" | "Unavailable" | "OutcomeUnknown" | null;
         };
-        /** @description A commit. */
+        /** @description A commit that has taken effect. */
         Commit: {
-            /** @description The id of one commit. Made by the service if the request has none. */
+            /** @description The id of one commit. If the request has none, the service chooses one. */
             commitId: string;
             /** @description The ETag of the object that is there now, if `etag` is null. */
             currentEtag?: string;
@@ -1064,14 +1064,14 @@ export interface components {
              * @enum {string}
              */
             protocol: "dynamo" | "native";
-            /** @description True if an earlier try of the commit may have taken effect. */
+            /** @description True if it may have been an earlier try that took effect. */
             repeated: boolean;
             /**
              * Format: int64
              * @description The size in bytes. Null if `etag` is null.
              */
             size: number | null;
-            /** @description The version of the object, in a bucket with versions. */
+            /** @description The version of the object, if the bucket has versions. */
             versionId?: string;
         };
         /** @description A commit that has begun and has not replaced the object. Its writer may have exited. */
@@ -1107,7 +1107,7 @@ export interface components {
             path: string;
             /**
              * Format: int64
-             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
+             * @description When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.
              */
             retryAfterMs: number;
             /** @enum {integer} */
@@ -1115,51 +1115,51 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:CommitInProgress";
         };
-        /** @description Creates or replaces an object on a precondition. One of `ifNoneMatch` and `ifMatch`, and one of `body` and `source`, is required. */
+        /** @description Creates or replaces an object, if the object is in the state that the caller expects. Send either `ifNoneMatch` or `ifMatch`, and either `body` or `source`. */
         CommitRequest: {
-            /** @description The content, up to 1 MiB: text, or base64 with padding if `encoding` says so. For more, stage an upload. */
+            /** @description The content, up to 1 MiB: text, or with `encoding` `base64` the bytes in base64 with padding. For more, stage an upload. */
             body?: string;
-            /** @description The Cache-Control header to store with the object. A header of the upload is dropped. */
+            /** @description The Cache-Control header to store with the object. The header of the upload is not kept. */
             cacheControl?: string;
-            /** @description The id of one commit, with its path, precondition and content: a retry with the same id receives the outcome of the first try. Without it, the service makes one. Up to 64 printable ASCII characters without spaces and `=?`. */
+            /** @description The id of one commit, which makes retries safe: a retry with the same id, path, precondition and content receives the outcome of the first try. Without it, the service chooses one. Up to 64 printable ASCII characters without spaces and `=?`. */
             commitId?: string;
-            /** @description The Content-Disposition header to store with the object. A header of the upload is dropped. */
+            /** @description The Content-Disposition header to store with the object. The header of the upload is not kept. */
             contentDisposition?: string;
-            /** @description The Content-Encoding header to store with the object, but not aws-chunked, which S3 uses itself. A header of the upload is dropped. */
+            /** @description The Content-Encoding header to store with the object, but not aws-chunked, which S3 uses itself. The header of the upload is not kept. */
             contentEncoding?: string;
-            /** @description The media type. Without it, that of the upload, or application/octet-stream. */
+            /** @description The media type of the object. The default is that of the upload, or application/octet-stream. */
             contentType?: string;
             /**
-             * @description The encoding of `body`. Without it, utf8.
+             * @description How `body` is encoded. The default is utf8.
              * @enum {string}
              */
             encoding?: "utf8" | "base64";
-            /** @description Ties the object to a lease: only commits with this key and a token at least as high replace it. */
+            /** @description Ties the object to a lease, so that a former holder can no longer replace it: only commits with this key and a token at least as high can. */
             fence?: {
                 /** @description The key of the lease. */
                 key: string;
                 /**
                  * Format: int64
-                 * @description The `fence` of the grant. At most a day ahead of the clock, in milliseconds.
+                 * @description The `fence` of the grant. At most a day ahead of the current time in milliseconds since 1970.
                  */
                 token: number;
             };
-            /** @description Replaces the object, which must have this ETag. */
+            /** @description Replaces the object that has this ETag. The commit fails if the object has another one. */
             ifMatch?: string;
             /**
-             * @description Creates the object: no object may be at the path.
+             * @description Creates the object. The commit fails if there is an object at the path.
              * @enum {string}
              */
             ifNoneMatch?: "*";
-            /** @description The metadata of the object: at most 32 lower-case names, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`. */
+            /** @description Your metadata of the object: at most 32 names in lower case, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`. */
             metadata?: {
                 [key: string]: string;
             };
-            /** @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/. */
+            /** @description The key of the object in the bucket: 1 to 1,024 bytes of UTF-8, without empty segments and without the segments '.' and '..', and not under .holdfast/. */
             path: string;
-            /** @description The `uploadId` of a staged upload, in place of a body. */
+            /** @description The `uploadId` of a staged upload, instead of a `body`. */
             source?: string;
-            /** @description The ETag of the upload, as S3 answered it. The commit fails if the upload has another ETag. */
+            /** @description The ETag that S3 returned for the upload. The commit fails if the upload has another one. */
             sourceEtag?: string;
             /**
              * @description How long to wait for a commit of a third-party client, in seconds.
@@ -1167,27 +1167,27 @@ export interface components {
              */
             waitSeconds?: number;
         } & ((unknown | unknown) & (unknown | unknown));
-        /** @description Sets a ref that is as expected. */
+        /** @description Sets a ref, if it still is as expected. */
         CompareAndSetRef: {
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /** @description The ref that the alias must have. Null if the alias must not exist, and is created as a ledger. */
             expected: {
-                /** @description Where the commit or the index is. */
+                /** @description Where the commit or the index is stored. */
                 address: string | null;
                 /**
                  * Format: int64
-                 * @description The watermark, a whole number.
+                 * @description The watermark: a whole number that only a repair lowers.
                  */
                 t: number;
             } | null;
             /** @description The ref to set. */
             next: {
-                /** @description Where the commit or the index is. */
+                /** @description Where the commit or the index is stored. */
                 address: string;
                 /**
                  * Format: int64
-                 * @description The watermark, a whole number.
+                 * @description The watermark: a whole number that only a repair lowers.
                  */
                 t: number;
             };
@@ -1201,12 +1201,12 @@ export interface components {
              * @enum {string}
              */
             ref: "commit" | "index";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
         };
         /** @description The record is not in the expected state. */
         Conflict: components["schemas"]["Problem"] & {
-            /** @description What the record is now: the key with a holder, or the value of an alias. Null if there is none. */
+            /** @description What is there now: the key with a holder, or the value of the alias. Null if there is nothing. */
             actual: components["schemas"]["KeySummary"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | components["schemas"]["RateKey"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
@@ -1217,7 +1217,7 @@ export interface components {
              * @enum {string}
              */
             field?: "inputHash" | "per";
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key?: string;
             /** @enum {integer} */
             status: 409;
@@ -1303,7 +1303,7 @@ export interface components {
             /** @description The first 100 records. */
             records: components["schemas"]["CleanedRecord"][];
         };
-        /** @description The attributes by which the clean-up recognises the record. An attribute that the record does not have is null. */
+        /** @description The attributes by which the clean-up recognises the record. An attribute that the record lacks is null. */
         ExpiredIdentity: {
             [key: string]: {
                 S: string;
@@ -1315,7 +1315,7 @@ export interface components {
         ExpiredRecord: {
             /**
              * Format: int64
-             * @description From `expiredAt` to the read of the row, in seconds. 0 if `expiredAt` is null.
+             * @description How long before the read of the row the record expired, in seconds. 0 if `expiredAt` is null.
              */
             ageSeconds: number;
             /**
@@ -1325,7 +1325,7 @@ export interface components {
             expiredAt: string | null;
             /** @description The holder or writer. Null if the record does not say. */
             holder: string | null;
-            /** @description The attributes by which the clean-up recognises the record. An attribute that the record does not have is null. */
+            /** @description The attributes by which the clean-up recognises the record. An attribute that the record lacks is null. */
             identity: components["schemas"]["ExpiredIdentity"] | null;
             /** @description The key attributes of the record, the key of an object as `path`, or `key` and `fence` of a permit. */
             key: {
@@ -1376,12 +1376,12 @@ export interface components {
         };
         /** @description Raises the commit head to a higher `t`, and creates the ledger if it does not exist. */
         FastForwardCommit: {
-            /** @description Where the commit or the index is. */
+            /** @description Where the commit or the index is stored. */
             address: string;
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /**
-             * @description How often to try again if another caller creates the ledger at the same time.
+             * @description How often to retry if another caller creates the ledger at the same time.
              * @default 5
              */
             maxRetries?: number;
@@ -1390,11 +1390,11 @@ export interface components {
              * @enum {string}
              */
             op: "fastForwardCommit";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
             /**
              * Format: int64
-             * @description The watermark, a whole number.
+             * @description The watermark: a whole number that only a repair lowers.
              */
             t: number;
         };
@@ -1448,7 +1448,7 @@ export interface components {
         };
         /** @description Forgets all reservations of a key. */
         ForgetRateRequest: {
-            /** @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            /** @description The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
             /**
              * Format: date-time
@@ -1463,7 +1463,7 @@ export interface components {
              * @description When the lease or the permit was granted. Null if the record does not say.
              */
             acquiredAt: string | null;
-            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            /** @description True if the grant lasts until its execution ends, without heartbeats. `expiresAt` is then 400 days after the grant. */
             bound: boolean;
             /**
              * Format: date-time
@@ -1472,11 +1472,11 @@ export interface components {
             brokenAt: string | null;
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
-            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
+            /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            /** @description The ARN of the execution that holds the grant, or held it until the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
@@ -1485,12 +1485,12 @@ export interface components {
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Null for a third-party client.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. Null for a third-party client.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null for a third-party client. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null for a third-party client. */
             holder: string | null;
-            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
+            /** @description True if the execution has ended, but the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
             /**
              * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`).
@@ -1499,7 +1499,7 @@ export interface components {
             mode: "shared" | "exclusive";
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
+             * @description How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says. Null if the record does not say.
              */
             remainingMs: number | null;
             /**
@@ -1511,7 +1511,7 @@ export interface components {
             supersededBy?: string;
             /**
              * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
+             * @description How long the grant lasts from each heartbeat, in seconds. Null if the record does not say.
              */
             ttlSeconds: number | null;
             /**
@@ -1533,11 +1533,11 @@ export interface components {
              */
             acquiredAt: string;
             /**
-             * @description The grant lasts as long as its execution, without heartbeats. Absent otherwise.
+             * @description True if the grant lasts as long as its execution, without heartbeats. Absent otherwise.
              * @constant
              */
             bound?: true;
-            /** @description What the holder shows to every reader of the key. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. */
             data?: unknown;
             /**
              * Format: date-time
@@ -1546,21 +1546,21 @@ export interface components {
             expiresAt: string;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder.
              */
             fence: number;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. */
+            /** @description The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it. */
             leaseId: string;
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             * @description How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says.
              */
             remainingMs: number;
-            /** @description A UUID that is new after each heartbeat, and a secret. */
+            /** @description A UUID that changes with each heartbeat. It is a secret. */
             version: string;
         };
         /** @description The record of a graph source. */
@@ -1583,7 +1583,7 @@ export interface components {
             /** @description The part of the alias before the colon. */
             name: string;
             /**
-             * @description A third-party client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
+             * @description Present if a third-party client made the record too large for an answer: long texts are cut, and `extra`, `dependencies` and the config are left out.
              * @constant
              */
             oversized?: true;
@@ -1620,11 +1620,11 @@ export interface components {
         };
         /** @description Extends a lease or a permit. */
         HeartbeatRequest: {
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. As `acquire` answered it. */
+            /** @description The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it. From the answer of `acquire`. */
             leaseId: string;
-            /** @description How long the grant lasts from now on, in seconds, also after later heartbeats. Without it, as before. A heartbeat never shortens a grant. */
+            /** @description How long the grant lasts from this heartbeat and from later ones, in seconds. Without it, as long as before. A heartbeat never shortens a grant. */
             ttlSeconds?: number;
         };
         /** @description The leases and permits that are held in a namespace. */
@@ -1646,10 +1646,10 @@ export interface components {
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Null for a third-party client.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. Null for a third-party client.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null for a third-party client. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null for a third-party client. */
             holder: string | null;
             /**
              * @description How the key is held: together with other holders (`shared`), or alone (`exclusive`).
@@ -1666,7 +1666,7 @@ export interface components {
         InFlightPage: {
             /** @description The commits, in no particular order. */
             commits: components["schemas"]["PathInFlight"][];
-            /** @description The `cursor` of the next page. Null on the last page. */
+            /** @description To read the next page, send it as `cursor`. Null on the last page. */
             nextCursor: string | null;
             /**
              * @description The commit protocol of the deployment.
@@ -1683,7 +1683,7 @@ export interface components {
              * @enum {string}
              */
             op: "initLedger";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
         };
         /** @description The request is not valid. */
@@ -1701,7 +1701,7 @@ export interface components {
         Issue: {
             /** @description What is wrong with the field. */
             message: string;
-            /** @description The field as a dotted path into the request, or the part of the HTTP request. */
+            /** @description The field, as a path with dots into the request. Or the part of the HTTP request. */
             path: string;
         };
         /** @description A key with all its holders and its line. From `state` to `data`, the fields are those of one holder, as in `KeySummary`. */
@@ -1711,7 +1711,7 @@ export interface components {
              * @description When the lease or the permit was granted. Null if the record does not say.
              */
             acquiredAt: string | null;
-            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            /** @description True if the grant lasts until its execution ends, without heartbeats. `expiresAt` is then 400 days after the grant. */
             bound: boolean;
             /**
              * Format: date-time
@@ -1721,31 +1721,31 @@ export interface components {
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
             cap?: components["schemas"]["Cap"];
-            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
+            /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            /** @description The ARN of the execution that holds the grant, or held it until the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If nobody holds the key, it is the fence of the last grant.
              */
             fence: number | null;
-            /** @description False if the key has no record: no caller has used the key, or the retention is over. */
+            /** @description False if the key does not have a record, because nobody has used it, or its record was deleted after the retention. */
             hasRecord: boolean;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
-            /** @description The holders, in the order of their grants. Empty if no caller holds the key. */
+            /** @description The holders, in the order of their grants. Empty if nobody holds the key. */
             holders: components["schemas"]["FullHolder"][];
-            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
+            /** @description True if the execution has ended, but the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * Format: int64
@@ -1754,15 +1754,15 @@ export interface components {
             limit: number | null;
             /** @description The holder whose grant named that limit. Null if the record does not say. */
             limitBy: string | null;
-            /** @description The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            /** @description The holder before. If its grant has `expired`, or was `broken` or `superseded`, its work may be half done. For a shared grant, it is a holder whose room the grant takes. Null if there was no such holder, if it was a third-party client, or if the response to the first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
+             * @description How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says. Null if the record does not say.
              */
             remainingMs: number | null;
             /**
-             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @description Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
@@ -1770,19 +1770,19 @@ export interface components {
             supersededBy?: string;
             /**
              * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
+             * @description How long the grant lasts from each heartbeat, in seconds. Null if the record does not say.
              */
             ttlSeconds: number | null;
             /**
              * Format: int64
-             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. An exclusive holder counts 1.
              */
             used: number;
-            /** @description The oldest of those in line, if the request has `waiters`. */
+            /** @description The first waiters in line, in the order of their arrival. Present if the request has `waiters`. */
             waiters?: components["schemas"]["Waiter"][];
             /**
              * Format: int64
-             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. A lower bound if 200 or more callers have given up within the last minute.
+             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. It may be too low if 200 or more callers have given up within the last minute.
              */
             waiting: number;
         };
@@ -1790,17 +1790,17 @@ export interface components {
         KeyPage: {
             /** @description The keys, in the order of `sort`. Without `sort`, in no particular order. */
             leases: components["schemas"]["ListedKey"][];
-            /** @description The `cursor` of the next page. Null on the last page. */
+            /** @description To read the next page, send it as `cursor`. Null on the last page. */
             nextCursor: string | null;
         };
-        /** @description A key, by one of its holders: the exclusive holder, or the shared holder whose grant expires first. */
+        /** @description A key with one of its holders: the exclusive holder, or the shared holder whose grant expires first. */
         KeySummary: {
             /**
              * Format: date-time
              * @description When the lease or the permit was granted. Null if the record does not say.
              */
             acquiredAt: string | null;
-            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            /** @description True if the grant lasts until its execution ends, without heartbeats. `expiresAt` is then 400 days after the grant. */
             bound: boolean;
             /**
              * Format: date-time
@@ -1809,35 +1809,35 @@ export interface components {
             brokenAt: string | null;
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
-            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
+            /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            /** @description The ARN of the execution that holds the grant, or held it until the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If nobody holds the key, it is the fence of the last grant.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
-            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
+            /** @description True if the execution has ended, but the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
+             * @description How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says. Null if the record does not say.
              */
             remainingMs: number | null;
             /**
-             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @description Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
@@ -1845,7 +1845,7 @@ export interface components {
             supersededBy?: string;
             /**
              * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
+             * @description How long the grant lasts from each heartbeat, in seconds. Null if the record does not say.
              */
             ttlSeconds: number | null;
         };
@@ -1856,7 +1856,7 @@ export interface components {
             code: "LeaseHeld";
             /**
              * Format: int64
-             * @description With a `ticket`: how long a caller that sends `sleepMs` sleeps before it asks again, in milliseconds. If it is 0, ask again at once.
+             * @description With a `ticket`: how long a caller that sends `sleepMs` sleeps before it calls again, in milliseconds. If it is 0, call again at once.
              */
             comeBackMs?: number;
             /**
@@ -1866,23 +1866,23 @@ export interface components {
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. */
             holder: string | null;
-            /** @description Up to ten holders: first those whose grants end next, then those that have expired. `holder`, `fence` and `expiresAt` are of the first holder. */
+            /** @description Up to ten holders: first those whose grants end next, then those that have expired. `holder`, `fence` and `expiresAt` of the answer are those of the first one. */
             holders: components["schemas"]["Holder"][];
             /**
              * Format: int64
              * @description With a `ticket`: how long the position is kept after the answer, in milliseconds.
              */
             keptMs?: number;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * Format: int64
-             * @description The limit that this call names. If it names none, the limit that the last grant named. Null if neither names one.
+             * @description The limit that this call names, or else the limit that the last grant named. Null if neither names one.
              */
             limit: number | null;
             /**
@@ -1892,10 +1892,10 @@ export interface components {
             place?: number;
             /**
              * Format: int64
-             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
+             * @description When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.
              */
             retryAfterMs: number;
-            /** @description The fields to add to the same call. After a wait in line, send the call within `keptMs` to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot. */
+            /** @description The fields to add to the same call. After a wait in line, send it within `keptMs` to keep the position: without a `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -1905,12 +1905,12 @@ export interface components {
             type: "urn:holdfast:error:LeaseHeld";
             /**
              * Format: int64
-             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. An exclusive holder counts 1.
              */
             used: number;
             /**
              * Format: int64
-             * @description After a wait in line: the number of other waiters, counted up to 100. An estimate if `place` is above 20. A lower bound if 200 or more callers have given up within the last minute.
+             * @description After a wait in line: the number of other waiters, counted up to 100. It is an estimate if `place` is above 20, and may be too low if 200 or more callers have given up within the last minute.
              */
             waiting?: number;
         } & {
@@ -1924,12 +1924,12 @@ export interface components {
         LeaseLost: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "LeaseLost";
-            /** @description The present holder. Null if no caller holds the key, or the record does not say. */
+            /** @description The present holder. Null if nobody holds the key, or the record does not say. */
             holder: string | null;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
-             * @description How the caller lost it: by its own release, to another caller, by an operator, to a newer request that asks the holder to stop, in a way that the record does not show, or by an end of its wait.
+             * @description How the caller lost it. `released`: by its own release. `taken`: to another caller. `broken`: an operator broke it. `superseded`: a newer request asks the holder to stop. `unknown`: the record does not say. `cancelled`: the wait was ended.
              * @enum {string}
              */
             reason: "released" | "taken" | "broken" | "superseded" | "unknown" | "cancelled";
@@ -1957,7 +1957,7 @@ export interface components {
             /** @description The part of the alias before the colon. */
             name: string;
             /**
-             * @description A third-party client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
+             * @description Present if a third-party client made the record too large for an answer: long texts are cut, and `extra`, `dependencies` and the config are left out.
              * @constant
              */
             oversized?: true;
@@ -1982,21 +1982,21 @@ export interface components {
         };
         /** @description The content of the config of a ledger. */
         LedgerConfigPayload: {
-            /** @description Where the default context of the ledger is. */
+            /** @description Where the default context of the ledger is stored. */
             defaultContextAddress?: string;
-            /** @description What the writer added. */
+            /** @description Whatever the writer added. */
             extra?: {
                 [key: string]: unknown;
             };
         };
-        /** @description A key in a list, by the holder that has had it for the longest time. With `sort` `expiry`, by the holder whose grant expires first. */
+        /** @description A key in a list, with the holder that has had it for the longest time. With `sort` `expiry`, with the holder whose grant expires first. */
         ListedKey: {
             /**
              * Format: date-time
              * @description When the lease or the permit was granted. Null if the record does not say.
              */
             acquiredAt: string | null;
-            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            /** @description True if the grant lasts until its execution ends, without heartbeats. `expiresAt` is then 400 days after the grant. */
             bound: boolean;
             /**
              * Format: date-time
@@ -2006,32 +2006,32 @@ export interface components {
             /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
             cap?: components["schemas"]["Cap"];
-            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
+            /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            /** @description The ARN of the execution that holds the grant, or held it until the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If nobody holds the key, it is the fence of the last grant.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
             /**
              * Format: int64
              * @description The number of holders.
              */
             holders: number;
-            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
+            /** @description True if the execution has ended, but the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * Format: int64
@@ -2040,11 +2040,11 @@ export interface components {
             limit: number | null;
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
+             * @description How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says. Null if the record does not say.
              */
             remainingMs: number | null;
             /**
-             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @description Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
@@ -2052,21 +2052,21 @@ export interface components {
             supersededBy?: string;
             /**
              * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
+             * @description How long the grant lasts from each heartbeat, in seconds. Null if the record does not say.
              */
             ttlSeconds: number | null;
             /**
              * Format: int64
-             * @description The total weight of all holders. Expired holders count until another caller needs their room. 1 for an exclusive holder.
+             * @description The total weight of all holders. Expired holders count until another caller needs their room. An exclusive holder counts 1.
              */
             used: number;
             /**
              * Format: int64
-             * @description An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.
+             * @description How many tasks and calls are in line at most: the record still counts some that have left. Read the key for the exact number.
              */
             waiting: number;
         };
-        /** @description A call, and whether the caller may send it. */
+        /** @description A call of the API, and whether the caller may send it. */
         MayCall: {
             /** @description Whether the caller may send the call. Null if IAM decides. */
             allowed: boolean | null;
@@ -2077,11 +2077,11 @@ export interface components {
             /** @description The method and the path of the call. */
             route: string;
         };
-        /** @description The waiter is next. */
+        /** @description The waiter is now the next one. */
         Moved: {
-            /** @description The ticket of the waiter that an earlier call had moved, and that is no longer next. Null if there is none. */
+            /** @description The ticket of the waiter that an earlier call had moved, and that is no longer next. Null if there was none. */
             before: string | null;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * @description The next grant of the key is for this waiter, unless it leaves.
@@ -2095,7 +2095,7 @@ export interface components {
         NamedRate: {
             /**
              * Format: int64
-             * @description The units in each period.
+             * @description How many units may start in each period.
              */
             limit: number;
             /** @description The name of the rate. */
@@ -2112,10 +2112,10 @@ export interface components {
              * @constant
              */
             cancelled: false;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
-             * @description The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.
+             * @description Why not. `granted`: the waiter already has its grant. `gone`: its task or call no longer waits. `unknown`: no waiter has this ticket.
              * @enum {string}
              */
             reason: "granted" | "gone" | "unknown";
@@ -2128,7 +2128,7 @@ export interface components {
             alias?: string;
             /** @enum {string} */
             code: "NotFound";
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key?: string;
             /**
              * @description The kind of the alias.
@@ -2146,7 +2146,7 @@ export interface components {
         };
         /** @description The waiter was not in line. */
         NotMoved: {
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * @description The waiter was not in line.
@@ -2154,19 +2154,19 @@ export interface components {
              */
             moved: false;
             /**
-             * @description The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.
+             * @description Why not. `granted`: the waiter already has its grant. `gone`: its task or call no longer waits. `unknown`: no waiter has this ticket.
              * @enum {string}
              */
             reason: "granted" | "gone" | "unknown";
             /** @description The id of a waiter in the line. Tickets sort by arrival. */
             ticket: string;
         };
-        /** @description The caller did not hold the lease or the permit. That is no error, because programs release when they clean up. */
+        /** @description The caller did not hold the lease or the permit, which is not an error. */
         NotReleased: {
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
-             * @description Another caller has the key, an operator broke the grant, a newer request has replaced the request, or the record does not show the grant.
+             * @description Why not. `taken`: another caller has the key. `broken`: an operator broke the grant. `superseded`: a newer request has replaced this one. `unknown`: the record does not show the grant.
              * @enum {string}
              */
             reason: "taken" | "broken" | "superseded" | "unknown";
@@ -2183,10 +2183,10 @@ export interface components {
              * @constant
              */
             cancelled: false;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
-             * @description No call of the request waits, and the request has no grant, or no longer.
+             * @description No call of the request waits, and the request does not have a grant (any more).
              * @enum {string}
              */
             reason: "unknown";
@@ -2195,23 +2195,23 @@ export interface components {
         };
         /** @description Begins the work for a slot of a key. */
         OnceBeginRequest: {
-            /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Up to 4 KiB and 32 levels. */
             data?: unknown;
-            /** @description The ARN of the execution that will work, of a Standard workflow or of a durable function, in the account and region of the deployment. The end of the execution ends the grant. */
+            /** @description The ARN of the execution that will do the work. When it ends, the grant ends too. It must be an execution of a Standard workflow or of a durable function, in the account and region of the deployment. */
             execution?: string;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description A text that differs if the input of the work differs. If the slot is done with another `inputHash`, the call fails with `Conflict`. */
+            /** @description A text that differs if the input of the work differs, such as a hash of the input. If the slot is done with another `inputHash`, the call fails with `Conflict`, so that nobody receives the result of other input. */
             inputHash?: string;
-            /** @description How long the result is kept after the work, in seconds: at least `ttlSeconds`, and two periods of `per`. The default is a day, or that minimum if the minimum is longer. */
+            /** @description How long the result is kept after the work, in seconds: at least `ttlSeconds`, and at least two periods of `per`. The default is a day, or this minimum if it is longer. */
             keepSeconds?: number;
-            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            /** @description The name of the work, such as `nightly-report`: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
-            /** @description The length of a slot: a number and `s`, `m`, `h`, `d` or `w`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. Weeks begin on Monday, and have the name of their first week, such as `2026-W48`. A period begins 2.5 seconds early, or a tenth of the period if that is less. */
+            /** @description For work that runs once in a period: the length of the period, a number and `s`, `m`, `h`, `d` or `w`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z. Its name is a date for whole days, and an instant otherwise. Weeks begin on Monday, and have the name of their first week, such as `2026-W48`. A period begins 2.5 seconds early, or a tenth of the period if that is less. */
             per?: string;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. */
             requestId?: string;
-            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. With `per`, send only the `slot` that `retryWith` of an earlier call had. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
+            /** @description The name of the slot, such as the time for which a schedule started the program. Slots are ordered as text, by their bytes. With `per`, send a `slot` only if `retryWith` of an earlier answer has one. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
             slot?: string;
             /**
              * @description How long the caller may work without a heartbeat, in seconds.
@@ -2219,7 +2219,7 @@ export interface components {
              */
             ttlSeconds?: number;
             /**
-             * @description How long the call waits while another caller works for the slot, in seconds. The parameter `maxWaitSeconds` of a deployment may cut the wait short.
+             * @description How long the call waits while another caller works for the slot, in seconds. A deployment may allow less (`maxWaitSeconds`).
              * @default 0
              */
             waitSeconds?: number;
@@ -2240,23 +2240,23 @@ export interface components {
             doneAt: string;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Null if the record does not say.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. Null if the record does not say.
              */
             fence: number | null;
             /** @description The key of the call. */
             key: string;
-            /** @description True if an earlier try had stored the result. The first result stays. */
+            /** @description True if an earlier try had already stored a result, which stays. */
             repeated: boolean;
             /** @description The slot that is done. */
             slot: string;
         };
         /** @description Stores the result of the slot for which the caller works, and ends the grant. */
         OnceCompleteRequest: {
-            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            /** @description The name of the work, such as `nightly-report`: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
-            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. From the response of `begin`. */
+            /** @description The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it. From the answer of `begin`. */
             leaseId: string;
-            /** @description What every later caller of the slot receives: up to 4 KiB of JSON and 32 levels deep. The default is null. */
+            /** @description The result that every later caller of the slot receives: JSON of up to 4 KiB and 32 levels. The default is null. */
             result?: unknown;
         };
         /** @description The slot is done. */
@@ -2292,10 +2292,10 @@ export interface components {
              * @description The fence of the key that the operator has read.
              */
             fence: number;
-            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            /** @description The name of the work, such as `nightly-report`: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
         };
-        /** @description The key remembers no slot. */
+        /** @description The slot is forgotten. */
         OnceForgotten: {
             /**
              * Format: int64
@@ -2303,16 +2303,16 @@ export interface components {
              */
             fence: number;
             /**
-             * @description The key remembers no slot.
+             * @description The key remembers no slot now.
              * @constant
              */
             forgotten: true;
             /** @description The key of the call. */
             key: string;
-            /** @description The slot that was forgotten. Null if the key remembered no slot, as after a retry. */
+            /** @description The slot that was forgotten. Null if the key did not remember a slot, for example after a retry. */
             slot: string | null;
         };
-        /** @description A key of `once`: who works or worked last, and which slot is done. */
+        /** @description A key of `once`: who works or has worked last, and which slot is done. */
         OnceKey: {
             /**
              * Format: date-time
@@ -2320,27 +2320,27 @@ export interface components {
              */
             acquiredAt: string | null;
             cap?: components["schemas"]["Cap"];
-            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none. */
             data: unknown;
             /** @description The last slot that was done. */
             done: components["schemas"]["OnceLastSlot"] | null;
-            /** @description True if an operator broke the lease or the permit with `wait`, or a newer request has asked the holder to stop. The holder has it until its release or its expiry. */
+            /** @description True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop. The holder keeps the grant until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            /** @description The ARN of the execution that holds the grant, or held it until the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Without a holder, of the last grant.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder. If nobody holds the key, it is the fence of the last grant.
              */
             fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. Null if the record does not say. After a release, the last exclusive holder. */
             holder: string | null;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * @description The kind of the key.
@@ -2349,7 +2349,7 @@ export interface components {
             kind: "once";
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds. Null if the record does not say.
+             * @description How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says. Null if the record does not say.
              */
             remainingMs: number | null;
             /** @description The stored result, in the read of one key. Null if no slot is done. */
@@ -2357,13 +2357,13 @@ export interface components {
             /** @description The slot of the last grant. Null if the key has no record. */
             slot: string | null;
             /**
-             * @description Whether a caller holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
+             * @description Whether somebody holds the key. `expired`: all holders have expired. `released`: the last holder had the key alone, and its grant has ended. `free`: none of these.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
             /**
              * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say.
+             * @description How long the grant lasts from each heartbeat, in seconds. Null if the record does not say.
              */
             ttlSeconds: number | null;
         };
@@ -2383,7 +2383,7 @@ export interface components {
             fence: number | null;
             /**
              * Format: date-time
-             * @description Until when the result is kept.
+             * @description How long the result is kept.
              */
             keptUntil: string;
             /** @description The slot. */
@@ -2408,17 +2408,17 @@ export interface components {
         OncePage: {
             /** @description The keys, in no particular order. */
             keys: components["schemas"]["OnceKey"][];
-            /** @description The `cursor` of the next page. Null on the last page. */
+            /** @description To read the next page, send it as `cursor`. Null on the last page. */
             nextCursor: string | null;
         };
-        /** @description The caller works for the slot, and then calls `complete`. */
+        /** @description The caller is to work for the slot, and then call `complete`. */
         OnceRun: {
             /**
              * Format: date-time
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
-            /** @description What the holder shows to every reader of the key. */
+            /** @description JSON that the holder shows to everyone who reads the key, such as a link to its log. */
             data?: unknown;
             /**
              * Format: date-time
@@ -2427,40 +2427,40 @@ export interface components {
             expiresAt: string;
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder.
              */
             fence: number;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. */
+            /** @description The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it. */
             leaseId: string;
             /**
              * @description No other caller works for the slot, and the slot is not done.
              * @constant
              */
             outcome: "run";
-            /** @description The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            /** @description The holder before. If its grant has `expired`, or was `broken` or `superseded`, its work may be half done. For a shared grant, it is a holder whose room the grant takes. Null if there was no such holder, if it was a third-party client, or if the response to the first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             * @description How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says.
              */
             remainingMs: number;
-            /** @description True if the request already had this grant: the call is a retry, or a response was lost. */
+            /** @description True if the request already had this grant, because the call is a retry or a response was lost. */
             repeated: boolean;
             /** @description The slot of the grant. For a retry, the slot of the first try. */
             slot: string;
-            /** @description A UUID that is new after each heartbeat, and a secret. */
+            /** @description A UUID that changes with each heartbeat. It is a secret. */
             version: string;
             /**
              * Format: int64
-             * @description From the arrival of the call to the response, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.
+             * @description How long the call waited, from its arrival to its answer, in milliseconds. On the clock of the caller, the grant lasts until `sentAt + waitedMs + remainingMs`, where `sentAt` is a moment before the call was sent.
              */
             waitedMs: number;
         };
-        /** @description A later slot is done. The result of an earlier slot is not kept. */
+        /** @description A later slot is done, so this one is no longer wanted. Results of earlier slots are not kept. */
         OnceSuperseded: {
             /**
              * Format: date-time
@@ -2488,19 +2488,19 @@ export interface components {
         };
         /** @description The outcome of the write is unknown. */
         OutcomeUnknown: components["schemas"]["Problem"] & {
-            /** @description What the record is now: the key with a holder, or the value of an alias. Null if there is none. */
+            /** @description What is there now: the key with a holder, or the value of the alias. Null if there is nothing. */
             actual?: components["schemas"]["KeySummary"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | components["schemas"]["RateKey"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
             code: "OutcomeUnknown";
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key?: string;
             /** @description The key of the object in the bucket. */
             path?: string;
             /**
              * Format: int64
-             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
+             * @description When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.
              */
             retryAfterMs: number;
             /** @description The fields to add to the same call. */
@@ -2512,13 +2512,13 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:OutcomeUnknown";
         };
-        /** @description A task that waits in line, or that has its grant already. */
+        /** @description A task that waits in line, or already has its grant. */
         Parked: {
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description False if the task was notified at once, or another call is notifying it. */
+            /** @description True if the task waits in line. False if it was notified at once, or another call is notifying it. */
             parked: boolean;
             /** @description The id of a waiter in the line. Tickets sort by arrival. */
             ticket: string;
@@ -2538,7 +2538,7 @@ export interface components {
             path: string;
             /**
              * Format: int64
-             * @description How much of the time of the writer was left when the service answered, in milliseconds. Null for a third-party client.
+             * @description How much of its time the writer had left when the service answered, in milliseconds. Null for a third-party client.
              */
             remainingMs: number | null;
             /**
@@ -2573,7 +2573,7 @@ export interface components {
         };
         /** @description The head of the commits or of the index of an alias. */
         Pointer: {
-            /** @description Where the commit or the index is. Null before the first publish. */
+            /** @description Where the commit or the index is stored. Null before the first publish. */
             address: string | null;
             /**
              * Format: int64
@@ -2602,29 +2602,29 @@ export interface components {
              */
             code: "PreconditionFailed";
         };
-        /** @description The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`. For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+        /** @description The holder before. If its grant has `expired`, or was `broken` or `superseded`, its work may be half done. For a shared grant, it is a holder whose room the grant takes. Null if there was no such holder, if it was a third-party client, or if the response to the first try was lost. */
         PreviousHolder: {
             /**
              * Format: date-time
              * @description When that grant ended.
              */
             at: string;
-            /** @description The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. The newer holder, if the grant was `superseded`. Absent if the record does not say. */
+            /** @description The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. If the grant was `superseded`, the newer holder. Absent if the record does not say. */
             by?: string;
             /**
-             * @description How that grant ended: its holder released it, it expired, an operator broke it, the execution that held it ended, or its holder released it because a newer request had asked it to stop. `expired` also if an operator broke it with `wait`, or a newer request asked, and the holder did not release it.
+             * @description How that grant ended. `superseded`: its holder released it because a newer request had asked the holder to stop. `expired`: even if the holder was asked to stop, but did not release the grant.
              * @enum {string}
              */
             ended: "released" | "expired" | "broken" | "executionEnded" | "superseded";
             /**
              * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key.
+             * @description The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder.
              */
             fence: number;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
         };
-        /** @description An error of the service, RFC 9457. Each code has fields of its own. */
+        /** @description An error of the service, as RFC 9457 defines it. Each code adds its own fields. */
         Problem: {
             /**
              * @description The code, for programs.
@@ -2645,9 +2645,9 @@ export interface components {
             /** @description The URN of the code. */
             type: string;
         };
-        /** @description Raises the commit head of a ledger. A lower `t` is stale, and changes nothing. */
+        /** @description Raises the commit head of a ledger. A `t` that is not higher is stale, and changes nothing. */
         PublishCommit: {
-            /** @description Where the commit or the index is. */
+            /** @description Where the commit or the index is stored. */
             address: string;
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
@@ -2656,11 +2656,11 @@ export interface components {
              * @enum {string}
              */
             op: "publishCommit";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
             /**
              * Format: int64
-             * @description The watermark, a whole number.
+             * @description The watermark: a whole number that only a repair lowers.
              */
             t: number;
         };
@@ -2670,7 +2670,7 @@ export interface components {
             alias: string;
             /** @description True if this call created the alias. */
             created: boolean;
-            /** @description The value that the operation is for, as it is now: the record of a new alias, otherwise the ref, the status, the config or the retraction. */
+            /** @description What the operation changes, as it is now: the record of a new alias, or else the ref, the status, the config or the retraction. */
             current: components["schemas"]["Ledger"] | components["schemas"]["GraphSource"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["Retracted"];
             /**
              * @description `stale`: the alias has a newer value, and nothing was written.
@@ -2693,14 +2693,14 @@ export interface components {
              * @enum {string}
              */
             op: "publishGraphSource";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
             /** @description The type of the graph source. */
             sourceType: string;
         };
         /** @description Raises the index of a graph source. */
         PublishGraphSourceIndex: {
-            /** @description Where the commit or the index is. */
+            /** @description Where the commit or the index is stored. */
             address: string;
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
@@ -2709,17 +2709,17 @@ export interface components {
              * @enum {string}
              */
             op: "publishGraphSourceIndex";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
             /**
              * Format: int64
-             * @description The watermark, a whole number.
+             * @description The watermark: a whole number that only a repair lowers.
              */
             t: number;
         };
-        /** @description Raises the index of a ledger. */
+        /** @description Raises the index of a ledger. A `t` that is not higher is stale, and changes nothing. */
         PublishIndex: {
-            /** @description Where the commit or the index is. */
+            /** @description Where the commit or the index is stored. */
             address: string;
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
@@ -2733,29 +2733,29 @@ export interface components {
              * @enum {string}
              */
             op: "publishIndex";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
             /**
              * Format: int64
-             * @description The watermark, a whole number.
+             * @description The watermark: a whole number that only a repair lowers.
              */
             t: number;
         };
-        /** @description A write of the nameservice, by the operation `op`. */
+        /** @description Creates or changes an alias: `op` says how. */
         PublishRequest: components["schemas"]["InitLedger"] | components["schemas"]["PublishCommit"] | components["schemas"]["PublishIndex"] | components["schemas"]["Retract"] | components["schemas"]["CompareAndSetRef"] | components["schemas"]["FastForwardCommit"] | components["schemas"]["PushStatus"] | components["schemas"]["PushConfig"] | components["schemas"]["PublishGraphSource"] | components["schemas"]["PublishGraphSourceIndex"] | components["schemas"]["RetractGraphSource"];
         /** @description Deletes all items of a retracted alias. */
         Purge: {
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description The value that the caller saw, which the alias must still have. Null if the items of the alias make no record. */
+            /** @description The value that the caller saw, which the alias must still have. Null if the items of the alias do not form a record. */
             expected: {
                 /** @description The commit ref of a ledger. */
                 commit?: {
-                    /** @description Where the commit or the index is. */
+                    /** @description Where the commit or the index is stored. */
                     address: string | null;
                     /**
                      * Format: int64
-                     * @description The watermark, a whole number.
+                     * @description The watermark: a whole number that only a repair lowers.
                      */
                     t: number;
                 };
@@ -2769,11 +2769,11 @@ export interface components {
                 };
                 /** @description The index ref. */
                 index: {
-                    /** @description Where the commit or the index is. */
+                    /** @description Where the commit or the index is stored. */
                     address: string | null;
                     /**
                      * Format: int64
-                     * @description The watermark, a whole number.
+                     * @description The watermark: a whole number that only a repair lowers.
                      */
                     t: number;
                 };
@@ -2798,10 +2798,10 @@ export interface components {
              * @enum {string}
              */
             op: "purge";
-            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
+            /** @description The id of one purge, which makes retries safe: a retry within ten minutes receives the outcome of the first try. Other operations ignore it. */
             requestId?: string;
         };
-        /** @description Sets the config of a ledger, if its version is as expected. */
+        /** @description Sets the config of a ledger, if its version still is as expected. */
         PushConfig: {
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
@@ -2817,7 +2817,7 @@ export interface components {
             next: {
                 /** @description The content. Null empties the config. */
                 payload: {
-                    /** @description Where the default context of the ledger is. */
+                    /** @description Where the default context of the ledger is stored. */
                     defaultContextAddress?: string;
                     /** @description Any JSON object up to 4 KiB. */
                     extra?: {
@@ -2835,10 +2835,10 @@ export interface components {
              * @enum {string}
              */
             op: "pushConfig";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
         };
-        /** @description Sets the status, if its state and version are as expected. */
+        /** @description Sets the status, if its state and version still are as expected. */
         PushStatus: {
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
@@ -2871,14 +2871,14 @@ export interface components {
              * @enum {string}
              */
             op: "pushStatus";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
         };
         /** @description Too many tasks and callers wait. */
         QueueFull: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "QueueFull";
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * Format: int64
@@ -2886,13 +2886,13 @@ export interface components {
              */
             limit: number;
             /**
-             * @description The parameter of the deployment that limits them. `openReservations`: too many reservations of a key are open.
+             * @description The parameter of the deployment that is reached. `openReservations`: too many reservations of the key are open.
              * @enum {string}
              */
             quota: "maxWaitersPerKey" | "maxWaitersPerNamespace" | "openReservations";
             /**
              * Format: int64
-             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
+             * @description When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.
              */
             retryAfterMs: number;
             /** @enum {integer} */
@@ -2913,11 +2913,11 @@ export interface components {
             cap?: components["schemas"]["Cap"];
             /** @enum {string} */
             code: "RateExceeded";
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * Format: int64
-             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
+             * @description When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.
              */
             retryAfterMs: number;
             /** @enum {integer} */
@@ -2931,7 +2931,7 @@ export interface components {
              */
             code: "RateExceeded";
         };
-        /** @description No reservation of the key counts. */
+        /** @description The reservations of the key are forgotten. */
         RateForgotten: {
             /**
              * @description The next caller starts at once.
@@ -2945,13 +2945,13 @@ export interface components {
         RateKey: {
             /**
              * Format: date-time
-             * @description When the last caller reserved. Null if no caller has.
+             * @description When the last caller reserved. Null if nobody has.
              */
             at: string | null;
             /** @description The holder of the last reservation. Null if there is none. */
             by: string | null;
             cap?: components["schemas"]["Cap"];
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * @description The kind of the key.
@@ -2965,7 +2965,7 @@ export interface components {
             open: number;
             /**
              * Format: date-time
-             * @description Until when the rate is used up. Null if no caller has reserved.
+             * @description Until when the rates are used up. Null if nobody has reserved.
              */
             paidUntil: string | null;
             /** @description The rates that the last caller named. */
@@ -2977,19 +2977,19 @@ export interface components {
         RatePage: {
             /** @description The keys, in no particular order. */
             keys: components["schemas"]["RateKey"][];
-            /** @description The `cursor` of the next page. Null on the last page. */
+            /** @description To read the next page, send it as `cursor`. Null on the last page. */
             nextCursor: string | null;
         };
         /** @description A page of records. A page may be empty and still have a cursor. */
         RecordPage: {
-            /** @description The `cursor` of the next page. Null on the last page. */
+            /** @description To read the next page, send it as `cursor`. Null on the last page. */
             nextCursor: string | null;
             /** @description The records, by kind and then by alias. */
             records: components["schemas"]["NameserviceRecord"][];
         };
-        /** @description The lease or the permit has ended, and the next waiter has its grant. */
+        /** @description The grant has ended, and the next waiter receives the key. */
         Released: {
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /**
              * @description The caller held it.
@@ -2999,16 +2999,16 @@ export interface components {
         };
         /** @description Releases a lease or a permit. */
         ReleaseRequest: {
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. As `acquire` answered it. */
+            /** @description The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it. From the answer of `acquire`. */
             leaseId: string;
         };
         /** @description The outcome of a repair. */
         Repaired: {
             /** @description The alias, as `name:branch`. */
             alias: string;
-            /** @description The value that the operation is for, as it is now. Null after a purge. */
+            /** @description What the operation changes, as it is now. Null after a purge. */
             current: components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["Unretracted"] | null;
             /**
              * @description The operation.
@@ -3018,13 +3018,13 @@ export interface components {
             /** @description True if an earlier try of this call took effect. */
             repeated: boolean;
         };
-        /** @description A repair, by the operation `op`. */
+        /** @description Repairs an alias: `op` says how. */
         RepairRequest: components["schemas"]["ResetRef"] | components["schemas"]["ResetStatus"] | components["schemas"]["ResetConfig"] | components["schemas"]["Unretract"] | components["schemas"]["Purge"];
         /** @description A report, complete or stopped. */
         Report: {
-            /** @description True if the event of each complete report has reached the event bus. */
+            /** @description True if the event about the complete report has reached the event bus. */
             announced: boolean;
-            /** @description True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted. */
+            /** @description True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**
@@ -3059,14 +3059,14 @@ export interface components {
              */
             startedAt: string;
             /**
-             * @description Why the report is not complete. The next run continues the report, unless `finishedAt` is set: then only the count of a namespace is cut short. Null if the report is complete.
+             * @description Why the report is not complete. The next run continues the report. If `finishedAt` is set, the report itself is complete, and only the counting for a namespace was cut short. Null if the report is complete.
              * @enum {string|null}
              */
             stoppedBy: "time" | "Throttled" | null;
         };
         /** @description A report with a page of its rows. A page of one kind may be empty and still have a cursor. */
         ReportPage: {
-            /** @description True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted. */
+            /** @description True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**
@@ -3083,7 +3083,7 @@ export interface components {
              * @description The number of expired rows that the TTL of DynamoDB can never delete.
              */
             neverDeletable: number;
-            /** @description The `cursor` of the next page. Null on the last page. */
+            /** @description To read the next page, send it as `cursor`. Null on the last page. */
             nextCursor: string | null;
             /**
              * Format: double
@@ -3105,11 +3105,11 @@ export interface components {
              */
             startedAt: string;
         };
-        /** @description Reports what has expired. It takes no fields. */
+        /** @description Reports what has expired. The call takes no fields. */
         ReportRequest: Record<string, never>;
         /** @description Whether the reservation was cancelled. */
         ReservationCancelled: {
-            /** @description False if it was cancelled before, or cannot be cancelled: without `settle`, only the last reservation of a key can. */
+            /** @description False if the reservation was already cancelled, or cannot be: without `settle`, only the last reservation of a key can be cancelled. */
             cancelled: boolean;
             /** @description The key of the call. */
             key: string;
@@ -3120,20 +3120,20 @@ export interface components {
             boundBy: string;
             /** @description The key of the call. */
             key: string;
-            /** @description Present if the caller before named other rates. The faster rate is kept. */
+            /** @description Present if the caller before named other rates. The faster rate then counts. */
             rateChanged?: {
                 /** @description What the caller before named. */
                 from: components["schemas"]["NamedRate"][];
                 /** @description What this call names. */
                 to: components["schemas"]["NamedRate"][];
             };
-            /** @description True if an earlier try of the request had already reserved a start. */
+            /** @description True if an earlier try of the request had already reserved the start. */
             repeated: boolean;
             /** @description The id of the reservation, for `settle`. */
             reservation: string;
             /**
              * Format: int64
-             * @description The same in whole seconds, rounded up: for `SecondsPath` of a `Wait` state.
+             * @description The same in whole seconds, rounded up, for `SecondsPath` of a `Wait` state.
              */
             sleepSeconds: number;
             /**
@@ -3143,21 +3143,21 @@ export interface components {
             startAt: string;
             /**
              * Format: int64
-             * @description From the response to the start, in milliseconds.
+             * @description How long to sleep from the answer to the start, in milliseconds.
              */
             waitMs: number;
         };
-        /** @description Reserves a start for work, at one to four rates of a key. */
+        /** @description Reserves a start at one to four rates of a key. */
         ReserveRequest: {
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
-            /** @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            /** @description The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
-            /** @description One to four rates with different names, all of which are kept. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default. */
+            /** @description One to four rates with different names. The start keeps all of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is `requests` by default. */
             rates: {
                 /** @description How many units may start at once after the key was idle. The default and the least is `units`. */
                 burst?: number;
-                /** @description The units in each period. */
+                /** @description How many units may start in each period. */
                 limit: number;
                 /**
                  * @description The name of the rate.
@@ -3172,15 +3172,15 @@ export interface components {
                  */
                 units?: number;
             }[];
-            /** @description The id of one reservation. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since. */
+            /** @description The id of one reservation, which makes retries safe. A retry with the same id, holder, rates and authenticated caller receives the start of the first try, unless that start is over or another caller has reserved since. */
             requestId?: string;
             /**
-             * @description True if the caller will report the units that its work really took. At most 200 reservations of a key can be open, which means not settled yet. After 15 minutes, the estimate of an open reservation may stand.
+             * @description For work that knows its units only at the end: if true, the caller will report the units that its work really took. At most 200 reservations of a key can be open, which means not settled yet. After 15 minutes, an open reservation may keep its estimate.
              * @default false
              */
             settle?: boolean;
             /**
-             * @description How late the start may be, in seconds. If it would be later, nothing is reserved. The call itself never waits. With `settle`, at most the longest period.
+             * @description The latest start that the caller accepts, in seconds from now. If the start would be later, nothing is reserved. The call itself never waits. With `settle`, at most the longest period.
              * @default 0
              */
             waitSeconds?: number;
@@ -3201,7 +3201,7 @@ export interface components {
             next: {
                 /** @description The content. Null empties the config. */
                 payload: {
-                    /** @description Where the default context of the ledger is. */
+                    /** @description Where the default context of the ledger is stored. */
                     defaultContextAddress?: string;
                     /** @description Any JSON object up to 4 KiB. */
                     extra?: {
@@ -3219,12 +3219,12 @@ export interface components {
              * @enum {string}
              */
             op: "resetConfig";
-            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
+            /** @description The id of one purge, which makes retries safe: a retry within ten minutes receives the outcome of the first try. Other operations ignore it. */
             requestId?: string;
         };
-        /** @description Replaces or lifts the fence of an object that an administrator has seen. */
+        /** @description Replaces or lifts the fence of an object, if the object is as the administrator has read it. */
         ResetFenceRequest: {
-            /** @description The id of this reset: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`. */
+            /** @description The id of this reset, which makes retries safe: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`. */
             commitId?: string;
             /** @description The fence that the object must have. */
             expectedFence: {
@@ -3236,19 +3236,19 @@ export interface components {
                  */
                 token: number;
             };
-            /** @description The fence that commits need from then on. Null lifts the fence. */
+            /** @description The fence that commits need from then on. Null lifts the fence: every commit can then replace the object. */
             fence: {
                 /** @description The key of the lease. */
                 key: string;
                 /**
                  * Format: int64
-                 * @description The lowest token that may write the object. At most a day ahead of the clock, in milliseconds.
+                 * @description The lowest token that may write the object. At most a day ahead of the current time in milliseconds since 1970.
                  */
                 token: number;
             } | null;
             /** @description The ETag that the object must have. */
             ifMatch: string;
-            /** @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/. */
+            /** @description The key of the object in the bucket: 1 to 1,024 bytes of UTF-8, without empty segments and without the segments '.' and '..', and not under .holdfast/. */
             path: string;
             /**
              * @description How long to wait for a commit of a third-party client, in seconds.
@@ -3262,21 +3262,21 @@ export interface components {
             alias: string;
             /** @description The value that the caller saw, which the alias must still have. */
             expected: {
-                /** @description Where the commit or the index is. */
+                /** @description Where the commit or the index is stored. */
                 address: string | null;
                 /**
                  * Format: int64
-                 * @description The watermark, a whole number.
+                 * @description The watermark: a whole number that only a repair lowers.
                  */
                 t: number;
             };
             /** @description The ref to set. For a ref that points to nothing, the address is null and `t` is 0. */
             next: {
-                /** @description Where the commit or the index is. */
+                /** @description Where the commit or the index is stored. */
                 address: string | null;
                 /**
                  * Format: int64
-                 * @description The watermark, a whole number.
+                 * @description The watermark: a whole number that only a repair lowers.
                  */
                 t: number;
             };
@@ -3290,7 +3290,7 @@ export interface components {
              * @enum {string}
              */
             ref: "commit" | "index";
-            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
+            /** @description The id of one purge, which makes retries safe: a retry within ten minutes receives the outcome of the first try. Other operations ignore it. */
             requestId?: string;
         };
         /** @description Sets the status to the same version or a lower one. */
@@ -3326,10 +3326,10 @@ export interface components {
              * @enum {string}
              */
             op: "resetStatus";
-            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
+            /** @description The id of one purge, which makes retries safe: a retry within ten minutes receives the outcome of the first try. Other operations ignore it. */
             requestId?: string;
         };
-        /** @description Retracts a ledger. The ledger stays visible. */
+        /** @description Retracts a ledger, which stays visible. */
         Retract: {
             /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
@@ -3338,7 +3338,7 @@ export interface components {
              * @enum {string}
              */
             op: "retract";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
         };
         /** @description The ledger or the graph source is retracted. */
@@ -3358,7 +3358,7 @@ export interface components {
              * @enum {string}
              */
             op: "retractGraphSource";
-            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
+            /** @description The id of one creation, which makes retries safe: a retry with the same id receives the outcome of the first try. Operations that create nothing ignore it. */
             requestId?: string;
         };
         /** @description Whether a ledger or a graph source is retracted. */
@@ -3368,9 +3368,9 @@ export interface components {
         };
         /** @description Moves a waiter to the front of the line of a key. */
         RunNextRequest: {
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The id of a waiter in the line. Tickets sort by arrival. As `acquire`, or a read of the key with `waiters`, shows it. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. Read the key with `waiters` to see it, or take it from the answer of `acquire`. */
             ticket: string;
         };
         /** @description The part of a record that a purge compares. */
@@ -3407,21 +3407,21 @@ export interface components {
         Settled: {
             /** @description The key of the call. */
             key: string;
-            /** @description False if the reservation was settled or cancelled before, or its estimate stands after 15 minutes. */
+            /** @description False if the reservation was already settled or cancelled, or has kept its estimate after 15 minutes. */
             settled: boolean;
         };
         /** @description Corrects or cancels a reservation. */
         SettleRequest: {
             /**
-             * @description True to cancel the reservation before its start. Not with `units`.
+             * @description If true, the call cancels the reservation, which is possible until its start. Not with `units`.
              * @constant
              */
             cancel?: true;
-            /** @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
+            /** @description The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. */
             key: string;
-            /** @description From the response of `reserve`. */
+            /** @description From the answer of `reserve`. */
             reservation: string;
-            /** @description The units that the work took, by the name of the rate. A rate that is left out keeps its estimate. More than ten times the limit counts as ten times the limit. Not with `cancel`. */
+            /** @description The units that the work took, for each rate by its name. A rate that is left out keeps its estimate. More than ten times the limit counts as ten times the limit. Not with `cancel`. */
             units?: {
                 [key: string]: number;
             };
@@ -3490,7 +3490,7 @@ export interface components {
         };
         /** @description The status of a ledger or a graph source. */
         Status: {
-            /** @description What the writer added. */
+            /** @description Whatever the writer added. */
             extra: {
                 [key: string]: unknown;
             };
@@ -3502,7 +3502,7 @@ export interface components {
              */
             v: number;
         };
-        /** @description The object at a path. All its fields are null if there is no object. */
+        /** @description The object at a path. All other fields are null if there is no object. */
         StoredObject: {
             /** @description The id of the commit that wrote the object. Null if a third-party client wrote it. */
             commitId: string | null;
@@ -3525,7 +3525,7 @@ export interface components {
              * @description The size in bytes.
              */
             size: number | null;
-            /** @description The version of the object, in a bucket with versions. */
+            /** @description The version of the object, if the bucket has versions. */
             versionId: string | null;
         };
         /** @description A newer request has replaced this one. */
@@ -3534,7 +3534,7 @@ export interface components {
             by: string;
             /** @enum {string} */
             code: "Superseded";
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /** @enum {integer} */
             status: 409;
@@ -3553,10 +3553,10 @@ export interface components {
             code: "Throttled";
             /**
              * Format: int64
-             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
+             * @description When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.
              */
             retryAfterMs: number;
-            /** @description Fields to add to the same call. With them, a call that was in line receives what it was granted, or keeps its position, and a call of `once` with `per` keeps its slot. */
+            /** @description Fields to add to the same call. A call that was in line then receives its grant or keeps its position, and a call of `once` with `per` keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -3575,14 +3575,14 @@ export interface components {
         Unavailable: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "Unavailable";
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key?: string;
             /**
              * Format: int64
-             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
+             * @description When a retry may succeed, in milliseconds from the answer. The header `Retry-After` says the same in seconds.
              */
             retryAfterMs?: number;
-            /** @description Fields to add to the same call. With them, a call that was in line receives what it was granted, or keeps its position, and a call of `once` with `per` keeps its slot. */
+            /** @description Fields to add to the same call. A call that was in line then receives its grant or keeps its position, and a call of `once` with `per` keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -3608,7 +3608,7 @@ export interface components {
              * @enum {string}
              */
             op: "unretract";
-            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
+            /** @description The id of one purge, which makes retries safe: a retry within ten minutes receives the outcome of the first try. Other operations ignore it. */
             requestId?: string;
         };
         /** @description The ledger or the graph source is not retracted. */
@@ -3619,14 +3619,14 @@ export interface components {
              */
             retracted: false;
         };
-        /** @description Where to send the bytes that a commit then names as its source. */
+        /** @description Where to send the bytes of an object, which a commit then names as its source. */
         Upload: {
             /**
              * Format: date-time
-             * @description When the URL expires. An upload that has begun goes on.
+             * @description When the URL expires. An upload that has begun by then still completes.
              */
             expiresAt: string;
-            /** @description The headers of the upload. They are part of the signature. */
+            /** @description The headers to send with the upload. They are part of the signature. */
             headers: {
                 [key: string]: string;
             };
@@ -3640,13 +3640,13 @@ export interface components {
             /** @description The signed URL for the bytes. */
             url: string;
         };
-        /** @description Stages an upload. */
+        /** @description Asks for a signed URL for the bytes of an object. */
         UploadRequest: {
-            /** @description The media type, which becomes part of the signature. */
+            /** @description The media type of the object. It becomes part of the signature, so the upload must send the same. */
             contentType?: string;
             /**
              * Format: int64
-             * @description The size in bytes, which becomes part of the signature.
+             * @description The size in bytes. It becomes part of the signature, so the upload must have exactly this size.
              */
             sizeBytes?: number;
         };
@@ -3654,17 +3654,17 @@ export interface components {
         Waiter: {
             /**
              * Format: date-time
-             * @description When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again. For a caller that sleeps, when its place is given up.
+             * @description When the wait ends with `LeaseHeld`. For a call: when the present call ends, though its program may call again. For a caller that sleeps: when its place is given up.
              */
             deadline: string;
             /**
              * Format: date-time
-             * @description When a caller that sleeps between two calls is due at the latest. Null for a waiter that does not sleep.
+             * @description For a caller that sleeps between two calls: when its next call must come. Null for every other waiter.
              */
             dueAt: string | null;
-            /** @description The ARN of the execution that would hold the lease or the permit. */
+            /** @description The ARN of the execution that waits for the grant. Null if the request named none. */
             execution: string | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. */
             holder: string;
             /**
              * @description A parked task of Step Functions, the callback of a durable function, or a call of `acquire` that waits.
@@ -3679,7 +3679,7 @@ export interface components {
              */
             parkedAt: string;
             /**
-             * @description What the request replaces: older requests that wait, or the holder too. Absent if it does not say `replace`.
+             * @description What the request replaces: older requests that wait, or also the holder. Absent if the request did not say `replace`.
              * @enum {string}
              */
             replace?: "waiting" | "running";
@@ -3695,34 +3695,34 @@ export interface components {
             authorizedBy: "iam" | "jwt" | "lambda" | "nobody";
             /** @description Every call of the API. */
             calls: components["schemas"]["MayCall"][];
-            /** @description The namespaces of the token of the caller, or of the alias that a task invokes. Otherwise null. */
+            /** @description The namespaces that the token of the caller names, or the one of the alias that a task invokes. Otherwise null. */
             namespaces: string[] | null;
-            /** @description The ARN that IAM gives the caller, or the subject of its token. Null without either. */
+            /** @description The ARN that IAM gives the caller, or the subject of its token. Null if it has neither. */
             principal: string | null;
             /** @description The version of the deployment. */
             version: string;
         };
-        /** @description No call of the request is in line, and no call that was in line holds the key. */
+        /** @description The request neither waits in line nor holds the key through a call that was in line. */
         Withdrawn: {
             /**
              * @description The request is withdrawn.
              * @constant
              */
             cancelled: true;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
             /** @description The id of one acquisition. */
             requestId: string;
         };
-        /** @description Withdraws a request of the caller that waits, or its grant. */
+        /** @description Takes a request of the caller out of the line, or ends its grant. */
         WithdrawRequest: {
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. As it was sent to `acquire`. */
+            /** @description The name that the holder gives itself, for people who read the key. It proves nothing. As sent to `acquire`. */
             holder: string;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;
-            /** @description The id of one acquisition. As it was sent to `acquire`. */
+            /** @description The id of one acquisition. As sent to `acquire`. */
             requestId: string;
-            /** @description The id of a waiter in the line. Tickets sort by arrival. With the ticket of `retryWith`, Holdfast does not read the whole line. Leave it out if a response to another call of the request was lost, because that call may have its own position. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. With the ticket of `retryWith`, Holdfast need not read the whole line. Leave it out if the response to another call of the request was lost, because that call may have a position of its own. */
             ticket?: string;
         };
     };
@@ -3788,7 +3788,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["PayloadTooLarge"];
             };
         };
-        /** @description The request carries no token, or one that is not valid. */
+        /** @description The request does not carry a valid token. */
         Unauthorized: {
             headers: {
                 [name: string]: unknown;
@@ -3814,7 +3814,7 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description The version of the deployment. The gateway gives its own answers without it. */
+        /** @description The version of the deployment. Answers of the gateway itself do not have it. */
         Version: string;
     };
     pathItems: never;
@@ -3857,7 +3857,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/.
+                 * @description The key of the object in the bucket: 1 to 1,024 bytes of UTF-8, without empty segments and without the segments '.' and '..', and not under .holdfast/.
                  * @example data/part-0
                  */
                 path: string;
@@ -3983,9 +3983,9 @@ export interface operations {
     readInFlight: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the page before, to read the next page. */
                 cursor?: string;
-                /** @description The number of rows to list. Without it, 100. */
+                /** @description The number of rows to list. The default is 100. */
                 limit?: number;
                 /**
                  * @description Only paths that begin with this text.
@@ -4092,14 +4092,14 @@ export interface operations {
     readExpired: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before. */
+                /** @description The `nextCursor` of the page before, to read the next page. */
                 cursor?: string;
                 /**
                  * @description Only records of this kind.
                  * @example abandonedLease
                  */
                 kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
-                /** @description The number of rows to list. Without it, 100. */
+                /** @description The number of rows to list. The default is 100. */
                 limit?: number;
                 /** @description The id of the report. Without it, the last complete report. */
                 reportId?: string;
@@ -4211,7 +4211,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A report that stopped before its end. The next call goes on with the report. */
+            /** @description A report that stopped before its end. The next call continues it. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -4312,25 +4312,25 @@ export interface operations {
     readLeases: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before. Not with `key`. */
+                /** @description The `nextCursor` of the page before, to read the next page. Not with `key`. */
                 cursor?: string;
-                /** @description Only keys of this holder, each by its grant to this holder. Not with `key`. */
+                /** @description Only keys that this holder has. Each row shows the grant of this holder. Not with `key`. */
                 holder?: string;
                 /**
-                 * @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. Without a key, the answer is a page of keys.
+                 * @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. Without a key, the answer is a page of keys.
                  * @example nightly-report
                  */
                 key?: string;
-                /** @description The number of rows to list. Without it, 100. With `key`, the number of waiters to list, and only with `waiters`. */
+                /** @description The number of rows to list. The default is 100. With `key`, it is the number of waiters, and needs `waiters`. */
                 limit?: number;
                 /** @description Only keys that begin with this text. Not with `key`. */
                 prefix?: string;
-                /** @description The order: by `key`, by the first expiry (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`. */
+                /** @description The order of the rows: by `key`, the next expiry first (`expiry`), the longest held key first (`held`), or the longest line first (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`. */
                 sort?: "key" | "expiry" | "held" | "waiting";
-                /** @description Only keys in this state. A key is held if at least one holder has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`. */
+                /** @description Only keys in this state. `held`: at least one holder has not expired. `active`: the key has a holder, expired or not, a line, or a cap. Not with `key`. */
                 state?: "held" | "expired" | "released" | "free" | "active";
                 /**
-                 * @description True to list the tasks and calls in line, the oldest first. Needs `key`.
+                 * @description If true, the answer lists the tasks and calls in line, in the order of their arrival. Needs `key`.
                  * @example true
                  */
                 waiters?: boolean;
@@ -4375,7 +4375,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The request had its grant before. */
+            /** @description A retry of a request that already has its grant. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -4387,7 +4387,7 @@ export interface operations {
                     "application/json": components["schemas"]["AcquiredGrant"];
                 };
             };
-            /** @description The caller has its grant, or its task is parked or has ended. */
+            /** @description The caller has its grant. Or its task is parked, was notified, or has ended. */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -4832,11 +4832,11 @@ export interface operations {
                  * @example books
                  */
                 alias?: string;
-                /** @description The `nextCursor` of the page before. Not with `alias`. */
+                /** @description The `nextCursor` of the page before, to read the next page. Not with `alias`. */
                 cursor?: string;
                 /** @description Only records of this kind. Not with `alias`. */
                 kind?: "ledger" | "graph_source";
-                /** @description The number of rows to list. Without it, 100. Not with `alias`. */
+                /** @description The number of rows to list. The default is 100. Not with `alias`. */
                 limit?: number;
                 /** @description Only aliases that begin with this text. Not with `alias`. */
                 prefix?: string;
@@ -5027,14 +5027,14 @@ export interface operations {
     readOnce: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before. Not with `key`. */
+                /** @description The `nextCursor` of the page before, to read the next page. Not with `key`. */
                 cursor?: string;
                 /**
-                 * @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. Without a key, the answer is a page of keys.
+                 * @description The name of the work, such as `nightly-report`: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. Without a key, the answer is a page of keys.
                  * @example backup
                  */
                 key?: string;
-                /** @description The number of rows to list. Without it, 100. Not with `key`. */
+                /** @description The number of rows to list. The default is 100. Not with `key`. */
                 limit?: number;
                 /** @description Only keys that begin with this text. Not with `key`. */
                 prefix?: string;
@@ -5079,7 +5079,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The grant, the result of the slot, or that a later slot is done. */
+            /** @description The grant, or the stored result of the slot, or which later slot is done. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -5254,14 +5254,14 @@ export interface operations {
     readRates: {
         parameters: {
             query?: {
-                /** @description The `nextCursor` of the page before. Not with `key`. */
+                /** @description The `nextCursor` of the page before, to read the next page. Not with `key`. */
                 cursor?: string;
                 /**
-                 * @description The name of what has the rate: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. Without a key, the answer is a page of keys.
+                 * @description The name of what has the rate, such as an API: 1 to 1,010 bytes of UTF-8, not beginning with `holdfast:`. A lease with the same key is independent. Without a key, the answer is a page of keys.
                  * @example openai
                  */
                 key?: string;
-                /** @description The number of rows to list. Without it, 100. Not with `key`. */
+                /** @description The number of rows to list. The default is 100. Not with `key`. */
                 limit?: number;
                 /** @description Only keys that begin with this text. Not with `key`. */
                 prefix?: string;
@@ -5306,7 +5306,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description No reservation counts. */
+            /** @description The reservations of the key are forgotten. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -5373,7 +5373,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description An earlier try of the request had reserved. */
+            /** @description A retry of a request that already has its start. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */

@@ -12,7 +12,7 @@ from .pages import apaged, paged
 
 VERSION = "0.3.0"
 
-# The method of each call, and where it is from /v1/.
+# The method of each call, and its path below /v1/.
 ROUTES: dict[str, tuple[str, str]] = {
     "acquire": ("POST", "leases/acquire"),
     "heartbeat": ("POST", "leases/heartbeat"),
@@ -98,38 +98,35 @@ WhoamiAuthorizedBy: TypeAlias = Literal["iam", "jwt", "lambda", "nobody"]
 
 class _AcquiredGrant(TypedDict):
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     holder: str
-    """The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing."""
+    """The name that the holder gives itself, for people who read the key. It proves nothing."""
     leaseId: str
-    """The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it."""
+    """The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it."""
     version: str
-    """A UUID that is new after each heartbeat, and a secret."""
+    """A UUID that changes with each heartbeat. It is a secret."""
     fence: int
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     acquiredAt: str
     """When the lease or the permit was granted."""
     expiresAt: str
     """When the lease or the permit expires, unless a heartbeat extends it."""
     remainingMs: int
-    """How much of the lease or the permit was left when the service answered, in milliseconds."""
+    """How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says."""
     waitedMs: int
     repeated: bool
-    """True if the request had its grant already: the call is a retry, or a response was lost."""
+    """True if the request already had its grant, because the call is a retry or a response was lost."""
     previous: PreviousHolder | None
-    """The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`."""
+    """The holder before."""
 
 
 class AcquiredGrant(_AcquiredGrant, total=False):
-    """A lease or a permit that the caller has acquired.
-
-    A permit, which others share, also has `mode`, `limit`, `weight` and `used`.
-    """
+    """The grant of the caller. Only a permit has `mode`, `limit`, `weight` and `used`."""
 
     bound: Literal[True]
-    """The grant lasts as long as its execution, without heartbeats. Absent otherwise."""
+    """True if the grant lasts as long as its execution, without heartbeats. Absent otherwise."""
     data: Any
-    """What the holder shows to every reader of the key."""
+    """JSON that the holder shows to everyone who reads the key, such as a link to its log."""
     mode: Literal["shared", "exclusive"]
     """How the key is held: together with other holders (`shared`), or alone (`exclusive`)."""
     limit: int | None
@@ -139,37 +136,37 @@ class AcquiredGrant(_AcquiredGrant, total=False):
     used: int
     """The total weight of all holders."""
     limitChanged: AcquiredGrantLimitChanged
-    """Both limits, if the grant before named another limit."""
+    """Present if the grant before named another limit: callers of the key may disagree about its limit."""
 
 
 AcquiredGrantLimitChanged = TypedDict("AcquiredGrantLimitChanged", {"from": int, "to": int})
-"""Both limits, if the grant before named another limit."""
+"""Present if the grant before named another limit: callers of the key may disagree about its limit."""
 
 
 class Broken(TypedDict):
     """The lease or the permit that an operator has broken."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     broken: Literal[True]
     """The grant has ended, or is ending."""
     fence: int
     """The fence of the grant that was broken."""
     holder: str | None
-    """The name that the holder gives itself."""
+    """The name that the holder gives itself, for people who read the key."""
     ended: bool
-    """True if the next caller can have the key already."""
+    """True if the next caller can already have the key."""
     holderUntil: str | None
-    """The expiry on record when the grant was broken."""
+    """When the grant would have expired."""
     lastHeartbeatAt: str | None
-    """The last heartbeat. Null if no heartbeat came since the grant, or the record does not say."""
+    """When the last heartbeat came. Null if there was none, or the record does not say."""
 
 
 class Cancelled(TypedDict):
     """The task or the call is out of the line, and fails with `LeaseLost`."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     ticket: str
     """The id of a waiter in the line. Tickets sort by arrival."""
     cancelled: Literal[True]
@@ -177,14 +174,14 @@ class Cancelled(TypedDict):
 
 
 class Cap(TypedDict):
-    """What an operator allows of a key, whatever limit or rates its callers name."""
+    """What an operator allows for a key, whatever limit or rates the callers name."""
 
     limit: int | None
-    """The most that all holders may weigh."""
+    """The highest total weight of all holders."""
     rates: list[NamedRate] | None
     """The rates that count for every reservation."""
     reason: str
-    """Why, as the operator wrote it."""
+    """Why the key is capped, in the words of the operator."""
     by: str | None
     """The operator: an IAM ARN or the subject of a JWT, up to 256 characters."""
     since: str
@@ -195,15 +192,16 @@ class Cap(TypedDict):
 
 class _CapRate(TypedDict):
     limit: int
-    """The units in each period."""
+    """How many units may start in each period."""
     per: str
     """The period: a number and `s`, `m`, `h` or `d`, at most 31 days."""
 
 
 class CapRate(_CapRate, total=False):
-    """One to four rates with different names, which count for each reservation as if its caller had named them.
+    """One to four rates with different names.
 
-    Null lifts this part of the cap. Without the field, this part stays.
+    They count for each reservation as if its caller had named them. Null lifts this part of the cap. Without the field,
+    this part stays as it is.
     """
 
     name: str
@@ -214,24 +212,24 @@ class Capped(TypedDict):
     """The cap of the key from now on."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     cap: Cap | None
-    """What an operator allows of a key, whatever limit or rates its callers name."""
+    """What an operator allows for a key, whatever limit or rates the callers name."""
     before: Cap | None
-    """What an operator allows of a key, whatever limit or rates its callers name."""
+    """What an operator allows for a key, whatever limit or rates the callers name."""
     used: int
     """The total weight of all holders."""
     waiting: int
-    """An upper bound of how many tasks and calls are in line, because the record counts some that have left."""
+    """How many tasks and calls are in line at most: the record still counts some that have left."""
 
 
 class CleanUp(TypedDict):
-    """A clean-up, or with `dryRun` what it would do."""
+    """What a clean-up has done, or with `dryRun` what it would do."""
 
     reportId: str
     """The id of the report."""
     dryRun: bool
-    """If true, nothing was deleted, and `deleted` is what a clean-up would try to delete."""
+    """If true, nothing was deleted, and `deleted` shows what a clean-up would try to delete."""
     olderThanSeconds: float
     """The `olderThanSeconds` of the request, or the parameter `fenceRetentionSeconds` if that is longer."""
     deleted: Deleted
@@ -239,7 +237,7 @@ class CleanUp(TypedDict):
     stoppedBy: CleanUpStoppedBy | None
     """Why the clean-up stopped before the end of the report. Call again with `nextCursor`."""
     nextCursor: str | None
-    """The `cursor` of the next page. Null on the last page."""
+    """To read the next page, send it as `cursor`. Null on the last page."""
 
 
 class _CleanedRecord(TypedDict):
@@ -268,31 +266,33 @@ class _Commit(TypedDict):
     size: int | None
     """The size in bytes. Null if `etag` is null."""
     commitId: str
-    """The id of one commit. Made by the service if the request has none."""
+    """The id of one commit. If the request has none, the service chooses one."""
     protocol: Literal["dynamo", "native"]
     """The commit protocol of the deployment."""
     repeated: bool
-    """True if an earlier try of the commit may have taken effect."""
+    """True if it may have been an earlier try that took effect."""
 
 
 class Commit(_Commit, total=False):
-    """A commit."""
+    """A commit that has taken effect."""
 
     currentEtag: str
     """The ETag of the object that is there now, if `etag` is null."""
     versionId: str
-    """The version of the object, in a bucket with versions."""
+    """The version of the object, if the bucket has versions."""
     generation: int
     """How often the state of the path was contended."""
 
 
 class CommitFence(TypedDict):
-    """Ties the object to a lease: only commits with this key and a token at least as high replace it."""
+    """Ties the object to a lease, so that a former holder can no longer replace it: only commits with this key and a
+    token at least as high can.
+    """
 
     key: str
     """The key of the lease."""
     token: int
-    """The `fence` of the grant. At most a day ahead of the clock, in milliseconds."""
+    """The `fence` of the grant. At most a day ahead of the current time in milliseconds since 1970."""
 
 
 class CommitInFlight(TypedDict):
@@ -312,18 +312,18 @@ class CompareAndSetRefExpected(TypedDict):
     """The ref that the alias must have. Null if the alias must not exist, and is created as a ledger."""
 
     address: str | None
-    """Where the commit or the index is."""
+    """Where the commit or the index is stored."""
     t: int
-    """The watermark, a whole number."""
+    """The watermark: a whole number that only a repair lowers."""
 
 
 class CompareAndSetRefNext(TypedDict):
     """The ref to set."""
 
     address: str
-    """Where the commit or the index is."""
+    """Where the commit or the index is stored."""
     t: int
-    """The watermark, a whole number."""
+    """The watermark: a whole number that only a repair lowers."""
 
 
 class Deleted(TypedDict):
@@ -355,19 +355,13 @@ class DeletedBy(TypedDict, total=False):
 
 
 class ExpiredIdentityValue(TypedDict):
-    """The attributes by which the clean-up recognises the record.
-
-    An attribute that the record does not have is null.
-    """
+    """The attributes by which the clean-up recognises the record. An attribute that the record lacks is null."""
 
     S: str
 
 
 class ExpiredIdentityValue2(TypedDict):
-    """The attributes by which the clean-up recognises the record.
-
-    An attribute that the record does not have is null.
-    """
+    """The attributes by which the clean-up recognises the record. An attribute that the record lacks is null."""
 
     N: str
 
@@ -384,7 +378,7 @@ class ExpiredRecord(TypedDict):
     expiredAt: str | None
     """When the record expired. Null if the record does not say."""
     ageSeconds: int
-    """From `expiredAt` to the read of the row, in seconds. 0 if `expiredAt` is null."""
+    """How long before the read of the row the record expired, in seconds. 0 if `expiredAt` is null."""
     reason: str
     """Why the record is reported, for people."""
     neverDeletable: bool
@@ -392,7 +386,7 @@ class ExpiredRecord(TypedDict):
     ttlFault: ExpiredRecordTtlFault | None
     """Why the TTL cannot delete the row. Null if it can."""
     identity: dict[str, ExpiredIdentityValue | ExpiredIdentityValue2 | None] | None
-    """The attributes by which the clean-up recognises the record."""
+    """The attributes by which the clean-up recognises the record. An attribute that the record lacks is null."""
 
 
 class ExpiredTallies(TypedDict):
@@ -432,9 +426,9 @@ class Fence(TypedDict):
 
 class _FullHolder(TypedDict):
     holder: str | None
-    """The name that the holder gives itself."""
+    """The name that the holder gives itself, for people who read the key."""
     fence: int | None
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     mode: Literal["shared", "exclusive"]
     """How the key is held: together with other holders (`shared`), or alone (`exclusive`)."""
     weight: int
@@ -444,21 +438,22 @@ class _FullHolder(TypedDict):
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
-    """How much of the lease or the permit was left when the service answered, in milliseconds."""
+    """How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says."""
     ttlSeconds: float | None
-    """By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say."""
+    """How long the grant lasts from each heartbeat, in seconds. Null if the record does not say."""
     execution: str | None
-    """The ARN of the execution that holds the lease or the permit, or held it when the execution ended."""
+    """The ARN of the execution that holds the grant, or held it until the execution ended."""
     bound: bool
-    """True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant."""
+    """True if the grant lasts until its execution ends, without heartbeats."""
     inGrace: bool
     ending: bool
+    """True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop."""
     brokenAt: str | None
     """When an operator broke the grant. Null if no operator did, or the record does not say."""
     brokenBy: str | None
     """The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters."""
     data: Any
-    """What the holder shows to every reader of the key. Null if there is none."""
+    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
     state: Literal["held", "expired"]
     """Whether the grant has expired. A heartbeat revives an expired grant, until another grant replaces it."""
 
@@ -472,30 +467,30 @@ class FullHolder(_FullHolder, total=False):
 
 class _Grant(TypedDict):
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     holder: str
-    """The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing."""
+    """The name that the holder gives itself, for people who read the key. It proves nothing."""
     leaseId: str
-    """The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it."""
+    """The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it."""
     version: str
-    """A UUID that is new after each heartbeat, and a secret."""
+    """A UUID that changes with each heartbeat. It is a secret."""
     fence: int
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     acquiredAt: str
     """When the lease or the permit was granted."""
     expiresAt: str
     """When the lease or the permit expires, unless a heartbeat extends it."""
     remainingMs: int
-    """How much of the lease or the permit was left when the service answered, in milliseconds."""
+    """How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says."""
 
 
 class Grant(_Grant, total=False):
     """A lease or a permit, as its holder sees it."""
 
     bound: Literal[True]
-    """The grant lasts as long as its execution, without heartbeats. Absent otherwise."""
+    """True if the grant lasts as long as its execution, without heartbeats. Absent otherwise."""
     data: Any
-    """What the holder shows to every reader of the key."""
+    """JSON that the holder shows to everyone who reads the key, such as a link to its log."""
 
 
 class _GraphSource(TypedDict):
@@ -559,9 +554,9 @@ class Holder(TypedDict):
     """A holder of a key, in short."""
 
     holder: str | None
-    """The name that the holder gives itself."""
+    """The name that the holder gives itself, for people who read the key."""
     fence: int | None
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     mode: Literal["shared", "exclusive"]
     """How the key is held: together with other holders (`shared`), or alone (`exclusive`)."""
     weight: int
@@ -578,49 +573,50 @@ class InFlightPage(TypedDict):
     commits: list[PathInFlight]
     """The commits, in no particular order."""
     nextCursor: str | None
-    """The `cursor` of the next page. Null on the last page."""
+    """To read the next page, send it as `cursor`. Null on the last page."""
 
 
 class Issue(TypedDict):
     """One fault of a request."""
 
     path: str
-    """The field as a dotted path into the request, or the part of the HTTP request."""
+    """The field, as a path with dots into the request. Or the part of the HTTP request."""
     message: str
     """What is wrong with the field."""
 
 
 class _Key(TypedDict):
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     state: KeySummaryState
-    """Whether a caller holds the key."""
+    """Whether somebody holds the key."""
     holder: str | None
-    """The name that the holder gives itself."""
+    """The name that the holder gives itself, for people who read the key."""
     fence: int | None
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expiresAt: str | None
-    """When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key."""
+    """When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key."""
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
-    """How much of the lease or the permit was left when the service answered, in milliseconds."""
+    """How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says."""
     ttlSeconds: float | None
-    """By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say."""
+    """How long the grant lasts from each heartbeat, in seconds. Null if the record does not say."""
     execution: str | None
-    """The ARN of the execution that holds the lease or the permit, or held it when the execution ended."""
+    """The ARN of the execution that holds the grant, or held it until the execution ended."""
     bound: bool
-    """True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant."""
+    """True if the grant lasts until its execution ends, without heartbeats."""
     inGrace: bool
     ending: bool
+    """True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop."""
     brokenAt: str | None
     """When an operator broke the grant. Null if no operator did, or the record does not say."""
     brokenBy: str | None
     """The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters."""
     data: Any
-    """What the holder shows to every reader of the key. Null if there is none."""
+    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
     holders: list[FullHolder]
-    """The holders, in the order of their grants. Empty if no caller holds the key."""
+    """The holders, in the order of their grants. Empty if nobody holds the key."""
     used: int
     """The total weight of all holders."""
     limit: int | None
@@ -628,9 +624,8 @@ class _Key(TypedDict):
     limitBy: str | None
     """The holder whose grant named that limit. Null if the record does not say."""
     previous: PreviousHolder | None
-    """The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`."""
+    """The holder before."""
     hasRecord: bool
-    """False if the key has no record: no caller has used the key, or the retention is over."""
     waiting: int
     """The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`."""
 
@@ -645,7 +640,7 @@ class Key(_Key, total=False):
     """The holder of the newer request that has asked this holder to stop. The grant is then `ending`."""
     cap: Cap
     waiters: list[Waiter]
-    """The oldest of those in line, if the request has `waiters`."""
+    """The first waiters in line, in the order of their arrival. Present if the request has `waiters`."""
 
 
 class KeyPage(TypedDict):
@@ -654,42 +649,43 @@ class KeyPage(TypedDict):
     leases: list[ListedKey]
     """The keys, in the order of `sort`. Without `sort`, in no particular order."""
     nextCursor: str | None
-    """The `cursor` of the next page. Null on the last page."""
+    """To read the next page, send it as `cursor`. Null on the last page."""
 
 
 class _KeySummary(TypedDict):
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     state: KeySummaryState
-    """Whether a caller holds the key."""
+    """Whether somebody holds the key."""
     holder: str | None
-    """The name that the holder gives itself."""
+    """The name that the holder gives itself, for people who read the key."""
     fence: int | None
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expiresAt: str | None
-    """When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key."""
+    """When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key."""
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
-    """How much of the lease or the permit was left when the service answered, in milliseconds."""
+    """How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says."""
     ttlSeconds: float | None
-    """By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say."""
+    """How long the grant lasts from each heartbeat, in seconds. Null if the record does not say."""
     execution: str | None
-    """The ARN of the execution that holds the lease or the permit, or held it when the execution ended."""
+    """The ARN of the execution that holds the grant, or held it until the execution ended."""
     bound: bool
-    """True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant."""
+    """True if the grant lasts until its execution ends, without heartbeats."""
     inGrace: bool
     ending: bool
+    """True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop."""
     brokenAt: str | None
     """When an operator broke the grant. Null if no operator did, or the record does not say."""
     brokenBy: str | None
     """The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters."""
     data: Any
-    """What the holder shows to every reader of the key. Null if there is none."""
+    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
 
 
 class KeySummary(_KeySummary, total=False):
-    """A key, by one of its holders: the exclusive holder, or the shared holder whose grant expires first."""
+    """A key with one of its holders: the exclusive holder, or the shared holder whose grant expires first."""
 
     supersededBy: str
     """The holder of the newer request that has asked this holder to stop. The grant is then `ending`."""
@@ -735,40 +731,41 @@ class LedgerConfigPayload(TypedDict, total=False):
     """The content of the config of a ledger."""
 
     defaultContextAddress: str
-    """Where the default context of the ledger is."""
+    """Where the default context of the ledger is stored."""
     extra: dict[str, Any]
-    """What the writer added."""
+    """Whatever the writer added."""
 
 
 class _ListedKey(TypedDict):
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     state: KeySummaryState
-    """Whether a caller holds the key."""
+    """Whether somebody holds the key."""
     holder: str | None
-    """The name that the holder gives itself."""
+    """The name that the holder gives itself, for people who read the key."""
     fence: int | None
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expiresAt: str | None
-    """When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key."""
+    """When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key."""
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
-    """How much of the lease or the permit was left when the service answered, in milliseconds."""
+    """How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says."""
     ttlSeconds: float | None
-    """By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say."""
+    """How long the grant lasts from each heartbeat, in seconds. Null if the record does not say."""
     execution: str | None
-    """The ARN of the execution that holds the lease or the permit, or held it when the execution ended."""
+    """The ARN of the execution that holds the grant, or held it until the execution ended."""
     bound: bool
-    """True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant."""
+    """True if the grant lasts until its execution ends, without heartbeats."""
     inGrace: bool
     ending: bool
+    """True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop."""
     brokenAt: str | None
     """When an operator broke the grant. Null if no operator did, or the record does not say."""
     brokenBy: str | None
     """The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters."""
     data: Any
-    """What the holder shows to every reader of the key. Null if there is none."""
+    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
     used: int
     """The total weight of all holders."""
     limit: int | None
@@ -776,13 +773,13 @@ class _ListedKey(TypedDict):
     holders: int
     """The number of holders."""
     waiting: int
-    """An upper bound of how many tasks and calls are in line, because the record counts some that have left."""
+    """How many tasks and calls are in line at most: the record still counts some that have left."""
 
 
 class ListedKey(_ListedKey, total=False):
-    """A key in a list, by the holder that has had it for the longest time.
+    """A key in a list, with the holder that has had it for the longest time.
 
-    With `sort` `expiry`, by the holder whose grant expires first.
+    With `sort` `expiry`, with the holder whose grant expires first.
     """
 
     supersededBy: str
@@ -791,7 +788,7 @@ class ListedKey(_ListedKey, total=False):
 
 
 class MayCall(TypedDict):
-    """A call, and whether the caller may send it."""
+    """A call of the API, and whether the caller may send it."""
 
     operation: str
     """The `operationId` of the call."""
@@ -804,16 +801,16 @@ class MayCall(TypedDict):
 
 
 class Moved(TypedDict):
-    """The waiter is next."""
+    """The waiter is now the next one."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     ticket: str
     """The id of a waiter in the line. Tickets sort by arrival."""
     moved: Literal[True]
     """The next grant of the key is for this waiter, unless it leaves."""
     before: str | None
-    """The ticket of the waiter that an earlier call had moved, and that is no longer next. Null if there is none."""
+    """The ticket of the waiter that an earlier call had moved, and that is no longer next. Null if there was none."""
 
 
 class NamedRate(TypedDict):
@@ -822,7 +819,7 @@ class NamedRate(TypedDict):
     name: str
     """The name of the rate."""
     limit: int
-    """The units in each period."""
+    """How many units may start in each period."""
     per: str
     """The period, such as `1m`."""
 
@@ -831,50 +828,48 @@ class NotCancelled(TypedDict):
     """The task or the call was not in line."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     ticket: str
     """The id of a waiter in the line. Tickets sort by arrival."""
     cancelled: Literal[False]
     """The waiter was not in line."""
     reason: Literal["granted", "gone", "unknown"]
-    """The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket."""
+    """Why not."""
 
 
 class NotMoved(TypedDict):
     """The waiter was not in line."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     ticket: str
     """The id of a waiter in the line. Tickets sort by arrival."""
     moved: Literal[False]
     reason: Literal["granted", "gone", "unknown"]
-    """The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket."""
+    """Why not."""
 
 
 class NotReleased(TypedDict):
-    """The caller did not hold the lease or the permit.
-
-    That is no error, because programs release when they clean up.
-    """
+    """The caller did not hold the lease or the permit, which is not an error."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     released: Literal[False]
     """The caller did not hold it."""
     reason: NotReleasedReason
+    """Why not."""
 
 
 class NotWithdrawn(TypedDict):
     """There was nothing to withdraw."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     requestId: str
     """The id of one acquisition."""
     cancelled: Literal[False]
     reason: Literal["unknown"]
-    """No call of the request waits, and the request has no grant, or no longer."""
+    """No call of the request waits, and the request does not have a grant (any more)."""
 
 
 class OnceCompleted(TypedDict):
@@ -885,13 +880,13 @@ class OnceCompleted(TypedDict):
     completed: Literal[True]
     """The caller has stored its result."""
     repeated: bool
-    """True if an earlier try had stored the result. The first result stays."""
+    """True if an earlier try had already stored a result, which stays."""
     slot: str
     """The slot that is done."""
     doneAt: str
     """When the result was stored."""
     fence: int | None
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
 
 
 class OnceDone(TypedDict):
@@ -914,39 +909,41 @@ class OnceDone(TypedDict):
 
 
 class OnceForgotten(TypedDict):
-    """The key remembers no slot."""
+    """The slot is forgotten."""
 
     key: str
     """The key of the call."""
     forgotten: Literal[True]
+    """The key remembers no slot now."""
     fence: int
     """The fence of the request."""
     slot: str | None
-    """The slot that was forgotten. Null if the key remembered no slot, as after a retry."""
+    """The slot that was forgotten. Null if the key did not remember a slot, for example after a retry."""
 
 
 class _OnceKey(TypedDict):
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     state: KeySummaryState
-    """Whether a caller holds the key."""
+    """Whether somebody holds the key."""
     holder: str | None
-    """The name that the holder gives itself."""
+    """The name that the holder gives itself, for people who read the key."""
     fence: int | None
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expiresAt: str | None
-    """When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key."""
+    """When the lease or the permit expires, unless a heartbeat extends it. Null if nobody holds the key."""
     acquiredAt: str | None
     """When the lease or the permit was granted. Null if the record does not say."""
     remainingMs: int | None
-    """How much of the lease or the permit was left when the service answered, in milliseconds."""
+    """How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says."""
     ttlSeconds: float | None
-    """By how much each heartbeat extends the lease or the permit, in seconds. Null if the record does not say."""
+    """How long the grant lasts from each heartbeat, in seconds. Null if the record does not say."""
     execution: str | None
-    """The ARN of the execution that holds the lease or the permit, or held it when the execution ended."""
+    """The ARN of the execution that holds the grant, or held it until the execution ended."""
     ending: bool
+    """True if an operator broke the grant with `wait`, or a newer request has asked the holder to stop."""
     data: Any
-    """What the holder shows to every reader of the key. Null if there is none."""
+    """JSON that the holder shows to everyone who reads the key, such as a link to its log. Null if there is none."""
     kind: Literal["once"]
     """The kind of the key."""
     slot: str | None
@@ -956,7 +953,7 @@ class _OnceKey(TypedDict):
 
 
 class OnceKey(_OnceKey, total=False):
-    """A key of `once`: who works or worked last, and which slot is done."""
+    """A key of `once`: who works or has worked last, and which slot is done."""
 
     result: Any
     """The stored result, in the read of one key. Null if no slot is done."""
@@ -975,7 +972,7 @@ class OnceLastSlot(TypedDict):
     fence: int | None
     """The fence of the grant that completed the slot. Null if the record does not say."""
     keptUntil: str
-    """Until when the result is kept."""
+    """How long the result is kept."""
 
 
 class OnceNotCompleted(TypedDict):
@@ -995,47 +992,47 @@ class OncePage(TypedDict):
     keys: list[OnceKey]
     """The keys, in no particular order."""
     nextCursor: str | None
-    """The `cursor` of the next page. Null on the last page."""
+    """To read the next page, send it as `cursor`. Null on the last page."""
 
 
 class _OnceRun(TypedDict):
     outcome: Literal["run"]
     """No other caller works for the slot, and the slot is not done."""
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     holder: str
-    """The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing."""
+    """The name that the holder gives itself, for people who read the key. It proves nothing."""
     leaseId: str
-    """The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it."""
+    """The secret that proves the grant. Heartbeat and release need it, and heartbeats do not change it."""
     version: str
-    """A UUID that is new after each heartbeat, and a secret."""
+    """A UUID that changes with each heartbeat. It is a secret."""
     fence: int
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     acquiredAt: str
     """When the lease or the permit was granted."""
     expiresAt: str
     """When the lease or the permit expires, unless a heartbeat extends it."""
     remainingMs: int
-    """How much of the lease or the permit was left when the service answered, in milliseconds."""
+    """How much longer the grant lasted when the service answered, in milliseconds, whatever your clock says."""
     slot: str
     """The slot of the grant. For a retry, the slot of the first try."""
     waitedMs: int
-    """From the arrival of the call to the response, in milliseconds."""
+    """How long the call waited, from its arrival to its answer, in milliseconds."""
     repeated: bool
-    """True if the request already had this grant: the call is a retry, or a response was lost."""
+    """True if the request already had this grant, because the call is a retry or a response was lost."""
     previous: PreviousHolder | None
-    """The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`."""
+    """The holder before."""
 
 
 class OnceRun(_OnceRun, total=False):
-    """The caller works for the slot, and then calls `complete`."""
+    """The caller is to work for the slot, and then call `complete`."""
 
     data: Any
-    """What the holder shows to every reader of the key."""
+    """JSON that the holder shows to everyone who reads the key, such as a link to its log."""
 
 
 class OnceSuperseded(TypedDict):
-    """A later slot is done. The result of an earlier slot is not kept."""
+    """A later slot is done, so this one is no longer wanted. Results of earlier slots are not kept."""
 
     outcome: Literal["superseded"]
     """A caller has completed a later slot."""
@@ -1054,16 +1051,16 @@ class OnceSuperseded(TypedDict):
 
 
 class Parked(TypedDict):
-    """A task that waits in line, or that has its grant already."""
+    """A task that waits in line, or already has its grant."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     holder: str
-    """The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing."""
+    """The name that the holder gives itself, for people who read the key. It proves nothing."""
     ticket: str
     """The id of a waiter in the line. Tickets sort by arrival."""
     parked: bool
-    """False if the task was notified at once, or another call is notifying it."""
+    """True if the task waits in line. False if it was notified at once, or another call is notifying it."""
 
 
 class PathInFlight(TypedDict):
@@ -1082,33 +1079,35 @@ class PathInFlight(TypedDict):
     writtenAt: str | None
     """When the commit began. Null for a third-party client."""
     remainingMs: int | None
-    """How much of the time of the writer was left when the service answered, in milliseconds."""
+    """How much of its time the writer had left when the service answered, in milliseconds."""
 
 
 class Pointer(TypedDict):
     """The head of the commits or of the index of an alias."""
 
     address: str | None
-    """Where the commit or the index is. Null before the first publish."""
+    """Where the commit or the index is stored. Null before the first publish."""
     t: int
     """The watermark: a whole number that only a repair lowers."""
 
 
 class _PreviousHolder(TypedDict):
     holder: str
-    """The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing."""
+    """The name that the holder gives itself, for people who read the key. It proves nothing."""
     fence: int
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     ended: PreviousHolderEnded
+    """How that grant ended."""
     at: str
     """When that grant ended."""
 
 
 class PreviousHolder(_PreviousHolder, total=False):
-    """The holder before, whose work may be half done if its grant has `expired`, or was `broken` or `superseded`.
+    """The holder before.
 
-    For a shared grant, a holder whose room the grant takes. Null if there was no such holder, a third-party client was
-    the holder, or the response to a first try was lost.
+    If its grant has `expired`, or was `broken` or `superseded`, its work may be half done. For a shared grant, it is a
+    holder whose room the grant takes. Null if there was no such holder, if it was a third-party client, or if the
+    response to the first try was lost.
     """
 
     by: str
@@ -1141,7 +1140,10 @@ class _PurgeExpected(TypedDict):
 
 
 class PurgeExpected(_PurgeExpected, total=False):
-    """The value that the caller saw, which the alias must still have. Null if the items of the alias make no record."""
+    """The value that the caller saw, which the alias must still have.
+
+    Null if the items of the alias do not form a record.
+    """
 
     commit: CompareAndSetRefExpected
     """The commit ref of a ledger."""
@@ -1160,7 +1162,7 @@ class PushConfigNextPayload(TypedDict, total=False):
     """The content. Null empties the config."""
 
     defaultContextAddress: str
-    """Where the default context of the ledger is."""
+    """Where the default context of the ledger is stored."""
     extra: dict[str, Any]
     """Any JSON object up to 4 KiB."""
 
@@ -1180,7 +1182,7 @@ class PushStatusNext(_PushStatusNext, total=False):
 
 
 class RateForgotten(TypedDict):
-    """No reservation of the key counts."""
+    """The reservations of the key are forgotten."""
 
     key: str
     """The key of the call."""
@@ -1190,11 +1192,11 @@ class RateForgotten(TypedDict):
 
 class _RateKey(TypedDict):
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     kind: Literal["rate"]
     """The kind of the key."""
     paidUntil: str | None
-    """Until when the rate is used up. Null if no caller has reserved."""
+    """Until when the rates are used up. Null if nobody has reserved."""
     rates: list[NamedRate]
     """The rates that the last caller named."""
     ratesBefore: list[NamedRate]
@@ -1202,7 +1204,7 @@ class _RateKey(TypedDict):
     by: str | None
     """The holder of the last reservation. Null if there is none."""
     at: str | None
-    """When the last caller reserved. Null if no caller has."""
+    """When the last caller reserved. Null if nobody has."""
     open: int
     """How many reservations are open, which means not settled yet."""
 
@@ -1219,7 +1221,7 @@ class RatePage(TypedDict):
     keys: list[RateKey]
     """The keys, in no particular order."""
     nextCursor: str | None
-    """The `cursor` of the next page. Null on the last page."""
+    """To read the next page, send it as `cursor`. Null on the last page."""
 
 
 class RecordPage(TypedDict):
@@ -1228,14 +1230,14 @@ class RecordPage(TypedDict):
     records: list[NameserviceRecord]
     """The records, by kind and then by alias."""
     nextCursor: str | None
-    """The `cursor` of the next page. Null on the last page."""
+    """To read the next page, send it as `cursor`. Null on the last page."""
 
 
 class Released(TypedDict):
-    """The lease or the permit has ended, and the next waiter has its grant."""
+    """The grant has ended, and the next waiter receives the key."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     released: Literal[True]
     """The caller held it."""
 
@@ -1250,7 +1252,7 @@ class Repaired(TypedDict):
     repeated: bool
     """True if an earlier try of this call took effect."""
     current: Pointer | Status | LedgerConfig | Unretracted | None
-    """The value that the operation is for, as it is now. Null after a purge."""
+    """What the operation changes, as it is now. Null after a purge."""
 
 
 class Report(TypedDict):
@@ -1263,7 +1265,7 @@ class Report(TypedDict):
     finishedAt: str | None
     """When the report was complete. Null until then."""
     complete: bool
-    """True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted."""
+    """True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted."""
     scanned: int
     """The number of rows and objects that the report has read."""
     readUnits: float
@@ -1278,7 +1280,7 @@ class Report(TypedDict):
     stoppedBy: Literal["time", "Throttled"] | None
     """Why the report is not complete."""
     announced: bool
-    """True if the event of each complete report has reached the event bus."""
+    """True if the event about the complete report has reached the event bus."""
 
 
 class ReportPage(TypedDict):
@@ -1291,7 +1293,7 @@ class ReportPage(TypedDict):
     finishedAt: str | None
     """When the report was complete. Null until then."""
     complete: bool
-    """True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted."""
+    """True if all tables and the bucket were scanned, and in a namespace, all rows of the report were counted."""
     scanned: int
     """The number of rows and objects that the report has read."""
     readUnits: float
@@ -1306,7 +1308,7 @@ class ReportPage(TypedDict):
     rows: list[ExpiredRecord]
     """The records, in the order in which the report found them."""
     nextCursor: str | None
-    """The `cursor` of the next page. Null on the last page."""
+    """To read the next page, send it as `cursor`. Null on the last page."""
 
 
 class ReservationCancelled(TypedDict):
@@ -1319,17 +1321,17 @@ class ReservationCancelled(TypedDict):
 
 class _ReserveRate(TypedDict):
     limit: int
-    """The units in each period."""
+    """How many units may start in each period."""
     per: str
     """The period: a number and `s`, `m`, `h` or `d`, at most 31 days."""
 
 
 class ReserveRate(_ReserveRate, total=False):
-    """One to four rates with different names, all of which are kept.
+    """One to four rates with different names.
 
-    A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by default. `burst` is how many
-    units may start at once after the key was idle: by default only `units`, so that starts are spaced evenly. `name` is
-    `requests` by default.
+    The start keeps all of them. A rate is `limit` units in each period `per`. `units` is what this call takes, 1 by
+    default. `burst` is how many units may start at once after the key was idle: by default only `units`, so that starts
+    are spaced evenly. `name` is `requests` by default.
     """
 
     name: str
@@ -1348,24 +1350,24 @@ class _Reserved(TypedDict):
     startAt: str
     """The earliest start of the work."""
     waitMs: int
-    """From the response to the start, in milliseconds."""
+    """How long to sleep from the answer to the start, in milliseconds."""
     sleepSeconds: int
-    """The same in whole seconds, rounded up: for `SecondsPath` of a `Wait` state."""
+    """The same in whole seconds, rounded up, for `SecondsPath` of a `Wait` state."""
     boundBy: str
     """The name of the tightest rate."""
     repeated: bool
-    """True if an earlier try of the request had already reserved a start."""
+    """True if an earlier try of the request had already reserved the start."""
 
 
 class Reserved(_Reserved, total=False):
     """When the work may start."""
 
     rateChanged: ReservedRateChanged
-    """Present if the caller before named other rates. The faster rate is kept."""
+    """Present if the caller before named other rates. The faster rate then counts."""
 
 
 ReservedRateChanged = TypedDict("ReservedRateChanged", {"from": list[NamedRate], "to": list[NamedRate]})
-"""Present if the caller before named other rates. The faster rate is kept."""
+"""Present if the caller before named other rates. The faster rate then counts."""
 
 
 class Retracted(TypedDict):
@@ -1422,7 +1424,7 @@ class Settled(TypedDict):
     key: str
     """The key of the call."""
     settled: bool
-    """False if the reservation was settled or cancelled before, or its estimate stands after 15 minutes."""
+    """False if the reservation was already settled or cancelled, or has kept its estimate after 15 minutes."""
 
 
 class Spared(TypedDict):
@@ -1458,18 +1460,18 @@ class Status(TypedDict):
     v: int
     """The version, which rises with each change."""
     extra: dict[str, Any]
-    """What the writer added."""
+    """Whatever the writer added."""
 
 
 class StoredObject(TypedDict):
-    """The object at a path. All its fields are null if there is no object."""
+    """The object at a path. All other fields are null if there is no object."""
 
     path: str
     """The key of the object in the bucket."""
     etag: str | None
     """The ETag, with its quotes."""
     versionId: str | None
-    """The version of the object, in a bucket with versions."""
+    """The version of the object, if the bucket has versions."""
     size: int | None
     """The size in bytes."""
     contentType: str | None
@@ -1499,7 +1501,7 @@ class Unretracted(TypedDict):
 
 
 class Upload(TypedDict):
-    """Where to send the bytes that a commit then names as its source."""
+    """Where to send the bytes of an object, which a commit then names as its source."""
 
     uploadId: str
     """The id of the upload, for `source` of a commit."""
@@ -1508,9 +1510,9 @@ class Upload(TypedDict):
     method: Literal["PUT"]
     """The method of the upload."""
     headers: dict[str, str]
-    """The headers of the upload. They are part of the signature."""
+    """The headers to send with the upload. They are part of the signature."""
     expiresAt: str
-    """When the URL expires. An upload that has begun goes on."""
+    """When the URL expires. An upload that has begun by then still completes."""
 
 
 class _Waiter(TypedDict):
@@ -1519,15 +1521,15 @@ class _Waiter(TypedDict):
     ticket: str
     """The id of a waiter in the line. Tickets sort by arrival."""
     holder: str
-    """The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing."""
+    """The name that the holder gives itself, for people who read the key. It proves nothing."""
     execution: str | None
-    """The ARN of the execution that would hold the lease or the permit."""
+    """The ARN of the execution that waits for the grant. Null if the request named none."""
     parkedAt: str
     """When the wait began. A call that keeps its position keeps this instant."""
     deadline: str
     """When the wait ends with `LeaseHeld`."""
     dueAt: str | None
-    """When a caller that sleeps between two calls is due at the latest. Null for a waiter that does not sleep."""
+    """For a caller that sleeps between two calls: when its next call must come. Null for every other waiter."""
 
 
 class Waiter(_Waiter, total=False):
@@ -1536,7 +1538,7 @@ class Waiter(_Waiter, total=False):
     movedBy: str | None
     """The operator that moved the waiter to the front: an IAM ARN or the subject of a JWT."""
     replace: Literal["waiting", "running"]
-    """What the request replaces: older requests that wait, or the holder too. Absent if it does not say `replace`."""
+    """What the request replaces: older requests that wait, or also the holder."""
 
 
 class Whoami(TypedDict):
@@ -1545,19 +1547,19 @@ class Whoami(TypedDict):
     version: str
     """The version of the deployment."""
     principal: str | None
-    """The ARN that IAM gives the caller, or the subject of its token. Null without either."""
+    """The ARN that IAM gives the caller, or the subject of its token. Null if it has neither."""
     authorizedBy: WhoamiAuthorizedBy
     namespaces: list[str] | None
-    """The namespaces of the token of the caller, or of the alias that a task invokes. Otherwise null."""
+    """The namespaces that the token of the caller names, or the one of the alias that a task invokes."""
     calls: list[MayCall]
     """Every call of the API."""
 
 
 class Withdrawn(TypedDict):
-    """No call of the request is in line, and no call that was in line holds the key."""
+    """The request neither waits in line nor holds the key through a call that was in line."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     requestId: str
     """The id of one acquisition."""
     cancelled: Literal[True]
@@ -1586,7 +1588,7 @@ class NotFound(HoldfastError):
     """There is no such record."""
 
     key: str | None = None
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     alias: str | None = None
     """The alias, as `name:branch`."""
     kind: Literal["ledger", "graph_source"] | None = None
@@ -1601,11 +1603,11 @@ class LeaseHeld(HoldfastError):
     """The key is not available."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     holder: str | None
-    """The name that the holder gives itself."""
+    """The name that the holder gives itself, for people who read the key."""
     fence: int | None
-    """The fencing token of the grant: a number that is higher in each grant of the key."""
+    """The fencing token, higher in each grant of the key, so that a store can refuse writes of an earlier holder."""
     expires_at: str | None
     """When the lease or the permit expires, unless a heartbeat extends it."""
     waiting: int | None = None
@@ -1613,13 +1615,13 @@ class LeaseHeld(HoldfastError):
     place: int | None = None
     """After a wait in line: the position of the call, from 1. An estimate if it is above 20."""
     come_back_ms: int | None = None
-    """With a `ticket`: how long a caller that sends `sleepMs` sleeps before it asks again, in milliseconds."""
+    """With a `ticket`: how long a caller that sends `sleepMs` sleeps before it calls again, in milliseconds."""
     kept_ms: int | None = None
     """With a `ticket`: how long the position is kept after the answer, in milliseconds."""
     used: int
     """The total weight of all holders."""
     limit: int | None
-    """The limit that this call names."""
+    """The limit that this call names, or else the limit that the last grant named. Null if neither names one."""
     holders: list[Holder]
     """Up to ten holders: first those whose grants end next, then those that have expired."""
     cap: Cap | None = None
@@ -1629,7 +1631,7 @@ class Superseded(HoldfastError):
     """A newer request has replaced this one."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     by: str
     """The holder of the newer request."""
 
@@ -1647,12 +1649,12 @@ class Conflict(HoldfastError):
     """The record is not in the expected state."""
 
     key: str | None = None
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     alias: str | None = None
     """The alias, as `name:branch`."""
     field: Literal["inputHash", "per"] | None = None
     actual: KeySummary | Pointer | Status | LedgerConfig | SeenRecord | Retraction | RateKey | None
-    """What the record is now: the key with a holder, or the value of an alias. Null if there is none."""
+    """What is there now: the key with a holder, or the value of the alias. Null if there is nothing."""
 
 
 class AlreadyExists(HoldfastError):
@@ -1668,10 +1670,11 @@ class LeaseLost(HoldfastError):
     """The lease is no longer yours."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     reason: LossReason
+    """How the caller lost it."""
     holder: str | None = None
-    """The present holder. Null if no caller holds the key, or the record does not say."""
+    """The present holder. Null if nobody holds the key, or the record does not say."""
 
 
 class PreconditionFailed(HoldfastError):
@@ -1709,7 +1712,7 @@ class RateExceeded(HoldfastError):
     """The rate is used up for longer than the call may wait."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     bound_by: str
     """The name of the tightest rate."""
     cap: Cap | None = None
@@ -1719,9 +1722,9 @@ class QueueFull(HoldfastError):
     """Too many tasks and callers wait."""
 
     key: str
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     quota: Literal["maxWaitersPerKey", "maxWaitersPerNamespace", "openReservations"]
-    """The parameter of the deployment that limits them. `openReservations`: too many reservations of a key are open."""
+    """The parameter of the deployment that is reached."""
     limit: int
     """The value of that parameter. The limit of open reservations is 200."""
 
@@ -1734,30 +1737,30 @@ class Unavailable(HoldfastError):
     """A dependency is unavailable."""
 
     key: str | None = None
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
 
 
 class OutcomeUnknown(HoldfastError):
     """The outcome of the write is unknown."""
 
     key: str | None = None
-    """The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`."""
+    """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     alias: str | None = None
     """The alias, as `name:branch`."""
     path: str | None = None
     """The key of the object in the bucket."""
     actual: KeySummary | Pointer | Status | LedgerConfig | SeenRecord | Retraction | RateKey | None = None
-    """What the record is now: the key with a holder, or the value of an alias. Null if there is none."""
+    """What is there now: the key with a holder, or the value of the alias. Null if there is nothing."""
 
 
 class Refused(HoldfastError):
-    """The gateway refused the caller (401 or 403), or the call."""
+    """The gateway refused the caller (401 or 403), or the call itself."""
 
 
 class Unreachable(HoldfastError):
-    """No response of the service: the connection broke, the time ran out, or a gateway failed.
+    """The service did not answer: the connection broke, the time ran out, or a gateway failed.
 
-    A write may have landed, unless `sent` is false.
+    A write may still have taken effect, unless `sent` is false.
     """
 
     sent: bool | None = None
@@ -1785,7 +1788,7 @@ ERRORS: dict[str, type[HoldfastError]] = {
     "Unreachable": Unreachable,
 }
 
-# What `holdfast` has too: its errors.
+# The errors, which `holdfast` exports too.
 __all__ = [
     "AlreadyExists",
     "CommitInProgress",
@@ -1819,8 +1822,8 @@ class Calls(ABC):
     def heartbeat(self, *, key: str, lease_id: str, ttl_seconds: int | None = None, timeout: float = 30.0) -> Grant:
         """Extend a lease or a permit.
 
-        A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if
-        no other grant has replaced it.
+        Extends the grant by its ttl, with the same fence. Call it well before the grant expires. A heartbeat also
+        revives an expired grant, unless another grant has replaced it.
         """
         request = given(key=key, leaseId=lease_id, ttlSeconds=ttl_seconds)
         return cast("Grant", self.call("heartbeat", request, timeout=timeout))
@@ -1828,7 +1831,8 @@ class Calls(ABC):
     def release(self, *, key: str, lease_id: str, timeout: float = 30.0) -> Released | NotReleased:
         """Release a lease or a permit.
 
-        Ends the grant, and hands the key to the next waiter. A release by another caller than the holder is no error.
+        Ends the grant, and gives the key to the next waiter. If the caller does not hold the grant, the call still
+        succeeds, so a program can always release when it cleans up.
         """
         request = given(key=key, leaseId=lease_id)
         return cast("Released | NotReleased", self.call("release", request, timeout=timeout))
@@ -1844,9 +1848,9 @@ class Calls(ABC):
     ) -> Broken:
         """Break a lease or a permit.
 
-        For an operator: ends the grant with this fence, at once or, with `wait`, at its release or its expiry. The next
-        heartbeat of the holder, and a retry of its acquire, fail with `LeaseLost` (`broken`). Only the fence stops what
-        the holder writes later.
+        For an operator, when a holder is stuck: ends the grant with this fence, at once or, with `wait`, at its release
+        or its expiry. The next heartbeat of the holder and a retry of its acquire fail with `LeaseLost` (`broken`). If
+        the holder works on regardless, only a store that checks the fence refuses its writes.
         """
         request = given(key=key, fence=fence, wait=wait, kind=kind)
         return cast("Broken", self.call("breakLease", request, timeout=timeout))
@@ -1893,9 +1897,10 @@ class Calls(ABC):
     ) -> Key | KeyPage:
         """Read a key, or list keys.
 
-        With `key`, reads that key with its holders and its line. Without `key`, lists keys page by page. Without
-        `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort`
-        and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.
+        With `key`, reads that key, its holders and its line. Without `key`, lists keys page by page. A page without
+        `sort` costs 0.5 read units for each 4 KiB of records that it reads, and a page with `sort` reads the whole
+        table. For the first few keys in an order, send `sort` and a small `limit`. To read all keys, leave out `sort`
+        and sort the rows yourself.
         """
         request = given(
             key=key,
@@ -1926,8 +1931,8 @@ class Calls(ABC):
     def cancel_waiter(self, *, key: str, ticket: str, timeout: float = 30.0) -> Cancelled | NotCancelled:
         """Cancel a waiter.
 
-        For an operator: takes a task or a call out of the line of a key, by its ticket. The task or the call fails with
-        `LeaseLost` (`cancelled`). A caller withdraws its own request with `withdraw`.
+        For an operator: takes the waiter with this ticket out of the line. Its task or call fails with `LeaseLost`
+        (`cancelled`). A caller takes out its own request with `withdraw`.
         """
         request = given(key=key, ticket=ticket)
         return cast("Cancelled | NotCancelled", self.call("cancelWaiter", request, timeout=timeout))
@@ -1945,9 +1950,10 @@ class Calls(ABC):
     ) -> Capped:
         """Cap or pause a key.
 
-        For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its
-        callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order.
-        Each caller that the cap keeps out sees the reason. Null lifts a part of the cap, and then the line is served.
+        For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits
+        the callers name. A `limit` of 0 pauses the key. Present holders keep their grants, and the line keeps its
+        order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then
+        served.
         """
         request = given(key=key, reason=reason, forSeconds=for_seconds, kind=kind)
         request |= sent(limit=limit, rates=rates)
@@ -1956,9 +1962,9 @@ class Calls(ABC):
     def run_next(self, *, key: str, ticket: str, timeout: float = 30.0) -> Moved | NotMoved:
         """Move a waiter to the front.
 
-        For an operator: the waiter with the ticket is served before all others, once. The holders keep what they have.
-        One waiter of a key is moved at a time, and the last call counts. While the waiter does not fit, or sleeps, no
-        other waiter is served.
+        For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Present
+        holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other
+        waiter is served while the moved one does not fit or sleeps.
         """
         request = given(key=key, ticket=ticket)
         return cast("Moved | NotMoved", self.call("runNext", request, timeout=timeout))
@@ -1974,11 +1980,12 @@ class Calls(ABC):
     ) -> Withdrawn | NotWithdrawn:
         """Withdraw a request.
 
-        Takes a request of the caller out of the line, or ends its grant: for a caller that gives up. The request, the
-        holder and the authenticated caller must be those of the acquisition. A call in line then fails with
-        `LeaseLost`. If the request had a grant, a retry fails with `LeaseLost` too: until the next grant of the key,
-        or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn
-        in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.
+        For a caller that gives up: takes its request out of the line, or ends its grant. The request id, the holder and
+        the authenticated caller must be those of the acquisition. A call of the request that is still in line fails
+        with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the
+        key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was
+        withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the
+        last try.
         """
         request = given(key=key, requestId=request_id, holder=holder, ticket=ticket)
         return cast("Withdrawn | NotWithdrawn", self.call("withdraw", request, timeout=timeout))
@@ -2002,9 +2009,9 @@ class Calls(ABC):
     ) -> OnceRun | OnceDone | OnceSuperseded:
         """Begin a slot.
 
-        Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done
-        with the stored result. Extend the grant by `heartbeat`. End the grant by `complete`, or if the work fails by
-        `release`: the next caller then begins the same slot.
+        Lets one caller at a time work for a slot of a key. When the slot is done, every caller receives the stored
+        result instead. While you work, extend the grant with `heartbeat`. Then call `complete`, or `release` if the
+        work has failed: the next caller then begins the same slot.
         """
         request = given(
             key=key,
@@ -2032,8 +2039,8 @@ class Calls(ABC):
     ) -> OnceCompleted | OnceNotCompleted:
         """Complete a slot.
 
-        Stores the result of the slot and ends the grant. If the caller no longer holds the grant, no result is stored,
-        and `completed` is false.
+        Stores the result of the slot and ends the grant. If the caller no longer holds the grant, the result is not
+        stored, and `completed` is false.
         """
         request = given(key=key, leaseId=lease_id, result=result)
         return cast("OnceCompleted | OnceNotCompleted", self.call("onceComplete", request, timeout=timeout))
@@ -2041,7 +2048,7 @@ class Calls(ABC):
     def forget(self, *, key: str, fence: int, timeout: float = 30.0) -> OnceForgotten:
         """Forget a slot.
 
-        For an operator: removes the slot that is done and the result, so that the next caller works again.
+        For an operator: forgets the slot that is done and its result, so that the next caller does the work again.
         """
         request = given(key=key, fence=fence)
         return cast("OnceForgotten", self.call("onceForget", request, timeout=timeout))
@@ -2077,7 +2084,7 @@ class Calls(ABC):
     ) -> OnceKey | OncePage:
         """Read a key of once, or list such keys.
 
-        With `key`, reads who works for a slot of that key, which slot is done, and the result. Without `key`, lists
+        With `key`, reads who works for a slot of that key, which slot is done, and its result. Without `key`, lists
         keys page by page, without results. A page reads up to 1,000 records of the leases table.
         """
         request = given(key=key, prefix=prefix, limit=limit, cursor=cursor)
@@ -2096,8 +2103,8 @@ class Calls(ABC):
     ) -> Reserved:
         """Reserve a start at a rate.
 
-        Reserves a start for work, so that no more units start in a period than the rates allow. The call answers at
-        once, and the caller sleeps until `startAt`. Starts are given in the order of the calls.
+        Reserves a start for your work, so that no more units start in a period than the rates allow. The call answers
+        at once: sleep until `startAt`, then begin. Starts are given in the order of the calls.
         """
         request = given(
             key=key,
@@ -2120,7 +2127,7 @@ class Calls(ABC):
     ) -> Settled | ReservationCancelled:
         """Settle or cancel a reservation.
 
-        Corrects the charge of a reservation by the units that the work really took, or cancels the reservation. A
+        Corrects the charge of a reservation to the units that the work really took, or cancels the reservation. A
         repeat changes nothing.
         """
         request = given(key=key, reservation=reservation, units=units, cancel=cancel)
@@ -2129,8 +2136,8 @@ class Calls(ABC):
     def rate_forget(self, *, key: str, paid_until: str, timeout: float = 30.0) -> RateForgotten:
         """Forget the reservations of a key.
 
-        For an operator: the next caller starts at once. Callers that have a start keep it, so more may start than the
-        rate allows.
+        For an operator: forgets all reservations of a key, so that the next caller starts at once. Callers that already
+        have a start keep it, so more may start than the rates allow.
         """
         request = given(key=key, paidUntil=paid_until)
         return cast("RateForgotten", self.call("rateForget", request, timeout=timeout))
@@ -2166,8 +2173,8 @@ class Calls(ABC):
     ) -> RateKey | RatePage:
         """Read the rates of a key, or list such keys.
 
-        With `key`, reads until when the rates of that key are used up. Without `key`, lists keys page by page. A page
-        reads up to 1,000 records of the leases table.
+        With `key`, reads until when its rates are used up. Without `key`, lists keys page by page. A page reads up to
+        1,000 records of the leases table.
         """
         request = given(key=key, prefix=prefix, limit=limit, cursor=cursor)
         return cast("RateKey | RatePage", self.call("readRates", request, timeout=timeout))
@@ -2194,9 +2201,9 @@ class Calls(ABC):
     ) -> Commit:
         """Commit an object.
 
-        Creates an object, or replaces the object with the expected ETag. Of all callers that create an object at one
-        path, or that replace the same ETag, one caller wins. A retry with the same `commitId` receives the outcome of
-        the first try.
+        Creates an object, or replaces the object that has the expected ETag. If several callers create an object at the
+        same path, or replace the same ETag, only one of them wins. A retry with the same `commitId` receives the
+        outcome of the first try.
         """
         request = given(
             path=path,
@@ -2234,7 +2241,8 @@ class Calls(ABC):
     ) -> Upload:
         """Stage an upload.
 
-        Signs a URL for the bytes of an object. A commit then names the `uploadId` as its `source`.
+        Returns a signed URL for the bytes of an object, such as one that is too large for `body`. A commit then names
+        the `uploadId` as its `source`.
         """
         request = given(contentType=content_type, sizeBytes=size_bytes)
         return cast("Upload", self.call("stageUpload", request, timeout=timeout))
@@ -2252,8 +2260,8 @@ class Calls(ABC):
     ) -> Commit:
         """Replace or lift a fence.
 
-        For an administrator who has seen the ETag and the fence of an object. The bytes stay, and the ETag changes. The
-        next reset of the object must wait for a commit.
+        For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes.
+        Another reset of the object must wait for a commit.
         """
         request = given(
             path=path,
@@ -2275,8 +2283,8 @@ class Calls(ABC):
     ) -> InFlightPage:
         """List commits in flight.
 
-        Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks
-        at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has
+        Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and reads
+        the object of each recent one. With `commitProtocol=native` Holdfast does not write records, so the list shows
         only commits of third-party clients.
         """
         request = given(prefix=prefix, limit=limit, cursor=cursor)
@@ -2443,7 +2451,7 @@ class Calls(ABC):
     ) -> Published:
         """Publish.
 
-        Creates or changes what an alias points to, by the operation `op`. A publication that arrives late is stale, and
+        Creates an alias, or changes what it points to: `op` says how. A publish that arrives late is `stale`, and
         changes nothing.
         """
         request = given(
@@ -2535,7 +2543,7 @@ class Calls(ABC):
         """Repair an alias.
 
         For an administrator: sets counters and flags back, or removes an alias. Each operation takes effect only if the
-        alias is as the caller saw it.
+        alias still is as the caller saw it.
         """
         request = given(op=op, alias=alias, requestId=request_id, ref=ref, next=next)
         request |= sent(expected=expected)
@@ -2595,8 +2603,8 @@ class Calls(ABC):
     def report(self, *, timeout: float = 30.0) -> Report:
         """Report what has expired.
 
-        Scans the tables and the bucket for expired records, and writes a report. The records do not change. The
-        schedule calls it too.
+        Scans the tables and the bucket for expired records, and writes a report. The records stay as they are. The
+        schedule makes the same call.
         """
         request = given()
         return cast("Report", self.call("report", request, timeout=timeout))
@@ -2639,8 +2647,8 @@ class Calls(ABC):
     ) -> CleanUp:
         """Delete expired records.
 
-        Deletes reported records that have not changed since the report. By default, the call deletes nothing and says
-        what it would delete.
+        Deletes reported records that have not changed since the report. By default the call only says what it would
+        delete.
         """
         request = given(
             reportId=report_id,
@@ -2655,7 +2663,7 @@ class Calls(ABC):
     def read_contract(self, *, timeout: float = 30.0) -> dict[str, Any]:
         """Read the OpenAPI document.
 
-        The contract of the version that is deployed, as an OpenAPI 3.1 document. The answer may be cached.
+        Returns the API of the deployed version as an OpenAPI 3.1 document. The answer may be cached.
         """
         request = given()
         return cast("dict[str, Any]", self.call("readContract", request, timeout=timeout))
@@ -2663,8 +2671,8 @@ class Calls(ABC):
     def read_health(self, *, timeout: float = 30.0) -> Health:
         """Check the health.
 
-        Says that the gateway, the authorizer and a function answer. The call reads no table and no bucket: to check
-        those, acquire and release a lease. The caller needs a signature or a token, as on every route.
+        Shows that the gateway, the authorizer and a function answer. The call does not read the tables or the bucket:
+        to check those, acquire and release a lease. The caller needs a signature or a token, as on every route.
         """
         request = given()
         return cast("Health", self.call("readHealth", request, timeout=timeout))
@@ -2672,9 +2680,9 @@ class Calls(ABC):
     def whoami(self, *, timeout: float = 30.0) -> Whoami:
         """Read who the caller is, and what it may call.
 
-        Answers the name of the authenticated caller, the version of the deployment, and the permission that each call
-        needs. The scopes of a JWT decide what its caller may call. The service does not read the policies of IAM, so
-        with IAM `allowed` is null.
+        Returns the name of the authenticated caller, the version of the deployment, and for each call the permission
+        that it needs and whether the caller has it. With IAM, `allowed` is null, because the service does not read IAM
+        policies.
         """
         request = given()
         return cast("Whoami", self.call("whoami", request, timeout=timeout))
@@ -2697,8 +2705,8 @@ class AsyncCalls(ABC):
     ) -> Grant:
         """Extend a lease or a permit.
 
-        A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if
-        no other grant has replaced it.
+        Extends the grant by its ttl, with the same fence. Call it well before the grant expires. A heartbeat also
+        revives an expired grant, unless another grant has replaced it.
         """
         request = given(key=key, leaseId=lease_id, ttlSeconds=ttl_seconds)
         return cast("Grant", await self.call("heartbeat", request, timeout=timeout))
@@ -2706,7 +2714,8 @@ class AsyncCalls(ABC):
     async def release(self, *, key: str, lease_id: str, timeout: float = 30.0) -> Released | NotReleased:
         """Release a lease or a permit.
 
-        Ends the grant, and hands the key to the next waiter. A release by another caller than the holder is no error.
+        Ends the grant, and gives the key to the next waiter. If the caller does not hold the grant, the call still
+        succeeds, so a program can always release when it cleans up.
         """
         request = given(key=key, leaseId=lease_id)
         return cast("Released | NotReleased", await self.call("release", request, timeout=timeout))
@@ -2722,9 +2731,9 @@ class AsyncCalls(ABC):
     ) -> Broken:
         """Break a lease or a permit.
 
-        For an operator: ends the grant with this fence, at once or, with `wait`, at its release or its expiry. The next
-        heartbeat of the holder, and a retry of its acquire, fail with `LeaseLost` (`broken`). Only the fence stops what
-        the holder writes later.
+        For an operator, when a holder is stuck: ends the grant with this fence, at once or, with `wait`, at its release
+        or its expiry. The next heartbeat of the holder and a retry of its acquire fail with `LeaseLost` (`broken`). If
+        the holder works on regardless, only a store that checks the fence refuses its writes.
         """
         request = given(key=key, fence=fence, wait=wait, kind=kind)
         return cast("Broken", await self.call("breakLease", request, timeout=timeout))
@@ -2771,9 +2780,10 @@ class AsyncCalls(ABC):
     ) -> Key | KeyPage:
         """Read a key, or list keys.
 
-        With `key`, reads that key with its holders and its line. Without `key`, lists keys page by page. Without
-        `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort`
-        and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.
+        With `key`, reads that key, its holders and its line. Without `key`, lists keys page by page. A page without
+        `sort` costs 0.5 read units for each 4 KiB of records that it reads, and a page with `sort` reads the whole
+        table. For the first few keys in an order, send `sort` and a small `limit`. To read all keys, leave out `sort`
+        and sort the rows yourself.
         """
         request = given(
             key=key,
@@ -2804,8 +2814,8 @@ class AsyncCalls(ABC):
     async def cancel_waiter(self, *, key: str, ticket: str, timeout: float = 30.0) -> Cancelled | NotCancelled:
         """Cancel a waiter.
 
-        For an operator: takes a task or a call out of the line of a key, by its ticket. The task or the call fails with
-        `LeaseLost` (`cancelled`). A caller withdraws its own request with `withdraw`.
+        For an operator: takes the waiter with this ticket out of the line. Its task or call fails with `LeaseLost`
+        (`cancelled`). A caller takes out its own request with `withdraw`.
         """
         request = given(key=key, ticket=ticket)
         return cast("Cancelled | NotCancelled", await self.call("cancelWaiter", request, timeout=timeout))
@@ -2823,9 +2833,10 @@ class AsyncCalls(ABC):
     ) -> Capped:
         """Cap or pause a key.
 
-        For an operator: bounds what all holders of a key may weigh, and what may start at its rates, whatever its
-        callers name. With `limit` 0 the key is paused. The holders keep what they have, and the line keeps its order.
-        Each caller that the cap keeps out sees the reason. Null lifts a part of the cap, and then the line is served.
+        For an operator: limits the total weight of the holders of a key, or the starts at its rates, whatever limits
+        the callers name. A `limit` of 0 pauses the key. Present holders keep their grants, and the line keeps its
+        order. Callers that the cap keeps out see its reason. To lift a part of the cap, send null: the line is then
+        served.
         """
         request = given(key=key, reason=reason, forSeconds=for_seconds, kind=kind)
         request |= sent(limit=limit, rates=rates)
@@ -2834,9 +2845,9 @@ class AsyncCalls(ABC):
     async def run_next(self, *, key: str, ticket: str, timeout: float = 30.0) -> Moved | NotMoved:
         """Move a waiter to the front.
 
-        For an operator: the waiter with the ticket is served before all others, once. The holders keep what they have.
-        One waiter of a key is moved at a time, and the last call counts. While the waiter does not fit, or sleeps, no
-        other waiter is served.
+        For an operator: moves the waiter with this ticket to the front, so that it receives the next grant. Present
+        holders keep their grants. Only one waiter of a key can be moved at a time, and the last call counts. No other
+        waiter is served while the moved one does not fit or sleeps.
         """
         request = given(key=key, ticket=ticket)
         return cast("Moved | NotMoved", await self.call("runNext", request, timeout=timeout))
@@ -2852,11 +2863,12 @@ class AsyncCalls(ABC):
     ) -> Withdrawn | NotWithdrawn:
         """Withdraw a request.
 
-        Takes a request of the caller out of the line, or ends its grant: for a caller that gives up. The request, the
-        holder and the authenticated caller must be those of the acquisition. A call in line then fails with
-        `LeaseLost`. If the request had a grant, a retry fails with `LeaseLost` too: until the next grant of the key,
-        or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was withdrawn
-        in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.
+        For a caller that gives up: takes its request out of the line, or ends its grant. The request id, the holder and
+        the authenticated caller must be those of the acquisition. A call of the request that is still in line fails
+        with `LeaseLost`. If the request had a grant, a retry also fails with `LeaseLost`: until the next grant of the
+        key or, after a permit or a grant to a waiter, until eight more such grants have ended. A request that was
+        withdrawn in line is not remembered, so a duplicate that arrives later may receive a grant: withdraw after the
+        last try.
         """
         request = given(key=key, requestId=request_id, holder=holder, ticket=ticket)
         return cast("Withdrawn | NotWithdrawn", await self.call("withdraw", request, timeout=timeout))
@@ -2880,9 +2892,9 @@ class AsyncCalls(ABC):
     ) -> OnceRun | OnceDone | OnceSuperseded:
         """Begin a slot.
 
-        Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done
-        with the stored result. Extend the grant by `heartbeat`. End the grant by `complete`, or if the work fails by
-        `release`: the next caller then begins the same slot.
+        Lets one caller at a time work for a slot of a key. When the slot is done, every caller receives the stored
+        result instead. While you work, extend the grant with `heartbeat`. Then call `complete`, or `release` if the
+        work has failed: the next caller then begins the same slot.
         """
         request = given(
             key=key,
@@ -2910,8 +2922,8 @@ class AsyncCalls(ABC):
     ) -> OnceCompleted | OnceNotCompleted:
         """Complete a slot.
 
-        Stores the result of the slot and ends the grant. If the caller no longer holds the grant, no result is stored,
-        and `completed` is false.
+        Stores the result of the slot and ends the grant. If the caller no longer holds the grant, the result is not
+        stored, and `completed` is false.
         """
         request = given(key=key, leaseId=lease_id, result=result)
         return cast("OnceCompleted | OnceNotCompleted", await self.call("onceComplete", request, timeout=timeout))
@@ -2919,7 +2931,7 @@ class AsyncCalls(ABC):
     async def forget(self, *, key: str, fence: int, timeout: float = 30.0) -> OnceForgotten:
         """Forget a slot.
 
-        For an operator: removes the slot that is done and the result, so that the next caller works again.
+        For an operator: forgets the slot that is done and its result, so that the next caller does the work again.
         """
         request = given(key=key, fence=fence)
         return cast("OnceForgotten", await self.call("onceForget", request, timeout=timeout))
@@ -2955,7 +2967,7 @@ class AsyncCalls(ABC):
     ) -> OnceKey | OncePage:
         """Read a key of once, or list such keys.
 
-        With `key`, reads who works for a slot of that key, which slot is done, and the result. Without `key`, lists
+        With `key`, reads who works for a slot of that key, which slot is done, and its result. Without `key`, lists
         keys page by page, without results. A page reads up to 1,000 records of the leases table.
         """
         request = given(key=key, prefix=prefix, limit=limit, cursor=cursor)
@@ -2974,8 +2986,8 @@ class AsyncCalls(ABC):
     ) -> Reserved:
         """Reserve a start at a rate.
 
-        Reserves a start for work, so that no more units start in a period than the rates allow. The call answers at
-        once, and the caller sleeps until `startAt`. Starts are given in the order of the calls.
+        Reserves a start for your work, so that no more units start in a period than the rates allow. The call answers
+        at once: sleep until `startAt`, then begin. Starts are given in the order of the calls.
         """
         request = given(
             key=key,
@@ -2998,7 +3010,7 @@ class AsyncCalls(ABC):
     ) -> Settled | ReservationCancelled:
         """Settle or cancel a reservation.
 
-        Corrects the charge of a reservation by the units that the work really took, or cancels the reservation. A
+        Corrects the charge of a reservation to the units that the work really took, or cancels the reservation. A
         repeat changes nothing.
         """
         request = given(key=key, reservation=reservation, units=units, cancel=cancel)
@@ -3007,8 +3019,8 @@ class AsyncCalls(ABC):
     async def rate_forget(self, *, key: str, paid_until: str, timeout: float = 30.0) -> RateForgotten:
         """Forget the reservations of a key.
 
-        For an operator: the next caller starts at once. Callers that have a start keep it, so more may start than the
-        rate allows.
+        For an operator: forgets all reservations of a key, so that the next caller starts at once. Callers that already
+        have a start keep it, so more may start than the rates allow.
         """
         request = given(key=key, paidUntil=paid_until)
         return cast("RateForgotten", await self.call("rateForget", request, timeout=timeout))
@@ -3044,8 +3056,8 @@ class AsyncCalls(ABC):
     ) -> RateKey | RatePage:
         """Read the rates of a key, or list such keys.
 
-        With `key`, reads until when the rates of that key are used up. Without `key`, lists keys page by page. A page
-        reads up to 1,000 records of the leases table.
+        With `key`, reads until when its rates are used up. Without `key`, lists keys page by page. A page reads up to
+        1,000 records of the leases table.
         """
         request = given(key=key, prefix=prefix, limit=limit, cursor=cursor)
         return cast("RateKey | RatePage", await self.call("readRates", request, timeout=timeout))
@@ -3072,9 +3084,9 @@ class AsyncCalls(ABC):
     ) -> Commit:
         """Commit an object.
 
-        Creates an object, or replaces the object with the expected ETag. Of all callers that create an object at one
-        path, or that replace the same ETag, one caller wins. A retry with the same `commitId` receives the outcome of
-        the first try.
+        Creates an object, or replaces the object that has the expected ETag. If several callers create an object at the
+        same path, or replace the same ETag, only one of them wins. A retry with the same `commitId` receives the
+        outcome of the first try.
         """
         request = given(
             path=path,
@@ -3112,7 +3124,8 @@ class AsyncCalls(ABC):
     ) -> Upload:
         """Stage an upload.
 
-        Signs a URL for the bytes of an object. A commit then names the `uploadId` as its `source`.
+        Returns a signed URL for the bytes of an object, such as one that is too large for `body`. A commit then names
+        the `uploadId` as its `source`.
         """
         request = given(contentType=content_type, sizeBytes=size_bytes)
         return cast("Upload", await self.call("stageUpload", request, timeout=timeout))
@@ -3130,8 +3143,8 @@ class AsyncCalls(ABC):
     ) -> Commit:
         """Replace or lift a fence.
 
-        For an administrator who has seen the ETag and the fence of an object. The bytes stay, and the ETag changes. The
-        next reset of the object must wait for a commit.
+        For an administrator who has read the ETag and the fence of an object. The bytes stay, but the ETag changes.
+        Another reset of the object must wait for a commit.
         """
         request = given(
             path=path,
@@ -3153,8 +3166,8 @@ class AsyncCalls(ABC):
     ) -> InFlightPage:
         """List commits in flight.
 
-        Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks
-        at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has
+        Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and reads
+        the object of each recent one. With `commitProtocol=native` Holdfast does not write records, so the list shows
         only commits of third-party clients.
         """
         request = given(prefix=prefix, limit=limit, cursor=cursor)
@@ -3321,7 +3334,7 @@ class AsyncCalls(ABC):
     ) -> Published:
         """Publish.
 
-        Creates or changes what an alias points to, by the operation `op`. A publication that arrives late is stale, and
+        Creates an alias, or changes what it points to: `op` says how. A publish that arrives late is `stale`, and
         changes nothing.
         """
         request = given(
@@ -3413,7 +3426,7 @@ class AsyncCalls(ABC):
         """Repair an alias.
 
         For an administrator: sets counters and flags back, or removes an alias. Each operation takes effect only if the
-        alias is as the caller saw it.
+        alias still is as the caller saw it.
         """
         request = given(op=op, alias=alias, requestId=request_id, ref=ref, next=next)
         request |= sent(expected=expected)
@@ -3473,8 +3486,8 @@ class AsyncCalls(ABC):
     async def report(self, *, timeout: float = 30.0) -> Report:
         """Report what has expired.
 
-        Scans the tables and the bucket for expired records, and writes a report. The records do not change. The
-        schedule calls it too.
+        Scans the tables and the bucket for expired records, and writes a report. The records stay as they are. The
+        schedule makes the same call.
         """
         request = given()
         return cast("Report", await self.call("report", request, timeout=timeout))
@@ -3517,8 +3530,8 @@ class AsyncCalls(ABC):
     ) -> CleanUp:
         """Delete expired records.
 
-        Deletes reported records that have not changed since the report. By default, the call deletes nothing and says
-        what it would delete.
+        Deletes reported records that have not changed since the report. By default the call only says what it would
+        delete.
         """
         request = given(
             reportId=report_id,
@@ -3533,7 +3546,7 @@ class AsyncCalls(ABC):
     async def read_contract(self, *, timeout: float = 30.0) -> dict[str, Any]:
         """Read the OpenAPI document.
 
-        The contract of the version that is deployed, as an OpenAPI 3.1 document. The answer may be cached.
+        Returns the API of the deployed version as an OpenAPI 3.1 document. The answer may be cached.
         """
         request = given()
         return cast("dict[str, Any]", await self.call("readContract", request, timeout=timeout))
@@ -3541,8 +3554,8 @@ class AsyncCalls(ABC):
     async def read_health(self, *, timeout: float = 30.0) -> Health:
         """Check the health.
 
-        Says that the gateway, the authorizer and a function answer. The call reads no table and no bucket: to check
-        those, acquire and release a lease. The caller needs a signature or a token, as on every route.
+        Shows that the gateway, the authorizer and a function answer. The call does not read the tables or the bucket:
+        to check those, acquire and release a lease. The caller needs a signature or a token, as on every route.
         """
         request = given()
         return cast("Health", await self.call("readHealth", request, timeout=timeout))
@@ -3550,9 +3563,9 @@ class AsyncCalls(ABC):
     async def whoami(self, *, timeout: float = 30.0) -> Whoami:
         """Read who the caller is, and what it may call.
 
-        Answers the name of the authenticated caller, the version of the deployment, and the permission that each call
-        needs. The scopes of a JWT decide what its caller may call. The service does not read the policies of IAM, so
-        with IAM `allowed` is null.
+        Returns the name of the authenticated caller, the version of the deployment, and for each call the permission
+        that it needs and whether the caller has it. With IAM, `allowed` is null, because the service does not read IAM
+        policies.
         """
         request = given()
         return cast("Whoami", await self.call("whoami", request, timeout=timeout))
