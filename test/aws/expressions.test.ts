@@ -53,7 +53,7 @@ const update = (UpdateExpression: string, bytes = 1) =>
     },
   });
 
-it('a test client of DynamoDB refuses keys of an index that are longer than DynamoDB takes', async () => {
+it('the test client of DynamoDB refuses index keys that are too long for DynamoDB', async () => {
   await dynamodb.send(put(row(1024, 2048)));
   const { execution: _, ...outside } = row(1025, 1);
   await dynamodb.send(put(outside));
@@ -70,19 +70,19 @@ it('a test client of DynamoDB refuses keys of an index that are longer than Dyna
     });
 });
 
-it('a test client of DynamoDB refuses an expression with more operators than DynamoDB takes', async () => {
+it('the test client of DynamoDB refuses an expression with more operators than DynamoDB takes', async () => {
   const names = Array.from({ length: 400 }, (_, nth) => `q${nth}`);
   const all = (count: number) => `SET #execution=:value,${names.slice(0, count).map((name) => `${name}=:value`)}`;
   await dynamodb.send(update(all(299)));
   await expect(dynamodb.send(update(all(300)))).rejects.toMatchObject({ name: 'ValidationException' });
 });
 
-it('a setting that is required is there, and not empty', () => {
+it('a required setting must be present and not empty', () => {
   expect(requiredString('TABLE', { TABLE: 't' })).toBe('t');
   for (const env of [{}, { TABLE: '' }]) expect(() => requiredString('TABLE', env)).toThrow('TABLE is not set');
 });
 
-it('a setting that is a number is whole, or not given at all', () => {
+it('a numeric setting must be a whole number, or absent', () => {
   expect(wholeNumber('MS', 7, {})).toBe(7);
   for (const [text, value] of [
     ['0', 0],

@@ -59,7 +59,7 @@ describe('a store that fails', async () => {
     };
   }
 
-  it('a store that fails leaves a write in doubt, and the error names what finds its outcome', async () => {
+  it('if a store fails, the error names what finds the outcome of a write', async () => {
     const unknown = { code: 'OutcomeUnknown', message: expect.stringContaining('table t') };
     for (const retryWith of [{ commitId: 'mine' }, undefined])
       expect(await failure(under('lostReply').write(retryWith))).toMatchObject({
@@ -68,7 +68,7 @@ describe('a store that fails', async () => {
       });
   });
 
-  it('a store that fails leaves no doubt if each address of the host refuses the connection', async () => {
+  it('a write is not in doubt if every address of the host refuses it', async () => {
     // Node tries them all, and its error then names no system call.
     const refused: Fault = async () => {
       throw Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' });
@@ -79,7 +79,7 @@ describe('a store that fails', async () => {
     });
   });
 
-  it('a store that fails leaves no doubt if the invocation has no time left to send a request', async () => {
+  it('a write is not in doubt if no time was left to send it', async () => {
     const { write } = under('none');
     expect(await failure(write({}, call({ signal: AbortSignal.abort() })))).toMatchObject({
       code: 'Unavailable',
@@ -87,7 +87,7 @@ describe('a store that fails', async () => {
     });
   });
 
-  it('a store that fails leaves no doubt if the time is up while a request is signed', async () => {
+  it('a write is not in doubt if the time ends while it is signed', async () => {
     const controller = new AbortController();
     const dynamodb = testClient();
     dynamodb.middlewareStack.add(
@@ -111,7 +111,7 @@ describe('a store that fails', async () => {
     expect(sent).toEqual([]);
   });
 
-  it('a store that fails says why a look has no answer, and only a missing object is absent', async () => {
+  it('a read that fails says why, and only a missing object is absent', async () => {
     expect(await under('none').look()).toBeUndefined();
     expect(await failure(under({ name: 'Unknown', status: 403 }).look())).toMatchObject({
       code: 'Unavailable',
@@ -129,7 +129,7 @@ describe('a store that fails', async () => {
   });
 });
 
-describe('what to add to the same call, so that it finds what became of this one,', () => {
+describe('the field that finds an outcome', () => {
   const asked = { requestId: 'r' };
   const inLine = { ...asked, ticket: 't' };
   const thrown = (code: ErrorCode, retryWith: typeof asked) => {
@@ -149,7 +149,7 @@ describe('what to add to the same call, so that it finds what became of this one
     ['OutcomeUnknown', inLine],
     ['Throttled', inLine],
     ['Unavailable', inLine],
-  ])('the field that finds the outcome of a call is named by %s with %j', (code, retryWith) => {
+  ])('%s with %j names the field that finds the outcome of a call', (code, retryWith) => {
     const { named } = thrown(code, retryWith);
     expect(named).toMatchObject({ code, message: 'why', cause: 'the cause' });
     expect(named.context).toEqual({ retryAfterMs: 7, retryWith: { more: 'x', ...retryWith } });
@@ -159,7 +159,7 @@ describe('what to add to the same call, so that it finds what became of this one
     ['Throttled', asked],
     ['Unavailable', asked],
     ['LeaseHeld', inLine],
-  ])('the field that finds the outcome of a call is not named by %s with %j', (code, retryWith) => {
+  ])('%s with %j does not name the field that finds the outcome', (code, retryWith) => {
     const { error, named } = thrown(code, retryWith);
     expect(named).toBe(error);
   });
@@ -172,15 +172,12 @@ describe('the settings of a client', () => {
     ['DynamoDB', dynamodbClient({ region }), 2000],
     ['S3', s3Client({ region }), 5000],
     ['Step Functions', stepFunctionsClient({ region }), 3000],
-  ])(
-    'the settings of a client for %s end a try without an answer, and make that an error',
-    async (_, client, requestTimeout) => {
-      const { configProvider } = client.config.requestHandler as unknown as { configProvider: Promise<object> };
-      expect(await configProvider).toMatchObject({
-        connectionTimeout: 1000,
-        requestTimeout,
-        throwOnRequestTimeout: true,
-      });
-    },
-  );
+  ])('a client for %s ends an unanswered try, and makes that an error', async (_, client, requestTimeout) => {
+    const { configProvider } = client.config.requestHandler as unknown as { configProvider: Promise<object> };
+    expect(await configProvider).toMatchObject({
+      connectionTimeout: 1000,
+      requestTimeout,
+      throwOnRequestTimeout: true,
+    });
+  });
 });

@@ -46,7 +46,7 @@ const secrets = fc.record(
   { requiredKeys: ['accessKeyId', 'secretAccessKey'] },
 );
 
-it('the signer signs each request as SigV4 says, the first with a key and the next', async () => {
+it('the signer signs the first and each later request as SigV4 says', async () => {
   await fc.assert(
     fc.asyncProperty(secrets, fc.constantFrom('us-east-1', 'cn-north-1'), async (credentials, region) => {
       const client = dynamodbClient({ endpoint, region, credentials });
@@ -73,11 +73,11 @@ it('the signer signs each request as SigV4 says, the first with a key and the ne
   );
 });
 
-it('the signer keeps no log of requests', () => {
+it('the client of DynamoDB does not log requests', () => {
   expect(dynamodbClient({ region: 'us-east-1' }).middlewareStack.identify().join()).not.toContain('loggerMiddleware');
 });
 
-it('the hash takes text and bytes in whatever form they come, with a key in each form, and again with the same key', async () => {
+it('the hash accepts text and bytes in every form, and the same key again', async () => {
   const forms = (text: string) => {
     const bytes = new TextEncoder().encode(`[${text}]`);
     const within = bytes.subarray(1, -1); // a part of a larger buffer

@@ -32,17 +32,17 @@ const results = await readResults();
 const figures = Object.values(results.measurements).flatMap(({ figures }) => figures);
 
 describe('the figures of bench/results.json', () => {
-  it('the figures of bench/results.json are those of the documents', async () => {
+  it('the documents quote the figures of bench/results.json', async () => {
     for (const { file, standing, written } of await documents(results)) expect(standing, file).toBe(written);
   });
 
-  it('the figures of bench/results.json are those of the charts that the documents show', async () => {
+  it('the charts in the documents show the figures of bench/results.json', async () => {
     const drawn = charts(results);
     expect(drawn.length).toBeGreaterThan(0);
     for (const { file, digest } of drawn) expect(await readFile(file, 'utf8'), file).toContain(digest);
   });
 
-  it('the figures of bench/results.json keep every bar, or say why not', () => {
+  it('each figure of bench/results.json meets its bar, or says why not', () => {
     for (const { what, bar } of figures) {
       if (!bar) continue;
       expect(bar.verdict, what).toBe(verdict(bar));
@@ -50,7 +50,7 @@ describe('the figures of bench/results.json', () => {
     }
   });
 
-  it('the figures of bench/results.json name their samples, their time and place, and what ran beside them', () => {
+  it('the figures name their samples, time and place, and what ran beside them', () => {
     for (const { what, n, median } of figures)
       expect({ what, n: n ?? 0, median }).toEqual({ what, n: expect.any(Number), median: expect.any(Number) });
     for (const { measuredAt, machine, libraries, figures } of Object.values(results.measurements)) {
@@ -62,7 +62,7 @@ describe('the figures of bench/results.json', () => {
   });
 });
 
-it('each function has bare clients to compare its cold start with, or has no client of AWS', async () => {
+it('each function is compared with bare clients, unless it has no AWS client', async () => {
   const { functions } = inject('service');
   const cases = coldCases('');
   const unknown = functions.filter(({ name }) => !cases[name] && !WITHOUT_CLIENTS.includes(name));
@@ -75,14 +75,14 @@ it('docs/scale.md quotes what the arithmetic prints', async () => {
 });
 
 describe('statistics', () => {
-  it('the statistics are the median of the medians, the 99th percentile of all samples, and the range of the medians', () => {
+  it('the statistics are the median and range of medians, and the 99th percentile', () => {
     const found = statistics([[1, 2, 30], [4, 5, 6], Array.from({ length: 100 }, (_, at) => at)]);
     expect(found).toEqual({ n: 106, median: 5, p99: 98, spread: [2, 49] });
     expect(median([4, 1, 3, 2])).toBe(2);
     expect(statistics([[]]).median).toBeNaN();
   });
 
-  it('judge a bar from both sides, and what is no number as missed', () => {
+  it('a bar is judged from both sides, and NaN misses it', () => {
     const judged = (measured: number, upTo?: number) =>
       verdict({ measured, least: 1, most: 2, ...(upTo !== undefined && { excuse: { upTo, why: 'a reason' } }) });
     expect([0.99, 1, 2, 2.01, Number.NaN].map((measured) => judged(measured))).toEqual([
@@ -95,14 +95,14 @@ describe('statistics', () => {
     expect([few(1.9), few(0.9)]).toEqual(['explained', 'missed']);
   });
 
-  it('the statistics are held to looser bars if samples are few', () => {
+  it('few samples are held to looser bars', () => {
     const { bar } = withSlack(ratio('a ratio', [1, 1.3, 1.2], { most: 1.1, least: 14 }));
     expect(bar).toEqual({ measured: 1.2, most: 1.54, least: 10 });
   });
 });
 
 describe('what stands between contestant and emulator', () => {
-  it('the counter between contestant and emulator counts requests and units, a lost condition as the write that it costs, and no request about tables', async () => {
+  it('the counter counts a lost condition as a write, and skips requests about tables', async () => {
     const table = await newTable('leases');
     const counter = await startCounter(dynamodbEndpoint());
     const dynamodb = testClient({ endpoint: counter.endpoint });
@@ -141,7 +141,7 @@ describe('a lost condition', () => {
 });
 
 describe('the size budget', () => {
-  it('the size budget names a function that exceeds it, by which part, and a function that has none', async () => {
+  it('the size budget names the part of a function that is too large', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-budget-'));
     try {
       await writeFile(join(folder, 'index.mjs'), `import"./loaded.mjs";${' '.repeat(479)}`);
@@ -169,7 +169,7 @@ const measurement = (name: string): Measurement => ({
 const figure = (what: string): Figure => ({ what, value: '1 ms', median: 1, n: 1 });
 
 describe('a run of several measurements', () => {
-  it('the measurements of a run are recorded with the date of the run, and measurements that no longer exist are removed', async () => {
+  it('measurements are recorded with the date, and those that no longer exist are removed', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bench-results-'));
     const file = join(folder, 'results.json');
     const run = { measuredAt: '2026-11-26T20:00:00.000Z', libraries: [], leftOut: [], quick: true };

@@ -33,7 +33,7 @@ async function hold(key: string, more: object = {}) {
 await hold('bound/lease');
 await hold('bound/permit', { limit: 1 });
 
-it('holdfast status and queue say that a bound lease ends when its execution ends, and name no time', async () => {
+it('holdfast status and queue say that a bound lease ends with its execution', async () => {
   const { stdout } = await call('status', 'bound/');
   expect(stdout.match(/when its execution ends/g)).toHaveLength(2);
   const shown = [stdout, (await call('queue', 'bound/lease')).stdout, (await call('queue', 'bound/permit')).stdout];
@@ -50,7 +50,7 @@ it('holdfast watch says that a bound lease is held until its execution ends', as
   await exited;
 });
 
-it('holdfast acquire and break name the holder of a bound lease or permit until its execution ends', async () => {
+it('holdfast acquire and break say that a bound grant lasts until its execution ends', async () => {
   const lease = await call('acquire', 'bound/lease');
   expect(lease.stderr).toMatch(/^holdfast: bound\/lease is held by wf since \S+Z until its execution ends\n$/);
   const permit = await call('acquire', 'bound/permit', '--limit', '1');
@@ -74,7 +74,7 @@ it.each([
   ['lease', {}, ['--now']],
   ['permit', { limit: 1 }, []],
   ['permit', { limit: 1 }, ['--now']],
-])('holdfast break of a bound %s prints the command that stops the execution: %j %j', async (_, terms, options) => {
+])('holdfast break of a bound %s prints how to stop its execution: %j %j', async (_, terms, options) => {
   const key = `bound/stop-${options.length}-${Object.keys(terms).length}`;
   const execution = await hold(key, terms);
   const command = `aws stepfunctions stop-execution --region us-east-1 --execution-arn ${execution}`;
@@ -83,7 +83,7 @@ it.each([
   expect(stopping((await call('break', key, '--fence', String(fence), ...options)).stdout)).toBe(command);
 });
 
-it('holdfast break prints no command for a lease with a ttl', async () => {
+it('holdfast break does not print a stop command for a lease with a ttl', async () => {
   await hold('unbound', { bound: undefined, ttlSeconds: 600 });
   expect(stopping((await call('break', 'unbound')).stderr)).toBeUndefined();
   const [fence] = await fencesOf('unbound');
@@ -115,7 +115,7 @@ it.each([
 });
 
 it.each(['', 'run-1', 'arn:aws:sqs:eu-west-1:123456789012:queue', 'arn:aws:states:\u202e:x', 'arn:aws:states:a\n'])(
-  'no command stops %j, which is no execution',
+  'holdfast does not print a stop command for %j, which is not an execution',
   (text) => {
     expect(stopCommand(text)).toBeUndefined();
   },

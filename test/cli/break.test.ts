@@ -23,7 +23,7 @@ describe.each(KINDS)('holdfast break of a %s', (_, options) => {
   const broken = (key: string, fence: number, ...more: string[]) =>
     call('break', key, '--fence', String(fence), ...more);
 
-  it('holdfast break leaves the key to the holder until its release, and says until when the holder may work', async () => {
+  it('holdfast break lets the holder work until its release, and says until when', async () => {
     const key = freshKey();
     await using lease = await acquire(key);
     const { code, stdout } = await broken(key, lease.fence);
@@ -45,7 +45,7 @@ describe.each(KINDS)('holdfast break of a %s', (_, options) => {
     expect(next.fence).toBeGreaterThan(lease.fence);
   });
 
-  it('holdfast break names the last heartbeat, at whose successor the holder stops', async () => {
+  it('holdfast break names the last heartbeat, because the holder stops at the next one', async () => {
     const key = freshKey();
     await using lease = await acquire(key);
     await holdfast.heartbeat({ key, leaseId: lease.leaseId });
@@ -55,7 +55,7 @@ describe.each(KINDS)('holdfast break of a %s', (_, options) => {
     );
   });
 
-  it('holdfast break --now gives the key to the next caller at once, and says until when the holder may work beside it', async () => {
+  it('holdfast break --now frees the key, and says how long the holder may work', async () => {
     const key = freshKey();
     await using lease = await acquire(key);
     await holdfast.heartbeat({ key, leaseId: lease.leaseId });
@@ -71,7 +71,7 @@ describe.each(KINDS)('holdfast break of a %s', (_, options) => {
     expect(next.fence).toBeGreaterThan(lease.fence);
   });
 
-  it('holdfast break with a stale fence names the holder, with the command that ends the grant', async () => {
+  it('holdfast break with a stale fence prints the command that ends the grant', async () => {
     const key = freshKey();
     await using lease = await acquire(key);
     const stale = await broken(key, lease.fence - 1, '--now');
@@ -92,7 +92,7 @@ describe.each(KINDS)('holdfast break of a %s', (_, options) => {
     expect(gone.stderr).toContain(`no caller holds ${key}`);
   });
 
-  it('holdfast break without a fence breaks no grant, and names the holder, with the command that ends the grant', async () => {
+  it('holdfast break without a fence only prints the command that ends the grant', async () => {
     const key = `${freshKey()} it's`;
     await using lease = await acquire(key);
     const { code, stdout, stderr } = await call('break', key, '--endpoint', api.url);
@@ -109,7 +109,7 @@ describe.each(KINDS)('holdfast break of a %s', (_, options) => {
   });
 });
 
-it('holdfast break prints a line that ends the lease of a key that begins with a hyphen', async () => {
+it('holdfast break prints a command that works for a key with a leading hyphen', async () => {
   const key = `-${freshKey()}`;
   await using lease = await holdfast.acquire(key, { holder: 'first\nto end it: all' });
   const { stderr } = await call('break', '--', key);
@@ -135,7 +135,7 @@ describe.concurrent('after holdfast break', () => {
     ['permit', ['--limit', '1']],
   ];
   it.each(aFew(1, KINDS))(
-    'the command of the old holder has ended before that of the next holder of the %s begins',
+    "the former holder's command ends before that of the next holder of the %s",
     async (_, options) => {
       const key = freshKey();
       const log = join(cli.folder, key.replace('/', '-'));

@@ -18,7 +18,7 @@ function wireNames(part: unknown, names = new Set<string>()): Set<string> {
 it.each([
   ['verbs', OWN_OF_VERBS],
   ['page', OWN_OF_PAGE],
-])('no name that the build shortens in the %s is one of the contract, of a verb or of an option', (_, names) => {
+])('the build of the %s keeps the names of contract, verbs and options', (_, names) => {
   const foreign = wireNames(document);
   for (const [name, verb] of Object.entries(VERBS))
     for (const one of [name, ...Object.keys(optionsOf(verb))]) foreign.add(one);
@@ -41,7 +41,7 @@ async function attributes(): Promise<Set<string>> {
   return names;
 }
 
-it('no name that the build shortens in the page is an attribute or a handler of an element, which the browser would not get', async () => {
+it('the build of the page keeps the attributes and handlers of elements', async () => {
   const foreign = await attributes();
   for (const name of ['onClick', 'onChange', 'class', 'aria-label']) expect(foreign).toContain(name);
   expect(OWN_OF_PAGE.split(' ').filter((name) => foreign.has(name))).toEqual([]);

@@ -68,7 +68,7 @@ describe.concurrent('holdfast cap', () => {
     [['none', '--for', '1h'], '--for needs a cap, and this command only lifts'],
     [['3', '--kind', 'once', '--reason', 'r'], '--kind once takes 0 or none, and no --rate'],
     [['--rate', '5/1m=3', '--reason', 'r'], 'a capped rate is N/PERIOD or NAME:N/PERIOD, without units'],
-  ])('holdfast cap refuses what it cannot mean: %j', async (args, message) => {
+  ])('holdfast cap refuses the options %j, and says why', async (args, message) => {
     const { code, stderr } = await call('cap', 'wrong', ...args);
     expect([code, lines(stderr)[0]]).toEqual([64, `holdfast: ${message}`]);
   });
@@ -131,7 +131,7 @@ describe.concurrent('a capped key', () => {
 });
 
 describe.concurrent('holdfast next', () => {
-  it('holdfast next lets a waiter go first, and queue shows who was moved', async () => {
+  it('holdfast next makes a waiter the next one, and queue shows it as moved', async () => {
     const key = freshKey();
     const lease = await holdfast.acquire(key);
     const runs = [];

@@ -37,7 +37,7 @@ const scriptOf = async (shell: string) => {
   return file;
 };
 
-describe('the words that complete a command line', () => {
+describe('completion of keys', () => {
   const words = async (typed: string[], environment: Record<string, string> = env) => {
     const { code, stdout, stderr } = await cli.call(['completion', 'words', '--', ...typed], { env: environment });
     expect([code, stderr]).toEqual([0, '']);
@@ -45,25 +45,25 @@ describe('the words that complete a command line', () => {
   };
 
   it.each([['break'], ['cancel'], ['queue'], ['watch'], ['status'], ['run'], ['acquire']])(
-    'the words that complete a command line are the keys that begin with the word after %s, with the holder of each',
+    'completion offers the keys that begin with the word after %s, with their holders',
     async (verb) => {
       expect((await words([verb, 'o'])).sort()).toEqual(['orders\theld by the other', 'other key\theld by the other']);
     },
   );
 
-  it('the words that complete a command line are all keys without a line break if no word is typed', async () => {
+  it('completion offers all keys without a line break if no word is typed', async () => {
     const keys = (await words(['queue', ''])).map((line) => line.split('\t')[0]);
     expect(keys.sort()).toEqual([EVIL, 'alone', 'orders', 'other key', 'provider', 'quota:all', 'team:jobs']);
   });
 
-  it('the words that complete a command line are keys of the service and the namespace that the line names', async () => {
+  it('completion offers keys of the service and the namespace that the line names', async () => {
     expect(await words(['break', '--endpoint', api.url, '--fence', '7', 'ord'], {})).toEqual([
       'orders\theld by the other',
     ]);
     expect(await words(['break', '--namespace', 'team', 'ord'])).toEqual([]);
   });
 
-  it('the words that complete a command line are no keys for the second word, for the value of an option, or for a verb without keys', async () => {
+  it('completion does not offer keys as second word, as option value, or without need', async () => {
     for (const typed of [
       ['break', 'orders', 'o'],
       ['break', '--fence', 'o'],
@@ -73,7 +73,7 @@ describe('the words that complete a command line', () => {
       expect(await words(typed)).toEqual([]);
   });
 
-  it('the completion of --also offers keys that begin with the value and have a limit', async () => {
+  it('completion of --also offers keys that begin with the value and have a limit', async () => {
     for (const typed of [
       ['run', '--also', 'p'],
       ['run', 'orders', '--limit', '5', '--also', 'total=20', '--also', 'p'],
@@ -84,13 +84,13 @@ describe('the words that complete a command line', () => {
     expect(limited.sort()).toEqual(['provider=20', 'quota:all=3']);
   });
 
-  it('the words that complete a command line are none, without an error, if no service answers or none is known', async () => {
+  it('completion offers nothing, and does not fail, if no service answers or is known', async () => {
     expect(await words(['break', 'o'], { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' })).toEqual([]);
     expect(await words(['break', 'o'], {})).toEqual([]);
   });
 });
 
-describe('in a shell', () => {
+describe('shells', () => {
   it.runIf(isFull)('Bash completes verbs, options, their values, keys, and the command behind --', async () => {
     const complete = `. ${await scriptOf('bash')}; COMP_LINE=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`;
     /** Bash splits words at : too. */

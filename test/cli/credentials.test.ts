@@ -75,8 +75,8 @@ async function machine() {
 const hour = (id: string) => (): FakeKeys => ({ id, expiresAt: Date.now() + 3_600_000 });
 const signedWith = (detail: string, id: string) => ({ verdict: 'ok', detail, keys: [`${id} token of ${id}`] });
 
-describe.concurrent('requests are signed by a source that the doctor names:', () => {
-  it('keys of the environment come before every other source', async () => {
+describe.concurrent('sources', () => {
+  it('credentials in the environment come before every other source', async () => {
     const { used, write } = await machine();
     await write('.aws/credentials', '[default]\naws_access_key_id = FILE\naws_secret_access_key = s\n');
     const env = { AWS_ACCESS_KEY_ID: 'ENVIRONMENT', AWS_SECRET_ACCESS_KEY: 's', AWS_PROFILE: 'default' };
@@ -86,7 +86,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     });
   });
 
-  it.runIf(isFull)('the endpoint of EKS Pod Identity gives keys for the token of its file', async () => {
+  it.runIf(isFull)('EKS Pod Identity gives credentials for the token in its file', async () => {
     const { used, write } = await machine();
     const endpoint = kept(await containerEndpoint(() => 'pod token', hour('POD')));
     const file = await write('pod-token', 'pod token');
@@ -96,7 +96,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     expect(endpoint.asked).toEqual(['GET /v1/credentials']); // once for all calls of the doctor
   });
 
-  it.runIf(isFull)('a container endpoint gives keys for the token of the environment', async () => {
+  it.runIf(isFull)('a container endpoint gives credentials for the token in the environment', async () => {
     const { used } = await machine();
     const endpoint = kept(await containerEndpoint(() => 'task token', hour('TASK')));
     const container = { AWS_CONTAINER_CREDENTIALS_FULL_URI: endpoint.url };
@@ -104,7 +104,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     expect(found).toEqual(signedWith('container endpoint', 'TASK'));
   });
 
-  it.runIf(isFull)('STS gives keys for a web identity, such as a service account of EKS', async () => {
+  it.runIf(isFull)('STS gives credentials for a web identity, such as a service account of EKS', async () => {
     const { used, write } = await machine();
     const form = { Action: 'AssumeRoleWithWebIdentity', WebIdentityToken: 'jwt', RoleArn: 'arn:aws:iam::1:role/pod' };
     const { url } = kept(await sts(form, hour('IRSA')));
@@ -113,7 +113,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     expect(await used({ ...identity, AWS_ENDPOINT_URL_STS: url })).toEqual(signedWith('web identity', 'IRSA'));
   });
 
-  it.runIf(isFull)('instance metadata gives keys for a session token (IMDSv2)', async () => {
+  it.runIf(isFull)('instance metadata gives credentials for a session token (IMDSv2)', async () => {
     const { used } = await machine();
     const metadata = kept(await instanceMetadata(hour('INSTANCE')));
     const instance = { AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url, AWS_EC2_METADATA_DISABLED: 'false' };
@@ -121,7 +121,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     expect(metadata.asked[0]).toBe('PUT /latest/api/token');
   });
 
-  it.runIf(isFull)('IAM Identity Center gives a profile keys for the token of an SSO login', async () => {
+  it.runIf(isFull)('IAM Identity Center gives a profile credentials for its SSO token', async () => {
     const { used, write } = await machine();
     const { url } = kept(await ssoPortal('login token', hour('SSO')));
     await write(
@@ -136,7 +136,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     expect(found).toEqual(signedWith('profile ops (SSO)', 'SSO'));
   });
 
-  it.runIf(isFull)('a program of a profile prints keys (credential_process)', async () => {
+  it.runIf(isFull)('a program that the profile names prints credentials (credential_process)', async () => {
     const { used, write } = await machine();
     const keys = { Version: 1, AccessKeyId: 'PROCESS', SecretAccessKey: 's', SessionToken: 'token of PROCESS' };
     const program = await write('print-keys', JSON.stringify(keys));
@@ -144,7 +144,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     expect(await used({})).toEqual(signedWith('profile default (credential_process)', 'PROCESS'));
   });
 
-  it.runIf(isFull)('the role of a profile is assumed with the keys of another profile', async () => {
+  it.runIf(isFull)('the role of a profile is assumed with the credentials of another profile', async () => {
     const { used, write } = await machine();
     const form = { Action: 'AssumeRole', RoleArn: 'arn:aws:iam::1:role/ops' };
     const { url } = kept(await sts(form, hour('ROLE')));
@@ -155,33 +155,30 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
     expect(found).toEqual(signedWith('profile ops (role)', 'ROLE'));
   });
 
-  it.runIf(isFull)(
-    'the profile that the configuration of Holdfast names comes before the environment, and is the only source',
-    async () => {
-      const { home, used, write, seen, holdfast } = await machine();
-      await write('.aws/credentials', '[ops]\naws_access_key_id = OPS\naws_secret_access_key = s\n');
-      await mkdir(join(home, '.config/holdfast'), { recursive: true });
-      const profiles = { ops: { awsProfile: 'ops' }, none: { awsProfile: 'none' } };
-      await write('.config/holdfast/config.json', JSON.stringify({ default: 'ops', profiles }));
-      const metadata = kept(await instanceMetadata(hour('INSTANCE')));
-      const env = {
-        ...{ AWS_ACCESS_KEY_ID: 'ENVIRONMENT', AWS_SECRET_ACCESS_KEY: 's' },
-        ...{ AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url, AWS_EC2_METADATA_DISABLED: 'false' },
-      };
-      const detail = 'profile ops (keys)';
-      expect(await used(env)).toEqual({ verdict: 'ok', detail, keys: ['OPS undefined'] });
-      const { code, stderr } = await holdfast(['status'], { ...env, HOLDFAST_PROFILE: 'none' }).exited;
-      expect(code).toBe(77);
-      expect(stderr).toBe(
-        'holdfast: no AWS credentials and no HOLDFAST_TOKEN: profile none: Could not resolve credentials using profile: [none] in configuration/credentials file(s)\n',
-      );
-      expect([seen, metadata.asked]).toEqual([[], []]);
-    },
-  );
+  it.runIf(isFull)('a profile named in the Holdfast configuration is the only source of credentials', async () => {
+    const { home, used, write, seen, holdfast } = await machine();
+    await write('.aws/credentials', '[ops]\naws_access_key_id = OPS\naws_secret_access_key = s\n');
+    await mkdir(join(home, '.config/holdfast'), { recursive: true });
+    const profiles = { ops: { awsProfile: 'ops' }, none: { awsProfile: 'none' } };
+    await write('.config/holdfast/config.json', JSON.stringify({ default: 'ops', profiles }));
+    const metadata = kept(await instanceMetadata(hour('INSTANCE')));
+    const env = {
+      ...{ AWS_ACCESS_KEY_ID: 'ENVIRONMENT', AWS_SECRET_ACCESS_KEY: 's' },
+      ...{ AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url, AWS_EC2_METADATA_DISABLED: 'false' },
+    };
+    const detail = 'profile ops (keys)';
+    expect(await used(env)).toEqual({ verdict: 'ok', detail, keys: ['OPS undefined'] });
+    const { code, stderr } = await holdfast(['status'], { ...env, HOLDFAST_PROFILE: 'none' }).exited;
+    expect(code).toBe(77);
+    expect(stderr).toBe(
+      'holdfast: no AWS credentials and no HOLDFAST_TOKEN: profile none: Could not resolve credentials using profile: [none] in configuration/credentials file(s)\n',
+    );
+    expect([seen, metadata.asked]).toEqual([[], []]);
+  });
 });
 
-describe.concurrent('the command exits with 77, and one line says of each source why it gave no keys,', () => {
-  it('the command exits with 77, and names why each source gave no keys, if no source is set up', async () => {
+describe.concurrent('no credentials', () => {
+  it('if no source is set up, the command exits with 77 and says why', async () => {
     const { holdfast } = await machine();
     const { code, stdout, stderr } = await holdfast(['run', 'k', '--', 'true']).exited;
     expect([code, stdout]).toEqual([77, '']);
@@ -196,7 +193,7 @@ describe.concurrent('the command exits with 77, and one line says of each source
     );
   });
 
-  it('the command exits with 77 without keys, and the doctor calls no service', async () => {
+  it('if there are no credentials, the doctor exits with 77 without a call', async () => {
     const { holdfast, seen } = await machine();
     const { code, stdout } = await holdfast(['doctor']).exited;
     expect([code, seen]).toEqual([77, []]);
@@ -268,7 +265,7 @@ describe.concurrent('the command exits with 77, and one line says of each source
     ],
   ];
   it.each(aFew(1, faults))(
-    'the command exits with 77, and names why each source gave no keys, if there is %s',
+    'after %s, the command exits with 77, and says why each source failed',
     async (_, setUp, expected) => {
       const at = await machine();
       const { code, stdout, stderr } = await at.holdfast(['status', '--timeout', '0'], await setUp(at)).exited;
@@ -280,7 +277,7 @@ describe.concurrent('the command exits with 77, and one line says of each source
   );
 });
 
-it('the command without the program beside it that searches keys says which file is missing', async () => {
+it('a command without its credentials program says which file is missing', async () => {
   const folder = await mkdtemp(join(cli.folder, 'alone-'));
   const alone = join(folder, 'holdfast.mjs');
   await copyFile(cli.file, alone);
@@ -297,7 +294,7 @@ it('the command without the program beside it that searches keys says which file
   expect(stderr).toContain(`; ${join(folder, 'credentials.mjs')} is missing, which is a part of this command\n`);
 });
 
-describe.concurrent('the command refuses an endpoint of http on another machine, and sends nothing,', () => {
+describe.concurrent('http to another machine', () => {
   const endpoint = 'http://api.example:8080/stage';
   const refused = `holdfast: the endpoint must be https, or be on this machine, not '${endpoint}': a token or a signature could be read on the way\n`;
 
@@ -307,7 +304,7 @@ describe.concurrent('the command refuses an endpoint of http on another machine,
       ['AWS keys of the environment', { AWS_ACCESS_KEY_ID: 'ID', AWS_SECRET_ACCESS_KEY: 's', AWS_REGION: 'eu-west-1' }],
       ['AWS keys that are not searched yet', { AWS_REGION: 'eu-west-1' }],
     ]),
-  )('the command refuses an endpoint of http on another machine, and sends no request, with %s', async (_, env) => {
+  )('the command does not send anything over http to another machine with %s', async (_, env) => {
     const { home, holdfast, write } = await machine();
     await mkdir(join(home, '.config/holdfast'), { recursive: true });
     await write('.config/holdfast/config.json', JSON.stringify({ profiles: { far: { endpoint } } }));
@@ -336,7 +333,7 @@ it('the command refuses to send a token over http to a name below localhost', as
 
 // In real seconds.
 (isFull ? describe.concurrent : describe.skip)('keys that expire are searched again', () => {
-  it('keys are fetched again before they expire, and neither requests nor the end of the command wait for the new keys', async () => {
+  it('credentials are fetched before they expire, and nothing waits for the new ones', async () => {
     const { holdfast: start, seen } = await machine();
     let [issued, hangs] = [0, false];
     // Within the time in which new keys are searched.
@@ -360,7 +357,7 @@ it('the command refuses to send a token over http to a name below localhost', as
     expect(performance.now() - startedAt).toBeLessThan(20_000); // a search may take 30 s
   });
 
-  it('keys are fetched again after they have expired, and a request waits for the new keys', async () => {
+  it('a request waits for new credentials if the old ones have expired', async () => {
     const { holdfast: start, seen } = await machine();
     let issued = 0;
     const keys = () => ({ id: `SHORT${++issued}`, expiresAt: Date.now() + 2000 });

@@ -65,7 +65,7 @@ describe.runIf(existsSync('/usr/bin/script'))('at a terminal of 80 columns', () 
       expect([...line.replace(/[日本語の名前😀]/gu, '__')].length, line).toBeLessThanOrEqual(80);
   });
 
-  it('keys that differ at the end look different, and a pipe has all of them', async () => {
+  it('shortened keys still show where they differ, and a pipe gets them whole', async () => {
     const keys = (await atTerminal('status tenants/')).slice(1).map((line) => line.split(/ {2,}/)[0]);
     expect(keys).toEqual([expect.stringMatching(/^tenants.*….*-120$/), expect.stringMatching(/^tenants.*….*-121$/)]);
     const piped = (await call('status', 'tenants/')).stdout;
@@ -76,7 +76,7 @@ describe.runIf(existsSync('/usr/bin/script'))('at a terminal of 80 columns', () 
     expect((await atTerminal("status 'left behind'", {})).join()).toContain('\u001b[31mexpired\u001b[39m ');
   });
 
-  it('a ticket that the terminal shortens names its waiter', async () => {
+  it('a ticket that the terminal shortens still identifies its waiter', async () => {
     const shown = async () => (await atTerminal(`queue '${LONG}'`)).map((line) => /\d+…\S+$/.exec(line)?.[0]);
     const [, second] = (await shown()).filter((ticket) => ticket !== undefined);
     const { waiters = [] } = await holdfast.readLease(LONG, { waiters: true });
@@ -110,12 +110,12 @@ it.each([
   expect(columnsOf(expected)).toBeLessThanOrEqual(most);
 });
 
-it('a long value goes on below itself, and loses nothing', () => {
+it('a long value is folded below itself, and loses nothing', () => {
   expect(folded('日本語abc', 4)).toEqual(['日本', '語ab', 'c']);
   expect(folded('', 4)).toEqual(['']);
 });
 
-it('a column of tickets keeps six letters at the end as long as others can go', () => {
+it('a column of tickets keeps its last six letters while other columns can shrink', () => {
   const [, , ticket = 0] = fitted(['#', 'WAITS', 'TICKET'], [3, 30, 56], 30);
   expect(ticket).toBeGreaterThanOrEqual(13);
   expect(shortened('001767225601696-b586c8f3-2657-421b-80f8-b1229c6f60ac', ticket)).toMatch(/…6f60ac$/);

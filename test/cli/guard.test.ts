@@ -53,7 +53,7 @@ async function withoutShell(args: string[]): Promise<string[]> {
   return ['-rm', 'sh', script, root, await realpath(process.execPath), cli.folder, '/app/holdfast.mjs', ...args];
 }
 
-describe.runIf(maySetUpRoot)('in an image without a shell, holdfast run', () => {
+describe.runIf(maySetUpRoot)('an image without a shell', () => {
   const start = async (args: string[], more: object = {}) => {
     const child = spawn('unshare', await withoutShell(args), {
       env: { ...env, HOME: '/tmp', PATH: process.env.PATH, ...more },
@@ -68,7 +68,7 @@ describe.runIf(maySetUpRoot)('in an image without a shell, holdfast run', () => 
     return { child, printed, exited };
   };
 
-  it('holdfast run in an image without a shell runs a command, and exits with its code', async () => {
+  it('holdfast run needs no shell, and exits with the code of the command', async () => {
     const key = freshKey();
     const script = `console.log(process.env.HOLDFAST_KEY, require('fs').existsSync('/bin/sh')); process.exit(7)`;
     const { exited, printed } = await start(['run', key, '--', '/node', '-e', script]);
@@ -80,58 +80,52 @@ describe.runIf(maySetUpRoot)('in an image without a shell, holdfast run', () => 
 const child = process.argv[1] && require('child_process').spawn('/node', ['-e', process.argv[1]], { stdio: 'ignore' });
 console.log(process.pid, child?.pid); setInterval(() => {}, 1000);`;
 
-  it('holdfast run in an image without a shell ends the command and its child if it is killed', async () => {
+  it('if holdfast run is killed, the command and its child end without a shell', async () => {
     const { child, printed } = await start(['run', freshKey(), '--', '/node', '-e', IMMORTAL, IMMORTAL]);
     await until(() => printed.stdout).toMatch(/^\d+ \d+\n/);
     child.kill('SIGKILL');
     for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
   });
 
-  it.runIf(isFull)(
-    'holdfast run in an image without a shell need not run to end the command and its child in time, if it is stopped',
-    async () => {
-      const { child, printed, exited } = await start([
-        'run',
-        freshKey(),
-        '--ttl',
-        '3',
-        '--',
-        '/node',
-        '-e',
-        IMMORTAL,
-        IMMORTAL,
-      ]);
-      await until(() => printed.stdout).toMatch(/^\d+ \d+\n/);
-      child.kill('SIGSTOP');
-      for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
-      child.kill('SIGCONT');
-      expect(await exited).toBe(76);
-    },
-  );
+  it.runIf(isFull)('if holdfast run is stopped, the command and its child still end in time', async () => {
+    const { child, printed, exited } = await start([
+      'run',
+      freshKey(),
+      '--ttl',
+      '3',
+      '--',
+      '/node',
+      '-e',
+      IMMORTAL,
+      IMMORTAL,
+    ]);
+    await until(() => printed.stdout).toMatch(/^\d+ \d+\n/);
+    child.kill('SIGSTOP');
+    for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
+    child.kill('SIGCONT');
+    expect(await exited).toBe(76);
+  });
 });
 
-it.runIf(maySetUpRoot)(
-  'at a terminal without a shell the command reads from the terminal, and Ctrl-C is passed on to it',
-  async () => {
-    const script = `process.stdin.on('data', (line) => console.log('got ' + line)); console.log('on');
+it.runIf(maySetUpRoot)('a command without a shell reads from the terminal, and receives Ctrl-C', async () => {
+  const script = `process.stdin.on('data', (line) => console.log('got ' + line)); console.log('on');
 process.on('SIGINT', () => { console.log('interrupted'); process.exit(9); });`;
-    const words = await withoutShell(['run', freshKey(), '--', '/node', '-e', script]);
-    const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
-    const terminal = spawn('script', ['-qfec', `exec unshare ${quoted}`, '/dev/null'], {
-      env: { ...env, PATH: process.env.PATH, HOME: '/tmp', TERM: 'dumb' },
-    });
-    let shown = '';
-    terminal.stdout.on('data', (chunk) => {
-      shown += chunk;
-    });
-    await until(() => shown).toContain('on\r\n');
-    terminal.stdin.write('typed\n');
-    await until(() => shown).toContain('got typed\r\n');
-    terminal.stdin.write('\u0003');
-    expect(await new Promise((done) => terminal.once('close', done))).toBe(9);
-    expect(shown).toMatch(/interrupted\r\n$/);
-  },
-);
+  const words = await withoutShell(['run', freshKey(), '--', '/node', '-e', script]);
+  const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
+  const terminal = spawn('script', ['-qfec', `exec unshare ${quoted}`, '/dev/null'], {
+    env: { ...env, PATH: process.env.PATH, HOME: '/tmp', TERM: 'dumb' },
+  });
+  let shown = '';
+  terminal.stdout.on('data', (chunk) => {
+    shown += chunk;
+  });
+  await until(() => shown).toContain('on\r\n');
+  terminal.stdin.write('typed\n');
+  await until(() => shown).toContain('got typed\r\n');
+  terminal.stdin.write('\u0003');
+  expect(await new Promise((done) => terminal.once('close', done))).toBe(9);
+  expect(shown).toMatch(/interrupted\r\n$/);
+});
 
 const ARGUMENT = 'argument-which-only-the-command-has';
 const VALUE = 'value-which-no-command-line-has';
@@ -139,7 +133,7 @@ const secrets = { SECRET: VALUE, 'spring.datasource.password': VALUE, 'Connectio
 const SAYS = `console.log(process.env['spring.datasource.password'] + process.env['ConnectionStrings:Db']); setInterval(() => {}, 1000);`;
 
 describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
-  it('the command lines of a run have no variable of the environment, and only those of the supervisor and the command have the arguments', async () => {
+  it('command lines never show the environment, and only supervisor and command show the arguments', async () => {
     const { child, stdout, exited } = runner.start(['run', freshKey(), '--', process.execPath, '-e', SAYS, ARGUMENT], {
       env: { ...env, ...secrets },
     });
@@ -155,7 +149,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     await exited;
   });
 
-  it('the command lines of a run have no arguments at a terminal either, if a shell hands over the terminal', async () => {
+  it('no other command line shows arguments even if a shell hands over the terminal', async () => {
     const words = [...runner.words, 'run', freshKey(), '--', process.execPath, '-e'].map((word) => `'${word}'`);
     const typed = `${words.join(' ')} "${SAYS}" ${ARGUMENT}`;
     const terminal = spawn('script', ['-qfec', typed, '/dev/null'], {
@@ -186,7 +180,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     expect(await living(guard)).toBe(false);
   });
 
-  it('the guard is started while the command waits for the lease, and ends with the wait', async () => {
+  it('the guard starts when the wait for the lease starts, and ends with it', async () => {
     const key = freshKey();
     await using _ = await holdfast.acquire(key);
     const { child, exited, stderr } = runner.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
@@ -199,7 +193,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     await until(() => living(guard)).toBe(false);
   });
 
-  it('the supervisor ends the command and exits with 137 as soon as the guard is killed', async () => {
+  it('if the guard is killed, the supervisor ends the command and exits with 137', async () => {
     const key = freshKey();
     const { child, exited, stdout } = runner.start(
       ['run', key, '--', 'sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'],
@@ -212,14 +206,14 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     expect((await holdfast.readLease(key)).state).toBe('released');
   });
 
-  it('the guard leaves signals to its group to the command, also if the command sends them', async () => {
+  it('the guard ignores a signal to its group, even if the command sends it', async () => {
     const script = 'trap "echo got it" TERM; kill -s TERM 0; kill -s HUP $$';
     const { code, stdout } = await runner.start(['run', freshKey(), '--', 'sh', '-c', script], { env }).exited;
     expect([code, stdout]).toEqual([129, 'got it\n']);
   });
 });
 
-it.runIf(isFull)('the guard is none of the Node programs that the user wants to trace', async () => {
+it.runIf(isFull)('the guard is not traced with the Node programs of the user', async () => {
   const log = join(cli.folder, 'traced');
   const tracer = join(cli.folder, 'tracer.cjs');
   await writeFile(

@@ -30,7 +30,7 @@ const lines = async (args: string[], env?: Record<string, string>) => {
   return stdout.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
 };
 
-it('the command in a namespace holds, shows and breaks only what is in the namespace', async () => {
+it('a command in a namespace holds, shows and breaks only keys of the namespace', async () => {
   const [{ fence, leaseFile }] = await lines(['acquire', 'nightly', '--ttl', '600'], inTeam);
   expect(await world.leases.rawItem('team-a/nightly')).toBeDefined();
   expect((await run(['acquire', 'nightly'], inTeam)).code).toBe(75);
@@ -49,7 +49,7 @@ it('the command in a namespace holds, shows and breaks only what is in the names
   expect((await run(['break', 'nightly', '--fence', String(fence)], inTeam)).code).toBe(0);
 });
 
-it("the command passes the namespace to its child, so that the child's commits name the fence of its lease", async () => {
+it("a child inherits the namespace, so that its commits name the lease's fence", async () => {
   await writeFile(join(cli.folder, 'part'), 'x');
   const commit = `"${process.execPath}" "${cli.file}" commit team-a/part part --create --fenced --json`;
   const { code, stdout, stderr } = await start(['run', 'job', '--namespace', 'team-a', '--', 'sh', '-c', commit])
@@ -103,7 +103,7 @@ it('the doctor says which namespace it is, and names its routes', async () => {
 });
 
 it.each(aFew(2, ['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f']))(
-  'the command refuses the namespace %j before it calls',
+  'the command refuses the namespace %j before it sends a call',
   async (name) => {
     // Nothing listens there: a call would exit with 69.
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
@@ -113,7 +113,7 @@ it.each(aFew(2, ['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f']))(
   },
 );
 
-it('the command takes the namespace from the option, the profile that was asked for, the environment and the default profile', async () => {
+it('the namespace comes from the option, profile, environment or default, in that order', async () => {
   const folder = join(cli.folder, 'config/holdfast');
   await mkdir(folder, { recursive: true });
   const of = (namespace?: string) => ({ endpoint: api.url, ...(namespace && { namespace }) });

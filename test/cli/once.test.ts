@@ -23,8 +23,8 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     runner.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
   const run = (...args: string[]) => start(args).exited;
 
-  describe.concurrent('holdfast run --once-per exits', () => {
-    it('holdfast run exits with 0 after the command, and for a second caller with 0 and a line that says who did the slot and when', async () => {
+  describe.concurrent('holdfast run --once-per', () => {
+    it('holdfast run exits with 0 if the slot is done, and says by whom', async () => {
       const key = freshKey();
       const script = 'echo "$HOLDFAST_KEY $HOLDFAST_SLOT $HOLDFAST_FENCE"';
       const first = await run('--once-per', '1d', key, '--holder', 'host-1', '--', 'sh', '-c', script);
@@ -51,50 +51,41 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       }
     });
 
-    it.runIf(isFull)(
-      'holdfast run exits with 75 while another caller works, with 143 after a SIGTERM, and with 0 after a wait for a caller that does the slot',
-      async () => {
-        const key = freshKey();
-        const first = start(['--slot', 'b', key, '--holder', 'host-1', '--', 'sh', '-c', 'echo on; sleep 60 & wait']);
-        await until(first.stdout).toBe('on\n');
-        const held = await run('--slot', 'b', key, '--', 'echo', 'never');
-        expect([held.code, held.stdout]).toEqual([75, '']);
-        expect(held.stderr).toMatch(
-          new RegExp(`^holdfast: ${key} is held by host-1 since \\S+ until \\S+ \\(in \\w+\\)\n$`),
-        );
-        expect(await run('--slot', 'b', '--held-exit-code', '9', '-q', key, '--', 'true')).toMatchObject({ code: 9 });
-        first.child.kill('SIGTERM');
-        expect(await first.exited).toMatchObject({ code: 143 });
-        const waiting = start(['--slot', 'b', key, '--holder', 'host-3', '--', 'sh', '-c', 'echo on; sleep 1']);
-        await until(waiting.stdout).toBe('on\n');
-        const third = await run('--slot', 'b', '--wait', '30', key, '--', 'echo', 'never');
-        expect([third.code, third.stdout]).toEqual([0, '']);
-        expect(third.stderr).toContain('is done for b, by host-3');
-      },
-    );
+    it.runIf(isFull)('holdfast run exits with 75 while another works, 143 at SIGTERM, 0 when done', async () => {
+      const key = freshKey();
+      const first = start(['--slot', 'b', key, '--holder', 'host-1', '--', 'sh', '-c', 'echo on; sleep 60 & wait']);
+      await until(first.stdout).toBe('on\n');
+      const held = await run('--slot', 'b', key, '--', 'echo', 'never');
+      expect([held.code, held.stdout]).toEqual([75, '']);
+      expect(held.stderr).toMatch(
+        new RegExp(`^holdfast: ${key} is held by host-1 since \\S+ until \\S+ \\(in \\w+\\)\n$`),
+      );
+      expect(await run('--slot', 'b', '--held-exit-code', '9', '-q', key, '--', 'true')).toMatchObject({ code: 9 });
+      first.child.kill('SIGTERM');
+      expect(await first.exited).toMatchObject({ code: 143 });
+      const waiting = start(['--slot', 'b', key, '--holder', 'host-3', '--', 'sh', '-c', 'echo on; sleep 1']);
+      await until(waiting.stdout).toBe('on\n');
+      const third = await run('--slot', 'b', '--wait', '30', key, '--', 'echo', 'never');
+      expect([third.code, third.stdout]).toEqual([0, '']);
+      expect(third.stderr).toContain('is done for b, by host-3');
+    });
 
-    it.runIf(isFull)(
-      'holdfast run exits with the code of a command that fails, after which the slot is free for another machine',
-      async () => {
-        const key = freshKey();
-        expect((await run('--slot', '2026-11-26', key, '--', 'sh', '-c', 'exit 7')).code).toBe(7);
-        expect(await read(key)).toMatchObject({ state: 'released', slot: '2026-11-26', done: null });
-        expect(await run('--slot', '2026-11-26', key, '--', 'echo', 'ran')).toMatchObject({ code: 0, stdout: 'ran\n' });
-      },
-    );
+    it.runIf(isFull)('a failed command gives holdfast run its exit code, and frees the slot', async () => {
+      const key = freshKey();
+      expect((await run('--slot', '2026-11-26', key, '--', 'sh', '-c', 'exit 7')).code).toBe(7);
+      expect(await read(key)).toMatchObject({ state: 'released', slot: '2026-11-26', done: null });
+      expect(await run('--slot', '2026-11-26', key, '--', 'echo', 'ran')).toMatchObject({ code: 0, stdout: 'ran\n' });
+    });
 
-    it.runIf(isFull)(
-      'holdfast run exits with 0 and a line, and runs nothing, for a slot before the slot that is done',
-      async () => {
-        const key = freshKey();
-        await holdfast.once(key, { slot: '2026-11-26' }, () => {});
-        const { code, stdout, stderr } = await run('--slot', '2026-11-25', key, '--', 'echo', 'never');
-        expect([code, stdout]).toEqual([0, '']);
-        expect(stderr).toContain(`${key} is done for the later slot 2026-11-26, by the other at `);
-      },
-    );
+    it.runIf(isFull)('holdfast run exits with 0 and runs nothing for an earlier slot', async () => {
+      const key = freshKey();
+      await holdfast.once(key, { slot: '2026-11-26' }, () => {});
+      const { code, stdout, stderr } = await run('--slot', '2026-11-25', key, '--', 'echo', 'never');
+      expect([code, stdout]).toEqual([0, '']);
+      expect(stderr).toContain(`${key} is done for the later slot 2026-11-26, by the other at `);
+    });
 
-    it('holdfast run exits with 76 after it has ended a command whose lease was broken, and stores nothing', async () => {
+    it('holdfast run exits with 76 and stores nothing if its lease was broken', async () => {
       const key = freshKey();
       const script = 'trap "exit 0" TERM; echo on; sleep 60 & wait';
       const running = start(['--slot', 'a', '--ttl', '6', key, '--', 'sh', '-c', script]);
@@ -107,21 +98,18 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       expect((await read(key)).done).toBeNull();
     });
 
-    it.runIf(isFull)(
-      'holdfast run stores a slot whose command succeeded while holdfast itself was paused beyond the ttl',
-      async () => {
-        const key = freshKey();
-        const paused = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', 'echo on; sleep 1']);
-        await until(paused.stdout).toBe('on\n');
-        paused.child.kill('SIGSTOP');
-        await until(async () => (await read(key)).state).toBe('expired');
-        paused.child.kill('SIGCONT');
-        expect(await paused.exited).toMatchObject({ code: 0 });
-        expect(await read(key)).toMatchObject({ state: 'released', done: { slot: 'a' } });
-      },
-    );
+    it.runIf(isFull)('holdfast run stores a success even if holdfast was paused beyond the ttl', async () => {
+      const key = freshKey();
+      const paused = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', 'echo on; sleep 1']);
+      await until(paused.stdout).toBe('on\n');
+      paused.child.kill('SIGSTOP');
+      await until(async () => (await read(key)).state).toBe('expired');
+      paused.child.kill('SIGCONT');
+      expect(await paused.exited).toMatchObject({ code: 0 });
+      expect(await read(key)).toMatchObject({ state: 'released', done: { slot: 'a' } });
+    });
 
-    it('holdfast run exits with 69 where no answer says whether the slot is done, and does not free the slot', async () => {
+    it('holdfast run exits with 69 and keeps the slot if the outcome is unknown', async () => {
       const key = freshKey();
       const proxy = await cuttable(api.url);
       const args = ['--slot', 'a', '--ttl', '30', '--timeout', '0', key, '--', 'sh', '-c', 'echo on; sleep 1'];
@@ -155,7 +143,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
 });
 
 describe('holdfast status --kind once', () => {
-  it('holdfast status --kind once shows who works, the last slot, who did it and when, and never the result', async () => {
+  it('holdfast status --kind once shows the worker and the last slot, not the result', async () => {
     await holdfast.once('list/done', { slot: '2026-11-26' }, () => 'a secret result');
     const lease = await holdfast.onceBegin({ key: 'list/held', holder: 'host-1', slot: '2026-11-26', ttlSeconds: 600 });
     const { code, stdout } = await call('status', 'list/', '--kind', 'once');
@@ -186,7 +174,7 @@ describe('holdfast status --kind once', () => {
 });
 
 describe('holdfast break --once', () => {
-  it('holdfast break --once prints who works and the command that ends the run, and leaves the lease of the same key alone', async () => {
+  it('holdfast break --once ends the run, not the lease of the same key', async () => {
     const key = 'break/a';
     await using lease = await holdfast.acquire(key);
     const run = await holdfast.onceBegin({ key, holder: 'host-1', ttlSeconds: 600 });
@@ -206,7 +194,7 @@ describe('holdfast break --once', () => {
 });
 
 describe('holdfast forget', () => {
-  it('holdfast forget lets the next caller work again, and refuses a key that nothing was done for, and a slot that is worked for', async () => {
+  it('holdfast forget frees a slot that is done, and refuses any other', async () => {
     await holdfast.once('forget/a', { slot: '2026-11-26' }, () => 1);
     expect(await call('forget', 'forget/a')).toMatchObject({
       ...{ code: 0, stdout: 'forget/a is forgotten for 2026-11-26: the next caller works again\n' },
@@ -220,7 +208,7 @@ describe('holdfast forget', () => {
     expect((await call('forget', 'forget/held')).code).toBe(75);
   });
 
-  it('holdfast forget refuses a fence that is not the fence of the key any more, and prints the answer of the service with --json', async () => {
+  it('holdfast forget refuses an old fence, and prints the answer with --json', async () => {
     const { fence } = await holdfast.once('forget/b', { slot: 'a' }, () => 1);
     const wrong = await call('forget', 'forget/b', '--fence', '1');
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('[Conflict')]);
@@ -228,7 +216,7 @@ describe('holdfast forget', () => {
     expect(JSON.parse(stdout)).toEqual({ key: 'forget/b', forgotten: true, fence, slot: 'a' });
   });
 
-  it('the completion of holdfast forget has the keys of once, with the slot that is done', async () => {
+  it('the completion of holdfast forget offers once keys with the slot that is done', async () => {
     await holdfast.once('complete/a', { slot: '2026-11-26' }, () => 1);
     await (await holdfast.acquire('complete/lease')).release();
     const { stdout } = await call('completion', 'words', '--', 'forget', 'complete/');

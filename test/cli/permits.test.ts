@@ -35,7 +35,7 @@ function job(key: string, ...options: string[]) {
 }
 
 describe.concurrent('holdfast run --also', () => {
-  it('holdfast run --also holds a permit of each key while the command runs, and passes all fences to the command', async () => {
+  it('holdfast run --also holds all keys, and passes their fences to the command', async () => {
     const key = freshKey();
     const script = 'echo "$HOLDFAST_KEY $HOLDFAST_FENCES"';
     const also = ['--limit', '5', '--also', 'sum=20', '--also', `${key}=b=3`];
@@ -66,20 +66,17 @@ describe.concurrent('holdfast run --also', () => {
     await other.finish();
   });
 
-  it.runIf(isFull)(
-    'holdfast run --also ends the command when the permit of any key is lost, and releases the others',
-    async () => {
-      const [key, total] = [`${freshKey()}/tenant`, freshKey()];
-      const working = job(key, '--limit', '2', '--also', `${total}=5`, '--ttl', '6');
-      await working.begun();
-      const [holder] = (await read(total)).holders;
-      expect((await call('break', total, '--fence', String(holder?.fence))).code).toBe(0);
-      const { code, stderr } = await working.exited;
-      expect(code).toBe(76);
-      expect(stderr).toContain(`the lease of ${total} is lost (broken): the command is ended`);
-      expect((await read(key)).used).toBe(0);
-    },
-  );
+  it.runIf(isFull)('holdfast run --also ends the command if the permit of any key is lost', async () => {
+    const [key, total] = [`${freshKey()}/tenant`, freshKey()];
+    const working = job(key, '--limit', '2', '--also', `${total}=5`, '--ttl', '6');
+    await working.begun();
+    const [holder] = (await read(total)).holders;
+    expect((await call('break', total, '--fence', String(holder?.fence))).code).toBe(0);
+    const { code, stderr } = await working.exited;
+    expect(code).toBe(76);
+    expect(stderr).toContain(`the lease of ${total} is lost (broken): the command is ended`);
+    expect((await read(key)).used).toBe(0);
+  });
 
   it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('holdfast run refuses --also %s', async (also) => {
     const { code, stderr } = await run(freshKey(), '--also', also, '--', 'echo', 'never');
@@ -94,7 +91,7 @@ describe.concurrent('holdfast run --also', () => {
 });
 
 describe.concurrent('holdfast run --limit', () => {
-  it('holdfast run --limit runs that many commands at once, names the holders to the next caller, and releases each permit', async () => {
+  it('holdfast run --limit runs that many commands at once, and names their holders', async () => {
     const key = freshKey();
     const one = job(key, '--limit', '2');
     await one.begun();
@@ -131,7 +128,7 @@ it('--shared runs beside others, and --exclusive alone', async () => {
   expect((await run(key, '--shared', '--', 'true')).code).toBe(0);
 });
 
-it('a script acquires a permit, extends it, and gives it back', async () => {
+it('a script acquires a permit, extends it, and releases it', async () => {
   const key = freshKey();
   const { code, stdout } = await call('acquire', key, '--limit', '8', '--weight', '4', '--ttl', '600');
   expect(code).toBe(0);
@@ -176,7 +173,7 @@ it.each(
     [['--exclusive', '--weight', '2'], '--exclusive excludes --shared, --limit and --weight'],
     [['--limit', '5', '--data', JSON.stringify('x'.repeat(300))], 'data: must be at most 256 bytes'],
   ]),
-)('run and acquire refuse %j with 64, and acquire nothing', async (options, message) => {
+)('run and acquire refuse %j with 64, and do not acquire', async (options, message) => {
   const key = freshKey();
   const leases = join(cli.folder, '.local/state/holdfast/leases');
   const before = await readdir(leases).catch(() => []);
@@ -216,32 +213,24 @@ describe('a key with several holders', () => {
     expect((await freed.exited).stdout).toMatch(new RegExp(`\n\\S+Z  ${key} is free\n$`));
   });
 
-  it.runIf(isFull)(
-    'a caller without --limit needs the key alone, and is refused with 75 beside other holders',
-    async () => {
-      const key = freshKey();
-      const shared = job(key, '--limit', '2');
-      await shared.begun();
-      const refused = await run(key, '--', 'echo', 'never');
-      expect([refused.code, refused.stdout]).toEqual([75, '']);
-      expect(refused.stderr).toMatch(
-        new RegExp(`^holdfast: ${key} is held by job-\\d+ until \\S+Z, in use: 1 of 2\n$`),
-      );
-      const alone = job(key, '--wait', 'forever');
-      await until(async () => (await read(key)).waiting).toBe(1);
-      expect((await shared.finish()).code).toBe(0);
-      await alone.begun();
-      const held = await run(key, '--limit', '2', '--', 'echo', 'never');
-      expect([held.code, held.stderr]).toEqual([
-        75,
-        expect.stringMatching(/ is held by job-\d+ since \S+Z until \S+Z /),
-      ]);
-      expect((await alone.finish()).code).toBe(0);
-    },
-  );
+  it.runIf(isFull)('a caller without --limit is refused with 75 beside other holders', async () => {
+    const key = freshKey();
+    const shared = job(key, '--limit', '2');
+    await shared.begun();
+    const refused = await run(key, '--', 'echo', 'never');
+    expect([refused.code, refused.stdout]).toEqual([75, '']);
+    expect(refused.stderr).toMatch(new RegExp(`^holdfast: ${key} is held by job-\\d+ until \\S+Z, in use: 1 of 2\n$`));
+    const alone = job(key, '--wait', 'forever');
+    await until(async () => (await read(key)).waiting).toBe(1);
+    expect((await shared.finish()).code).toBe(0);
+    await alone.begun();
+    const held = await run(key, '--limit', '2', '--', 'echo', 'never');
+    expect([held.code, held.stderr]).toEqual([75, expect.stringMatching(/ is held by job-\d+ since \S+Z until \S+Z /)]);
+    expect((await alone.finish()).code).toBe(0);
+  });
 });
 
-it.runIf(isFull)('run and acquire warn a caller that names another limit than the grant before', async () => {
+it.runIf(isFull)('run and acquire warn if the limit differs from that of the last grant', async () => {
   const key = freshKey();
   const first = job(key, '--limit', '5');
   await first.begun();

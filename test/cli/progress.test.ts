@@ -22,7 +22,7 @@ const waits = (told: Partial<HoldfastEvent & { type: 'waiting' }> = {}) =>
     ...told,
   });
 
-it('a wait says its place at once, and then how the place changes, once a minute', () => {
+it('a wait prints its place at once, and then each minute if it changed', () => {
   waits();
   waits({ place: 3, waiting: 39 });
   for (const place of [3, 2, 2]) {
@@ -41,7 +41,7 @@ it('a wait says its place at once, and then how the place changes, once a minute
   ]);
 });
 
-it('a wait for a permit says how much is in use, and names a new key at once', () => {
+it('a wait for a permit says at once which key is in use', () => {
   const holders = [1, 2].map((fence) => ({
     holder: `h${fence}`,
     fence,

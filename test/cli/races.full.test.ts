@@ -79,7 +79,7 @@ async function inTurns(count: number, width: number, play: (round: number) => Pr
 }
 
 describe.each(runnersOf(cli))('$name', (runner) => {
-  it('holdfast run has ended a command that ignores SIGTERM before its lease ends, if the network is cut', {
+  it('if the network is cut, a command that ignores SIGTERM ends before its lease', {
     timeout: 600_000,
   }, async () => {
     const seed = testSeed();
@@ -135,7 +135,7 @@ describe.each(runnersOf(cli))('$name', (runner) => {
     expect(Math.max(...tookMs)).toBeLessThan(500);
   });
 
-  it('holdfast run is no longer needed to end the command in time if it is stopped', { timeout: 600_000 }, async () => {
+  it('a stopped holdfast run does not keep the command from ending in time', { timeout: 600_000 }, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     await inTurns(rounds(50), 3, async (round) => {

@@ -71,7 +71,7 @@ describe.concurrent('holdfast rate', () => {
     expect((await read(burst)).rates).toEqual([{ name: 'calls', limit: 10, per: '1h' }]);
   });
 
-  it('holdfast rate says if the caller before named another rate', async () => {
+  it('holdfast rate says if the previous caller named another rate', async () => {
     const key = freshKey();
     await take(key, '1s');
     const { code, stderr } = await call('rate', key, '2/1s', '--wait', '10');

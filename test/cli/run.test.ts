@@ -26,7 +26,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     runner.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
   const run = (...args: string[]) => start(args).exited;
 
-  describe.concurrent('holdfast run exits', () => {
+  describe.concurrent('exit codes', () => {
     it('holdfast run exits with the code of the command, and releases the lease', async () => {
       const key = freshKey();
       const script = 'echo "$HOLDFAST_KEY $HOLDFAST_HOLDER $HOLDFAST_FENCE $TOKEN"; echo "to stderr" >&2; exit 7';
@@ -54,7 +54,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       },
     );
 
-    it('holdfast run exits with 127 if there is no such command, and with 126 if it cannot be executed, and acquires no lease', async () => {
+    it('a missing command gives 127, one that is not executable 126, without a lease', async () => {
       const key = freshKey();
       const name = runner.isPython ? 'plain-python' : 'plain';
       const plain = join(cli.folder, name);
@@ -68,7 +68,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       expect((await run(key, '--', `./${name}`)).stdout).toBe('hello\n');
     });
 
-    it('holdfast run exits with 75 and a line that names the holder, since when and until when', async () => {
+    it('holdfast run exits with 75, and names the holder and its times', async () => {
       const key = freshKey();
       await using lease = await holdfast.acquire(key);
       const { acquiredAt } = await holdfast.readLease(key);
@@ -81,7 +81,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       expect(await run(key, '--held-exit-code', '0', '--quiet', '--', 'echo')).toMatchObject({ code: 0, stderr: '' });
     });
 
-    it('holdfast run exits with 76 after it has ended a command whose lease was broken', async () => {
+    it('holdfast run ends a command whose lease was broken, and exits with 76', async () => {
       const key = freshKey();
       const { exited, stdout } = start([
         key,
@@ -100,7 +100,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       expect(ended.stderr).toBe(`holdfast: the lease of ${key} is lost (broken): the command is ended\n`);
     });
 
-    it('holdfast run exits with 76 after it has ended a command that ignores SIGTERM, if the network is cut', async () => {
+    it('holdfast run kills a command that ignores SIGTERM, and exits with 76', async () => {
       const key = freshKey();
       const proxy = await cuttable(api.url);
       const args = [key, '--ttl', '3', '--', 'sh', '-c', 'trap "" TERM; echo on; while :; do sleep 1; done'];
@@ -161,9 +161,9 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     });
   });
 
-  describe.concurrent('holdfast run passes on', () => {
+  describe.concurrent('what the command receives', () => {
     it.each(aFew(2, ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const))(
-      'holdfast run passes on %s to the whole group, which ends in its own time',
+      'holdfast run passes %s to the whole group, which ends in its own time',
       async (signal) => {
         const child = `process.on('${signal}', () => setTimeout(() => { console.log('child'); process.exit() }, 100)); console.log('on'); setInterval(() => {}, 1000)`;
         const script = `trap 'echo leader; exit 5' ${signal.slice(3)}; "$0" -e "$1" & while :; do wait; done`;
@@ -178,7 +178,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       },
     );
 
-    it('stdin, every variable, and no descriptor of its own', async () => {
+    it('holdfast run passes on stdin and every variable, but no descriptor of its own', async () => {
       const script = `const fs = require('fs');
 const open = fs.readdirSync('/proc/self/fd').map((fd) => [fd, fs.fstatSync(Number(fd), { throwIfNoEntry: false })?.ino]);
 console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
@@ -191,7 +191,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
       expect((await exited).stdout).toBe(expected);
     });
 
-    it('no proof of the holder', async () => {
+    it('holdfast run does not pass on the proof of the holder', async () => {
       const key = freshKey();
       const { exited, stdout } = start([key, '--', 'sh', '-c', 'env; cat /proc/$PPID/cmdline; sleep 0.1']);
       await until(stdout).toContain('HOLDFAST_KEY');
@@ -202,7 +202,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
     });
   });
 
-  describe.concurrent('holdfast run waits', () => {
+  describe.concurrent('waiting', () => {
     it('holdfast run waits until the lease is free, and names the holder', async () => {
       const key = freshKey();
       const lease = await holdfast.acquire(key);
@@ -212,7 +212,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
       expect(await exited).toMatchObject({ code: 0, stdout: 'mine\n' });
     });
 
-    it('holdfast run waits no longer than its option says', async () => {
+    it('holdfast run does not wait for longer than its option says', async () => {
       const key = freshKey();
       await using _ = await holdfast.acquire(key);
       const { code, stderr } = await run(key, '--wait', '0.3', '--', 'echo');
@@ -225,26 +225,23 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
         ['SIGINT', 130],
         ['SIGTERM', 143],
       ] as const),
-    )(
-      'holdfast run waits until %s, ends before the call that waits has ended, and leaves neither a position in line nor a grant',
-      async (signal, expected) => {
-        const key = freshKey();
-        const lease = await holdfast.acquire(key);
-        const { child, exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'never']);
-        await until(stderr).toContain('waiting since');
-        await until(() => waitersOf(key)).toBe(1);
-        child.kill(signal);
-        expect(await exited).toMatchObject({ code: expected, stdout: '' });
-        expect(waitedInVain).not.toContain(key);
-        expect([await stateOf(key), await waitersOf(key)]).toEqual(['held', 0]);
-        await lease.release();
-        expect(await stateOf(key)).toBe('released');
-      },
-    );
+    )('a wait that %s ends leaves neither a position in line nor a grant', async (signal, expected) => {
+      const key = freshKey();
+      const lease = await holdfast.acquire(key);
+      const { child, exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'never']);
+      await until(stderr).toContain('waiting since');
+      await until(() => waitersOf(key)).toBe(1);
+      child.kill(signal);
+      expect(await exited).toMatchObject({ code: expected, stdout: '' });
+      expect(waitedInVain).not.toContain(key);
+      expect([await stateOf(key), await waitersOf(key)]).toEqual(['held', 0]);
+      await lease.release();
+      expect(await stateOf(key)).toBe('released');
+    });
   });
 
-  describe.concurrent('where the supervisor is', () => {
-    it('stopped, the command is ended without it, and the supervisor says why when it wakes', async () => {
+  describe.concurrent('a supervisor that is stopped', () => {
+    it('the command ends even if the supervisor is stopped, which says why later', async () => {
       const script = 'trap "" TERM INT; sleep 60 & echo $$ $!; wait';
       const { child, exited, stdout } = start([freshKey(), '--ttl', '3', '--', 'sh', '-c', script]);
       await until(stdout).toMatch(/^\d+ \d+\n/);
@@ -255,7 +252,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
       expect([code, stderr]).toEqual([76, expect.stringContaining('is lost (deadline): the command is ended\n')]);
     });
 
-    it('a command whose wrapper is stopped by SIGTSTP is stopped too, and continues with the wrapper', async () => {
+    it('SIGTSTP to the wrapper stops the command too, until the wrapper continues', async () => {
       const script = 'echo $$; while sleep 0.02; do echo .; done';
       const { child, exited, stdout } = start([freshKey(), '--', 'sh', '-c', script]);
       await until(stdout).toContain('.');
@@ -274,14 +271,14 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
     });
   });
 
-  it('what a command leaves behind in its group ends with it', async () => {
+  it('processes that a command leaves behind in its group end with it', async () => {
     const { exited } = start([freshKey(), '--', 'sh', '-c', 'sleep 60 >/dev/null 2>&1 & echo $!']);
     const { code, stdout } = await exited;
     expect(code).toBe(0);
     await until(() => living(Number(stdout))).toBe(false);
   });
 
-  it('a command that waits for all of its children does not wait for the guard', async () => {
+  it('a command that waits for all its children does not wait for the guard', async () => {
     expect(await run(freshKey(), '--', 'perl', '-e', '1 while wait() > 0; print "none\\n"')).toMatchObject({
       code: 0,
       stdout: 'none\n',
@@ -306,7 +303,7 @@ it.runIf(isFull)('a wrapper that receives a later deadline passes it to the guar
   }
 });
 
-it('the supervisor looks at the clocks at once when it continues', async () => {
+it('the supervisor checks the clocks at once when it continues', async () => {
   const lease = { signal: new AbortController().signal, remainingMs: 60_000, held: true, expiresAt: new Date() };
   const ended = Promise.withResolvers<number>();
   const command = {
@@ -323,7 +320,7 @@ it('the supervisor looks at the clocks at once when it continues', async () => {
   expect(await supervised).toBe(76);
 });
 
-it('a command gives back its leases even if one of them has expired', async () => {
+it('a command releases its leases even if one of them has expired', async () => {
   const released: string[] = [];
   const lease = (remainingMs: number) => ({ remainingMs, expiresAt: new Date() });
   const leases = { leases: [lease(0), lease(9000)], release: async () => released.push('all') };
@@ -336,7 +333,7 @@ it('a command gives back its leases even if one of them has expired', async () =
 
 const OPENED = 'Debugger listening';
 
-it('a signal that would open the debugger of Node ends a verb that does not pass it on', async () => {
+it('a verb ends at a signal that would open the debugger of Node', async () => {
   const { child, exited, stdout } = cli.start(['watch', 'debug/watched'], { env: { HOLDFAST_ENDPOINT: api.url } });
   await expect.poll(stdout).toContain('debug/watched: no record');
   child.kill('SIGUSR1');
@@ -344,7 +341,7 @@ it('a signal that would open the debugger of Node ends a verb that does not pass
   expect([code, stderr]).toEqual([138, '']);
 });
 
-it('a debugger that Node has opened before the command could listen is closed, and the signal counts', async () => {
+it('if Node opened its debugger first, the debugger is closed and the signal counts', async () => {
   // No signal can come earlier: Node answers this one before the command has run a line.
   const early = join(cli.folder, 'early.cjs');
   await writeFile(

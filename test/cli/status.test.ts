@@ -38,7 +38,7 @@ describe('holdfast status', () => {
     return stdout.split('\n').flatMap((line) => (line ? [JSON.parse(line).key] : []));
   };
 
-  it('holdfast status lists the keys that are held, are ending, have expired or have waiters, and with --all those that were released', async () => {
+  it('holdfast status lists keys in use, and with --all also those that were released', async () => {
     await using held = await holdfast.acquire('active/held', { ttlSeconds: 600 });
     await using ending = await holdfast.acquire('active/ending', { ttlSeconds: 600 });
     await holdfast.breakLease({ key: ending.key, fence: ending.fence, wait: true });
@@ -71,39 +71,36 @@ describe('holdfast status', () => {
     });
   });
 
-  it.runIf(isFull)(
-    'holdfast status sorts by which is held longest and by the longest line, and shows the first few',
-    async () => {
-      await using _ = await holdfast.acquire('sort/c', { ttlSeconds: 60, limit: 2, holder: 'first' });
-      await using __ = await holdfast.acquire('sort/b', { ttlSeconds: 900 });
-      await using ___ = await holdfast.acquire('sort/a', { ttlSeconds: 600 });
-      await using ____ = await holdfast.acquire('sort/c', { ttlSeconds: 20, limit: 2, holder: 'ends first' });
-      const waiting = waits('sort/b');
-      await until(async () => (await holdfast.readLease('sort/b')).waiting).toBe(1);
-      const orders = {
-        key: ['sort/a', 'sort/b', 'sort/c'],
-        expiry: ['sort/c', 'sort/a', 'sort/b'],
-        held: ['sort/c', 'sort/b', 'sort/a'],
-        waiting: ['sort/b', 'sort/a', 'sort/c'],
-      };
-      for (const [sort, expected] of Object.entries(orders)) {
-        expect(await keysOf('sort/', '--sort', sort)).toEqual(expected);
-        expect(await keysOf('sort/', '--sort', sort, '--limit', '2')).toEqual(expected.slice(0, 2));
-        const { stdout, stderr } = await call('status', 'sort/', '--sort', sort, '--limit', '2');
-        expect(rows(stdout).map(([key]) => key)).toEqual(['KEY', ...expected.slice(0, 2)]);
-        expect(stderr).toBe('holdfast: more keys match than the first 2\n');
-        expect((await call('status', 'sort/', '--sort', sort, '--limit', '3')).stderr).toBe('');
-      }
-      const [, oldest] = rows((await call('status', 'sort/', '--sort', 'held')).stdout);
-      expect(oldest).toEqual(expect.arrayContaining(['sort/c', '2 of 2', 'first and 1 more']));
-      expect((await call('status', '--kind', 'commit')).code).toBe(64);
-      for (const limit of ['0', '1001', 'all']) expect((await call('status', '--limit', limit)).code).toBe(64);
-      waiting.child.kill('SIGTERM');
-      await waiting.exited;
-    },
-  );
+  it.runIf(isFull)('holdfast status sorts by longest held and longest line, and shows the first few', async () => {
+    await using _ = await holdfast.acquire('sort/c', { ttlSeconds: 60, limit: 2, holder: 'first' });
+    await using __ = await holdfast.acquire('sort/b', { ttlSeconds: 900 });
+    await using ___ = await holdfast.acquire('sort/a', { ttlSeconds: 600 });
+    await using ____ = await holdfast.acquire('sort/c', { ttlSeconds: 20, limit: 2, holder: 'ends first' });
+    const waiting = waits('sort/b');
+    await until(async () => (await holdfast.readLease('sort/b')).waiting).toBe(1);
+    const orders = {
+      key: ['sort/a', 'sort/b', 'sort/c'],
+      expiry: ['sort/c', 'sort/a', 'sort/b'],
+      held: ['sort/c', 'sort/b', 'sort/a'],
+      waiting: ['sort/b', 'sort/a', 'sort/c'],
+    };
+    for (const [sort, expected] of Object.entries(orders)) {
+      expect(await keysOf('sort/', '--sort', sort)).toEqual(expected);
+      expect(await keysOf('sort/', '--sort', sort, '--limit', '2')).toEqual(expected.slice(0, 2));
+      const { stdout, stderr } = await call('status', 'sort/', '--sort', sort, '--limit', '2');
+      expect(rows(stdout).map(([key]) => key)).toEqual(['KEY', ...expected.slice(0, 2)]);
+      expect(stderr).toBe('holdfast: more keys match than the first 2\n');
+      expect((await call('status', 'sort/', '--sort', sort, '--limit', '3')).stderr).toBe('');
+    }
+    const [, oldest] = rows((await call('status', 'sort/', '--sort', 'held')).stdout);
+    expect(oldest).toEqual(expect.arrayContaining(['sort/c', '2 of 2', 'first and 1 more']));
+    expect((await call('status', '--kind', 'commit')).code).toBe(64);
+    for (const limit of ['0', '1001', 'all']) expect((await call('status', '--limit', limit)).code).toBe(64);
+    waiting.child.kill('SIGTERM');
+    await waiting.exited;
+  });
 
-  it('holdfast status --watch prints the list again at each change, and goes on after a pause of the service', async () => {
+  it('holdfast status --watch prints each change, even after a pause of the service', async () => {
     const proxy = await cuttable(api.url);
     const watched = (...more: string[]) =>
       cli.start(['status', 'watched/', '--watch', '--interval', '0.1', ...more], {
@@ -148,7 +145,7 @@ describe('holdfast status', () => {
 });
 
 describe('a key without a record', () => {
-  it('a key without a record is not shown as free by queue and watch, and a key that was released is', async () => {
+  it('queue and watch show a released key as free, but not an unknown key', async () => {
     const never = 'never seen';
     const state = 'no record (never used, or last used before the retention)';
     const nothing = `key      ${never}\nstate    ${state}\nwaiting  0\n`;
@@ -165,7 +162,7 @@ describe('a key without a record', () => {
 });
 
 describe('holdfast watch --timeout', () => {
-  it('holdfast watch --timeout exits with 75 if the key is still held, and with 0 if it is free', async () => {
+  it('holdfast watch --timeout exits with 75 if the key is held, else with 0', async () => {
     const lease = await holdfast.acquire('slow', { ttlSeconds: 600 });
     const watching = () => call('watch', 'slow', '--until', 'free', '--timeout', '0.3', '--interval', '0.1');
     const held = await watching();
@@ -181,7 +178,7 @@ describe('holdfast watch --timeout', () => {
 });
 
 describe('holdfast queue', () => {
-  it('holdfast queue shows how long a caller has waited, and no end of a wait that has none', async () => {
+  it('holdfast queue shows how long a caller has waited, and its deadline if any', async () => {
     await using _ = await holdfast.acquire('waited', { ttlSeconds: 600 });
     const waiting = waits('waited');
     await until(async () => (await holdfast.readLease('waited')).waiting).toBe(1);
@@ -191,23 +188,20 @@ describe('holdfast queue', () => {
     await waiting.exited;
   });
 
-  it.runIf(isFull)(
-    'holdfast queue names an execution by its machine and its own name, and by its ARN with --json',
-    async () => {
-      await using _ = await holdfast.acquire('execution', { holder: EXECUTION, data: { job: 1 } });
-      await using __ = await holdfast.acquire('executions', { holder: EXECUTION, limit: 2 });
-      for (const line of [/^holder +nightly:run-42$/m, /^data +\{"job":1\}$/m])
-        expect((await call('queue', 'execution')).stdout).toMatch(line);
-      expect((await call('queue', 'executions')).stdout).toMatch(/^nightly:run-42 +held /m);
-      expect((await call('status', 'execution')).stdout).toMatch(
-        /^execution .* nightly:run-42 .*\nexecutions .* nightly:run-42 /m,
-      );
-      expect((await call('watch', 'execution', '--until', 'held')).stdout).toContain(' is held by nightly:run-42, ');
-      expect(JSON.parse((await call('queue', 'execution', '--json')).stdout)).toMatchObject({ holder: EXECUTION });
-    },
-  );
+  it.runIf(isFull)('holdfast queue shortens the ARN of an execution, except with --json', async () => {
+    await using _ = await holdfast.acquire('execution', { holder: EXECUTION, data: { job: 1 } });
+    await using __ = await holdfast.acquire('executions', { holder: EXECUTION, limit: 2 });
+    for (const line of [/^holder +nightly:run-42$/m, /^data +\{"job":1\}$/m])
+      expect((await call('queue', 'execution')).stdout).toMatch(line);
+    expect((await call('queue', 'executions')).stdout).toMatch(/^nightly:run-42 +held /m);
+    expect((await call('status', 'execution')).stdout).toMatch(
+      /^execution .* nightly:run-42 .*\nexecutions .* nightly:run-42 /m,
+    );
+    expect((await call('watch', 'execution', '--until', 'held')).stdout).toContain(' is held by nightly:run-42, ');
+    expect(JSON.parse((await call('queue', 'execution', '--json')).stdout)).toMatchObject({ holder: EXECUTION });
+  });
 
-  it('holdfast queue names who broke a lease and when, while it ends, after its end, and after the grant to the next in line', async () => {
+  it('holdfast queue names who broke a lease and when, even after the next grant', async () => {
     const lease = await holdfast.acquire('broken', { ttlSeconds: 600 });
     const ann = callOf({ principal: OPERATOR });
     await world.breakLease({ key: 'broken', fence: lease.fence, wait: true }, ann);

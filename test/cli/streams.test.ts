@@ -68,7 +68,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     for (const { code, stdout } of [await full, await unread.exited]) expect([code, stdout]).toEqual([0, 'ran\n']);
   });
 
-  it('a command whose lease was lost still has its grace if stderr cannot be written', async () => {
+  it('a command still has its grace after a loss if stderr cannot be written', async () => {
     // The shell would end of what it says itself on that stderr.
     const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
     const key = `streams/lost/${runner.name}`;
@@ -87,7 +87,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     expect([code, await readFile(file, 'utf8')]).toEqual([6, `${key}\n`]);
   });
 
-  it('a program says once that it retries, if nobody listens', async () => {
+  it('a program reports its retries only once if nobody listens', async () => {
     let tries = 0;
     const { url, stop } = await listen((request) => {
       tries++;
@@ -103,8 +103,8 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
   });
 });
 
-describe('where stdout cannot be written', () => {
-  it('acquire says so, gives the lease back, and leaves no file', async () => {
+describe('a stdout that cannot be written', () => {
+  it('acquire releases the lease and leaves no file if stdout cannot be written', async () => {
     const full = await shell('"$@" acquire streams/full >/dev/full');
     expect([full.code, full.stderr]).toEqual([1, 'holdfast: the result cannot be written: no space left on device\n']);
     const json = await shell('"$@" acquire streams/full --json --lease-file kept >/dev/full');
@@ -116,7 +116,7 @@ describe('where stdout cannot be written', () => {
     expect(await readdir(join(cli.folder, '.local/state/holdfast/leases'))).toEqual([]);
   });
 
-  it.runIf(isFull)('a list says so, and a reader that has seen enough ends it in silence', async () => {
+  it.runIf(isFull)('a list reports a failed stdout, but not a reader that has seen enough', async () => {
     const full = await shell('"$@" status >/dev/full');
     expect([full.code, full.stderr]).toEqual([1, 'holdfast: the result cannot be written: no space left on device\n']);
     const unread = await withoutReader('stdout', ['status']).exited;
@@ -144,7 +144,7 @@ describe('an error line', () => {
     await stop();
   });
 
-  it('an error line names the endpoint that speaks no TLS, without the lines of OpenSSL', async () => {
+  it('an error line names the endpoint without TLS, not the lines of OpenSSL', async () => {
     const { url, stop } = await other(200, '');
     const endpoint = url.replace('http:', 'https:');
     const ended = await cli.call(['status', '--timeout', '0', '--endpoint', endpoint]);
@@ -154,14 +154,14 @@ describe('an error line', () => {
   });
 
   it.each(['constructor', '__proto__', 'toString'])(
-    'an error line of the verb %s names no help of it',
+    'an error line of the unknown verb %s does not point to its help',
     async (name) => {
       const { code, stderr } = await cli.call([name]);
       expect([code, stderr]).toEqual([64, `holdfast: there is no verb '${name}'\nholdfast: see holdfast --help\n`]);
     },
   );
 
-  it('an error line stands alone at a terminal, if a clean-up fails after its first page', async () => {
+  it('if a later page of a clean-up fails, the error replaces the progress line', async () => {
     let pages = 0;
     const none = { count: 0, records: [] };
     const first = { reportId: 'r', nextCursor: 'c', stoppedBy: null, deleted: none, spared: none };
@@ -176,9 +176,9 @@ describe('an error line', () => {
   });
 });
 
-describe('credentials that no request can have', () => {
+describe('invalid credentials', () => {
   it.each(['jwt\r', 'j\nwt', 'jwt\u2026'])(
-    'credentials that no request can have are refused at once: HOLDFAST_TOKEN=%j',
+    'a token with forbidden characters is refused at once: HOLDFAST_TOKEN=%j',
     async (token) => {
       const env = { HOLDFAST_ENDPOINT: NOBODY, HOLDFAST_TOKEN: token };
       const { code, stderr } = await cli.call(['acquire', 'k', '--timeout', '600'], { env });
@@ -188,7 +188,7 @@ describe('credentials that no request can have', () => {
     },
   );
 
-  it('credentials that no request can have are refused at once: AWS_SESSION_TOKEN', async () => {
+  it('an AWS_SESSION_TOKEN with forbidden characters is refused at once', async () => {
     const keys = { AWS_ACCESS_KEY_ID: 'ID', AWS_SECRET_ACCESS_KEY: 's', AWS_SESSION_TOKEN: 't\r', AWS_REGION: 'r' };
     const env = { HOLDFAST_ENDPOINT: 'https://holdfast.invalid', ...keys };
     const { code, stderr } = await cli.call(['status', '--timeout', '600'], { env });
@@ -200,7 +200,7 @@ describe('credentials that no request can have', () => {
 const REFUSED = 'holdfast: the connection to http://127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1 [Unreachable]';
 
 describe('if nobody listens', () => {
-  it('the command status says once that it retries', async () => {
+  it('the command status reports its retries only once', async () => {
     let tries = 0;
     const { url, stop } = await listen((request) => {
       tries++;
@@ -214,7 +214,7 @@ describe('if nobody listens', () => {
     await stop();
   });
 
-  it('the command retries no longer than --timeout says, and reports it once with --timeout 0', async () => {
+  it('the command does not retry beyond --timeout, and reports the failure once', async () => {
     const { code, stderr } = await cli.call(['status', '--timeout', '0'], { env: { HOLDFAST_ENDPOINT: NOBODY } });
     expect([code, stderr]).toEqual([69, `${REFUSED}\n`]);
     const quiet = await cli.call(['status', '--timeout', '1', '--quiet'], { env: { HOLDFAST_ENDPOINT: NOBODY } });

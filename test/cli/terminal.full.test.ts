@@ -79,7 +79,7 @@ const isThere = (shell: string) =>
   (process.env.PATH ?? '').split(':').some((folder) => existsSync(`${folder}/${shell.split(' ')[0]}`));
 
 describe.each([...SHELLS.filter(isThere), ...(python ? [PYTHON] : [])])('at a terminal, with %s', (shell) => {
-  it('the command reads from it, through /dev/tty too, and the shell has it back afterwards', async () => {
+  it('the command reads from the terminal, which the shell has back afterwards', async () => {
     const { type, shows } = openTerminal();
     type(run(shell, 'echo on >&2; read x; read y </dev/tty; echo "got $x $y"; exit 5'));
     await shows(/^on\r$/m);
@@ -120,7 +120,7 @@ describe.each([...SHELLS.filter(isThere), ...(python ? [PYTHON] : [])])('at a te
     await shows(/^code 6\r$/m);
   });
 
-  it('a command that stops itself later than Ctrl-Z, when it has restored the terminal, is followed', async () => {
+  it('if the command stops itself some time after Ctrl-Z, the supervisor stops too', async () => {
     const { type, press, shows } = openTerminal({
       LATE: `process.on('SIGTSTP', () => setTimeout(() => { console.log('restored'); process.kill(process.pid, 'SIGSTOP'); }, 500));
 process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); console.log('on'); setInterval(() => {}, 1000)`,
@@ -136,7 +136,7 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
     await shows(/^code 8\r$/m);
   });
 
-  it('what was stopped ends with a supervisor that is killed', async () => {
+  it('a stopped command ends when its supervisor is killed', async () => {
     const { type, press, shows } = openTerminal();
     type(run(shell, 'echo "on $$." >&2; while :; do sleep 0.1; done'));
     const [, id] = await shows(/^on (\d+)\.\r$/m);
@@ -147,7 +147,7 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
     await until(() => living(Number(id))).toBe(false);
   });
 
-  it('bg goes on without the terminal', async () => {
+  it('bg continues the command without the terminal', async () => {
     const { type, press, shows } = openTerminal();
     type(run(shell, 'echo on >&2; sleep 5; echo done; exit 7'));
     await shows(/^on\r$/m);
@@ -161,30 +161,27 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
   });
 });
 
-it.runIf(python)(
-  'a command of Python that reads in the background stops as a job of the shell does, until fg',
-  async () => {
-    const { type, press, shows } = openTerminal();
-    type(run(PYTHON, 'echo on >&2; sleep 0.5; read x; echo "got $x"; sleep 60'));
-    await shows(/^on\r$/m);
-    await press('\u001a');
-    await shows(/\[1\]\+ {2}Stopped .*PROGRAM/);
-    type('bg\n');
-    await shows(/\[1\]\+ .* &/);
-    type('wait %1; echo "waited $?"\n'); // wait ends when the job stops
-    await shows(/^waited 1(48|49)\r$/m);
-    type('fg\n');
-    await shows(/PROGRAM/);
-    type('typed\n');
-    await shows(/^got typed\r$/m);
-    await press('\u0003');
-    type('echo "code $?"\n');
-    await shows(/^code 130\r$/m);
-  },
-);
+it.runIf(python)('a Python command that reads in the background stops until fg', async () => {
+  const { type, press, shows } = openTerminal();
+  type(run(PYTHON, 'echo on >&2; sleep 0.5; read x; echo "got $x"; sleep 60'));
+  await shows(/^on\r$/m);
+  await press('\u001a');
+  await shows(/\[1\]\+ {2}Stopped .*PROGRAM/);
+  type('bg\n');
+  await shows(/\[1\]\+ .* &/);
+  type('wait %1; echo "waited $?"\n'); // wait ends when the job stops
+  await shows(/^waited 1(48|49)\r$/m);
+  type('fg\n');
+  await shows(/PROGRAM/);
+  type('typed\n');
+  await shows(/^got typed\r$/m);
+  await press('\u0003');
+  type('echo "code $?"\n');
+  await shows(/^code 130\r$/m);
+});
 
 it.each(['/bin/sh', ...(python ? [PYTHON] : [])])(
-  'a stopped command of %s does not continue if its lease has ended in the meantime',
+  'a stopped command of %s does not continue if its lease has ended since',
   async (shell) => {
     const { type, press, shows } = openTerminal({ LOST: 'true' });
     type(run(shell, 'echo on >&2; while :; do echo alive; sleep 0.1; done'));

@@ -64,48 +64,45 @@ const isThere = (program: string) =>
   (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
 
 describe('every verb', () => {
-  it.runIf(isFull)(
-    'every verb has an example in its help, and the examples run in their order in one shell',
-    async () => {
-      const bin = join(cli.folder, 'bin');
-      await mkdir(bin);
-      await symlink(cli.file, join(bin, 'holdfast'));
-      await writeFile(join(cli.folder, 'report.json'), '{}');
-      const script = Object.entries(VERBS).map(([name, verb]) => {
-        expect(helpOf(name, verb)).toContain(`Example:\n  ${verb.example}`);
-        expect(verb.example).toContain(`holdfast ${name}`);
-        // It serves until a user ends it, and so it must have begun.
-        const served = `${verb.example} >address & until [ -s address ]; do sleep 0.1; done; kill $!; wait $!`;
-        return `${name === 'console' ? served : verb.example}\necho "exit $?: ${name}" >&2`;
-      });
-      const env = {
-        PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
-        HOME: cli.folder,
-        HOLDFAST_ENDPOINT: api.url,
-        npm_config_registry: 'http://127.0.0.1:9',
-        npm_config_fetch_retries: '0',
-      };
-      const { stderr } = await promisify(execFile)('bash', ['-c', script.join('\n')], { cwd: cli.folder, env });
-      const exits = Object.fromEntries(
-        [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
-      );
-      // There is no such lease to break any more, no such task to cancel, no slot to forget, no registry, and no release beside the command.
-      const ofReleases = ['deploy', 'parameters', 'drain', 'resume', 'history', 'lift-fences'].map((name) => [
-        name,
-        '64',
-      ]);
-      const refused: Record<string, string> = {
-        break: '1',
-        cancel: '1',
-        next: '1',
-        forget: '1',
-        dev: '69',
-        ...Object.fromEntries(ofReleases),
-      };
-      const expected = Object.keys(VERBS).map((name) => [name, refused[name] ?? '0']);
-      expect(exits, stderr).toEqual(Object.fromEntries(expected));
-    },
-  );
+  it.runIf(isFull)('every verb has an example, and the examples run in order in one shell', async () => {
+    const bin = join(cli.folder, 'bin');
+    await mkdir(bin);
+    await symlink(cli.file, join(bin, 'holdfast'));
+    await writeFile(join(cli.folder, 'report.json'), '{}');
+    const script = Object.entries(VERBS).map(([name, verb]) => {
+      expect(helpOf(name, verb)).toContain(`Example:\n  ${verb.example}`);
+      expect(verb.example).toContain(`holdfast ${name}`);
+      // It serves until a user ends it, and so it must have begun.
+      const served = `${verb.example} >address & until [ -s address ]; do sleep 0.1; done; kill $!; wait $!`;
+      return `${name === 'console' ? served : verb.example}\necho "exit $?: ${name}" >&2`;
+    });
+    const env = {
+      PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
+      HOME: cli.folder,
+      HOLDFAST_ENDPOINT: api.url,
+      npm_config_registry: 'http://127.0.0.1:9',
+      npm_config_fetch_retries: '0',
+    };
+    const { stderr } = await promisify(execFile)('bash', ['-c', script.join('\n')], { cwd: cli.folder, env });
+    const exits = Object.fromEntries(
+      [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
+    );
+    // There is no such lease to break any more, no such task to cancel, no slot to forget, no registry, and no release beside the command.
+    const ofReleases = ['deploy', 'parameters', 'drain', 'resume', 'history', 'lift-fences'].map((name) => [
+      name,
+      '64',
+    ]);
+    const refused: Record<string, string> = {
+      break: '1',
+      cancel: '1',
+      next: '1',
+      forget: '1',
+      dev: '69',
+      ...Object.fromEntries(ofReleases),
+    };
+    const expected = Object.keys(VERBS).map((name) => [name, refused[name] ?? '0']);
+    expect(exits, stderr).toEqual(Object.fromEntries(expected));
+  });
 
   it('every verb is in the overview', async () => {
     const { code, stdout } = await run('--help');
@@ -225,7 +222,7 @@ describe('a script', () => {
     expect((await run('release', leaseFile)).code).toBe(0);
   });
 
-  it('a script receives the whole path of a file that it has named by a part of the path', async () => {
+  it('a script that names a relative lease file receives the whole path', async () => {
     const { exited } = cli.start(['acquire', 'script/5', '--lease-file', 'mine'], {
       env: { HOLDFAST_ENDPOINT: api.url },
     });
@@ -234,7 +231,7 @@ describe('a script', () => {
     expect((await run('release', stdout.trim())).code).toBe(0);
   });
 
-  it('a script is told by the exit code that it has lost a lease', async () => {
+  it('a script learns from the exit code that it has lost a lease', async () => {
     const file = join(cli.folder, 'lease');
     const [{ fence, leaseFile, ...more }] = await json('acquire', 'script/2', '--lease-file', file);
     expect([leaseFile, Object.keys(more).sort()]).toEqual([file, ['expiresAt', 'holder', 'key']]);
@@ -246,7 +243,7 @@ describe('a script', () => {
     expect([code, stdout]).toEqual([76, 'script/2 was no longer held (broken)\n']);
   });
 
-  it('a script keeps the file of a lease whose release fails, so that a second release succeeds', async () => {
+  it('a script keeps the lease file if the release fails, for another try', async () => {
     const file = join(cli.folder, 'unreleased');
     let refuses = true;
     const release: LambdaHandler = (event, context) =>
@@ -364,7 +361,7 @@ describe('an operator', () => {
     expect((await run('names', 'cli', '--kind', 'graph_source')).stdout.trimEnd().split('\n').length).toBe(1);
   });
 
-  it('an operator has a doctor', async () => {
+  it('the doctor checks the endpoint, the calls, the versions, the clock and the line', async () => {
     const findings = await json('doctor');
     expect(findings.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
     expect(findings).toContainEqual({ check: 'endpoint', verdict: 'ok', detail: api.url });
@@ -391,7 +388,7 @@ describe('an operator', () => {
     await waiting.exited;
   });
 
-  it('an operator has a doctor, which fails if another client commits by a record next to commitProtocol=native', async () => {
+  it('the doctor fails if a third-party client commits next to commitProtocol=native', async () => {
     const { handlers, putRecord } = await commitWorld({ protocol: 'native', clock });
     const native = await startApi({ ...handlers, readContract, readHealth: readHealth(), whoami: whoami() });
     const doctor = () => cli.call(['doctor'], { env: { HOLDFAST_ENDPOINT: native.url } });
@@ -422,7 +419,7 @@ async function canned(answer: (path: string, query: string) => { status?: number
   return { ...server, seen };
 }
 
-describe('where the service', () => {
+describe('problems of the service', () => {
   const evil = 'a\u001b[2J\u202e\nb\u009b';
   const [parkedAt, deadline] = ['2020-01-01T00:00:00.000Z', '2020-01-02T00:00:00.000Z'];
   const lease = {
@@ -460,7 +457,7 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it('the exit code is 77 if the service refuses the caller, and the doctor says what is missing', async () => {
+  it('a refused caller exits with 77, and the doctor says what is missing', async () => {
     const server = await canned((path) =>
       path === '/v1/health'
         ? { body: { status: 'ok', version: '9.9.9' }, date: 'Thu, 01 Jan 2026 00:00:00 GMT' }
@@ -479,7 +476,7 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it('the doctor finds that the service lets the caller do one thing alone, and exits with 77 only if no permission is left', async () => {
+  it('the doctor exits with 77 only if the caller may do nothing at all', async () => {
     const problem = { type: 'urn:holdfast:error:InvalidRequest', code: 'InvalidRequest', detail: 'd', issues: [] };
     let allowed = '/v1/leases/acquire';
     const server = await canned((path) =>
@@ -510,7 +507,7 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it('the doctor reads past an empty page to find commits of another client', async () => {
+  it('the doctor reads past an empty page to find commits of third-party clients', async () => {
     const problem = { type: 'urn:holdfast:error:InvalidRequest', code: 'InvalidRequest', detail: 'd', issues: [] };
     const commits = [{ path: 'log/7', commitId: null }];
     const server = await canned((path, query) => {
@@ -602,7 +599,7 @@ describe('the configuration', () => {
   });
 });
 
-it('console prints an address whose token lets the page in, and ends at a signal with 0', async () => {
+it('console prints an address with a token, and exits with 0 at a signal', async () => {
   const started = cli.start(['console'], { env: { HOLDFAST_ENDPOINT: api.url } });
   await expect.poll(started.stdout).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=[\w-]{24}\n$/);
   const [url = '', token = ''] = started.stdout().trim().split('/#token=');

@@ -41,7 +41,7 @@ const failing =
     sent.fail(code, fields);
 
 describe('one acquisition', () => {
-  it('an acquisition has one requestId over all retries, and counts from the last try', async () => {
+  it('an acquisition keeps its requestId in retries, and counts from the last try', async () => {
     const { by, acquire, asked, plan } = world();
     plan(
       failing('Unreachable'),
@@ -80,7 +80,7 @@ describe('one acquisition', () => {
     expect(pauses).toEqual([100, 700, 900]);
   });
 
-  it('an acquisition ends after its limit, or at once if a retry does not help', async () => {
+  it('an acquisition ends at its limit, or at once if a retry cannot help', async () => {
     const { by, acquire, plan, service } = world();
     service.reply = failing('Unavailable', { retryAfterMs: 1000 }) as never;
     const outcome = acquire({ timeoutMs: 5000 });
@@ -144,7 +144,7 @@ describe('a wait', () => {
     expect(asked().map(({ waitSeconds }) => waitSeconds)).toEqual([0]);
   });
 
-  it('a wait begins without a pause, then asks for 20 seconds at most each time, and names the holder of the lease', async () => {
+  it('a wait begins without a pause, asks for 20 seconds, and names the holder', async () => {
     const { by, acquire, plan, asked, events } = world();
     const waits = (sent: Sent) => {
       by.after(Number(sent.payload.waitSeconds) * 1000, () => heldBy(`holder ${sent.payload.waitSeconds}`)(sent));
@@ -173,7 +173,7 @@ describe('a wait', () => {
     ]);
   });
 
-  it('a wait sends what the service asks for, such as its position in line, until it asks again', async () => {
+  it('a wait sends back its ticket until it starts again with another request', async () => {
     const { by, acquire, plan, asked, events } = world();
     const place = (ticket: string) => (sent: Sent) =>
       sent.fail('LeaseHeld', {
@@ -213,7 +213,7 @@ describe('a wait', () => {
     expect(asked().length).toBeGreaterThan(50);
   });
 
-  it('a wait asks again at once if the deployment cuts waits and keeps its position in line, and never pauses for longer than the position is kept', async () => {
+  it('a wait never pauses for longer than the service keeps its position in line', async () => {
     const { by, acquire, service, asked } = world();
     by.chance = () => 1;
     let answeredAt = Number.NaN;
@@ -246,7 +246,7 @@ describe('a wait', () => {
     expect(asked().at(-1)).toMatchObject({ ticket: 'ticket-1' });
   });
 
-  it('a wait goes on without end if the caller asks for that, also after failures', async () => {
+  it('a wait goes on without end if asked to, even after failures', async () => {
     const { by, acquire, service, plan } = world();
     let lost = 0;
     service.reply = (sent) => {
@@ -265,7 +265,7 @@ describe('a wait', () => {
 });
 
 describe('an aborted wait', () => {
-  it('an aborted wait sends no request if the signal has aborted before', async () => {
+  it('a wait whose signal has already aborted does not send a request', async () => {
     const { acquire, service } = world();
     const outcome = acquire({ signal: AbortSignal.abort('no') });
     await outcome.done;
@@ -290,7 +290,7 @@ describe('a wait that ends in doubt', () => {
     return { ...setting, lost: service.of('acquire')[1] as Sent };
   };
 
-  it('a wait that ends in doubt is withdrawn at once, and again under its own name if the answer of the request is lost', async () => {
+  it('a wait in doubt is withdrawn at once, and again after a lost answer', async () => {
     const { service, lost, by } = await inDoubt();
     const { requestId } = lost.payload;
     expect(service.of('withdraw').map(({ payload }) => payload)).toEqual([{ key: 'k', requestId, holder: 'tester' }]);
@@ -303,7 +303,7 @@ describe('a wait that ends in doubt', () => {
     expect([service.of('acquire').length, by.timers]).toEqual([2, []]);
   });
 
-  it('a wait that ends in doubt is withdrawn again when the lost try must have ended in the service, and keeps no process alive for that', async () => {
+  it('a wait in doubt is withdrawn again after its lost try must have ended', async () => {
     const { service, lost, by } = await inDoubt();
     const { requestId } = lost.payload;
     lost.fail('Unreachable');
@@ -315,7 +315,7 @@ describe('a wait that ends in doubt', () => {
     expect(service.of('withdraw').length).toBeGreaterThan(2);
   });
 
-  it('a wait that ends in doubt is withdrawn also at the limit of failures, and a failed withdrawal is reported', async () => {
+  it('a wait in doubt is withdrawn even at the limit of failures', async () => {
     const { by, acquire, service, events } = world();
     service.reply = ({ fail }) => fail('Unreachable');
     const outcome = acquire({ timeoutMs: 500, releaseTimeoutMs: 1000 });
@@ -325,7 +325,7 @@ describe('a wait that ends in doubt', () => {
     expect(events).toEqual([{ type: 'released', key: 'k', confirmed: false, error: expect.anything() }]);
   });
 
-  it('a wait that ends in doubt is not withdrawn if none of its tries was sent, as the transport says', async () => {
+  it('a wait in doubt is not withdrawn if none of its tries was sent', async () => {
     const { by, acquire, service, events } = world();
     service.reply = ({ fail }) => fail('Unreachable', { sent: false });
     const outcome = acquire({ timeoutMs: 500 });
@@ -351,17 +351,17 @@ describe('a wait that ends in doubt', () => {
       return { ...setting, tickets: () => setting.service.of('withdraw').map(({ payload }) => payload.ticket) };
     };
 
-    it('a wait in line is withdrawn by its ticket, so that the service need not read the line', async () => {
+    it('a wait in line is withdrawn by its ticket, which spares reading the line', async () => {
       const { tickets } = await abortedAfter(heldBy('other'), inLine);
       expect(tickets()).toEqual(['ticket-1']);
     });
 
-    it('a wait in line is withdrawn without its ticket if the answer of a try was lost, because that try may have another position', async () => {
+    it('a wait is withdrawn without its ticket if any answer was lost', async () => {
       const { tickets } = await abortedAfter(heldBy('other'), failing('Unreachable'), inLine);
       expect(tickets()).toEqual([undefined]);
     });
 
-    it('a wait in line is withdrawn once more without its ticket if the answer of the try under way is lost', async () => {
+    it('a wait is withdrawn again without its ticket if the last answer is lost', async () => {
       const { tickets, service } = await abortedAfter(heldBy('other'), inLine);
       service.of('acquire').at(-1)?.fail('Unreachable');
       await settled();
@@ -369,7 +369,7 @@ describe('a wait that ends in doubt', () => {
     });
   });
 
-  it('a wait in line asks for no withdrawal if no grant is possible', async () => {
+  it('a wait in line is not withdrawn if no grant is possible', async () => {
     const { by, acquire, service } = world();
     service.reply = ({ fail }) => fail('Throttled');
     const outcome = acquire({ timeoutMs: 500 });
@@ -386,7 +386,7 @@ describe('The rest of an acquire', () => {
     return { ...world(), rest, isOver, waitUntil: (one: Promise<unknown>) => void rest.push(one) };
   };
 
-  it('the promise `rest` does not exist for an acquire that is granted or refused', async () => {
+  it('an acquire that is granted or refused does not have the promise `rest`', async () => {
     const { by, plan, acquire, rest, waitUntil } = setting();
     plan(heldBy('other'), grant);
     const refused = acquire({ waitUntil });
@@ -397,7 +397,7 @@ describe('The rest of an acquire', () => {
     expect([refused.error, granted.lease?.held, rest]).toMatchObject([{ code: 'LeaseHeld' }, true, []]);
   });
 
-  it('the rest of an aborted wait ends when its withdrawal is answered, and its request too', async () => {
+  it('the rest of an aborted wait ends when its withdrawal is answered', async () => {
     const { by, plan, acquire, service, rest, isOver, waitUntil } = setting();
     const controller = new AbortController();
     plan(heldBy('other'));
@@ -421,7 +421,7 @@ describe('The rest of an acquire', () => {
     expect(await isOver()).toBe(true);
   });
 
-  it('the rest of an aborted acquire that is granted all the same ends when the grant is released', async () => {
+  it('the rest of an aborted acquire ends when its late grant is released', async () => {
     const { acquire, service, isOver, waitUntil } = setting();
     const controller = new AbortController();
     const outcome = acquire({ signal: controller.signal, waitUntil });

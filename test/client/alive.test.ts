@@ -31,7 +31,7 @@ async function outputOf(program: string): Promise<string> {
   return stdout.trim();
 }
 
-it('A process whose work waits for the signal of its lease alone runs until the signal aborts, and releases the lease', async () => {
+it("a process that waits only for its lease's signal runs until the signal aborts", async () => {
   const output = await outputOf(`
     const options = { ttlSeconds: 60, maxHoldMs: 1500 };
     const error = await holdfast.withLease('waits', options, (lease) => untilAborted(lease.signal)).catch((reason) => reason);
@@ -40,10 +40,8 @@ it('A process whose work waits for the signal of its lease alone runs until the 
   expect(await world.rawItem('waits')).not.toHaveProperty('lease_version');
 });
 
-it.runIf(isFull)(
-  'A process whose work goes on after the loss of its lease, on timers that keep no process alive, runs until the work ends',
-  async () => {
-    const output = await outputOf(`
+it.runIf(isFull)('a process runs until its work ends, even after the loss of its lease', async () => {
+  const output = await outputOf(`
     const work = async (lease) => {
       await untilAborted(lease.signal);
       await new Promise((resolve) => setTimeout(resolve, 500).unref());
@@ -51,24 +49,20 @@ it.runIf(isFull)(
     };
     const error = await holdfast.withLease('goes on', { ttlSeconds: 60, maxHoldMs: 500 }, work).catch((reason) => reason);
     console.log(error.reason);`);
-    expect(output).toBe('the work has ended\nmaxHold');
-    expect(await world.rawItem('goes on')).not.toHaveProperty('lease_version');
-  },
-);
+  expect(output).toBe('the work has ended\nmaxHold');
+  expect(await world.rawItem('goes on')).not.toHaveProperty('lease_version');
+});
 
-it.runIf(isFull)(
-  'A process whose work waits for the signal of several leases alone runs until the signal aborts',
-  async () => {
-    const output = await outputOf(`
+it.runIf(isFull)('a process that waits for the signals of several leases runs until they abort', async () => {
+  const output = await outputOf(`
     const entries = [{ key: 'one', maxHoldMs: 1500 }, { key: 'two' }];
     const error = await holdfast.withLeases(entries, ({ signal }) => untilAborted(signal)).catch((reason) => reason);
     console.log(error.key, error.reason);`);
-    expect(output).toBe('one maxHold');
-    expect(await world.rawItem('two')).not.toHaveProperty('lease_version');
-  },
-);
+  expect(output).toBe('one maxHold');
+  expect(await world.rawItem('two')).not.toHaveProperty('lease_version');
+});
 
-it.runIf(isFull)('A process that holds several leases by acquireAll ends when it has nothing else to do', async () => {
+it.runIf(isFull)('a process with leases of acquireAll ends when it has nothing else to do', async () => {
   const several = CLIENT.replace('index.ts', 'several.ts');
   const output = await outputOf(`
     const { acquireAll } = await import('${several}');
@@ -79,19 +73,16 @@ it.runIf(isFull)('A process that holds several leases by acquireAll ends when it
   expect(await world.rawItem('second')).toHaveProperty('lease_version');
 });
 
-it.runIf(isFull)(
-  'A process whose leader waits for the signal of its term alone runs until the leader stops',
-  async () => {
-    const output = await outputOf(`
+it.runIf(isFull)('a process whose leader waits for its signal runs until the leader stops', async () => {
+  const output = await outputOf(`
     const signal = AbortSignal.timeout(1500);
     await holdfast.lead('leads', { signal, onElected: (lease) => untilAborted(lease.signal) });
     console.log('nobody leads');`);
-    expect(output).toBe('nobody leads');
-    expect(await world.rawItem('leads')).not.toHaveProperty('lease_version');
-  },
-);
+  expect(output).toBe('nobody leads');
+  expect(await world.rawItem('leads')).not.toHaveProperty('lease_version');
+});
 
-it('A process that holds a lease by acquire, and does nothing else, ends', async () => {
+it('a process that holds a lease by acquire, and does nothing else, ends', async () => {
   const output = await outputOf(`
     await holdfast.acquire('held', { ttlSeconds: 60 });
     console.log('held');`);
@@ -99,14 +90,11 @@ it('A process that holds a lease by acquire, and does nothing else, ends', async
   expect(await world.rawItem('held')).toHaveProperty('lease_version');
 });
 
-it.runIf(isFull)(
-  'A process whose run waits for its signal alone stays alive until the signal aborts, and frees the slot',
-  async () => {
-    const output = await outputOf(`
+it.runIf(isFull)('a process whose run waits for its signal runs until the signal aborts', async () => {
+  const output = await outputOf(`
     const options = { ttlSeconds: 60, maxHoldMs: 1500 };
     const error = await holdfast.once('waits', options, (run) => untilAborted(run.signal)).catch((reason) => reason);
     console.log(error.code, error.reason);`);
-    expect(output).toBe('LeaseLost maxHold');
-    expect(await world.rawRow('waits')).not.toHaveProperty('lease_version');
-  },
-);
+  expect(output).toBe('LeaseLost maxHold');
+  expect(await world.rawRow('waits')).not.toHaveProperty('lease_version');
+});

@@ -14,7 +14,7 @@ const left = (state: string, holder: string, fence = 1, ttlSeconds = 3): Left =>
 });
 const none = new Set<never>();
 
-it('the judge of the chaos lets pass what keeps the promises', () => {
+it('the judge of the chaos accepts a run that keeps the promises', () => {
   const lines = [step(1, 10), step(1, 20), step(2, 21), failure('LeaseHeld'), failure('Unreachable')];
   const leases = [
     left('released', 'a'),
@@ -46,7 +46,7 @@ it.each<[string, Line[], Left[], keyof Broken]>([
   ['a lease that nobody has claimed, without a copy', [], [left('expired', 'a', 1, 2)], 'leasesLeft'],
   ['a lease that is left after a copy', [], [left('expired', 'copied')], 'leasesLeft'],
   ['a lease that a caller goes on extending', [], [left('held', 'a')], 'leasesLeft'],
-])('it finds %s', (_, lines, leases, kind) => {
+])('the judge of the chaos finds %s', (_, lines, leases, kind) => {
   const found = Object.entries(
     broken(lines, leases, { killed: none, copies: none, copied: new Set(['k copied']) }),
   ).filter(([, cases]) => cases.length > 0);

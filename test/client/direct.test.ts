@@ -22,14 +22,14 @@ const transportOf = ({ dependencies }: { dependencies: LeaseDependencies }, more
   });
 const direct = new Holdfast({ transport: transportOf(world), holder: 'direct' });
 
-describe('a client that writes to the tables itself, without a client of Step Functions,', () => {
+describe('a direct client without Step Functions', () => {
   /** Whether the lease is free, and only the queue may grant it. */
   const isLeftToTheQueue = async (key: string) => {
     const { lease_version: version, mark } = (await rawItem(key)) ?? {};
     return version === undefined && mark !== undefined;
   };
 
-  it('a direct client without Step Functions releases a lease with a task in line: the lease is free, and the next run of the schedule serves the task', async () => {
+  it('a release without Step Functions leaves the task in line to the schedule', async () => {
     const lease = await direct.acquire('released');
     const { task } = await park({ key: 'released' });
     expect(await lease.release()).toBe(true);
@@ -40,7 +40,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     expect(await rows('released')).toEqual([]);
   });
 
-  it('a direct client without Step Functions releases a lease that it was granted in line in front of a task in the same way', async () => {
+  it('a release after a wait in line also leaves the task to the schedule', async () => {
     const first = await direct.acquire('in line');
     const waiting = direct.acquire('in line', { waitMs: 10_000 });
     await expect.poll(() => rows('in line')).toHaveLength(1);
@@ -54,7 +54,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     expect(task.state).toBe('succeeded');
   });
 
-  it('a direct client without Step Functions takes no free lease in place of a task in line', async () => {
+  it('a client without Step Functions does not take a free lease before a task', async () => {
     const lease = await direct.acquire('kept');
     await park({ key: 'kept' });
     await lease.release();
@@ -62,7 +62,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     expect(await isLeftToTheQueue('kept')).toBe(true);
   });
 
-  it('a direct client without Step Functions leaves the look at a bound holder to a caller that can ask', async () => {
+  it('a client without Step Functions leaves the look at a bound holder to others', async () => {
     const execution = steps.newExecution('RUNNING');
     await park({ key: 'bound', holder: 'wf', execution, bound: true });
     steps.executions.set(execution, 'SUCCEEDED');
@@ -71,7 +71,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     expect(await world.acquire({ key: 'bound', holder: 'next' })).toMatchObject({ holder: 'next' });
   });
 
-  it('a direct client without Step Functions releases a permit with a task in line: the schedule grants the permit to the task', async () => {
+  it('the schedule grants the permit that a direct client released to the task', async () => {
     const holdfast = new Holdfast({ transport: transportOf(permits), holder: 'direct' });
     const permit = await holdfast.acquire('shared', { limit: 1 });
     const { task } = await permits.park({ key: 'shared', limit: 1 });
@@ -83,17 +83,17 @@ describe('a client that writes to the tables itself, without a client of Step Fu
   });
 });
 
-describe('a client that writes to the tables itself, with a client of Step Functions,', () => {
+describe('a direct client with Step Functions', () => {
   const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
 
-  it('a direct client with Step Functions hands off a lease to the task in line at once', async () => {
+  it('a client with Step Functions hands off a lease to a task at once', async () => {
     const lease = await new Holdfast({ transport: transportOf(world, { stepFunctions }), holder: 'h' }).acquire('told');
     const { task } = await park({ key: 'told' });
     await lease.release();
     expect(grantOf(task)).toMatchObject({ previous: { holder: 'h' } });
   });
 
-  it('a direct client with Step Functions leaves the task to the schedule if its try has less than two seconds left', async () => {
+  it('a client leaves the task to the schedule with less than two seconds left', async () => {
     const transport = transportOf(world, { stepFunctions });
     const { leaseId } = (await direct.call('acquire', { key: 'late', holder: 'h' })) as { leaseId: string };
     const { task } = await park({ key: 'late' });
@@ -105,7 +105,7 @@ describe('a client that writes to the tables itself, with a client of Step Funct
     expect(task.state).toBe('succeeded');
   });
 
-  it('a direct client with Step Functions takes the time of each try from that client', async () => {
+  it('a direct client takes the time of each try from its Step Functions client', async () => {
     const asked: Record<string, number | undefined> = {};
     const own = transportOf(world);
     const transport: Transport = (operation, payload, signal, ...more) => {
@@ -121,7 +121,7 @@ describe('a client that writes to the tables itself, with a client of Step Funct
   });
 });
 
-describe('a client of a namespace that writes to the tables itself', () => {
+describe('a direct client of a namespace', () => {
   const transport = transportOf(world);
   beforeAll(async () => {
     for (const namespace of ['cur-a', 'cur-b'])
@@ -136,13 +136,13 @@ describe('a client of a namespace that writes to the tables itself', () => {
     ['a key that is undefined', { key: undefined }, ['own']],
     ['a key and a prefix that are undefined', { key: undefined, prefix: undefined }, ['own']],
     ['a key that is undefined and the prefix of another namespace', { key: undefined, prefix: 'cur-b/' }, []],
-  ])('a direct client of a namespace lists its namespace alone for %s', async (_, payload, expected) => {
+  ])('a direct client of a namespace lists only that namespace for %s', async (_, payload, expected) => {
     expect(await read(payload)).toEqual(expected);
   });
 });
 
-describe('once, of a client that writes to the tables itself,', () => {
-  it('a client that writes to the tables itself runs a slot in a namespace, stores its result, and lists the key as it names it', async () => {
+describe('once', () => {
+  it('once in a namespace stores its result, and lists the key by its name', async () => {
     const transport = transportOf(world);
     const { signal } = new AbortController();
     const key = 'direct once';

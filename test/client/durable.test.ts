@@ -55,8 +55,8 @@ function world({ answer = GRANT, tries = () => undefined }: Script = {}) {
 
 const failed = (fields: object) => Object.assign(new Error('failed'), fields);
 
-describe('withLease of a durable function', () => {
-  it('withLease of a durable function parks the callback, and releases the grant after the body', async () => {
+describe('withLease', () => {
+  it('withLease parks the callback, and releases the grant after the body', async () => {
     const { hold, operations, calls, warnings } = world();
     expect(await hold({ data: { run: 1 } })).toMatchObject({ key: 'k', fence: 7 });
     expect(operations).toEqual(['lease k for 3840 s', 'park k', 'release k']);
@@ -73,17 +73,14 @@ describe('withLease of a durable function', () => {
     ['has 1,024 characters', 'k'.repeat(1024)],
     ['has 256 emoji', '\u{1f512}'.repeat(256)],
     ['has two lines', 'a\nb'],
-  ])(
-    'withLease of a durable function names its operations in up to 256 printable ASCII characters, even if the key %s',
-    async (_, key) => {
-      const { ctx, holdfast, operations } = world();
-      await withLease(ctx, holdfast, key, {}, () => {});
-      const [callback = '', ...steps] = operations;
-      for (const name of [callback.replace(' for 3840 s', ''), ...steps]) expect(name).toMatch(/^[ -~]{1,256}$/);
-    },
-  );
+  ])('withLease names its operations in printable ASCII, even if the key %s', async (_, key) => {
+    const { ctx, holdfast, operations } = world();
+    await withLease(ctx, holdfast, key, {}, () => {});
+    const [callback = '', ...steps] = operations;
+    for (const name of [callback.replace(' for 3840 s', ''), ...steps]) expect(name).toMatch(/^[ -~]{1,256}$/);
+  });
 
-  it('withLease of a durable function sends the options of the caller in place of its own, and warns of an expiry', async () => {
+  it("withLease sends the caller's options in place of its own, and warns of expiry", async () => {
     const { hold, calls, warnings } = world();
     await hold({ graceSeconds: 60, ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });
     expect(calls[0]?.[1]).toMatchObject({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2, graceSeconds: 60 });
@@ -91,7 +88,7 @@ describe('withLease of a durable function', () => {
     expect(warnings).toEqual(['the lease of k has an expiry, and no heartbeats: its body must end before']);
   });
 
-  it('the client names no request when it parks a callback, so that all runs of the submitter are one request', async () => {
+  it('a callback is parked without a requestId, so that submitter retries are one request', async () => {
     const { holdfast, calls } = world();
     const request = { key: 'k', callbackId: 'Ab3==', execution: ARN, parkSeconds: 60 };
     await Promise.all([holdfast.park(request), holdfast.park(request)]);
@@ -102,7 +99,7 @@ describe('withLease of a durable function', () => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  it('withLease of a durable function throws the problem of the service with all of its fields', async () => {
+  it('withLease throws the problem of the service with all of its fields', async () => {
     const problem = { code: 'LeaseHeld', detail: 'held by the other', key: 'k', holder: 'other', retryAfterMs: 5 };
     const { hold, operations } = world({
       answer: failed({ errorType: 'CallbackExternalError', errorData: JSON.stringify(problem) }),
@@ -113,20 +110,20 @@ describe('withLease of a durable function', () => {
     expect(operations).not.toContain('release k');
   });
 
-  it('withLease of a durable function throws Unreachable if the callback times out', async () => {
+  it('withLease throws Unreachable if the callback times out', async () => {
     const { hold } = world({ answer: failed({ errorType: 'CallbackTimeoutError' }) });
     await expect(hold()).rejects.toMatchObject({ code: 'Unreachable' });
   });
 
   it.each([undefined, 'no JSON', '7', '{"code": 7}'])(
-    'withLease of a durable function passes on a failure that is not from Holdfast: error data %s',
+    'withLease passes on a failure that is not from Holdfast: error data %s',
     async (errorData) => {
       const other = failed({ errorType: 'CallbackExternalError', errorData });
       await expect(world({ answer: other }).hold()).rejects.toBe(other);
     },
   );
 
-  it('a call with a task token or a callback id is not repeated after QueueFull, which has ended the task or callback', async () => {
+  it('a call with a task token or callback id is not repeated after QueueFull', async () => {
     const full = new HoldfastError({ code: 'QueueFull', detail: 'the line is full', ...{ retryAfterMs: 1 } });
     const { holdfast, hold, operations, calls } = world({ tries: () => full });
     await expect(hold()).rejects.toMatchObject({ code: 'QueueFull' });
@@ -156,7 +153,7 @@ describe('withLease of a durable function', () => {
     await expect(hold()).rejects.toMatchObject({ code: 'Unreachable', cause: { message: 'no answer' } });
   });
 
-  it('withLease of a durable function passes on the error of the body, even if the release fails', async () => {
+  it('withLease passes on the error of the body, even if the release fails', async () => {
     const { ctx, holdfast, operations } = world({
       tries: (operation) => operation === 'release' && new HoldfastError({ code: 'Refused', detail: 'no' }),
     });
@@ -168,7 +165,7 @@ describe('withLease of a durable function', () => {
     expect(operations.at(-1)).toBe('release k');
   });
 
-  it('withLease of a durable function returns the result of the body, even if every release is throttled', async () => {
+  it('withLease returns the result of the body, even if every release is throttled', async () => {
     const { hold } = world({
       tries: (operation) =>
         operation === 'release' && new HoldfastError({ code: 'Throttled', detail: '', ...{ retryAfterMs: 60_000 } }),
@@ -177,8 +174,8 @@ describe('withLease of a durable function', () => {
   });
 });
 
-describe('withLeases of a durable function', () => {
-  it('withLeases of a durable function acquires deeper paths first, releases in the reverse order, and lets an entry override the common options', async () => {
+describe('withLeases', () => {
+  it('withLeases acquires deeper paths first, and releases in the reverse order', async () => {
     const { ctx, holdfast, operations, calls } = world();
     const entries = [
       { key: 'openai', limit: 20 },
@@ -199,7 +196,7 @@ describe('withLeases of a durable function', () => {
     expect(calls.map(([, { limit }]) => limit)).toEqual([undefined, 20, undefined, undefined]);
   });
 
-  it('withLeases of a durable function refuses two entries of one key before it acquires any', async () => {
+  it('withLeases refuses two entries of one key before it acquires any', async () => {
     const { ctx, holdfast, operations } = world();
     const twice = withLeases(ctx, holdfast, [{ key: 'a' }, { key: 'a' }], {}, () => {});
     await expect(twice).rejects.toMatchObject({ code: 'InvalidRequest' });
@@ -207,11 +204,11 @@ describe('withLeases of a durable function', () => {
   });
 });
 
-describe('rate of a durable function', () => {
+describe('rate', () => {
   const RESERVED = { key: 'k', reservation: 'r', startAt: '2026-01-01T00:00:03.412Z', waitMs: 3412, sleepSeconds: 4 };
   const ids = (calls: Call[]) => calls.map(([, { requestId }]) => requestId);
 
-  it('rate of a durable function reserves in a step, is suspended until the start, and settles in a step', async () => {
+  it('rate reserves in a step, suspends until the start, and settles in a step', async () => {
     const { ctx, holdfast, operations, calls } = world({
       tries: (operation) => (operation === 'rateReserve' ? RESERVED : { key: 'k', settled: true }),
     });
@@ -236,13 +233,13 @@ describe('rate of a durable function', () => {
     ]);
   });
 
-  it('rate of a durable function is not suspended for a start that is now', async () => {
+  it('a durable function is not suspended for a start that is now', async () => {
     const { ctx, holdfast, operations, calls } = world({ tries: () => ({ ...RESERVED, waitMs: 0, sleepSeconds: 0 }) });
     await rate(ctx, holdfast, 'k', { rates: [{ limit: 1, per: '1d' }], holder: 'other' });
     expect([operations, calls[0]?.[1]]).toMatchObject([['reserve k'], { holder: 'other', waitSeconds: 3600 }]);
   });
 
-  it('rate of a durable function repeats its request after suspensions, by the same id', async () => {
+  it('rate repeats its request by the same id after suspensions', async () => {
     let lost = 3;
     const unreachable = new HoldfastError({ code: 'Unreachable', detail: 'no answer', ...{ retryAfterMs: 60_000 } });
     const { ctx, holdfast, operations, calls } = world({ tries: () => (lost-- > 0 ? unreachable : RESERVED) });
@@ -252,7 +249,7 @@ describe('rate of a durable function', () => {
     expect([ids(calls).length, new Set(ids(calls)).size]).toEqual([4, 1]);
   });
 
-  it('rate of a durable function throws a refusal with all of its fields', async () => {
+  it('rate throws a refusal with all of its fields', async () => {
     const refusal = { code: 'RateExceeded', detail: 'used up', key: 'k', boundBy: 'requests', retryAfterMs: 7 };
     const { ctx, holdfast, operations } = world({ tries: () => new HoldfastError(refusal) });
     const { detail: message, ...fields } = refusal;

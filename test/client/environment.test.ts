@@ -22,7 +22,7 @@ const withEnv = (variables: Record<string, string>) => {
   for (const [name, value] of Object.entries({ ...NONE, ...variables })) vi.stubEnv(name, value);
 };
 
-it('a client from the environment calls the endpoint in its namespace, with its token and its holder', async () => {
+it('a client from the environment uses its endpoint, namespace, token and holder', async () => {
   withEnv({ HOLDFAST_ENDPOINT: site.url, HOLDFAST_NAMESPACE: 'team-a', HOLDFAST_TOKEN: 'jwt', HOLDFAST_HOLDER: 'me' });
   const holdfast = Holdfast.fromEnv();
   await holdfast.readLease('k');
@@ -38,7 +38,7 @@ it('options take precedence over the environment', async () => {
   expect([seen?.url, holdfast.holder]).toEqual(['/v1/ns/team-b/leases?key=k', 'other']);
 });
 
-it('a client from the environment signs with its AWS keys, unless the service is on this machine', async () => {
+it('a client from the environment signs its requests, unless the service is local', async () => {
   withEnv({ HOLDFAST_ENDPOINT: site.url, HOLDFAST_HOLDER: 'me', AWS_REGION: 'eu-west-1', ...KEYS });
   await Holdfast.fromEnv().readLease('k');
   expect(seen?.headers.authorization).toBeUndefined();

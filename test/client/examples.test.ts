@@ -31,7 +31,7 @@ const EXPECTED: Record<string, string[]> = {
   'commit.mjs': ['the fence of the earlier holder is refused: true'],
 };
 
-it('there is no other example', async () => {
+it('every example is tested here', async () => {
   const files = (await readdir('examples/client')).filter((file) => file.endsWith('.mjs'));
   expect(files.sort()).toEqual(Object.keys(EXPECTED).sort());
 });
@@ -55,7 +55,7 @@ function start(file: string, env: Record<string, string> = {}) {
   return { child, lines: async () => (await printed).trim().split('\n') };
 }
 
-it('nightly.ts runs once at a time, and releases its lease when its task is stopped', {
+it('nightly.ts never runs twice at a time, and releases its lease when stopped', {
   timeout: 120_000,
 }, async () => {
   const first = start('nightly.ts', { HOSTNAME: 'first', STEPS: '10000' });

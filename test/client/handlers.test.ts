@@ -48,7 +48,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
   const run = (lambda: FakeLambda, options: Options, work: Work, timeoutMs?: number) =>
     lambda.invoke(way(lambda, options, work), {}, timeoutMs);
 
-  it('a wrapper runs the handler under the lease, and releases the lease before the handler answers', async () => {
+  it('a wrapper runs the handler under the lease, and releases it before the answer', async () => {
     const lambda = new FakeLambda();
     const seen: unknown[] = [];
     const handler = way(lambda, {}, async (event, context, lease) => {
@@ -62,7 +62,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     expect(lambda.clock.timers).toEqual([]);
   });
 
-  it('a wrapper takes the key from the event, and runs the handler without a lease if there is no key', async () => {
+  it('a wrapper runs the handler without a lease if the event has no key', async () => {
     const lambda = new FakeLambda();
     const handler = way(
       lambda,
@@ -75,7 +75,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     expect(lambda.sent).toEqual([]);
   });
 
-  it('a wrapper names a new request in each invocation, and keeps the name in its retries', async () => {
+  it('a wrapper makes one request per invocation, and keeps its id in retries', async () => {
     const lambda = new FakeLambda();
     lambda.faultOf = (at) => (at < 2 ? 'answer lost' : undefined);
     const handler = way(lambda, {}, () => 'done');
@@ -92,34 +92,28 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     [5000, 30_000, 5000],
     [0, 30_000, 0],
     [60_000, 900_000, 60_000],
-  ])(
-    'a wrapper waits for %d ms at most, and never longer than a third of the invocation: of %d ms it waits %d',
-    async (waitMs, timeoutMs, waited) => {
-      const lambda = new FakeLambda();
-      lambda.service.hold('nightly', { holder: 'other' });
-      const startedAt = lambda.clock.monotonicMs;
-      const outcome = await run(lambda, { waitMs }, () => 'never', timeoutMs);
-      expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
-      expect(lambda.clock.monotonicMs - startedAt).toBe(waited);
-    },
-  );
+  ])('a wrapper with a wait of %d ms in %d ms waits %d ms', async (waitMs, timeoutMs, waited) => {
+    const lambda = new FakeLambda();
+    lambda.service.hold('nightly', { holder: 'other' });
+    const startedAt = lambda.clock.monotonicMs;
+    const outcome = await run(lambda, { waitMs }, () => 'never', timeoutMs);
+    expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
+    expect(lambda.clock.monotonicMs - startedAt).toBe(waited);
+  });
 
   it.each([
     [30_000, { value: 6000 }],
     [15_000, { value: undefined }],
-  ])(
-    'a wrapper with rates waits for a start for a third of %d ms, and otherwise applies onHeld',
-    async (timeoutMs, outcome) => {
-      const lambda = new FakeLambda();
-      const rates = [{ limit: 10, per: '1m' }];
-      await lambda.holdfast.rate('nightly', { rates });
-      const startedAt = lambda.clock.monotonicMs;
-      const work = () => lambda.clock.monotonicMs - startedAt;
-      expect(await run(lambda, { rates, onHeld: 'skip' }, work, timeoutMs)).toEqual(outcome);
-      expect(await lambda.holds('nightly')).toBe(false);
-      expect(lambda.clock.timers).toEqual([]);
-    },
-  );
+  ])('a wrapper with rates waits for a third of %d ms, then applies onHeld', async (timeoutMs, outcome) => {
+    const lambda = new FakeLambda();
+    const rates = [{ limit: 10, per: '1m' }];
+    await lambda.holdfast.rate('nightly', { rates });
+    const startedAt = lambda.clock.monotonicMs;
+    const work = () => lambda.clock.monotonicMs - startedAt;
+    expect(await run(lambda, { rates, onHeld: 'skip' }, work, timeoutMs)).toEqual(outcome);
+    expect(await lambda.holds('nightly')).toBe(false);
+    expect(lambda.clock.timers).toEqual([]);
+  });
 
   it.each([
     [900_000, 60],
@@ -132,7 +126,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     expect(lambda.sent[0]?.payload).toMatchObject({ ttlSeconds });
   });
 
-  it('a wrapper passes on the other options of an acquire, and the execution of the event', async () => {
+  it('a wrapper passes on the other acquire options, and the execution of the event', async () => {
     const lambda = new FakeLambda();
     const options = { ttlSeconds: 20, limit: 5, execution: ({ id }: Event) => id };
     await lambda.invoke(
@@ -155,25 +149,22 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     expect(lambda.operations.filter((operation) => operation === 'heartbeat').length).toBeGreaterThan(9);
   });
 
-  it.each([0, 8000])(
-    'a wrapper cuts the work a second before the invocation ends, after a wait of %d ms, and releases the lease in that second',
-    async (heldMs) => {
-      const lambda = new FakeLambda();
-      const release = heldMs ? lambda.service.hold('nightly') : () => {};
-      lambda.clock.after(heldMs, release);
-      let abortedWith = 0;
-      const handler = way(lambda, { waitMs: 20_000 }, async (_event, context, lease) => {
-        await untilAborted(lease?.signal as AbortSignal).catch(() => {});
-        abortedWith = context.getRemainingTimeInMillis();
-        return 'late';
-      });
-      const outcome = await lambda.invoke(handler, {}, 30_000);
-      expect(outcome).toMatchObject({ error: { code: 'LeaseLost', reason: 'maxHold', key: 'nightly' } });
-      expect(abortedWith).toBeGreaterThan(900);
-      expect(abortedWith).toBeLessThanOrEqual(1000);
-      expect(await lambda.holds('nightly')).toBe(false);
-    },
-  );
+  it.each([0, 8000])('a wrapper cuts the work a second before the end, after waiting %d ms', async (heldMs) => {
+    const lambda = new FakeLambda();
+    const release = heldMs ? lambda.service.hold('nightly') : () => {};
+    lambda.clock.after(heldMs, release);
+    let abortedWith = 0;
+    const handler = way(lambda, { waitMs: 20_000 }, async (_event, context, lease) => {
+      await untilAborted(lease?.signal as AbortSignal).catch(() => {});
+      abortedWith = context.getRemainingTimeInMillis();
+      return 'late';
+    });
+    const outcome = await lambda.invoke(handler, {}, 30_000);
+    expect(outcome).toMatchObject({ error: { code: 'LeaseLost', reason: 'maxHold', key: 'nightly' } });
+    expect(abortedWith).toBeGreaterThan(900);
+    expect(abortedWith).toBeLessThanOrEqual(1000);
+    expect(await lambda.holds('nightly')).toBe(false);
+  });
 
   it('a wrapper releases the lease if the handler fails, and throws its error', async () => {
     const lambda = new FakeLambda();
@@ -192,7 +183,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
   });
 
   it.each(['taken', 'broken'] as const)(
-    'a wrapper aborts the signal if the lease is lost (%s), drops the result, and throws LeaseLost',
+    'a wrapper whose lease is lost (%s) aborts the signal, and throws LeaseLost',
     async (reason) => {
       const lambda = new FakeLambda();
       const handler = way(lambda, {}, async (_event, _context, lease) => {
@@ -212,7 +203,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
       return lambda;
     };
 
-    it('a wrapper throws LeaseHeld by default if the key is held, at the cost of one call', async () => {
+    it('a wrapper throws LeaseHeld by default, after a single call', async () => {
       for (const onHeld of [{}, { onHeld: 'throw' as const }]) {
         const lambda = held();
         const outcome = await run(lambda, onHeld, () => 'never');
@@ -236,7 +227,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
       expect(outcome).toEqual({ value: ['nightly', 'other', { id: 'a' }, 'test'] });
     });
 
-    it('a wrapper answers 409 with retry-after in seconds by conflict(), without the name of the holder', async () => {
+    it('conflict() answers 409 with retry-after in seconds, and does not name the holder', async () => {
       const lambda = held();
       const outcome = await run(lambda, { onHeld: conflict() }, () => 'never');
       expect(outcome).toEqual({
@@ -249,7 +240,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     });
   });
 
-  it('a wrapper acquires no lease in an invocation with less than three seconds left, and asks onHeld', async () => {
+  it('a wrapper with less than three seconds left does not acquire, and asks onHeld', async () => {
     const lambda = new FakeLambda();
     const thrown = await run(lambda, {}, () => 'never', 2999);
     expect(thrown).toMatchObject({
@@ -296,7 +287,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
 
   const FAULTS: Fault[] = ['refused', 'answer lost', 'hangs', 'late'];
   it.each(FAULTS)(
-    'a wrapper holds no lease after the handler has answered, whichever request meets a fault: %s',
+    'a lease is released before the handler answers, whichever request meets a fault: %s',
     async (fault) => {
       let most = 0;
       for (const onHeld of ['throw', 'skip'] as const)
@@ -318,7 +309,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     },
   );
 
-  it('a wrapper answers in time if the service is gone from some request on, and leaves the lease to its ttl at most', async () => {
+  it('a wrapper answers in time even if the service is gone', async () => {
     for (const fault of FAULTS)
       for (let from = 0; from < 6; from++) {
         const lambda = new FakeLambda();
@@ -333,7 +324,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
   });
 });
 
-it('The types of leased give the handler a lease if every event has a key, and perhaps none otherwise', () => {
+it('the types give the handler a lease only if every event has a key', () => {
   const { holdfast } = new FakeLambda();
   const context: LambdaContext = { functionName: '', awsRequestId: '', getRemainingTimeInMillis: () => 0 };
   const fences = [
@@ -412,7 +403,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(steps).toEqual(['outer before false', 'inner before true', 'inner onError true', 'outer onError false']);
   });
 
-  it('middyLease leaves no timer after the end of the invocation if a middleware behind it answers early', async () => {
+  it('middyLease does not leave a timer behind if a later middleware answers early', async () => {
     const lambda = new FakeLambda();
     const handler = middy()
       .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly' }))
@@ -427,7 +418,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(lambda.clock.timers).toEqual([]);
   });
 
-  it('middyLease ends the chain if the key is held and the handler is skipped, and runs no after and no onError', async () => {
+  it('middyLease ends the chain before any after or onError if the key is held', async () => {
     for (const onHeld of ['skip', conflict()] as const) {
       const lambda = new FakeLambda();
       lambda.service.hold('nightly');
@@ -442,7 +433,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     }
   });
 
-  it('middyLease passes LeaseHeld and LeaseLost to the onError of the other middlewares, which may answer', async () => {
+  it('middyLease passes LeaseHeld and LeaseLost to onError of the others, which may answer', async () => {
     const lambda = new FakeLambda();
     const answering = {
       onError: (request: { error?: unknown; response?: unknown }) => {
@@ -460,7 +451,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(await lambda.invoke(handler as never, {})).toEqual({ value: 'LeaseHeld' });
   });
 
-  it('middyLease shows the lease to other middlewares in request.internal, and to the handler by its context', async () => {
+  it('middyLease shows the lease to the other middlewares and to the handler', async () => {
     const lambda = new FakeLambda();
     const seen: unknown[] = [];
     const handler = middy()

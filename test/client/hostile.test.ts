@@ -32,7 +32,7 @@ const normal = ({ operation, payload }: Sent) =>
   operation === 'release' ? { key: 'k', released: true } : grantOf(payload);
 
 describe('a service that does not answer as it should', () => {
-  it('a client holds no lease by an answer that is no grant, and makes no caller ask without end', async () => {
+  it('a client does not take an answer without a grant for a lease', async () => {
     const { by, service, acquire } = world();
     service.reply = ({ operation }) => (operation === 'release' ? { key: 'k', released: false } : { key: 'k' });
     const outcome = acquire({ timeoutMs: 5000 });
@@ -53,7 +53,7 @@ describe('a service that does not answer as it should', () => {
     expect(service.of('release').length).toBe(service.of('acquire').length);
   });
 
-  it('a service that ended a grant whose answer was lost is asked again by the caller, unless an operator refused the wait', async () => {
+  it('a client asks again if a grant ended whose answer was lost', async () => {
     const { by, service, acquire } = world();
     const answers = [
       (sent: Sent) => sent.fail('Unreachable'),
@@ -77,7 +77,7 @@ describe('a service that does not answer as it should', () => {
 });
 
 describe('maxHoldMs', () => {
-  it('the limit maxHoldMs counts from the grant, and not from the request that waited for the grant', async () => {
+  it('maxHoldMs counts from the grant, not from the request that waited for it', async () => {
     const { by, service, acquire } = world();
     service.reply = (sent) => {
       if (sent.operation === 'release') return normal(sent);
@@ -92,7 +92,7 @@ describe('maxHoldMs', () => {
     expect(outcome.value).toMatchObject({ held: false, lost: { reason: 'maxHold' } });
   });
 
-  it('a maxHoldMs that ends before the answer came is LeaseLost, and the lease is released', async () => {
+  it('a maxHoldMs that ends before the answer throws LeaseLost, and releases the lease', async () => {
     const { by, service, acquire } = world();
     service.reply = normal;
     const outcome = acquire({ maxHoldMs: 0 });
@@ -101,7 +101,7 @@ describe('maxHoldMs', () => {
     expect(service.sent.map(({ operation }) => operation)).toEqual(['acquire', 'release']);
   });
 
-  it('a maxHoldMs that ends before the answer came ends no wait that goes on', async () => {
+  it('a maxHoldMs that ends before the answer does not end lead', async () => {
     const { by, service, holdfast, outcomeOf } = world();
     const terms: number[] = [];
     const controller = new AbortController();
@@ -135,7 +135,7 @@ describe('a release', () => {
     expect(await released).toBe(true);
   });
 
-  it('a release is sent although the wall clock jumps ahead while a heartbeat is under way', async () => {
+  it('a release is sent even if the wall clock jumps during a heartbeat', async () => {
     const { by, service, holdfast } = world();
     service.reply = ({ operation, payload }) => (operation === 'acquire' ? grantOf(payload) : undefined);
     const lease = await holdfast.acquire('k');
@@ -150,7 +150,7 @@ describe('a release', () => {
     expect(await released).toBe(true);
   });
 
-  it('a release after a loss asks the service only if the service has not reported the loss, and once', async () => {
+  it('a release after a loss is sent once, unless the service reported the loss', async () => {
     const { by, service, holdfast } = world();
     service.reply = (sent) =>
       sent.operation === 'heartbeat' ? sent.fail('LeaseLost', { reason: 'taken' }) : normal(sent);
@@ -167,7 +167,7 @@ describe('a release', () => {
 });
 
 describe('a hook that throws', () => {
-  it('a hook that throws loses no lease, and its error surfaces', async () => {
+  it('a hook that throws does not lose the lease, and its error surfaces', async () => {
     const surfaced: unknown[] = [];
     vi.stubGlobal('queueMicrotask', (act: () => void) => {
       try {
@@ -225,7 +225,7 @@ describe('lead', () => {
   it.each([
     ['the reason of its signal, as fetch does', (reason: unknown) => reason],
     ['an error with that as its cause, as timers do', (cause: unknown) => new Error('aborted', { cause })],
-  ])('the function lead waits again if the work ends by the loss, and throws %s', async (_, wrap) => {
+  ])('lead waits again if the work ends by the loss, and throws %s', async (_, wrap) => {
     const { by, outcome, controller, losses, terms } = leading((signal) => aborted(signal, wrap));
     await by.advance(30_000);
     expect([terms(), losses, outcome]).toEqual([2, ['taken'], {}]);
@@ -235,7 +235,7 @@ describe('lead', () => {
     expect('value' in outcome).toBe(true);
   });
 
-  it('the function lead throws the other errors of the work, and releases the lease', async () => {
+  it('lead throws the other errors of the work, and releases the lease', async () => {
     const early = leading(() => {
       throw new Error('mine');
     });

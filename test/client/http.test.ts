@@ -46,7 +46,7 @@ it.each([
   'http://localhost.evil.example:3000',
   'http://127.0.0.1.evil.example:3000',
   'http://0.0.0.0',
-])('the client never sends a token or a signature over http to another machine: %s', (endpoint) => {
+])('the client never sends a token or signature over http to another machine: %s', (endpoint) => {
   const of = (more: object) => () => new Holdfast({ endpoint, holder: 'x', ...more });
   const error = 'endpoint must be https with a token or credentials';
   expect(of({ token: 'secret' })).toThrow(new TypeError(error));
@@ -63,7 +63,7 @@ it.each(['http://127.0.0.1:1', 'http://127.1', 'http://[::1]', 'http://localhost
   },
 );
 
-it('the client sends a signature, and never a token, over http to a name below localhost', () => {
+it('the client sends only a signature over http to a name below localhost', () => {
   const to = { endpoint: 'http://abc.execute-api.localhost', region: 'eu-west-1', holder: 'x' };
   const credentials = () => ({ accessKeyId: 'ID', secretAccessKey: 'secret' });
   expect(() => new Holdfast({ ...to, credentials })).not.toThrow();
@@ -83,7 +83,7 @@ it('the client without options misses its endpoint', () => {
   expect(() => new Untyped()).toThrow('endpoint must be a URL');
 });
 
-it('a token or a password that no request can have is refused, and not repeated', () => {
+it('a token or password with forbidden characters is refused, and not sent again', () => {
   const refused = (options: { endpoint?: string; token?: string }) => {
     try {
       return String(new Holdfast({ endpoint: 'http://127.0.0.1:3000', holder: 'x', ...options }));
@@ -104,7 +104,7 @@ it('the client names the address that nobody answers, and why', async () => {
   await expect(holdfast.readLease('k', {}, { timeoutMs: 0 })).rejects.toMatchObject({ code: 'Unreachable', message });
 });
 
-it('the client hints at a path of the endpoint that the API does not know', async () => {
+it('the client hints that the path of the endpoint may be wrong', async () => {
   answer = says(404, '{"message":"Not Found"}');
   const readFrom = (path: string) =>
     new Holdfast({ endpoint: site.url + path, holder: 'x' }).readLease('k').catch(({ message }: Error) => message);
@@ -121,7 +121,7 @@ it('the client writes the query so that every server reads it alike', async () =
 });
 
 it.each([301, 302, 303, 307, 308])(
-  'the client follows no redirect (%s), which would carry the token elsewhere',
+  'the client does not follow a redirect (%s), which would carry the token away',
   async (status) => {
     answer = (response, { url }) =>
       url === '/elsewhere'
@@ -139,20 +139,20 @@ it.each([
   [429, '{"message":"Too Many Requests"}', 'Throttled'],
   [403, '{"message":"Forbidden"}', 'Refused'],
   [404, '<html>', 'Refused'],
-])('the client takes %s with %j from a proxy in front of the service for %s', async (status, text, code) => {
+])('the client takes %s with %j from a proxy for %s', async (status, text, code) => {
   answer = says(status, text);
   expect(await read()).toMatchObject({ code, status });
 });
 
 it.each(['<html>Sign in to the network</html>', '', 'null', '"text"', '17'])(
-  'the client takes 200 with %j for no answer of the service',
+  'the client does not take 200 with %j for an answer',
   async (text) => {
     answer = says(200, text);
     expect(await read()).toMatchObject({ code: 'Unreachable' });
   },
 );
 
-it('the client takes an answer that is cut for no answer, and asks again', async () => {
+it('the client asks again if an answer is cut off', async () => {
   answer = (response) => {
     if (seen.length > 2) return says(200, '{"key":"k"}')(response);
     response.writeHead(200, { 'content-length': '100' });
@@ -163,7 +163,7 @@ it('the client takes an answer that is cut for no answer, and asks again', async
   expect(seen.length).toBe(3);
 });
 
-it('the client takes a problem of another service for no problem of Holdfast', async () => {
+it('the client does not take a problem of another service for one of Holdfast', async () => {
   answer = says(500, '{"type":"about:blank","code":"LeaseHeld","detail":"x"}');
   expect(await read()).toMatchObject({ code: 'Unreachable', status: 500 });
 });

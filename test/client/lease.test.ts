@@ -52,7 +52,7 @@ describe('a lease is over', () => {
     expect(service.of('heartbeat').at(-1)?.signal.aborted).toBe(true);
   });
 
-  it('a lease is lost within a second after the machine has slept, although the monotonic clock stood still', async () => {
+  it('a lease is lost within a second after the machine has slept', async () => {
     const { by, lease } = await held();
     const { signal } = lease;
     by.suspend(60_000);
@@ -76,7 +76,7 @@ describe('a lease is over', () => {
     expect(service.of('release')).toEqual([]);
   });
 
-  it('a lease is lost after maxHoldMs, although heartbeats are answered, and is released when the work ends', async () => {
+  it('a lease is lost after maxHoldMs, and released when the work ends', async () => {
     const { by, lease, service, normal } = await held({ maxHoldMs: 100_000 });
     service.reply = (sent) => normal(sent) ?? grantOf(sent.payload);
     await by.advance(99_000);
@@ -90,7 +90,7 @@ describe('a lease is over', () => {
   });
 });
 
-it('A lease whose maxHoldMs is a function is lost that long after the grant has arrived, and the function is called once', async () => {
+it('a maxHoldMs that is a function is called once, and counts from the grant', async () => {
   let asked = 0;
   const { by, lease, service, normal } = await held({
     maxHoldMs: () => {
@@ -107,7 +107,7 @@ it('A lease whose maxHoldMs is a function is lost that long after the grant has 
 });
 
 describe('heartbeats', () => {
-  it('heartbeats come at a third of the ttl, jittered to less, and each extends the lease', async () => {
+  it('heartbeats come at up to a third of the ttl, and extend the lease', async () => {
     const { by, lease, service, normal, events } = await held();
     const at: number[] = [];
     service.reply = (sent) => {
@@ -127,7 +127,7 @@ describe('heartbeats', () => {
     expect(events.filter(({ type }) => type === 'beat').length).toBe(at.length);
   });
 
-  it('heartbeats come at least every 20 seconds, however long the ttl, so that a holder is soon notified that its lease is broken', async () => {
+  it('heartbeats come every 20 seconds at least, so that a break is noticed soon', async () => {
     for (const ttlSeconds of [60, 61, 900, 86_400]) {
       const { by, lease, service, normal, ttlMs } = await held({ ttlSeconds });
       const at: number[] = [];
@@ -147,7 +147,7 @@ describe('heartbeats', () => {
     }
   });
 
-  it('heartbeats are sent one at a time, and a failed heartbeat is tried again until the deadline', async () => {
+  it('heartbeats are sent one at a time, and repeated until the deadline', async () => {
     const { by, lease, service } = await held();
     await by.advance(18_000);
     expect(service.of('heartbeat').length).toBe(1);
@@ -174,7 +174,7 @@ describe('heartbeats', () => {
     for (const { signal } of service.of('heartbeat').slice(0, -1)) expect(signal.aborted).toBe(true);
   });
 
-  it('heartbeats keep no process alive, nor does another part of a held lease', async () => {
+  it('heartbeats and held leases do not keep a process alive', async () => {
     const { by, service, normal } = await held();
     service.reply = (sent) => normal(sent) ?? grantOf(sent.payload);
     for (let seconds = 0; seconds < 60; seconds++) {
@@ -184,7 +184,7 @@ describe('heartbeats', () => {
     }
   });
 
-  it('count from when they were sent', async () => {
+  it('heartbeats count from the moment they were sent', async () => {
     const { by, lease, service } = await held();
     await by.advance(18_000);
     by.block(4000);
@@ -198,7 +198,7 @@ describe('heartbeats', () => {
 });
 
 describe('a release', () => {
-  it('a release waits for the heartbeat under way, and starts none', async () => {
+  it('a release waits for the heartbeat under way, and does not start another', async () => {
     const { by, lease, service } = await held();
     await by.advance(20_000);
     const released = lease.release();
@@ -233,7 +233,7 @@ describe('a release', () => {
     }
   });
 
-  it('a release that is never answered is tried again after half of its limit, and ends at the limit', async () => {
+  it('a release without an answer is tried again after half of its limit', async () => {
     const { by, lease, service } = await held({ releaseTimeoutMs: 3000 });
     service.reply = () => undefined;
     let ended = false;
@@ -270,7 +270,7 @@ describe('withLease', () => {
     return { by, service, holdfast, normal };
   };
 
-  it('the function withLease returns what the work returns, and sends two requests', async () => {
+  it('withLease returns what the work returns, and sends two requests', async () => {
     const { service, holdfast } = await setting();
     expect(await holdfast.withLease('a', { ttlSeconds: 9 }, ({ fence }) => fence + 1)).toBe(8);
     expect(await holdfast.withLease('a', async () => 'x')).toBe('x');
@@ -278,7 +278,7 @@ describe('withLease', () => {
     expect(service.sent[0]?.payload).toMatchObject({ key: 'a', holder: 'tester', ttlSeconds: 9, waitSeconds: 0 });
   });
 
-  it("the function withLease throws the work's own error, also if the release fails", async () => {
+  it("withLease throws the work's own error, even if the release fails", async () => {
     const { by, service, holdfast, normal } = await setting();
     service.reply = (sent) => (sent.operation === 'release' ? sent.fail('Unavailable') : normal(sent));
     const mine = new Error('mine');
@@ -290,7 +290,7 @@ describe('withLease', () => {
     expect(await fine).toBe('fine');
   });
 
-  it('the function withLease throws LeaseLost with the reason if the work succeeds after the loss', async () => {
+  it('withLease throws LeaseLost with the reason if the work succeeds after the loss', async () => {
     const { by, service, holdfast } = await setting();
     await expect(holdfast.withLease('a', () => by.block(60_000))).rejects.toMatchObject({
       code: 'LeaseLost',
@@ -308,7 +308,7 @@ describe('withLease', () => {
     await expect(taken).rejects.toMatchObject({ code: 'LeaseLost', reason: 'taken', holder: 'x' });
   });
 
-  it('the function withLease releases a broken lease only when the work has stopped', async () => {
+  it('withLease releases a broken lease only when the work has stopped', async () => {
     const { by, service, holdfast } = await setting();
     let stop = () => {};
     const outcome = holdfast
@@ -328,13 +328,13 @@ describe('withLease', () => {
     expect(service.of('release').map(({ payload }) => payload)).toEqual([{ key: 'a', leaseId: 'lease-1' }]);
   });
 
-  it('the function withLease takes a release by the work itself for no loss', async () => {
+  it('withLease does not take a release by the work itself for a loss', async () => {
     const { service, holdfast } = await setting();
     expect(await holdfast.withLease('a', async (lease) => lease.release())).toBe(true);
     expect(service.of('release').length).toBe(1);
   });
 
-  it("the function withLease aborts the lease's signal with the caller's, whose reason it has, and the lease stays held until the end", async () => {
+  it("withLease aborts the lease's signal with the caller's, and holds until the end", async () => {
     const { service, holdfast } = await setting();
     const controller = new AbortController();
     const seen = await holdfast.withLease('a', { signal: controller.signal }, (lease) => {

@@ -27,7 +27,7 @@ const listed = async (rows: AsyncIterable<{ key: string }>): Promise<string[]> =
   return keys.sort();
 };
 
-it('a client of a namespace sends each call to its route of the namespace, below the path of the endpoint', async () => {
+it('a client of a namespace sends each call to its route of the namespace', async () => {
   const contract = JSON.parse(await readFile('contract/openapi.json', 'utf8')) as {
     paths: Record<string, Record<string, { operationId?: string }>>;
   };
@@ -62,7 +62,7 @@ it.each([
   ['over HTTP', {}],
   ['by lambda:Invoke', { transport: overLambda }],
   ['on the table', { transport: direct }],
-])('a client of a namespace, %s, touches its namespace alone', async (way, options) => {
+])('a client of a namespace, %s, touches only its namespace', async (way, options) => {
   const key = `nightly ${way}`;
   const [team, others, all] = [{ namespace: 'team-a' }, { namespace: 'team-b' }, {}].map((own) =>
     client({ ...options, ...own }),
@@ -88,7 +88,7 @@ it.each([
   expect(await world.leases.rawItem('team-a/holdfast:report')).toBeUndefined();
 });
 
-it('a client of a namespace by lambda:Invoke calls the alias, which no version can be', async () => {
+it('a client of a namespace by lambda:Invoke calls the alias, never a version', async () => {
   const { namespaces } = await client({ transport: overLambda, namespace: 'team-a' }).whoami();
   expect(namespaces).toEqual(['team-a']);
   const version = client({ transport: overLambda, namespace: '7' });
@@ -116,7 +116,7 @@ it.each([
     'a#b',
   ],
   ...['a'.repeat(33), '{ns}', null as unknown as string],
-])('a client for the namespace %j cannot be made, by whatever transport', (namespace) => {
+])('a client for the namespace %j cannot be made with any transport', (namespace) => {
   const sent: unknown[] = [];
   const send = async (...call: unknown[]) => sent.push(call) as never;
   for (const way of [{ fetch: send, endpoint: api.url }, { transport: send }])
@@ -124,7 +124,7 @@ it.each([
   expect(sent).toEqual([]);
 });
 
-it.each(['a', '0', 'team-a', 'a-', 'a'.repeat(32)])('a client takes the namespace %s', async (namespace) => {
+it.each(['a', '0', 'team-a', 'a-', 'a'.repeat(32)])('a client accepts the namespace %s', async (namespace) => {
   const own = client({ namespace });
   expect(await own.withLease('k', ({ key }) => key)).toBe('k');
   expect(await world.leases.rawItem(`${namespace}/k`)).toBeDefined();

@@ -58,7 +58,7 @@ function startProcess(aheadMs: number) {
 describe('nodeCronCoordinator', () => {
   // In real seconds.
   it.runIf(isFull)(
-    'nodeCronCoordinator runs each fire of three processes whose clocks are 400 ms apart exactly once',
+    'nodeCronCoordinator runs each fire once in three processes whose clocks differ by 400 ms',
     async () => {
       const processes = [0, 400, 800].map(startProcess);
       const readyAt = (lines: string[]) =>
@@ -86,7 +86,7 @@ describe('nodeCronCoordinator', () => {
   const other = nodeCronCoordinator(new Holdfast({ endpoint: api.url, holder: 'other' }));
   const fire = (name: string, second: number) => `${name}:2026-11-26T02:00:0${second}.000Z`;
 
-  it('nodeCronCoordinator names the key by the task and the slot by the time of the fire, and keeps no result', async () => {
+  it('nodeCronCoordinator names key and slot by the task and the fire', async () => {
     expect(await coordinator.shouldRun(fire('a:b', 1), 30_000)).toBe(true);
     expect(await holdfast.readOnce({ key: 'a:b' })).toMatchObject({ state: 'held', ttlSeconds: 30 });
     await coordinator.onComplete?.(fire('a:b', 1));
@@ -98,7 +98,7 @@ describe('nodeCronCoordinator', () => {
     expect(await other.shouldRun(fire('a:b', 2), 30_000)).toBe(true);
   });
 
-  it('nodeCronCoordinator runs a fire whose lease is to last longer than a day, or longer than a slot is kept', async () => {
+  it('nodeCronCoordinator runs a fire whose lease lasts longer than a slot is kept', async () => {
     expect(await coordinator.shouldRun(fire('long', 1), 172_800_000)).toBe(true);
     expect(await holdfast.readOnce({ key: 'long' })).toMatchObject({ state: 'held', ttlSeconds: 86_400 });
     const brief = nodeCronCoordinator(holdfast, { keepSeconds: 60 });
@@ -115,7 +115,7 @@ describe('nodeCronCoordinator', () => {
     expect(await other.shouldRun(fire('slow', 3), 30_000)).toBe(true);
   });
 
-  it('nodeCronCoordinator keeps no process alive after a result that could not be stored', async () => {
+  it('nodeCronCoordinator does not keep the process alive after a result that was not stored', async () => {
     const clock = new ManualClock();
     const service = new MemoryService({ surroundings: clock });
     const transport: Transport = (operation, ...rest) => {
@@ -130,7 +130,7 @@ describe('nodeCronCoordinator', () => {
     expect(awake()).toEqual([]);
   });
 
-  it('nodeCronCoordinator lets node-cron skip the fire with an error if the service does not answer', async () => {
+  it('nodeCronCoordinator makes node-cron skip the fire if the service does not answer', async () => {
     const unreachable = new Holdfast({ endpoint: 'http://127.0.0.1:1', holder: 'test' });
     const reasons: unknown[] = [];
     const task = cron.schedule('* * * * * *', () => void reasons.push('ran'), {

@@ -19,7 +19,7 @@ const handlerOf = ({ holdfast }: FakeLambda, options: Options, work: Work) =>
   >[0])(work);
 
 describe('onceHandler', () => {
-  it('onceHandler runs the handler for the first delivery, and answers a second delivery with the stored result', async () => {
+  it('onceHandler runs the handler once, and answers a repeated event with the stored result', async () => {
     const lambda = new FakeLambda();
     let runs = 0;
     const handler = handlerOf(lambda, {}, ({ id }, context, run) => {
@@ -48,7 +48,7 @@ describe('onceHandler', () => {
     expect(lambda.sent).toEqual([]);
   });
 
-  it('onceHandler asks for the slot, the hash of the input and the execution of the event', async () => {
+  it('onceHandler sends the slot, the hash of the input, and the execution', async () => {
     const lambda = new FakeLambda();
     const options = {
       ...{ slot: ({ id }: Event) => `slot-${id}`, inputHash: ({ body }: Event) => body, execution: () => 'arn' },
@@ -64,7 +64,7 @@ describe('onceHandler', () => {
     });
   });
 
-  it('onceHandler throws LeaseHeld while another delivery works, so that the event is delivered again', async () => {
+  it('onceHandler throws LeaseHeld while another invocation works, so that the event comes again', async () => {
     const lambda = new FakeLambda();
     await lambda.holdfast.onceBegin({ key: 'order/7', holder: 'other' });
     const outcome = await lambda.invoke(
@@ -74,7 +74,7 @@ describe('onceHandler', () => {
     expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
   });
 
-  it('onceHandler asks nothing if less than three seconds are left', async () => {
+  it('onceHandler does not send a call if less than three seconds are left', async () => {
     const lambda = new FakeLambda();
     const outcome = await lambda.invoke(
       handlerOf(lambda, {}, () => 'never'),
@@ -97,7 +97,7 @@ describe('onceHandler', () => {
     expect(charges).toBe(1);
   });
 
-  it('onceHandler aborts the signal a second before the end, and drops what a handler that watches it returns', async () => {
+  it('onceHandler aborts the signal a second before the end, and ignores the result', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, async (_event, _context, run) => {
       await untilAborted(run?.signal as AbortSignal).catch(() => {});
@@ -115,7 +115,7 @@ describe('onceHandler', () => {
     ).toEqual({ value: 'ran' });
   });
 
-  it('onceHandler answers undefined to a later delivery if the result is not to be stored, or is too large, and warns of the latter', async () => {
+  it('onceHandler answers a repeated event with undefined if the result was not stored', async () => {
     const warn = vi.spyOn(console, 'warn').mockReturnValue();
     const lambda = new FakeLambda();
     const private_ = handlerOf(lambda, { key: 'a', result: false }, () => 'private');
@@ -130,7 +130,7 @@ describe('onceHandler', () => {
   });
 
   it.each(['answer lost', 'refused', 'late'] as const)(
-    'onceHandler runs the handler once and stores its result if each first request is %s',
+    'onceHandler runs the handler once even if each first request is %s',
     async (fault: Fault) => {
       const lambda = new FakeLambda();
       const seen = new Set<string>();
@@ -147,7 +147,7 @@ describe('onceHandler', () => {
     },
   );
 
-  it('onceHandler leaves no timer and no grant if no answer comes to the begin', async () => {
+  it('onceHandler leaves no timer and no grant if begin is never answered', async () => {
     const lambda = new FakeLambda();
     lambda.faultOf = (at) => (at < 2 ? 'answer lost' : undefined);
     const outcome = await lambda.invoke(
@@ -164,7 +164,7 @@ describe('onceHandler', () => {
     ).toEqual({ value: 'ran' });
   });
 
-  it('onceHandler throws OutcomeUnknown before the invocation ends if no answer says whether the result is stored', async () => {
+  it('onceHandler throws OutcomeUnknown in time if the result may not be stored', async () => {
     const lambda = new FakeLambda();
     lambda.faultOf = (_at, operation) => (operation === 'onceComplete' ? 'answer lost' : undefined);
     const outcome = await lambda.invoke(

@@ -58,7 +58,7 @@ function setting<Message extends SQSRecord | KinesisStreamRecord | DynamoDBRecor
 describe('onceRecords', () => {
   const ofQueue = ({ body }: SQSRecord) => body || undefined;
 
-  it('onceRecords handles each key once, however often its record is delivered', async () => {
+  it('onceRecords handles each key once, however often its record arrives', async () => {
     const { done, invoke, lambda } = setting(ofQueue);
     expect(await invoke(sqs('1', 'a'), sqs('2', 'b'), sqs('3', 'a'))).toEqual(failed());
     expect(await invoke(sqs('1', 'a'), sqs('4', 'c'), sqs('5', ''))).toEqual(failed());
@@ -66,7 +66,7 @@ describe('onceRecords', () => {
     expect(lambda.clock.timers).toEqual([]);
   });
 
-  it('onceRecords lets the records alone come again whose handler failed, and handles them then', async () => {
+  it('onceRecords makes only failed records come again, and handles them then', async () => {
     const { done, faulty, invoke } = setting(ofQueue);
     faulty.add('b');
     expect(await invoke(sqs('1', 'a'), sqs('2', 'b'), sqs('3', 'c'))).toEqual(failed('2'));
@@ -75,7 +75,7 @@ describe('onceRecords', () => {
     expect(done).toEqual(['a', 'c', 'b']);
   });
 
-  it('onceRecords lets a record come again that another invocation works for, and defers it', async () => {
+  it('onceRecords makes a record come again that another invocation works for, and defers it', async () => {
     const deferred: unknown[] = [];
     const defer = ({ receiptHandle }: SQSRecord, ms: number) => deferred.push([receiptHandle, ms]);
     const { done, invoke, hold } = setting(ofQueue, { defer });
@@ -84,7 +84,7 @@ describe('onceRecords', () => {
     expect([done, deferred]).toEqual([['b'], [['handle of 1', 42_000]]]);
   });
 
-  it('onceRecords lets the later records of a message group come again after a failure', async () => {
+  it('onceRecords makes the later records of a message group come again after a failure', async () => {
     const { done, faulty, invoke } = setting(ofQueue, { concurrency: 3 });
     faulty.add('a');
     expect(await invoke(sqs('1', 'a', 'g'), sqs('2', 'b', 'g'), sqs('3', 'c', 'h'))).toEqual(failed('1', '2'));
@@ -113,7 +113,7 @@ describe('onceRecords', () => {
   });
 });
 
-it('a held record takes one line on stderr without a stack, and a failed one its error', async () => {
+it('a held record logs one line without a stack, a failed one its error', async () => {
   const { lambda } = setting(() => undefined);
   const { holdfast } = lambda;
   const said: unknown[][] = [];

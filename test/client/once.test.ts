@@ -47,7 +47,7 @@ const errorOf = (act: Promise<unknown>) =>
 const operations = ({ sent }: ReturnType<typeof setting>) => sent.map(({ operation }) => operation);
 
 describe('once', () => {
-  it('holdfast.once runs the work for the first caller, and answers a second caller with its result, by two calls and one call', async () => {
+  it('holdfast.once runs the work once, and gives a second caller the same result', async () => {
     const world = setting();
     const first = await world.one.once('backup', { per: '1d' }, ({ slot, fence }) => ({ slot, fence }));
     expect(first).toEqual({
@@ -77,7 +77,7 @@ describe('once', () => {
     expect(operations(world)).toEqual([]);
   });
 
-  it('holdfast.once fails with InvalidRequest for seven days, also in memory', async () => {
+  it('holdfast.once fails with InvalidRequest for seven days, even in memory', async () => {
     expect(await errorOf(setting().one.once('weekly', { per: '7d' }, () => 'never'))).toMatchObject({
       ...{ code: 'InvalidRequest', issues: [{ path: 'per', message: 'must be 1w: a week begins on Monday' }] },
     });
@@ -98,7 +98,7 @@ describe('once', () => {
   it.each([
     ['a run that succeeds', false],
     ['a run that fails', true],
-  ])('holdfast.once that waits over the end of a period, behind %s, works for no other period', async (_, fails) => {
+  ])('holdfast.once keeps its period even if it waits past it behind %s', async (_, fails) => {
     const { clock, client } = setting();
     clock.wallMs = Date.parse('2026-01-01T23:58:00Z');
     const ran: string[] = [];
@@ -117,7 +117,7 @@ describe('once', () => {
     expect(await next).toMatchObject({ outcome: 'ran', slot: '2026-01-02' });
   });
 
-  it('holdfast.once that asks again after a grant that came too late works for the same period', async () => {
+  it('a holdfast.once that asks again after a late grant keeps its period', async () => {
     const world = setting();
     const { clock, one, faults } = world;
     clock.wallMs = Date.parse('2026-01-01T23:59:57Z');
@@ -129,7 +129,7 @@ describe('once', () => {
     expect(operations(world).filter((operation) => operation === 'onceBegin')).toHaveLength(2);
   });
 
-  it('holdfast.once frees the slot if the work throws, and throws the error of the work', async () => {
+  it('holdfast.once frees the slot if the work throws, and throws its error', async () => {
     const world = setting();
     const boom = new Error('boom');
     // Lambda freezes the process as soon as the handler has thrown, so the release must have ended before.
@@ -156,7 +156,7 @@ describe('once', () => {
     expect(await waiting).toMatchObject({ outcome: 'done', result: 'hello', by: 'one' });
   });
 
-  it('holdfast.once stores finished work whose lease ended by the clocks while the event loop was blocked', async () => {
+  it('holdfast.once stores work whose lease expired while the event loop was blocked', async () => {
     const { clock, events, one, other } = setting();
     const blocked = await one.once('backup', { ttlSeconds: 10 }, (run) => {
       run.assertHeld();
@@ -205,7 +205,7 @@ describe('once', () => {
     expect(await other.once('backup', {}, () => 'whole')).toMatchObject({ outcome: 'ran', result: 'whole' });
   });
 
-  it('holdfast.once aborts the signal and stores nothing if the run is lost, and does not overwrite the result of the successor', async () => {
+  it('holdfast.once does not overwrite the result of the next run after a loss', async () => {
     const world = setting();
     const { clock, one, other, faults } = world;
     faults.of = (operation) => (operation === 'heartbeat' ? 'refused' : undefined);
@@ -230,7 +230,7 @@ describe('once', () => {
     expect(await other.readOnce({ key: 'backup' })).toMatchObject({ result: 'of the successor' });
   });
 
-  it('holdfast.once throws LeaseLost with the reason if the service refuses the result because another caller has taken the slot', async () => {
+  it('holdfast.once throws LeaseLost if another caller has taken the slot', async () => {
     const { clock, service, one, other, faults } = setting();
     // The process is paused between the end of its work and the arrival of its result.
     faults.of = (operation) => {
@@ -254,7 +254,7 @@ describe('once', () => {
   });
 
   it.each(['answer lost', 'refused'] as const)(
-    'holdfast.once says that the slot may or may not be done if no answer says so, reports it as an event, and does not release: %s',
+    'holdfast.once says that the slot may be done, and does not release it: %s',
     async (fault) => {
       const world = setting();
       world.faults.of = (operation) => (operation === 'onceComplete' ? fault : undefined);
@@ -293,7 +293,7 @@ describe('once', () => {
     expect((endedMs ?? 0) - fromMs).toBeGreaterThanOrEqual(mostMs / 2);
   });
 
-  it('holdfast.once says that the slot may or may not be done if a try to store the result had no answer, and another caller has done the next slot', async () => {
+  it('holdfast.once says that the slot may be done even after the next slot', async () => {
     const { clock, one, other, faults } = setting();
     let tries = 0;
     faults.of = (operation) => (operation === 'onceComplete' && ++tries === 1 ? 'answer lost' : undefined);
@@ -305,7 +305,7 @@ describe('once', () => {
     expect(tries).toBe(3);
   });
 
-  it('holdfast.once takes back a run whose answers were all lost', async () => {
+  it('holdfast.once takes up a run again whose answers were all lost', async () => {
     const world = setting();
     world.faults.of = (operation, at) => (operation === 'onceBegin' && at < 2 ? 'answer lost' : undefined);
     const failed = errorOf(world.one.once('backup', { timeoutMs: 0 }, () => 'never'));
@@ -346,13 +346,13 @@ describe('once', () => {
     expect(await other.once('backup', {}, () => 'never')).toMatchObject({ outcome: 'done', result: null });
   });
 
-  it('holdfast.once has no option that binds the run to its execution, which the service refuses', async () => {
+  it('holdfast.once does not have the option to bind a run to its execution', async () => {
     const { one } = setting();
     // @ts-expect-error The types refuse `bound` before the service does.
     expect(await one.once('backup', { bound: true }, () => 1)).toMatchObject({ outcome: 'ran' });
   });
 
-  it('holdfast.once is not in the way of a lease of the same key', async () => {
+  it('holdfast.once and a lease of the same key do not affect each other', async () => {
     const { one, other } = setting();
     await one.withLease('backup', async () => {
       expect(await other.once('backup', {}, () => 'ran')).toMatchObject({ outcome: 'ran' });

@@ -28,7 +28,7 @@ const operator = caller('operator');
 const read = (key: string) => operator.readLease(key, { waiters: true });
 
 describe('a limit', () => {
-  it('a limit lets that many callers work at once, and names the holders to the next caller', async () => {
+  it('a limit lets that many callers work at once, and names their holders', async () => {
     const key = freshKey();
     const [one, two] = [await caller('one').acquire(key, { limit: 2 }), await caller('two').acquire(key, { limit: 2 })];
     const held = await caller('three')
@@ -60,7 +60,7 @@ it.each<[field: string, AcquireOptions]>([
   ['weight', { weight: 2, mode: 'exclusive' }],
   ['mode', { mode: 'sharded' as 'shared' }],
   ['data', { limit: 5, data: 'x'.repeat(300) }],
-])('what does not go together is refused by the name of the field: %s in %j', async (field, options) => {
+])('fields that exclude each other are refused by name: %s in %j', async (field, options) => {
   const key = freshKey();
   const refused = await caller('tester')
     .acquire(key, options)
@@ -73,7 +73,7 @@ describe('a call without limit and mode', () => {
   it.each<[who: string, held: AcquireOptions, limit: number | null]>([
     ['a shared holder', { limit: 2 }, 2],
     ['an exclusive holder', { mode: 'exclusive' }, null],
-  ])('a call without limit and mode waits behind %s, and then holds the key alone', async (_, options, limit) => {
+  ])('a call without limit waits behind %s, and then holds the key alone', async (_, options, limit) => {
     const key = freshKey();
     const permit = await caller('one').acquire(key, options);
     const refused = await caller('two')

@@ -146,7 +146,7 @@ describe('holdfast.rate', () => {
     expect([rest.length, await paidMs(), clock.timers]).toEqual([1, 6000, []]);
   });
 
-  it('holdfast.rate sends nothing if its signal has aborted before', async () => {
+  it('holdfast.rate does not send a call if its signal has already aborted', async () => {
     const world = setting();
     expect(await errorOf(world.holdfast.rate('vendor', { ...RATE, signal: AbortSignal.abort('no') }))).toBe('no');
     expect(operations(world)).toEqual([]);
@@ -204,7 +204,7 @@ describe('withLease with rates', () => {
     });
   });
 
-  it('withLease that is refused a start releases the lease, and does no work', async () => {
+  it('withLease that is refused a start releases the lease, and does not work', async () => {
     const { holdfast, service, clock } = setting();
     const release = service.hold('vendor', { holder: 'other' });
     await holdfast.rate('vendor', RATE);

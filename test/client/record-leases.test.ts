@@ -32,7 +32,7 @@ const failed = (...ids: string[]): Outcome => ({
 });
 
 describe('leasedRecords', () => {
-  it('leasedRecords handles the records of a key under one lease, one key after the other', async () => {
+  it('leasedRecords handles the records of one key after another, each under one lease', async () => {
     const lambda = new FakeLambda();
     const seen: unknown[] = [];
     const handler = handlerOf(lambda, {}, async ({ messageId }, context, lease) => {
@@ -64,7 +64,7 @@ describe('leasedRecords', () => {
     expect(most).toBe(2);
   });
 
-  it('leasedRecords lets the records of a held key come again, at the cost of one call, and handles the others', async () => {
+  it('leasedRecords makes the records of a held key come again, after one call', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('a', { holder: 'other', ttlSeconds: 42 });
     const deferred: unknown[] = [];
@@ -84,7 +84,7 @@ describe('leasedRecords', () => {
     expect(failures).toEqual([['LeaseHeld', 2]]);
   });
 
-  it('leasedRecords shares one waitMs among all keys, and never waits longer than a third of the invocation', async () => {
+  it('leasedRecords shares one waitMs, capped at a third of the invocation, among keys', async () => {
     for (const [waitMs, waited] of [
       [6000, 6000],
       [60_000, 10_000],
@@ -99,7 +99,7 @@ describe('leasedRecords', () => {
     }
   });
 
-  it('leasedRecords with rates gives each record a start, and defers a record that would start too late', async () => {
+  it('leasedRecords with rates starts each record, or defers it if that is late', async () => {
     const lambda = new FakeLambda();
     const startedAt = lambda.clock.monotonicMs;
     const starts: unknown[] = [];
@@ -140,14 +140,14 @@ describe('leasedRecords', () => {
     }
   });
 
-  it('leasedRecords lets a record come again whose key cannot be read, and handles the others', async () => {
+  it('leasedRecords makes a record come again whose key cannot be read', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, () => {});
     const Records = [{ ...recordOf('1', 'a'), body: 'no JSON' }, recordOf('2', 'a')];
     expect(await lambda.invoke(handler, { Records })).toEqual(failed('1'));
   });
 
-  it('leasedRecords cuts the work a second before the invocation ends, and lets what is left come again', async () => {
+  it('leasedRecords cuts the work a second before the end, and defers the rest', async () => {
     const lambda = new FakeLambda();
     const reasons: unknown[] = [];
     const options: Options = {
@@ -177,7 +177,7 @@ describe('leasedRecords', () => {
     expect(mine).toMatchObject({ error: { message: 'mine' } });
   });
 
-  it('leasedRecords handles the other records if onFailure or defer throws, and logs what they throw', async () => {
+  it('leasedRecords handles the other records even if onFailure or defer throws', async () => {
     const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
     const lambda = new FakeLambda();
     lambda.service.hold('b');
@@ -207,7 +207,7 @@ describe('leasedRecords', () => {
     },
   );
 
-  it('leasedRecords passes the execution of the event, and names a new request for each key', async () => {
+  it('leasedRecords passes the execution of the event, and a requestId per key', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, { execution: ({ messageId }) => `arn of ${messageId}` }, () => {});
     await lambda.invoke(handler, { Records: [recordOf('1', 'a'), recordOf('2', 'b')] });
@@ -217,7 +217,7 @@ describe('leasedRecords', () => {
   });
 
   it.each<Fault>(['refused', 'answer lost', 'hangs', 'late'])(
-    'leasedRecords holds no lease after the handler has answered, whichever request meets a fault: %s',
+    'leasedRecords holds nothing after its answer, whichever request meets a fault: %s',
     async (fault) => {
       for (let at = 0, most = 0; at <= most; at++) {
         const lambda = new FakeLambda();
@@ -237,7 +237,7 @@ describe('leasedRecords', () => {
 });
 
 describe('leasedRecords of a FIFO queue', () => {
-  it('leasedRecords of a FIFO queue keeps the order of a message group that has several keys, and shares the leases of neighbours', async () => {
+  it('leasedRecords of a FIFO queue keeps the order of a group with several keys', async () => {
     const lambda = new FakeLambda();
     const handled: string[] = [];
     const handler = handlerOf(lambda, { concurrency: 5 }, async ({ messageId }) => {
@@ -253,7 +253,7 @@ describe('leasedRecords of a FIFO queue', () => {
     expect(lambda.operations.filter((operation) => operation === 'acquire').length).toBe(3);
   });
 
-  it('leasedRecords of a FIFO queue does not wait for its own lease if two message groups share a key', async () => {
+  it('leasedRecords of a FIFO queue does not wait for itself if groups share keys', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, { concurrency: 5 }, () => lambda.sleep(100));
     const Records = [
@@ -266,7 +266,7 @@ describe('leasedRecords of a FIFO queue', () => {
     expect(lambda.operations.filter((operation) => operation === 'acquire').length).toBe(2);
   });
 
-  it('leasedRecords takes the message group of a standard queue, which is for fairness, for no order', async () => {
+  it('leasedRecords does not keep the order of message groups of a standard queue', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, ({ messageId }) => {
       if (messageId === '1') throw new Error('mine');
@@ -378,7 +378,7 @@ async function playBatch(random: () => number): Promise<Record<string, number>> 
   };
 }
 
-it('No random batch breaks an order, a lease or a promise about which records come again', async () => {
+it('a random batch keeps order, leases, and the promise which records come again', async () => {
   const happened: Record<string, number> = {};
   const count = rounds(1000);
   for (let round = 0; round < count; round++) {

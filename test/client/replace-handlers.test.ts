@@ -46,7 +46,7 @@ describe.each(Object.entries(WAYS))('a handler with replace by %s', (_, way) => 
   it.each([
     ['fails', (lease: Lease | undefined) => untilAborted(lease?.signal as AbortSignal)],
     ['returns', (lease: Lease | undefined) => untilAborted(lease?.signal as AbortSignal).catch(() => 'late')],
-  ])('a handler that is asked to stop and %s counts as done, and the newer request starts', async (_how, work) => {
+  ])('a handler that %s after the request to stop counts as done', async (_how, work) => {
     const lambda = new FakeLambda();
     newer(lambda, 1000);
     const handler = way(lambda, { replace: 'running', ttlSeconds: 15 }, work);
@@ -83,7 +83,7 @@ describe.each(Object.entries(WAYS))('a handler with replace by %s', (_, way) => 
   });
 });
 
-it('The types of leased say that a handler with replace may resolve to undefined', () => {
+it('the types of leased say that a handler with replace may resolve to undefined', () => {
   const { holdfast } = new FakeLambda();
   const work = async (_event: object, _context: LambdaContext) => 7;
   expectTypeOf(leased({ holdfast, key: 'a' })(work)).returns.resolves.toEqualTypeOf<number>();
@@ -103,7 +103,7 @@ describe('leasedRecords with replace', () => {
       (record: SqsRecord, _context: LambdaContext, lease) => work(record, lease),
     );
 
-  it('records that are superseded in line are not delivered again', async () => {
+  it('records that are superseded in line do not come again', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('preview');
     newer(lambda, 3000);

@@ -109,7 +109,7 @@ const results = await Promise.all(
 console.log(JSON.stringify(Object.fromEntries(results)));
 `;
 
-describe('the package as it is built keeps its word', () => {
+describe('the built package', () => {
   const play = async ([program = '', ...options]: string[], plugins: Plugin[] = []) => {
     const { table: leasesTable, dependencies } = world.leases;
     const SETTINGS = JSON.stringify({

@@ -30,7 +30,7 @@ const errorOf = (act: Promise<unknown>) =>
 const pair = [{ key: 'openai' }, { key: 'openai/tenant-a' }];
 
 describe('The order of several keys', () => {
-  it('several keys are ordered with deeper paths first, and then by the bytes of UTF-8', () => {
+  it('deeper paths come first in the order of keys, then the UTF-8 bytes decide', () => {
     const keys = ['b', 'a', 'a/b', 'a/b/c', 'z/z', '\uff5e', '\u{10000}', 'A', ''];
     const sorted = ['a/b/c', 'a/b', 'z/z', '', 'A', 'a', 'b', '\uff5e', '\u{10000}'];
     expect(inOrder(keys.map((key) => ({ key }))).map(({ key }) => key)).toEqual(sorted);
@@ -41,7 +41,7 @@ describe('The order of several keys', () => {
 });
 
 describe('withLeases', () => {
-  it('withLeases acquires in the one order, releases in the reverse order, and returns what the work returns', async () => {
+  it("withLeases acquires in order, releases in reverse, and returns the work's result", async () => {
     for (const entries of [pair, pair.toReversed()]) {
       const { holdfast, sent } = setting();
       expect(await holdfast.withLeases(entries, () => 'done')).toBe('done');
@@ -51,7 +51,7 @@ describe('withLeases', () => {
     }
   });
 
-  it('withLeases gives the work every fence by its key, and the leases in the order of the entries', async () => {
+  it('withLeases gives the work every fence by key, and the leases in order', async () => {
     const { holdfast, service } = setting();
     service.hold('openai')();
     const seen = await holdfast.withLeases(pair, ({ fences, leases, held, lost, remainingMs }) => {
@@ -63,7 +63,7 @@ describe('withLeases', () => {
     });
   });
 
-  it('withLeases passes on the options of all, and those of an entry in their place', async () => {
+  it('withLeases passes on the common options, and those of an entry instead', async () => {
     const { holdfast, service } = setting();
     service.hold('openai', { limit: 20, weight: 15 });
     const entries = [
@@ -76,7 +76,7 @@ describe('withLeases', () => {
     });
   });
 
-  it('withLeases fails with the key that is refused, and releases the leases that it had', async () => {
+  it('withLeases fails with the key that is refused, and releases the other leases', async () => {
     const { holdfast, service, stateOf, sent } = setting();
     service.hold('openai', { holder: 'other' });
     const error = await errorOf(holdfast.withLeases(pair, () => 'never'));
@@ -85,7 +85,7 @@ describe('withLeases', () => {
     expect(sent.at(-1)).toBe('release openai/tenant-a');
   });
 
-  it('withLeases waits for waitMs in all, however many keys are held, and keeps the former leases while it waits', async () => {
+  it('withLeases waits for waitMs in all, and keeps its leases while it waits', async () => {
     const { clock, holdfast, service } = setting();
     const release = service.hold('openai/tenant-a');
     service.hold('openai');
@@ -151,7 +151,7 @@ describe('withLeases', () => {
     expect(await stateOf('openai/tenant-a')).toBe('released');
   });
 
-  it('withLeases asks the clocks when the signal is read, after a blocked event loop', async () => {
+  it('withLeases checks the clocks when the signal is read, after a blocked event loop', async () => {
     const { clock, holdfast } = setting();
     const outcome = errorOf(
       holdfast.withLeases(pair, (held) => {
@@ -163,7 +163,7 @@ describe('withLeases', () => {
     expect(await outcome).toMatchObject({ code: 'LeaseLost', reason: 'deadline' });
   });
 
-  it('withLeases ends its wait by the signal of the options, which aborts the signal of the work too', async () => {
+  it('withLeases ends its wait, and aborts the work, by the signal in its options', async () => {
     const { clock, holdfast, service, stateOf } = setting();
     const release = service.hold('openai');
     const controller = new AbortController();
@@ -183,7 +183,7 @@ describe('withLeases', () => {
     expect(clock.timers).toEqual([]);
   });
 
-  it("withLeases throws the work's own error, and releases", async () => {
+  it("withLeases throws the work's own error, and releases its leases", async () => {
     const { holdfast, stateOf, clock } = setting();
     const mine = new Error('mine');
     expect(await errorOf(holdfast.withLeases(pair, () => Promise.reject(mine)))).toBe(mine);
@@ -199,7 +199,7 @@ describe('withLeases', () => {
     expect(sent).toEqual([]);
   });
 
-  it('withLeases lets no two callers wait for each other, however they name their keys', async () => {
+  it('withLeases cannot make two callers wait for each other, however keys are named', async () => {
     const { clock, client } = setting();
     const keys = ['a', 'b/c', 'b'];
     const done: string[] = [];

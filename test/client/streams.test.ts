@@ -127,14 +127,14 @@ it.each([
 it.each([
   ['longer', 2001],
   ['shorter', 1999],
-])('a stream that is short, and %s than it should be, is refused before a request is sent', async (_, bytes) => {
+])('a short stream that is %s than it should be is refused before sending', async (_, bytes) => {
   const { stream } = streamOf(bytes);
   const refused = holdfast().commit({ ...request, body: stream, sizeBytes: 2000 });
   await expect(refused).rejects.toMatchObject({ code: 'InvalidRequest' });
   expect(calls).toEqual([]);
 });
 
-it('a stream of an unknown length is held up to 16 MiB, and cancelled above', async () => {
+it('a stream of unknown length is held up to 16 MiB, and cancelled above', async () => {
   await holdfast().commit({ ...request, body: streamOf(16 * MIB, MIB).stream });
   expect(puts).toContainEqual({ length: String(16 * MIB), type: undefined, received: 16 * MIB });
   calls = [];
@@ -148,7 +148,7 @@ it('a stream of an unknown length is held up to 16 MiB, and cancelled above', as
   await expect.poll(() => state.cancelled).toBe(true);
 });
 
-it('a stream is sent once, and a Blob again after a failure that may pass', async () => {
+it('a stream is sent once, but a Blob again after a temporary failure', async () => {
   putStatus = (attempt) => (attempt < 3 ? 503 : 200);
   const blob = new Blob([new Uint8Array(2 * MIB)], { type: 'not/signed' });
   expect(await holdfast().upload(blob)).toBe('up');
@@ -164,7 +164,7 @@ it('a stream is sent once, and a Blob again after a failure that may pass', asyn
   await expect(holdfast().upload(blob)).rejects.toMatchObject({ code: 'Refused', status: 403 });
 });
 
-it('a stream whose source fails is no upload, and the error is the cause', async () => {
+it('an upload whose source fails is not sent, and the error is the cause', async () => {
   const mine = new Error('the disk');
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({ pull: (to) => to.error(mine) });
   const error = await holdfast()

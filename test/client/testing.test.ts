@@ -43,7 +43,7 @@ const errorOf = (act: Promise<unknown>) =>
     (error: unknown) => error,
   );
 
-it('The service in memory plays the scenario that every transport plays', async () => {
+it('the service in memory plays the scenario that every transport plays', async () => {
   const service = new MemoryService();
   const transport = documented(service.transport);
   const party = (holder: string) => new Holdfast({ transport, holder });
@@ -52,7 +52,7 @@ it('The service in memory plays the scenario that every transport plays', async 
 });
 
 describe('The service in memory', () => {
-  it('the service in memory refuses a key that a test gives to another holder, until the test releases the key', async () => {
+  it('the service in memory refuses a key that a test gave to another holder', async () => {
     const { service, holdfast } = setting();
     const release = service.hold('nightly', { holder: 'other', ttlSeconds: 30 });
     const refusal = { code: 'LeaseHeld', key: 'nightly', holder: 'other', retryAfterMs: 30_000 };
@@ -82,7 +82,7 @@ describe('The service in memory', () => {
     ]);
   });
 
-  it('the service in memory shows the waiters of a key, and answers a break of another fence with Conflict', async () => {
+  it('the service in memory answers a break of another fence with Conflict', async () => {
     const { clock, service, holdfast, client } = setting();
     service.hold('nightly', { holder: 'other' });
     const waiting = errorOf(client('waiter').acquire('nightly', { waitMs: 5000 }));
@@ -109,7 +109,7 @@ describe('The service in memory', () => {
     expect(await held).toMatchObject({ code: 'LeaseHeld', place: 1, comeBackMs: 0, keptMs: 5000 });
   });
 
-  it('the service in memory grants a lease to callers that wait in the order of their arrival', async () => {
+  it('the service in memory grants a lease to waiting callers in order of arrival', async () => {
     const { clock, service, client } = setting();
     const release = service.hold('nightly');
     const order: string[] = [];
@@ -125,7 +125,7 @@ describe('The service in memory', () => {
   });
 
   it.each(['taken', 'broken', 'unknown'] as const)(
-    'the service in memory lets a holder lose its lease at the next heartbeat: %s',
+    'a holder of the service in memory can lose its lease: %s',
     async (reason) => {
       const { clock, service, holdfast } = setting();
       const lease = await holdfast.acquire('nightly', { ttlSeconds: 60 });
@@ -188,27 +188,24 @@ describe('The service in memory', () => {
     await holdfast.acquire('idle');
   });
 
-  it.each(['lifted', 'ended'])(
-    'the service in memory serves the line of a paused key when the pause is %s',
-    async (how) => {
-      const { clock, service, holdfast, client } = setting();
-      const release = service.hold('nightly');
-      const waiting = client('waiter').acquire('nightly', { waitMs: 600_000 });
-      await clock.advance(100);
-      await holdfast.cap({ key: 'nightly', limit: 0, reason: 'down', ...(how === 'ended' && { forSeconds: 50 }) });
-      release();
-      await clock.advance(40_000);
-      expect(await holdfast.readLease('nightly')).toMatchObject({ state: 'released', waiting: 1 });
-      if (how === 'ended') await clock.advance(20_000);
-      else
-        expect(await holdfast.cap({ key: 'nightly', limit: null })).toMatchObject({
-          cap: null,
-          before: { limit: 0 },
-          waiting: 1,
-        });
-      expect((await waiting).held).toBe(true);
-    },
-  );
+  it.each(['lifted', 'ended'])('the service in memory serves the line of a key whose pause is %s', async (how) => {
+    const { clock, service, holdfast, client } = setting();
+    const release = service.hold('nightly');
+    const waiting = client('waiter').acquire('nightly', { waitMs: 600_000 });
+    await clock.advance(100);
+    await holdfast.cap({ key: 'nightly', limit: 0, reason: 'down', ...(how === 'ended' && { forSeconds: 50 }) });
+    release();
+    await clock.advance(40_000);
+    expect(await holdfast.readLease('nightly')).toMatchObject({ state: 'released', waiting: 1 });
+    if (how === 'ended') await clock.advance(20_000);
+    else
+      expect(await holdfast.cap({ key: 'nightly', limit: null })).toMatchObject({
+        cap: null,
+        before: { limit: 0 },
+        waiting: 1,
+      });
+    expect((await waiting).held).toBe(true);
+  });
 
   it('the service in memory pauses the slots of a key apart from its lease', async () => {
     const { holdfast } = setting();
@@ -219,7 +216,7 @@ describe('The service in memory', () => {
     expect(await holdfast.once('nightly', () => 1)).toMatchObject({ outcome: 'ran' });
   });
 
-  it('the service in memory serves the waiter that was moved before all others, once', async () => {
+  it('the service in memory serves a moved waiter first, a single time', async () => {
     const { clock, service, holdfast, client } = setting();
     const release = service.hold('deploy');
     const order: string[] = [];
@@ -261,7 +258,7 @@ describe('The service in memory', () => {
     });
   });
 
-  it('the service in memory grants a key without limit and mode to one caller alone', async () => {
+  it('the service in memory grants a key without limit to one caller alone', async () => {
     const { clock, holdfast, service } = setting();
     const release = service.hold('render', { limit: 3, holder: 'other' });
     const refusal = { code: 'LeaseHeld', used: 1, limit: 3, holders: [{ holder: 'other', mode: 'shared' }] };
@@ -309,7 +306,7 @@ describe('The service in memory', () => {
     expect(await holdfast.readLease('nightly')).toMatchObject({ state: 'released', holder: 'another' });
   });
 
-  it('the service in memory refuses the calls that it does not have, by their names', async () => {
+  it('the service in memory refuses calls that it does not have, by name', async () => {
     const { holdfast } = setting();
     const refusal = { code: 'Refused', message: 'readNames is not a call of the service in memory' };
     expect(await errorOf(holdfast.readName('a'))).toMatchObject(refusal);

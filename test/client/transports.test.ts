@@ -91,7 +91,7 @@ it.concurrent('the client plays the scenario in the same process, on its own Dyn
   await expect(direct.park({ key: 'a', taskToken: 'b' })).rejects.toMatchObject({ code: 'Refused' });
 });
 
-it.concurrent('the client asks for the grace of its execution over HTTP and in the same process', async () => {
+it.concurrent('the client asks for the grace of its execution over HTTP and in process', async () => {
   const { table, dependencies, rawItem } = world.leases;
   const { waitersTable } = dependencies;
   const direct = directTransport({ client: testClient(), leasesTable: table, waitersTable });

@@ -98,7 +98,7 @@ describe('arguments in a program without types', () => {
   );
 });
 
-it('a permit has its mode, its limit, its weight, and what was in use with it', async () => {
+it('a permit has its mode, limit and weight, and what was in use', async () => {
   const { service, holdfast } = setting();
   service.hold('gpus', { limit: 8, weight: 3 });
   const { mode, limit, weight, used } = await holdfast.acquire('gpus', { limit: 8, weight: 4 });
@@ -107,7 +107,7 @@ it('a permit has its mode, its limit, its weight, and what was in use with it', 
   expect([lease.limit, lease.used]).toEqual([undefined, undefined]);
 });
 
-it('the event of a grant tells the wait in whole milliseconds', async () => {
+it('the event of a grant has the wait in whole milliseconds', async () => {
   const { holdfast, clock, events } = setting();
   await clock.advance(0.25);
   await holdfast.withLease('k', () => {});

@@ -21,7 +21,7 @@ const ofVersion =
     return answer;
   };
 
-describe('commit, protocol dynamo', async () => {
+describe('protocol dynamo', async () => {
   const world = await commitWorld();
   const { commit, read, clock, records, objects } = world;
 
@@ -41,7 +41,7 @@ describe('commit, protocol dynamo', async () => {
     expect(await world.body('table/_log/0.json')).toBe('one');
   });
 
-  it('a commit leaves the record that object_store writes, with only commit_id and written_at besides', async () => {
+  it('a commit adds only commit_id and written_at to the record of object_store', async () => {
     await commit({ path: 'rec/ä b', ifNoneMatch: '*', body: 'one', commitId: 'c-1' });
     const now = clock.now();
     const seconds = Math.ceil(now / 1000) + 3600;
@@ -62,7 +62,7 @@ describe('commit, protocol dynamo', async () => {
     });
   });
 
-  it('a commit counts generations up from a record of its own, without waiting', async () => {
+  it('a commit counts generations up from its own record, without a wait', async () => {
     await commit({ path: 'again', ifNoneMatch: '*', body: 'one' });
     await world.rawDelete('again');
     const { generation } = await commit({ path: 'again', ifNoneMatch: '*', body: 'two' });
@@ -70,7 +70,7 @@ describe('commit, protocol dynamo', async () => {
     expect(await world.rawRecord('again')).toMatchObject({ generation: { N: '1' } });
   });
 
-  it('a commit names its id if the answer of the record never came', async () => {
+  it('a commit names its id if the record was never answered', async () => {
     const path = 'record-unknown';
     const service = world.another();
     service.records.faultsOf.PutItem = ['error500', 'error500', 'error500'];
@@ -84,7 +84,7 @@ describe('commit, protocol dynamo', async () => {
     });
   });
 
-  it('a commit names the version of the object that it wrote, and of no other', async () => {
+  it('a commit names only the version of the object that it wrote itself', async () => {
     const service = world.another();
     const { faultsOf } = service.objects;
     const input = { path: 'versions', ifNoneMatch: '*', body: 'one', commitId: 'mine' };
@@ -100,7 +100,7 @@ describe('commit, protocol dynamo', async () => {
     expect(await service.commit(input)).toEqual({ ...answer, etag: null, currentEtag: md5.two, size: null });
   });
 
-  it('a commit that lost names the commit that is there, before any write', async () => {
+  it('a commit that lost names the object that is there, before any write', async () => {
     await commit({ path: 'lose', ifNoneMatch: '*', body: 'one' });
     clear(world);
     const lost = await failure(commit({ path: 'lose', ifNoneMatch: '*', body: 'two' }));
@@ -117,7 +117,7 @@ describe('commit, protocol dynamo', async () => {
     expect([objects.sent, records.sent]).toEqual([['HeadObject', 'HeadObject'], []]);
   });
 
-  it('a commit is tried again if the object for which S3 refused it is gone at the next look', async () => {
+  it('a commit is tried again if the object in its way is gone', async () => {
     const path = 'came and went';
     const service = world.another();
     service.objects.faultsOf.PutObject = [
@@ -131,7 +131,7 @@ describe('commit, protocol dynamo', async () => {
     expect(await world.body(path)).toBe('one');
   });
 
-  it('a commit compares and swaps, also with an ETag that lost its quotes', async () => {
+  it('a commit compares and swaps, even with an ETag that lost its quotes', async () => {
     const { etag } = await commit({ path: 'swap', ifNoneMatch: '*', body: 'one' });
     const swapped = await commit({ path: 'swap', ifMatch: String(etag).replaceAll('"', ''), body: 'two' });
     expect(swapped).toMatchObject({ etag: md5.two, repeated: false });
@@ -144,7 +144,7 @@ describe('commit, protocol dynamo', async () => {
     expect(absent.message).toBe('there is no object at the path: commit with ifNoneMatch to create the object');
   });
 
-  it('a commit refuses bytes that are there already: their ETag would not tell who won', async () => {
+  it('a commit refuses identical bytes, because their ETag would not show who won', async () => {
     await commit({ path: 'same', ifNoneMatch: '*', body: 'one' });
     clear(world);
     const same = await failure(commit({ path: 'same', ifMatch: md5.one, body: 'one' }));
@@ -185,7 +185,7 @@ describe('commit, protocol dynamo', async () => {
   });
 });
 
-describe('commit, protocol native', async () => {
+describe('protocol native', async () => {
   const world = await commitWorld({ protocol: 'native' });
   const { commit, records, objects } = world;
 
@@ -202,7 +202,7 @@ describe('commit, protocol native', async () => {
     expect(await world.allRecords()).toEqual([]);
   });
 
-  it('a commit (native) looks only after a refusal', async () => {
+  it('a commit (native) reads only after a refusal', async () => {
     await commit({ path: 'refused', ifNoneMatch: '*', body: 'one' });
     objects.sent.length = 0;
     const lost = await failure(commit({ path: 'refused', ifNoneMatch: '*', body: 'three' }));
@@ -210,7 +210,7 @@ describe('commit, protocol native', async () => {
     expect(objects.sent).toEqual(['PutObject', 'HeadObject']);
   });
 
-  it('a commit (native) repeats', async () => {
+  it('a commit (native) recognises its repeat', async () => {
     await commit({ path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' });
     const repeat = { path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' };
     expect(await commit(repeat)).toMatchObject({ etag: md5.one, repeated: true });
@@ -227,7 +227,7 @@ describe('commit, protocol native', async () => {
   });
 });
 
-describe('read', async () => {
+describe('reads', async () => {
   const world = await commitWorld();
   const { commit, read, putRecord } = world;
 

@@ -15,7 +15,7 @@ describe('a foreign record', async () => {
   const create = (path: string, more: object = {}, service: Pick<typeof world, 'commit'> = world) =>
     service.commit({ path, ifNoneMatch: '*', body: 'mine', ...more });
 
-  it('a foreign record is left alone until timeout x rate after the first sight of it, over all invocations', async () => {
+  it('a foreign record is left alone for its timeout, counted across all invocations', async () => {
     await putRecord(foreignRecord('wait'));
     expect(await failure(create('wait'))).toMatchObject({
       code: 'CommitInProgress',
@@ -41,7 +41,7 @@ describe('a foreign record', async () => {
     ['generation', { generation: 1 }],
     ['ttl, as of a record that TTL removed and another began', { ttl: 2_000_000_001 }],
     ['timeout', { timeout: 10_000 }],
-  ])('a foreign record is waited for again when it has another %s', async (_, change) => {
+  ])('a foreign record is waited for again if it has another %s', async (_, change) => {
     const path = `moved/${Object.keys(change)}`;
     await putRecord(foreignRecord(path));
     await failure(create(path));
@@ -58,29 +58,26 @@ describe('a foreign record', async () => {
     ['ttl', { ttl: 2_000_000_009 }],
     ['timeout', { timeout: 30_000 }],
     ['generation', { generation: 5 }],
-  ])(
-    'a foreign record is not taken over in the place of a record of another %s that came at the last moment',
-    async (what, change) => {
-      const path = `swapped/${what}`;
-      await putRecord(foreignRecord(path));
-      await failure(create(path));
-      clock.advance(WAIT_MS);
-      const { commit, records } = world.another();
-      // The first two are the new record that loses, and the look at the first sight.
-      records.faultsOf.PutItem = [
-        'none',
-        'none',
-        async (send) => {
-          await putRecord(foreignRecord(path, change));
-          return send();
-        },
-      ];
-      expect((await failure(create(path, {}, { commit }))).code).toBe('CommitInProgress');
-      expect(await rawRecord(path)).toEqual(foreignRecord(path, change));
-    },
-  );
+  ])('a foreign record with another %s is not taken over at the last moment', async (what, change) => {
+    const path = `swapped/${what}`;
+    await putRecord(foreignRecord(path));
+    await failure(create(path));
+    clock.advance(WAIT_MS);
+    const { commit, records } = world.another();
+    // The first two are the new record that loses, and the look at the first sight.
+    records.faultsOf.PutItem = [
+      'none',
+      'none',
+      async (send) => {
+        await putRecord(foreignRecord(path, change));
+        return send();
+      },
+    ];
+    expect((await failure(create(path, {}, { commit }))).code).toBe('CommitInProgress');
+    expect(await rawRecord(path)).toEqual(foreignRecord(path, change));
+  });
 
-  it('a foreign record is not taken over in the place of a record of Holdfast that came at the last moment, which has a commit behind it', async () => {
+  it('a record of Holdfast that came last is not taken for a foreign one', async () => {
     const path = 'swapped/ours';
     await putRecord(foreignRecord(path));
     await failure(create(path));
@@ -104,7 +101,7 @@ describe('a foreign record', async () => {
     ['generation', '1.5'],
     ['timeout', '9007199254740993'],
     ['timeout', '-1'],
-  ])('a foreign record whose %s is %s is refused by the name of its path', async (attribute, value) => {
+  ])('a foreign record whose %s is %s is refused by its path', async (attribute, value) => {
     const path = `range/${attribute}/${value}`;
     await putRecord({ ...foreignRecord(path), [attribute]: { N: value } });
     const refused = { code: 'Unavailable', message: expect.stringContaining(path), context: { retryAfterMs: 1000 } };
@@ -113,7 +110,7 @@ describe('a foreign record', async () => {
     expect(await rawRecord(path)).toEqual({ ...foreignRecord(path), [attribute]: { N: value } });
   });
 
-  it('a foreign record that asks for years is asked about again after a day', async () => {
+  it('a foreign record that asks for years may be checked again after a day', async () => {
     await putRecord(foreignRecord('years', { timeout: 9_007_199_254_740_990 }));
     expect(await failure(create('years'))).toMatchObject({
       code: 'CommitInProgress',
@@ -121,12 +118,12 @@ describe('a foreign record', async () => {
     });
   });
 
-  it('a foreign record counts its own timeout, and none that a caller or Holdfast has set', async () => {
+  it('a foreign record counts its own timeout, not that of a caller or Holdfast', async () => {
     await putRecord(foreignRecord('short', { timeout: 100 }));
     expect(await failure(create('short'))).toMatchObject({ context: { retryAfterMs: 300 + 1001 } });
   });
 
-  it('a foreign record is waited for inside the call, as long as asked', async () => {
+  it('a foreign record is waited for inside the call for as long as asked', async () => {
     await putRecord(foreignRecord('patient', { timeout: 1000 }));
     const before = clock.now();
     expect((await failure(create('patient', { waitSeconds: 2 }))).code).toBe('CommitInProgress');
@@ -135,7 +132,7 @@ describe('a foreign record', async () => {
     expect(clock.now() - before).toBe(4001);
   });
 
-  it('a foreign record is waited for no longer than the invocation lasts', async () => {
+  it('a foreign record is not waited for beyond the end of the invocation', async () => {
     await putRecord(foreignRecord('impatient'));
     const endsAt = clock.now() + 3000;
     const short = call({ timeLeftMs: () => endsAt - clock.now() });
@@ -153,20 +150,20 @@ describe('a foreign record', async () => {
     expect(clock.now() - before).toBeLessThan(4000);
   });
 
-  it('a foreign record that TTL removes during the wait is no longer in the way', async () => {
+  it('a foreign record that TTL removes during the wait does not block', async () => {
     await putRecord(foreignRecord('vanishes', { timeout: 2000 }));
     clock.at(clock.now() + 1000, () => world.deleteRecord('vanishes'));
     expect(await create('vanishes', { waitSeconds: 20 })).toMatchObject({ generation: 0 });
   });
 
-  it('a foreign record without timeout or generation is waited for, too', async () => {
+  it('a foreign record without timeout or generation is waited for', async () => {
     await putRecord({ path: { S: 'odd' }, etag: { S: '*' } });
     expect(await failure(create('odd'))).toMatchObject({ context: { generation: 0, retryAfterMs: WAIT_MS } });
     clock.advance(WAIT_MS);
     expect(await create('odd')).toMatchObject({ generation: 1 });
   });
 
-  it('a foreign record that moves with every look is asked about with rests, and not without end', async () => {
+  it('a foreign record that always changes is polled with pauses, and not forever', async () => {
     const path = 'moving';
     const { commit, records } = world.another();
     let generation = 0;
@@ -181,7 +178,7 @@ describe('a foreign record', async () => {
     expect(clock.now() - before).toBeGreaterThan(1000);
   });
 
-  it('a foreign record that is the first of its path has its first sight in one write, without a read', async () => {
+  it('the first sight of a foreign record takes one write, without a read', async () => {
     await putRecord(foreignRecord('sight'));
     const { commit, records } = world.another();
     expect((await failure(create('sight', {}, { commit }))).code).toBe('CommitInProgress');
@@ -192,29 +189,26 @@ describe('a foreign record', async () => {
   it.each([
     [0, [25, 50, 100, 200, 250, 250]],
     [0.5, [38, 75, 150, 300, 375, 375]],
-  ])(
-    'a foreign record is looked at after 50 ms, and less and less often, with up to half of each pause left to chance (%d)',
-    async (random, pauses) => {
-      const path = `looks/${random}`;
-      await putRecord(foreignRecord(path));
-      const { commit, objects } = world.another({ ids: { ...seededIds(1), random: () => random } });
-      const looks: number[] = [];
-      objects.faultsOf.HeadObject = Array.from({ length: 8 }, () => (send: () => Promise<unknown>) => {
-        looks.push(clock.now());
-        return send();
-      });
-      expect((await failure(create(path, { waitSeconds: 2 }, { commit }))).code).toBe('CommitInProgress');
-      const between = looks.slice(1).map((at, index) => at - (looks[index] ?? 0));
-      // The first record in the way may be a dead writer's, so the second look comes at once.
-      expect(between.slice(0, 7)).toEqual([0, ...pauses]);
-    },
-  );
+  ])('a foreign record is polled after 50 ms, then less and less often (%d)', async (random, pauses) => {
+    const path = `looks/${random}`;
+    await putRecord(foreignRecord(path));
+    const { commit, objects } = world.another({ ids: { ...seededIds(1), random: () => random } });
+    const looks: number[] = [];
+    objects.faultsOf.HeadObject = Array.from({ length: 8 }, () => (send: () => Promise<unknown>) => {
+      looks.push(clock.now());
+      return send();
+    });
+    expect((await failure(create(path, { waitSeconds: 2 }, { commit }))).code).toBe('CommitInProgress');
+    const between = looks.slice(1).map((at, index) => at - (looks[index] ?? 0));
+    // The first record in the way may be a dead writer's, so the second look comes at once.
+    expect(between.slice(0, 7)).toEqual([0, ...pauses]);
+  });
 });
 
-describe('our own record', async () => {
+describe('a record of Holdfast', async () => {
   const world = await commitWorld();
 
-  it('a record of Holdfast blocks no call of Holdfast', async () => {
+  it('a record of Holdfast does not block a call of Holdfast', async () => {
     const dying = world.another();
     let died = () => {};
     const death = new Promise<void>((resolve) => {
@@ -245,24 +239,21 @@ describe('our own record', async () => {
     ['of a second ago', 1000, 'theirs', false],
     ['that does not say since when', undefined, 'theirs', false],
     ['of this moment for the same commit', 0, 'mine', false],
-  ])(
-    'a record of Holdfast (%s) is looked at again before the take-over only while its writer may be under way',
-    async (...row) => {
-      const [title, age, commitId, restsFirst] = row;
-      const path = `age/${title}`;
-      const { commit, objects } = world.another();
-      const before = world.clock.now();
-      const writtenAt = age !== undefined && { written_at: { N: String(before - age) } };
-      await world.putRecord({ ...foreignRecord(path), commit_id: { S: commitId }, ...writtenAt });
-      const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
-      expect(await commit(input)).toMatchObject({ generation: 1, repeated: false });
-      expect(objects.sent).toEqual([...(restsFirst ? ['HeadObject'] : []), 'HeadObject', 'PutObject']);
-      expect(world.clock.now() > before).toBe(restsFirst);
-    },
-  );
+  ])('a record of Holdfast (%s) is read again only while its writer may work', async (...row) => {
+    const [title, age, commitId, restsFirst] = row;
+    const path = `age/${title}`;
+    const { commit, objects } = world.another();
+    const before = world.clock.now();
+    const writtenAt = age !== undefined && { written_at: { N: String(before - age) } };
+    await world.putRecord({ ...foreignRecord(path), commit_id: { S: commitId }, ...writtenAt });
+    const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+    expect(await commit(input)).toMatchObject({ generation: 1, repeated: false });
+    expect(objects.sent).toEqual([...(restsFirst ? ['HeadObject'] : []), 'HeadObject', 'PutObject']);
+    expect(world.clock.now() > before).toBe(restsFirst);
+  });
 
   it.each(['answered', 'without an answer'])(
-    'a record of Holdfast that TTL removes under a take-over is begun again (%s)',
+    'a take-over begins again if TTL removes the record of Holdfast (%s)',
     async (how) => {
       const path = `removed/${how}`;
       const { commit, records } = world.another();
@@ -281,7 +272,7 @@ describe('our own record', async () => {
     },
   );
 
-  it('a record of Holdfast is in flight until its time has passed', async () => {
+  it('a record of Holdfast is in flight until its timeout has passed', async () => {
     const { clock } = world;
     const record = { ...foreignRecord('in-flight'), commit_id: { S: 'c-1' }, written_at: { N: String(clock.now()) } };
     await world.putRecord(record);
@@ -291,14 +282,14 @@ describe('our own record', async () => {
     expect((await world.read('in-flight')).inFlight).toBeNull();
   });
 
-  it('a record of Holdfast is recognised by its commit_id, whatever that holds', async () => {
+  it('a record of Holdfast is recognised by its commit_id, whatever its value', async () => {
     await world.putRecord({ ...foreignRecord('typed', { timeout: 0 }), commit_id: { N: '5' } });
     const { commit, records } = world.another();
     expect(await commit({ path: 'typed', ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation: 1 });
     expect(records.sent).toEqual(['PutItem', 'PutItem']);
   });
 
-  it('a record of Holdfast that never yields is asked for with rests, and not without end', async () => {
+  it('a record of Holdfast that never yields is polled with pauses, and not forever', async () => {
     const { commit, records } = world.another();
     await world.putRecord({ ...foreignRecord('stuck'), commit_id: { S: 'dead' } });
     records.faultsOf.PutItem = Array.from({ length: 1000 }, (_, i) => async (send: () => Promise<unknown>) => {
@@ -311,7 +302,7 @@ describe('our own record', async () => {
     expect(world.clock.now() - before).toBeGreaterThan(1000);
   });
 
-  it('a record of Holdfast is respected by the Rust writer, which waits, looks, and takes over at last', async () => {
+  it('the Rust writer waits for a record of Holdfast before it takes over', async () => {
     const { table, bucket, clock } = world;
     const writer = new ObjectStoreWriter({ table, bucket, clock });
     await world.putRecord({
@@ -389,7 +380,7 @@ describe('repeats after foreign records', () => {
     await expectBoth(w, 'OutcomeUnknown', 'OutcomeUnknown');
   });
 
-  it('a repeat has an unknown outcome if the foreign record had taken the place of a record of Holdfast', async () => {
+  it('a repeat is unknown if the foreign record replaced a record of Holdfast', async () => {
     const w = await world();
     await tries(w, first);
     await takesOver(w, 0);
@@ -399,7 +390,7 @@ describe('repeats after foreign records', () => {
     await expectBoth(w, 'OutcomeUnknown', 'OutcomeUnknown');
   });
 
-  it('a repeat has an unknown outcome if a record of Holdfast came between foreign records', async () => {
+  it('a repeat is unknown if a record of Holdfast came between foreign records', async () => {
     const w = await world();
     await takesOver(w);
     const { retryAfterMs } = (await failure(w.commit(first))).context;
@@ -410,25 +401,22 @@ describe('repeats after foreign records', () => {
     await expectBoth(w, 'OutcomeUnknown', 'OutcomeUnknown');
   });
 
-  it.each([3599, 3601])(
-    'a repeat has an unknown outcome if TTL may have deleted the foreign record (%i s later)',
-    async (seconds) => {
-      const w = await world();
-      await takesOver(w);
-      await meets(w);
-      const isOver = seconds > 3600;
-      w.clock.advance(seconds * 1000);
-      if (isOver) {
-        // Another one begins in its place, is taken over, and looks as the successor of the one that was seen.
-        await w.deleteRecord(path);
-        await tries(w, first);
-      }
-      await takesOver(w, 0);
-      await w.rawPut(path, 'foreign');
-      const expected = isOver ? 'OutcomeUnknown' : 'PreconditionFailed';
-      await expectBoth(w, expected, expected);
-    },
-  );
+  it.each([3599, 3601])('a repeat is unknown if TTL may have deleted the record (%i s later)', async (seconds) => {
+    const w = await world();
+    await takesOver(w);
+    await meets(w);
+    const isOver = seconds > 3600;
+    w.clock.advance(seconds * 1000);
+    if (isOver) {
+      // Another one begins in its place, is taken over, and looks as the successor of the one that was seen.
+      await w.deleteRecord(path);
+      await tries(w, first);
+    }
+    await takesOver(w, 0);
+    await w.rawPut(path, 'foreign');
+    const expected = isOver ? 'OutcomeUnknown' : 'PreconditionFailed';
+    await expectBoth(w, expected, expected);
+  });
 
   const TTL = 1_900_000_000;
   const SKEW_MS = 500;
@@ -438,7 +426,7 @@ describe('repeats after foreign records', () => {
   it.each([
     ['that was seen', seconds, later],
     ['that stands there', {}, { ...later, ...seconds }],
-  ])('a repeat is definite while no clock says that TTL may have deleted the record %s', async (_, first, second) => {
+  ])('a repeat is definite while no clock shows that TTL may have deleted %s', async (_, first, second) => {
     for (const [before, code] of [
       [1, 'PreconditionFailed'],
       [0, 'OutcomeUnknown'],
@@ -453,7 +441,7 @@ describe('repeats after foreign records', () => {
     }
   });
 
-  it('a repeat is definite after several foreign records if each was there when the next was seen', async () => {
+  it('a repeat is definite after several foreign records if each was seen in time', async () => {
     for (const [before, code] of [
       [1, 'PreconditionFailed'],
       [0, 'OutcomeUnknown'],
@@ -470,7 +458,7 @@ describe('repeats after foreign records', () => {
     }
   });
 
-  it('a repeat has an unknown outcome if the record does not say when it ends, or if a record before was not seen', async () => {
+  it('a repeat is unknown if a record lacks its end, or was not seen', async () => {
     const { ttl: _, ...endless } = foreignRecord(path, later);
     for (const records of [
       [foreignRecord(path), endless],

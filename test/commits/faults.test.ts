@@ -116,7 +116,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
   );
 
   it.each(['error500', 'lostReply', vanished] as const)(
-    'a repeat whose first try gets no answer is a repeat all the same (%s)',
+    'a repeat is recognised even if its first try is not answered (%s)',
     async (fault) => {
       const path = `repeat/${paths++}`;
       const input = { path, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
@@ -130,7 +130,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     },
   );
 
-  it('an unknown outcome names its commit id, and a repeat with that id is definite', async () => {
+  it('an unknown outcome names its commit id, and a repeat with it is definite', async () => {
     for (const fault of ['lostReply', vanished] as const) {
       const path = `unknown/${paths++}`;
       const { commit, objects } = world.another();
@@ -149,7 +149,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     }
   });
 
-  it('a commit is in doubt as long as a write may still land, and says so', async () => {
+  it('a commit is in doubt as long as a write may still land', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(4, vanished);
     const unknown = await failure(
@@ -161,27 +161,24 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     );
   });
 
-  it.each(['EHOSTUNREACH', 'ENETUNREACH'])(
-    'a commit is in doubt when %s is met on a connection in use, and only then',
-    async (code) => {
-      const lost =
-        (syscall: string): Fault =>
-        async () => {
-          throw networkError(code, syscall);
-        };
-      for (const [syscall, told] of [
-        ['read', 'OutcomeUnknown'],
-        ['connect', 'Unavailable'],
-      ] as const) {
-        const { commit, objects } = world.another();
-        objects.faultsOf.PutObject = times(4, lost(syscall));
-        const input = { path: `network/${code}/${syscall}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
-        expect((await failure(commit(input))).code).toBe(told);
-      }
-    },
-  );
+  it.each(['EHOSTUNREACH', 'ENETUNREACH'])('a commit is in doubt if %s is met on a connection in use', async (code) => {
+    const lost =
+      (syscall: string): Fault =>
+      async () => {
+        throw networkError(code, syscall);
+      };
+    for (const [syscall, told] of [
+      ['read', 'OutcomeUnknown'],
+      ['connect', 'Unavailable'],
+    ] as const) {
+      const { commit, objects } = world.another();
+      objects.faultsOf.PutObject = times(4, lost(syscall));
+      const input = { path: `network/${code}/${syscall}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
+      expect((await failure(commit(input))).code).toBe(told);
+    }
+  });
 
-  it('a commit is in doubt also when the source has changed since the write was sent', async () => {
+  it('a commit is in doubt even if the source has changed since the write', async () => {
     const path = `changed/${protocol}`;
     const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
     const source = await world.stage('after');
@@ -210,7 +207,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     expect(await world.body(path)).toBe('after');
   });
 
-  it('a commit is tried again after a 409, although a try before that got no answer', async () => {
+  it('a commit is tried again after a 409, even after an unanswered try', async () => {
     const path = `again/${protocol}`;
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = [vanished, { name: 'ConditionalRequestConflict', status: 409 }];
@@ -218,7 +215,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     expect(await world.body(path)).toBe('mine');
   });
 
-  it('a commit is in doubt also when a later write was refused permanently', async () => {
+  it('a commit is in doubt even if a later write was refused permanently', async () => {
     const path = `refused/${protocol}`;
     const { commit, objects } = world.another();
     let late = async (): Promise<unknown> => undefined;
@@ -236,7 +233,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     expect(await world.commit(input)).toMatchObject({ repeated: true });
   });
 
-  it('a commit is in doubt no longer when another commit has excluded that write', async () => {
+  it('a commit is no longer in doubt when another commit has excluded its write', async () => {
     const path = `closed/${protocol}`;
     const { commit, objects } = world.another();
     const other: Fault = async () => {
@@ -269,7 +266,7 @@ describe('repeats', async () => {
     expect(await commit(first)).toMatchObject({ repeated: true, etag: null, size: null, currentEtag });
   });
 
-  it('repeats have an unknown outcome after more commits, while the record shows that there was a try', async () => {
+  it('repeats are unknown after more commits, while the record shows a try', async () => {
     const first = { path: 'chain/8', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
     await replace(first.path, 8, String((await commit(first)).etag));
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
@@ -288,7 +285,7 @@ describe('repeats', async () => {
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
   });
 
-  it('repeats have an unknown outcome after the object was deleted, while the record shows that there was a try', async () => {
+  it('repeats are unknown after the object was deleted, while the record shows a try', async () => {
     const path = 'chain/deleted';
     const { etag } = await commit({ path, ifNoneMatch: '*', body: 'before' });
     const second = { path, ifMatch: etag, body: 'mine', commitId: 'mine' };
@@ -299,7 +296,7 @@ describe('repeats', async () => {
   });
 
   it.each(['others', 'foreign', 'foreign take-over', 'many'])(
-    'repeats do not deny a commit that landed although its record was taken over (%s)',
+    'repeats do not deny a landed commit whose record was taken over (%s)',
     async (what) => {
       const path = `displaced/${what}`;
       const slow = world.another();
@@ -333,7 +330,7 @@ describe('repeats', async () => {
     },
   );
 
-  it('repeats belong to another call also if both came in the same millisecond', async () => {
+  it('two calls with the same commit id in one millisecond remain two calls', async () => {
     const path = 'same-ms';
     const stalled = world.another();
     const { arrived, before, open } = gate();
@@ -350,7 +347,7 @@ describe('repeats', async () => {
     expect(await first).toMatchObject({ repeated: false });
   });
 
-  it('repeats are not seen in a record of the very call whose reply was lost', async () => {
+  it('after a lost reply a call does not take its own record for a repeat', async () => {
     const path = 'own-record';
     const service = world.another();
     service.records.faultsOf.PutItem = ['lostReply'];
@@ -364,7 +361,7 @@ describe('repeats', async () => {
     expect(lost.code).toBe('PreconditionFailed');
   });
 
-  it('repeats read the record, and its first sight, consistently', async () => {
+  it('repeats read the record and its first sight consistently', async () => {
     const dynamodb = dynamodbClient();
     const reads: unknown[] = [];
     dynamodb.middlewareStack.add(
@@ -381,7 +378,7 @@ describe('repeats', async () => {
     expect(reads).toMatchObject([{ ConsistentRead: true }, { ConsistentRead: true }]);
   });
 
-  it('repeats are answered that they never landed if the whole chain is there', async () => {
+  it('repeats learn that they never landed if the whole chain is there', async () => {
     const dying = world.another();
     const { arrived, before } = gate();
     dying.objects.faultsOf.PutObject = [before];
@@ -421,7 +418,7 @@ describe('repeats', async () => {
   });
 });
 
-describe('what S3 answers', async () => {
+describe('answers of S3', async () => {
   const world = await commitWorld();
   const conflict = { name: 'ConditionalRequestConflict', status: 409 };
 
@@ -435,7 +432,7 @@ describe('what S3 answers', async () => {
   it.each([
     [0, 25],
     [0.5, 38],
-  ])('409 is tried again after a rest of 50 ms, less up to half of it by chance (%d)', async (random, rest) => {
+  ])('409 is tried again after 25 to 50 ms (%d)', async (random, rest) => {
     const { commit, objects } = world.another({ ids: { ...seededIds(1), random: () => random } });
     objects.faultsOf.PutObject = [conflict];
     const before = world.clock.now();
@@ -475,7 +472,7 @@ describe('what S3 answers', async () => {
     expect(objects.sent.filter((command) => command === 'CreateMultipartUpload')).toHaveLength(2);
   });
 
-  it('an endless 409 of S3 is Unavailable, and delays no other commit', async () => {
+  it('an endless 409 of S3 is Unavailable, and does not delay other commits', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(99, conflict);
     const ended = await failure(commit({ path: '409-always', ifNoneMatch: '*', body: 'mine' }));
@@ -506,7 +503,7 @@ describe('what S3 answers', async () => {
     ['a throttle', times(4, { name: 'SlowDown', status: 503 }), 'Throttled'],
   ];
 
-  it.each(definite)('an answer %s of S3 leaves a record that delays no other commit', async (_, faults, code) => {
+  it.each(definite)('an answer %s of S3 leaves a record that does not delay other commits', async (_, faults, code) => {
     const path = `definite/${code}/${faults.length}${JSON.stringify(faults[0])}`.replaceAll(/[^\w/]/g, '');
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = [...faults];
@@ -524,7 +521,7 @@ describe('what S3 answers', async () => {
     ['KeyTooLongError', 'PutObject', 'inline', 'path'],
     ['EntityTooLarge', 'CopyObject', 'copy', 'source'],
     ['MetadataTooLarge', 'CreateMultipartUpload', 'parts', 'metadata'],
-  ])('an answer %s of %s is the caller’s to fix, and delays no other commit', async (name, command, kind, field) => {
+  ])('%s of %s is for the caller to fix, and does not delay others', async (name, command, kind, field) => {
     const path = `caller/${name}/${command}`;
     const { commit, objects } = world.another();
     objects.faultsOf[command] = [{ name, status: 400 }];
@@ -535,7 +532,7 @@ describe('what S3 answers', async () => {
     else expect(record).toMatchObject({ timeout: { N: '0' } });
   });
 
-  it('a staged upload that vanishes under the copy is NotFound, and delays no other commit', async () => {
+  it('a staged upload that vanishes during the copy is NotFound, and does not block', async () => {
     const { commit, objects } = world.another();
     const source = await world.stage('mine');
     objects.faultsOf.CopyObject = [
@@ -549,7 +546,7 @@ describe('what S3 answers', async () => {
     expect(await world.rawRecord('vanished')).toMatchObject({ timeout: { N: '0' } });
   });
 
-  it('a failure after a take-over leaves the record live, because the writer before may still land', async () => {
+  it('a failed take-over leaves the record, because the former writer may still land', async () => {
     const stalled = world.another();
     const { arrived, before, open } = gate();
     stalled.objects.faultsOf.PutObject = [before];
@@ -578,7 +575,7 @@ describe('time', async () => {
   const world = await commitWorld({ commitTimeoutMs: 2000 });
 
   it.each(['ours', 'foreign'])(
-    'a stalled writer that wakes after a take-over overwrites no commit (%s)',
+    'a writer that stalled through a take-over does not overwrite a commit (%s)',
     async (taker) => {
       for (const create of [true, false]) {
         const path = `stalled/${taker}/${create}`;
@@ -609,14 +606,14 @@ describe('time', async () => {
   it.each([
     [2000, 0],
     [2001, 1],
-  ])('a commit sends no try after the time of its record: after %d ms it has generation %d', async (ms, generation) => {
+  ])('a commit does not write with an expired record: after %d ms, generation %d', async (ms, generation) => {
     const { commit, objects, records } = world.another();
     records.faultsOf.PutItem = [(send) => send().finally(() => world.clock.advance(ms))];
     expect(await commit({ path: `late-${ms}`, ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation });
     expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(1);
   });
 
-  it('a commit lets the SDK send no other try after the time of its record either', async () => {
+  it('the SDK does not retry a commit after its record has expired', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = [
       async () => {

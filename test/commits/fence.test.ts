@@ -55,7 +55,7 @@ describe.each(aFew(1, PROTOCOLS))('a fenced object, protocol %s', async (protoco
     expect((await read('begin')).fence).toEqual(job(3));
   });
 
-  it('a fenced object answers the repeat of a commit that a newer holder has replaced', async () => {
+  it('a fenced object still answers the repeat of a commit that was replaced since', async () => {
     const first = { path: 'repeat', ifNoneMatch: '*', body: 'older', fence: job(1), commitId: 'older' };
     const { etag } = await commit(first);
     const { etag: currentEtag } = await commit({ path: 'repeat', ifMatch: etag, body: 'newer', fence: job(2) });
@@ -74,14 +74,14 @@ describe.each(aFew(1, PROTOCOLS))('a fenced object, protocol %s', async (protoco
   });
 
   // Likewise: an ETag names bytes, and the same bytes again are the same ETag.
-  it('a fenced object cannot distinguish X from X again after Y', async () => {
+  it('a fenced object cannot distinguish X from a later X after Y', async () => {
     const { etag: x } = await commit({ path: 'aba', ifNoneMatch: '*', body: 'X' });
     const { etag: y } = await commit({ path: 'aba', ifMatch: x, body: 'Y' });
     await commit({ path: 'aba', ifMatch: y, body: 'X' });
     expect(await commit({ path: 'aba', ifMatch: x, body: 'Z' })).toMatchObject({ repeated: false });
   });
 
-  it('a fenced object has room in its metadata for the longest of everything', async () => {
+  it('the metadata of a fenced object has room for the longest values', async () => {
     const fence = { key: 'k'.repeat(256), token: world.clock.now() + 24 * 60 * 60 * 1000 };
     const metadata = { m: 'v'.repeat(1023) };
     const id = (n: number) => `${n}`.padEnd(64, 'i');

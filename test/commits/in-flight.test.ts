@@ -21,8 +21,8 @@ const foreign = (path: string, more: object = {}) => ({
 const ours = (path: string, writtenAt: number, more: object = {}) =>
   foreign(path, { commit_id: { S: `of-${path.replaceAll(' ', '-')}` }, written_at: { N: String(writtenAt) }, ...more });
 
-describe('the list of commits in flight', () => {
-  it('the list of commits in flight shows those that have begun and not replaced what they found, and no other', async () => {
+describe('commits in flight', () => {
+  it('the list of commits in flight shows only those that may still land', async () => {
     const world = await commitWorld();
     const { commit, clock, inFlight, putRecord, rawPut } = world;
     const { etag } = await commit({ path: 'landed', ...CREATE });
@@ -58,7 +58,7 @@ describe('the list of commits in flight', () => {
     ]);
   });
 
-  it('the list of commits in flight says of each path what a read of the path says', async () => {
+  it('the list of commits in flight agrees with a read of each path', async () => {
     const { clock, inFlight, putRecord, read } = await commitWorld();
     await putRecord(ours('a', clock.now() - 5));
     await putRecord(foreign('b'));
@@ -68,7 +68,7 @@ describe('the list of commits in flight', () => {
       expect(await read(path)).toMatchObject({ etag: expectedEtag, inFlight: listed });
   });
 
-  it('the list of commits in flight takes one scan, and a HEAD for each record that may be under way', async () => {
+  it('the list takes one scan, and a HEAD for each record under way', async () => {
     const world = await commitWorld();
     const { clock, putRecord, handlers } = world;
     for (const path of ['a', 'b']) await putRecord(ours(path, clock.now()));
@@ -80,7 +80,7 @@ describe('the list of commits in flight', () => {
     expect(sent(world)).toEqual(['Scan', 'HeadObject', 'HeadObject']);
   });
 
-  it('the list of commits in flight has the writers of other clients under the native protocol too, because such a writer may overwrite a commit', async () => {
+  it('the list under the native protocol still shows the writers of other clients', async () => {
     const { commit, putRecord, inFlight } = await commitWorld({ protocol: 'native' });
     await commit({ path: 'landed', ...CREATE });
     expect(await inFlight()).toEqual({ protocol: 'native', commits: [], nextCursor: null });
@@ -91,7 +91,7 @@ describe('the list of commits in flight', () => {
     });
   });
 
-  it('pages, every path once, and takes a prefix', async () => {
+  it('the list of commits in flight has every path once, and takes a prefix', async () => {
     const { clock, putRecord, inFlight } = await commitWorld();
     const paths = Array.from({ length: 23 }, (_, index) => `${index % 2 ? 'odd' : 'even'}/${index}`);
     for (const path of paths) await putRecord(ours(path, clock.now()));
@@ -108,7 +108,7 @@ describe('the list of commits in flight', () => {
     expect([all.commits.map(({ path }) => path).toSorted(), all.nextCursor]).toEqual([paths.toSorted(), null]);
   });
 
-  it('the list of commits in flight goes on at the end of the scan, also between two records of a path', async () => {
+  it('the list goes on after the scan, even between two records of a path', async () => {
     const world = await commitWorld();
     const { commit, clock, putRecord, dependencies } = world;
     const { etag } = await commit({ path: 'a', ...CREATE });

@@ -18,7 +18,7 @@ const names = (count: number) => Object.fromEntries(Array.from({ length: count }
 const wrongNames = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`N${i}`, 1]));
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-describe('bad input names its field and writes nothing', () => {
+describe('bad input', () => {
   it.each<[string, object, string]>([
     ['neither precondition', without('ifNoneMatch'), 'ifMatch'],
     ['both preconditions', { ...valid, ifMatch: '"x"' }, 'ifNoneMatch'],
@@ -103,7 +103,7 @@ describe('bad input names its field and writes nothing', () => {
     ['a fence with a long key', { ...valid, fence: { key: 'k'.repeat(257), token: 1 } }, 'fence.key'],
     ['waiting too long', { ...valid, waitSeconds: 21 }, 'waitSeconds'],
     ['an unknown field', { ...valid, force: true }, 'force'],
-  ])('bad input names its field and causes no write: %s', async (_, payload, field) => {
+  ])('bad input names its field and does not write: %s', async (_, payload, field) => {
     const { status, outcome, body } = await post(handlers.commit, payload);
     expect([status, outcome, body.issues]).toEqual([
       400,
@@ -122,7 +122,7 @@ describe('bad input names its field and writes nothing', () => {
     [{ ...reset, expectedFence: undefined }, 'expectedFence', 'is missing'],
     [{ ...reset, expectedFence: 'k' }, 'expectedFence', 'must be an object of key and token'],
     [{ ...reset, path: '/p' }, 'path', 'must not begin with a slash'],
-  ])('bad input is refused with what is wrong with it: %j', async (payload, path, message) => {
+  ])('bad input is refused with the reason: %j', async (payload, path, message) => {
     expect((await post(handlers.resetFence, payload)).body.issues).toEqual([{ path, message }]);
   });
 
@@ -132,13 +132,13 @@ describe('bad input names its field and writes nothing', () => {
     expect(body.issues).toEqual([{ path: 'metadata.Author', message }]);
   });
 
-  it('a header of one character is one', async () => {
+  it('a header of a single character is accepted', async () => {
     const elsewhere = await commitWorld();
     await elsewhere.commit({ ...valid, contentType: 'x' });
     expect(await elsewhere.read('valid')).toMatchObject({ contentType: 'x' });
   });
 
-  it('a text in place of metadata is answered with what metadata must be, and not with its length', async () => {
+  it('a text as metadata is refused for its type, not for its length', async () => {
     const { body } = await post(handlers.commit, { ...valid, metadata: 'x'.repeat(33) });
     expect(body.issues).toEqual([{ path: 'metadata', message: 'must be an object of strings' }]);
   });
@@ -150,7 +150,7 @@ describe('bad input names its field and writes nothing', () => {
     expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
   });
 
-  it('metadata under 32 names is accepted', async () => {
+  it('metadata with 32 names is accepted', async () => {
     const elsewhere = await commitWorld();
     await elsewhere.commit({ ...valid, metadata: names(32) });
     expect((await elsewhere.read('valid')).metadata).toEqual(names(32));
@@ -180,7 +180,7 @@ describe('bad input names its field and writes nothing', () => {
   });
 });
 
-describe('what a body may be', async () => {
+describe('the size of a body', async () => {
   const route = { method: 'POST', path: '/v1/commits', name: 'commit', timeoutSeconds: 30 };
   const { url, stop } = await startGateway([{ ...route, handler: handlers.commit }], 0);
   afterAll(stop);
@@ -206,17 +206,17 @@ describe('what a body may be', async () => {
     expect((await world.body(`size/${name}`)) === bytes).toBe(true);
   });
 
-  it('1 MiB of control characters does not, at seven bytes for each, but for base64', async () => {
+  it('1 MiB of control characters does not pass the gateway, except in base64', async () => {
     const response = await send(JSON.stringify({ path: 'size/control', ifNoneMatch: '*', body: '\u0001'.repeat(MIB) }));
     expect(response.status).toBe(413);
   });
 
-  it('1 MiB of control characters is not too much for the function itself, at six bytes for each', async () => {
+  it('1 MiB of control characters is not too much for the function itself', async () => {
     const input = { path: 'size/control', ifNoneMatch: '*', body: '\u0001'.repeat(MIB) };
     expect(await post(handlers.commit, input)).toMatchObject({ status: 201, body: { size: MIB } });
   });
 
-  it('a path is taken as it is', async () => {
+  it('a path is stored unchanged', async () => {
     for (const path of ['a b+c', 'ü/ß', '%25/%2F', 'a?b#c&d=e', "it's(*)!~:@,$;", 'x'.repeat(1024), '...', '.a/b..']) {
       await world.commit({ path, ifNoneMatch: '*', body: path });
       expect(await world.body(path)).toBe(path);
@@ -272,7 +272,7 @@ describe('settings', () => {
     });
   });
 
-  it('the settings of uploads make URLs that ask for no checksum, which would be that of an empty body', async () => {
+  it('presigned upload URLs do not ask for a checksum of an empty body', async () => {
     const { url } = await stager(uploadsFromEnvironment(env))({});
     expect([...new URL(url).searchParams.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
   });

@@ -32,7 +32,7 @@ const fence = fc.record({
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
 
 describe('the marks on an object', () => {
-  it('the marks on an object read as they were written, whatever the ids and the fence', () => {
+  it('the marks on an object read as they were written, whatever their values', () => {
     fc.assert(
       fc.property(fc.string(), entry, maybe(fence), maybe(fc.uuid()), (path, commit, held, call) => {
         const marks = parseMarks(path, marksMetadata(path, { before: null, entry: commit, fence: held, call }));
@@ -41,7 +41,7 @@ describe('the marks on an object', () => {
     );
   });
 
-  it('remember the last eight commits, and whether there were more', () => {
+  it('the marks on an object hold the last eight commits, and whether more existed', () => {
     fc.assert(
       fc.property(fc.array(entry, { minLength: 1, maxLength: 12 }), fc.boolean(), (commits, afterForeign) => {
         let marks: Marks | null | undefined = afterForeign ? undefined : null;
@@ -61,13 +61,13 @@ describe('the marks on an object', () => {
     ['a name that holds one', { ifNoneMatch: '*', body: 'one' }, `sub:${ROLE}/session-1`, 'Zehf1EkWfuK'],
     ['an upload', { ifNoneMatch: '*', source: UPLOAD }, undefined, 'T3qHs1WFEqu'],
     ['an upload with its ETag', { ifNoneMatch: '*', source: UPLOAD, sourceEtag: '"x"' }, undefined, '5EMsaT16Z6r'],
-  ])('the marks on an object have the same fingerprint in each release: of %s', (_, input, principal, expected) => {
+  ])('the marks on an object keep the same fingerprint in each release: of %s', (_, input, principal, expected) => {
     const dependencies = { ids: seededIds(1), clock: new ManualClock() };
     const request = commitRequest(dependencies, commitInput().parse({ path: 'p', ...input }), principal);
     expect(request.entry.fingerprint).toBe(expected);
   });
 
-  it('the marks on an object mean no other path, and no user’s metadata', () => {
+  it('the marks do not count for another path, and are not user metadata', () => {
     const metadata = {
       ...marksMetadata('p', {
         before: null,
@@ -81,7 +81,7 @@ describe('the marks on an object', () => {
     expect(userMetadata(metadata)).toEqual({ a: 'b' });
   });
 
-  it('the marks on an object are written in this form', () => {
+  it('the marks on an object have a fixed form', () => {
     // Undefined: a foreign writer's object was there, so that the chain is not whole.
     const [before, entry] = [undefined, { commitId: 'c', fingerprint: 'fingerprint' }];
     const written = marksMetadata('p', { before, entry, fence: { key: 'k', token: 7 }, call: 'mine', isReset: true });
@@ -105,13 +105,13 @@ describe('the marks on an object', () => {
     },
   );
 
-  it('broken marks on an object are a foreign writer’s', () => {
+  it('broken marks on an object count as those of a foreign writer', () => {
     for (const value of ['', ' ', 'x y z', '~']) expect(parseMarks('p', { 'holdfast-commits': value })).toBeUndefined();
   });
 });
 
 describe('an ETag', () => {
-  it('an ETag has one form', () => {
+  it('an ETag has one normal form', () => {
     fc.assert(
       fc.property(visible(1, 40), (value) => {
         const etag = normalEtag(value);
@@ -122,7 +122,7 @@ describe('an ETag', () => {
 });
 
 describe('a path', () => {
-  it('a path that is accepted is rewritten by no URL parser', () => {
+  it('no URL parser rewrites a path that is accepted', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', '/', '.', '..', 'ä'), { minLength: 1, maxLength: 8 }), (parts) => {
         const path = parts.join('');

@@ -28,10 +28,10 @@ async function play({ count, atOnce, happened = {} }: Playing, round: (index: nu
 describe.each([
   ['dynamo', 200],
   ['native', 50],
-] as const)('races among ourselves, protocol %s', async (protocol, fenceRounds) => {
+] as const)('calls of Holdfast, protocol %s', async (protocol, fenceRounds) => {
   const world = await commitWorld({ protocol });
 
-  it('50 creates of one path: one wins, and 49 learn the winner’s ETag; many times', async () => {
+  it('one of 50 creates of a path wins, and 49 learn its ETag', async () => {
     for (let round = 0; round < rounds(20, 1); round++) {
       const path = `create/${round}`;
       const answers = await all(50, (writer) =>
@@ -62,7 +62,7 @@ describe.each([
     expect(await world.body('counter')).toBe(String(5 * each));
   });
 
-  it('two holders: the newer one’s object is never overwritten by the older one’s; many seeded rounds', async () => {
+  it('the older holder never overwrites the object of the newer one', async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     await play({ count: rounds(fenceRounds, 5), atOnce: 8 }, async (round) => {
@@ -103,7 +103,7 @@ describe('races with the Rust writer on one table and bucket', async () => {
 
   const raceRounds = rounds(200, 6);
 
-  it(`races with the Rust writer on one table and bucket have one winner each; ${raceRounds} seeded races`, async () => {
+  it(`a race with the Rust writer has one winner; ${raceRounds} seeded races`, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     const won = { ours: 0, rust: 0 };
@@ -201,7 +201,7 @@ function chaos(requests: Requests, random: () => number): void {
 describe.each(aFew(1, PROTOCOLS))('writers of one log under faults, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol, clock: systemClock });
 
-  it('the writers of a log find every commit once that was answered as landed, and no other', async () => {
+  it('the writers of a log find exactly the commits that were answered as landed', async () => {
     const seed = testSeed();
     const path = `log/${seed}`;
     await world.commit({ path, ifNoneMatch: '*', body: 'begin' });

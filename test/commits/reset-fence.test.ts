@@ -58,7 +58,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
   const { commit, resetFence, read } = world;
 
   it.each(aFew(3, Object.keys(KINDS) as Kind[]))(
-    'the fence of an object can be lifted and replaced, and no other mark changes (%s)',
+    'the fence of an object can be replaced without another mark changing (%s)',
     async (kind) => {
       const fences = [null, job(7), { key: 'other', token: 7 }];
       for (const fence of contents[kind].length > MIB ? aFew(1, fences) : fences) {
@@ -92,7 +92,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     },
   );
 
-  it('a fenced object is copied in one piece if that is allowed and the object came in parts', async () => {
+  it('a fenced object in parts is copied in one piece if that is allowed', async () => {
     const seen = await fenced(world, 'one-piece', 'large, in two parts');
     const multipartThresholdBytes = contents['large, in two parts'].length;
     const { resetFence: inOnePiece, objects } = world.another({ multipartThresholdBytes });
@@ -102,7 +102,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     expect(digest(await world.bytes('one-piece'))).toBe(digest(contents['large, in two parts']));
   });
 
-  it('a fenced object is copied in one piece if the object came in one part', async () => {
+  it('a fenced object that came in one part is copied in one piece', async () => {
     const inOnePart = { partBytes: 7 * MIB };
     const { commit: commitIt } = world.another(inOnePart);
     const bytes = contents['large, in two parts'];
@@ -186,7 +186,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     expect((await read('twice')).fence).toBeNull();
   });
 
-  it('the fence of an object admits no commit that was decided on the fence before', async () => {
+  it('a replaced fence admits no commit that was decided on the former fence', async () => {
     const seen = await fenced(world, 'decided');
     const holder = world.another();
     holder.objects.faultsOf.PutObject = [
@@ -201,7 +201,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
   });
 
   it.each(['CompleteMultipartUpload', 'CopyObject'])(
-    'the fence of an object is not replaced under a commit that came in before %s',
+    'a fence is not replaced under a commit that came in before %s',
     async (last) => {
       const path = `between/${last}`;
       const seen = await fenced(world, path, 'large, in two parts');
@@ -241,7 +241,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     (command) => protocol === 'dynamo' || command !== 'PutItem',
   );
 
-  it.each(steps)('a lost reply of %s is found out, and a repeat is one', async (command) => {
+  it.each(steps)('a lost reply of %s is found out, and a repeat is recognised', async (command) => {
     const seen = await fenced(world, `lost/${command}`);
     const admin = world.administrator();
     (command === 'PutItem' ? admin.records : admin.objects).faultsOf[command] = ['lostReply'];
@@ -292,7 +292,7 @@ describe('replacing a fence', async () => {
   });
 
   // Such tokens can have been written before they were refused.
-  it('a fence replacement takes a token seen that no commit may name', async () => {
+  it('a fence replacement accepts a token that was seen, but no commit may name', async () => {
     const { etag } = await world.commit({ path: 'ruined', ifNoneMatch: '*', body: 'x', fence: job(1) });
     const ruined = { ...(await world.rawMetadata('ruined')), 'holdfast-fence': `${Number.MAX_SAFE_INTEGER} am9i` };
     await world.rawPut('ruined', 'x', { Metadata: ruined });
@@ -302,7 +302,7 @@ describe('replacing a fence', async () => {
     expect((await world.read('ruined')).fence).toBeNull();
   });
 
-  it('a fence replacement waits for a writer of the Rust crate as a commit does', async () => {
+  it('a fence replacement waits for a Rust writer, as a commit does', async () => {
     const seen = await fenced(world, 'rust');
     const writer = new ObjectStoreWriter({ ...world, clock: world.clock });
     const admin = world.administrator();
@@ -314,7 +314,7 @@ describe('replacing a fence', async () => {
     expect(await admin.resetFence({ ...seen, fence: null })).toMatchObject({ generation: 2 });
   });
 
-  it('a fence replacement waits for a writer of the Rust crate within the call, as long as it may', async () => {
+  it('a fence replacement waits for a Rust writer within the call if asked to', async () => {
     const seen = await fenced(world, 'rust in time');
     await world.putRecord(foreignRecord('rust in time', { etag: seen.ifMatch, timeout: 2000 }));
     const before = world.clock.now();
@@ -322,7 +322,7 @@ describe('replacing a fence', async () => {
     expect(world.clock.now() - before).toBeGreaterThanOrEqual(2000);
   });
 
-  it('a fence replacement is in doubt after a foreign writer only under an id that the caller gave', async () => {
+  it('after a foreign writer only a fence replacement with an id can be unknown', async () => {
     const seen = await fenced(world, 'doubt');
     // It may have taken the place of a record that names such an id.
     await world.putRecord(foreignRecord('doubt', { etag: seen.ifMatch, generation: 1 }));
@@ -332,7 +332,7 @@ describe('replacing a fence', async () => {
     expect((await failure(world.resetFence(again))).code).toBe('OutcomeUnknown');
   });
 
-  it('a fence replacement keeps no caller waiting for a write that S3 has refused', async () => {
+  it('a fence replacement does not make callers wait for a write that S3 refused', async () => {
     const seen = await fenced(world, 'refused');
     const admin = world.administrator();
     const slowDown: Fault = { name: 'SlowDown', status: 503 };
@@ -342,7 +342,7 @@ describe('replacing a fence', async () => {
     expect(records).toMatchObject([{ timeout: { N: '0' } }]);
   });
 
-  it('a fence replacement fits the metadata, with the longest of everything', async () => {
+  it('a fence replacement fits the metadata even with the longest values', async () => {
     const fence = { key: 'k'.repeat(256), token: world.clock.now() };
     const metadata = { m: 'v'.repeat(1023) };
     const id = (n: number) => `${n}`.padEnd(64, 'i');
@@ -356,7 +356,7 @@ describe('replacing a fence', async () => {
     expect(Object.entries(stored).flat().join('').length).toBeLessThanOrEqual(2048);
   });
 
-  it('a fence replacement is logged with its caller, and with what was seen and wanted', async () => {
+  it('a fence replacement logs its caller, and the fences seen and wanted', async () => {
     const lines: string[] = [];
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
       lines.push(String(chunk));
@@ -389,7 +389,7 @@ describe('replacing a fence', async () => {
 describe.each(aFew(1, PROTOCOLS))('races of a fence that is replaced, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol, clock: systemClock });
 
-  it('races of commits and fence replacements have one winner of one state; many seeded rounds', async () => {
+  it('a race of commits and fence replacements has one winner for each state', async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     const winners = { commit: 0, reset: 0 };

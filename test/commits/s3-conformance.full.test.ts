@@ -94,12 +94,12 @@ describe('PUT', () => {
     expect(await outcome(put('again', 'two', { IfNoneMatch: '*' }))).toBe('ok');
   });
 
-  it('a bucket that does not exist: 404 NoSuchBucket', async () => {
+  it('a bucket that does not exist is 404 NoSuchBucket', async () => {
     const elsewhere = new PutObjectCommand({ Bucket: `${Bucket}-not`, Key: 'x', Body: 'x', IfNoneMatch: '*' });
     expect(await outcome(s3.send(elsewhere))).toBe('404 NoSuchBucket');
   });
 
-  it('a PUT keeps content type and two kilobytes of metadata, less than which a commit takes', async () => {
+  it('a PUT keeps the content type and two kilobytes of metadata', async () => {
     const Metadata = { 'holdfast-x': 'a b', long: 'v'.repeat(2000), odd: `!"#$%&'()*+,-./:;<=>?@[]^_{|}~` };
     for (const ContentType of ['text/csv', 'application/x-www-form-urlencoded', 'application/json', 'text', '/*;%@']) {
       await put('meta', 'a=b', { ContentType, Metadata });
@@ -190,7 +190,7 @@ describe('multipart copy', () => {
   const complete = (upload: object, MultipartUpload: object, condition: object) =>
     s3.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload, ...condition } as never));
 
-  it('a multipart copy completes under If-None-Match: * once, with the metadata of its beginning', async () => {
+  it('a multipart copy completes under If-None-Match: * once, with its first metadata', async () => {
     const [first, second] = [await begin('big', { Metadata: { a: 'b' }, ContentType: 'text/csv' }), await begin('big')];
     const [firstParts, secondParts] = [await parts(first), await parts(second)];
     const { ETag } = await complete(first, firstParts, { IfNoneMatch: '*' });
@@ -255,13 +255,13 @@ describe('presigned URLs', () => {
     expect(await head('signed')).toMatchObject({ ContentType: 'text/csv', ETag: quoted('one') });
   });
 
-  it('a presigned URL ends', async () => {
+  it('a presigned URL expires', async () => {
     const url = await sign('expired', {}, { expiresIn: 60, signingDate: new Date(Date.now() - 120_000) });
     expect((await fetch(url, { method: 'PUT', body: 'late' })).status).toBe(403);
     expect(await outcome(head('expired'))).toBe('404 NotFound');
   });
 
-  it('carry conditions', async () => {
+  it('a presigned URL carries conditions', async () => {
     const url = await sign('once', { IfNoneMatch: '*' });
     const headers = { 'if-none-match': '*' };
     expect((await fetch(url, { method: 'PUT', headers, body: 'one' })).status).toBe(200);
@@ -288,7 +288,7 @@ describe('races', () => {
     expect(await body(path)).toBe(`writer ${outcomes.indexOf('ok')}`);
   });
 
-  it('a delete in the middle of a conditional create is a conflict, or has no effect at all', async () => {
+  it('a delete during a conditional create is a conflict, or has no effect', async () => {
     await put('conflict', 'before');
     const url = new URL(await getSignedUrl(s3, new PutObjectCommand({ Bucket, Key: 'conflict', IfNoneMatch: '*' })));
     const answer = new Promise<{ status: number; text: string }>((resolve, reject) => {

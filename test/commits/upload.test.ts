@@ -30,7 +30,7 @@ describe('a staged upload', async () => {
   const { handlers } = world;
   const stage = async (payload: object) => (await post(handlers.stageUpload, payload)).body as unknown as Staged;
 
-  it('a staged upload is put to a presigned URL and committed, with its content type', async () => {
+  it('a staged upload is put to a presigned URL and committed with its type', async () => {
     const answer = await post(handlers.stageUpload, { contentType: 'text/csv', sizeBytes: 7 });
     expect(answer).toMatchObject({
       status: 201,
@@ -65,20 +65,20 @@ describe('a staged upload', async () => {
     expect([...query.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
   });
 
-  it('a staged upload signs no header that was not announced', async () => {
+  it('a staged upload does not sign a header that was not announced', async () => {
     const { url, headers } = await stage({});
     expect(headers).toEqual({});
     expect(new URL(url).searchParams.get('X-Amz-SignedHeaders')).toBe('host');
   });
 
-  it('a staged upload says when its URL expires: a quarter of an hour from now', async () => {
+  it('the URL of a staged upload expires after a quarter of an hour', async () => {
     const clock = new ManualClock(Date.parse('2026-03-01T10:00:00.000Z'));
     const { url, expiresAt } = await stager({ ...world.dependencies, clock })({});
     expect(expiresAt).toBe('2026-03-01T10:15:00.000Z');
     expect(new URL(url).searchParams.get('X-Amz-Date')).toBe('20260301T100000Z');
   });
 
-  it('a staged upload of a namespace is found by that namespace alone', async () => {
+  it('a staged upload of a namespace is found only by that namespace', async () => {
     const team = { namespace: 'team-a' };
     const { uploadId, url } = await stager(world.dependencies)({}, team);
     expect((await fetch(url, { method: 'PUT', body: 'x' })).status).toBe(200);
@@ -102,7 +102,7 @@ describe('a staged upload', async () => {
     expect((await fetch(url, { method: 'PUT', body: 'late' })).status).toBe(403);
   });
 
-  it('a staged upload takes the content type of the commit if the commit has one', async () => {
+  it('a staged upload takes the content type of the commit, if it has one', async () => {
     const source = await world.stage('x', { ContentType: 'text/csv' });
     await world.commit({ path: 'typed', ifNoneMatch: '*', source, contentType: 'text/plain' });
     expect(await world.read('typed')).toMatchObject({ contentType: 'text/plain' });
@@ -183,37 +183,34 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
     expect(await commit(first)).toMatchObject({ repeated: true, etag: null, currentEtag });
   });
 
-  it.each(['small', 'large'] as const)(
-    'a copy takes the very bytes that sourceEtag names, and no others (%s)',
-    async (kind) => {
-      const path = `exact/${kind}`;
-      const source = await world.stage(uploads[kind]);
-      const sourceEtag = await world.rawEtag(`.holdfast/staging/${source}`);
-      const wrong = await failure(commit({ path, ifNoneMatch: '*', source, sourceEtag: '"other"' }));
-      expect(wrong).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'sourceEtag' }] } });
+  it.each(['small', 'large'] as const)('a copy takes exactly the bytes that sourceEtag names (%s)', async (kind) => {
+    const path = `exact/${kind}`;
+    const source = await world.stage(uploads[kind]);
+    const sourceEtag = await world.rawEtag(`.holdfast/staging/${source}`);
+    const wrong = await failure(commit({ path, ifNoneMatch: '*', source, sourceEtag: '"other"' }));
+    expect(wrong).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'sourceEtag' }] } });
 
-      // Put again after it was looked at.
-      const racing = world.another();
-      racing.objects.faultsOf[kind === 'small' ? 'CopyObject' : 'UploadPartCopy'] = [
-        async (send) => {
-          await world.rawPut(`.holdfast/staging/${source}`, 'other'.repeat(kind === 'small' ? 1 : 2 * MIB));
-          return send();
-        },
-      ];
-      const replaced = await failure(racing.commit({ path, ifNoneMatch: '*', source, sourceEtag }));
-      expect(replaced.code).toBe('InvalidRequest');
-      expect(await world.body(path)).toBeUndefined();
+    // Put again after it was looked at.
+    const racing = world.another();
+    racing.objects.faultsOf[kind === 'small' ? 'CopyObject' : 'UploadPartCopy'] = [
+      async (send) => {
+        await world.rawPut(`.holdfast/staging/${source}`, 'other'.repeat(kind === 'small' ? 1 : 2 * MIB));
+        return send();
+      },
+    ];
+    const replaced = await failure(racing.commit({ path, ifNoneMatch: '*', source, sourceEtag }));
+    expect(replaced.code).toBe('InvalidRequest');
+    expect(await world.body(path)).toBeUndefined();
 
-      await world.rawPut(`.holdfast/staging/${source}`, uploads[kind]);
-      const exact = { path, ifNoneMatch: '*', source, sourceEtag, commitId: 'exact' };
-      await commit(exact);
-      expect(sha(await world.bytes(path))).toBe(sha(uploads[kind]));
-      expect(await commit(exact)).toMatchObject({ repeated: true });
-      // It is part of what is asked for under the commit id.
-      const { sourceEtag: _, ...inexact } = exact;
-      expect((await failure(commit(inexact))).code).toBe('InvalidRequest');
-    },
-  );
+    await world.rawPut(`.holdfast/staging/${source}`, uploads[kind]);
+    const exact = { path, ifNoneMatch: '*', source, sourceEtag, commitId: 'exact' };
+    await commit(exact);
+    expect(sha(await world.bytes(path))).toBe(sha(uploads[kind]));
+    expect(await commit(exact)).toMatchObject({ repeated: true });
+    // It is part of what is asked for under the commit id.
+    const { sourceEtag: _, ...inexact } = exact;
+    expect((await failure(commit(inexact))).code).toBe('InvalidRequest');
+  });
 
   it('a copy goes in parts, side by side, before there is a record', async () => {
     const { commit, objects, records } = world.another();
@@ -231,7 +228,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
     expect(objects.sent.at(-1)).toBe('CompleteMultipartUpload');
   });
 
-  it('a copy of no more bytes than the threshold goes in one copy', async () => {
+  it('a copy of at most the threshold is made in one request', async () => {
     const { commit, objects } = world.another({ multipartThresholdBytes: large.length });
     await commit({ path: 'at the threshold', ifNoneMatch: '*', source: await world.stage(large) });
     expect(objects.sent.filter((command) => command !== 'HeadObject')).toEqual(['CopyObject']);
@@ -258,7 +255,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
       'InvalidRequest',
       (source: string) => world.rawPut(`.holdfast/staging/${source}`, randomBytes(large.length)),
     ],
-  ])('a copy whose source %s in the middle is %s, and writes no object', async (name, code, change) => {
+  ])('a copy whose source %s in the middle is %s, and does not write', async (name, code, change) => {
     const { commit, objects, records } = world.another();
     const source = await world.stage(large);
     objects.faultsOf.UploadPartCopy = [
@@ -276,7 +273,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
     expect(await world.body(`source/${name}`)).toBeUndefined();
   });
 
-  it('a copy of which a part is refused ends, is removed, and begins no further part', async () => {
+  it('a copy whose part is refused is removed, and does not begin another', async () => {
     const { commit, objects, records } = world.another({ partBytes: MIB / 2 });
     const refused = Promise.withResolvers<void>();
     const underWay: Fault = async (send) => {
@@ -297,7 +294,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
     expect([records.sent, await world.body('denied')]).toEqual([[], undefined]);
   });
 
-  it('a copy of a source that is uploaded again at the last moment takes what is there', async () => {
+  it('a copy takes what is there if its source was uploaded again', async () => {
     const { commit, objects } = world.another();
     const source = await world.stage('before');
     objects.faultsOf.CopyObject = [
@@ -333,6 +330,6 @@ it.each([
   ['d41d8cd98f00b204e9800998ecf8427e-10000', 10_000],
   // As other stores make theirs.
   ['"16-5f2a-77b"', 0],
-])('the ETag %s is of an object of %i parts', (etag, parts) => {
+])('the ETag %s belongs to an object of %i parts', (etag, parts) => {
   expect(partCount(etag)).toBe(parts);
 });

@@ -29,7 +29,7 @@ function listened() {
   return { s3, last: () => sent.at(-1) };
 }
 
-describe('the write of a commit, as S3 gets it', async () => {
+describe('the write of a commit', async () => {
   const world = await commitWorld();
   const COPY_MS = 30_000;
   /** In place of those of its source. */
@@ -39,52 +39,46 @@ describe('the write of a commit, as S3 gets it', async () => {
     ['of an inline body', 'PUT', undefined, undefined],
     ['of a staged upload', 'PUT', 3, COPY_MS],
     ['of parts', 'POST', 7 * MIB, COPY_MS],
-  ])(
-    'the write of a commit (%s) has its condition, and the time that it takes',
-    async (path, method, size, timeoutMs) => {
-      const { s3, last } = listened();
-      const { commit } = world.another({ s3 });
-      const content = async (byte: string) =>
-        size === undefined ? { body: byte } : { source: await world.stage(byte.repeat(size)) };
-      const more = size === 3 ? replaced : {};
+  ])('the write of a commit (%s) has its condition and its time limit', async (path, method, size, timeoutMs) => {
+    const { s3, last } = listened();
+    const { commit } = world.another({ s3 });
+    const content = async (byte: string) =>
+      size === undefined ? { body: byte } : { source: await world.stage(byte.repeat(size)) };
+    const more = size === 3 ? replaced : {};
 
-      const { etag } = await commit({ path, ifNoneMatch: '*', ...(await content('1')) });
-      expect(last()).toMatchObject({ method, headers: { 'if-none-match': '*', ...more } });
-      expect(last()?.headers).not.toHaveProperty('if-match');
-      expect(last()?.timeoutMs).toBe(timeoutMs);
+    const { etag } = await commit({ path, ifNoneMatch: '*', ...(await content('1')) });
+    expect(last()).toMatchObject({ method, headers: { 'if-none-match': '*', ...more } });
+    expect(last()?.headers).not.toHaveProperty('if-match');
+    expect(last()?.timeoutMs).toBe(timeoutMs);
 
-      await commit({ path, ifMatch: etag, ...(await content('2')) });
-      expect(last()).toMatchObject({ method, headers: { 'if-match': etag, ...more } });
-      expect(last()?.headers).not.toHaveProperty('if-none-match');
-      expect(last()?.timeoutMs).toBe(timeoutMs);
-    },
-  );
+    await commit({ path, ifMatch: etag, ...(await content('2')) });
+    expect(last()).toMatchObject({ method, headers: { 'if-match': etag, ...more } });
+    expect(last()?.headers).not.toHaveProperty('if-none-match');
+    expect(last()?.timeoutMs).toBe(timeoutMs);
+  });
 
   it.each([
     ['PreconditionFailed', 412],
     ['NoSuchKey', 404],
-  ])(
-    'the write of a commit is not sent again after a lost answer and %s, although the object is as expected: it may still land',
-    async (name, status) => {
-      const path = `late after ${name}`;
-      const { commit, objects } = world.another();
-      const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
-      let late = async (): Promise<unknown> => undefined;
-      objects.faultsOf.PutObject = [
-        async (send) => {
-          late = send;
-          throw networkError('ECONNRESET', 'read');
-        },
-        { name, status },
-      ];
-      expect((await failure(commit({ path, ifMatch: etag, body: 'mine', commitId: 'mine' }))).code).toBe(
-        'OutcomeUnknown',
-      );
-      expect(await world.body(path)).toBe('before');
-      await late();
-      expect(await world.body(path)).toBe('mine');
-    },
-  );
+  ])('a write is not repeated after a lost answer and %s: it may land', async (name, status) => {
+    const path = `late after ${name}`;
+    const { commit, objects } = world.another();
+    const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
+    let late = async (): Promise<unknown> => undefined;
+    objects.faultsOf.PutObject = [
+      async (send) => {
+        late = send;
+        throw networkError('ECONNRESET', 'read');
+      },
+      { name, status },
+    ];
+    expect((await failure(commit({ path, ifMatch: etag, body: 'mine', commitId: 'mine' }))).code).toBe(
+      'OutcomeUnknown',
+    );
+    expect(await world.body(path)).toBe('before');
+    await late();
+    expect(await world.body(path)).toBe('mine');
+  });
 });
 
 const DENIED: Fault = { name: 'AccessDenied', status: 403 };
@@ -95,7 +89,7 @@ const vanished: Fault = async () => {
   throw networkError('ECONNRESET', 'read');
 };
 
-describe('a record that is met after a try without an answer', async () => {
+describe('a record after an unanswered try', async () => {
   const world = await commitWorld();
 
   const rows: [string, Parameters<typeof stand>[2]][] = [
@@ -105,7 +99,7 @@ describe('a record that is met after a try without an answer', async () => {
   ];
 
   it.each(rows)(
-    'a record (%s) that is met after a try without an answer is another call’s, whose write may still land',
+    "after an unanswered try, a record (%s) is another call's, which may still land",
     async (title, record) => {
       const path = `held/${title}`;
       await stand(world, path, record);
@@ -122,7 +116,7 @@ describe('a record that is met after a try without an answer', async () => {
   );
 
   it.each(rows)(
-    'a record (%s) that is met after a try without an answer shows whether this commit was tried before',
+    'after an unanswered try, a record (%s) shows whether this commit was tried before',
     async (title, record) => {
       const path = `named/${title}`;
       await stand(world, path, record);
@@ -139,7 +133,7 @@ describe('a record that is met after a try without an answer', async () => {
     },
   );
 
-  it('a record of this very try is the call’s own, and delays no other commit once the write was refused', async () => {
+  it('a call recognises its own record after a lost reply, and clears it', async () => {
     const path = 'own';
     const { commit, records, objects } = world.another();
     records.faultsOf.PutItem = ['lostReply'];
@@ -149,7 +143,7 @@ describe('a record that is met after a try without an answer', async () => {
   });
 });
 
-describe('a record that takes the place of another', async () => {
+describe('a record that replaces another', async () => {
   const world = await commitWorld();
 
   it.each([
@@ -159,34 +153,28 @@ describe('a record that takes the place of another', async () => {
     // The blank at the end stands for commits that are not named.
     ['theirs ', 'mine theirs '],
     ['mine ', 'mine '],
-  ])(
-    'a record that takes the place of another names each commit once that has a write behind it: %j becomes %j',
-    async (before, after) => {
-      const path = `names/${before}`;
-      await stand(world, path, { commitId: before });
-      await world.commit({ path, ...INPUT });
-      expect((await world.rawRecord(path))?.commit_id).toEqual({ S: after });
-    },
-  );
+  ])('a new record names each commit once that may have written: %j becomes %j', async (before, after) => {
+    const path = `names/${before}`;
+    await stand(world, path, { commitId: before });
+    await world.commit({ path, ...INPUT });
+    expect((await world.rawRecord(path))?.commit_id).toEqual({ S: after });
+  });
 
   it.each([
     // The first of a path is nobody's successor.
     [0, 'PreconditionFailed'],
     [1, 'OutcomeUnknown'],
-  ])(
-    'a record that takes the place of another keeps the doubt of a foreign record of generation %i that no call saw begin',
-    async (generation, code) => {
-      const path = `hidden/${generation}`;
-      await world.putRecord(foreignRecord(path, { generation }));
-      const { retryAfterMs } = (await failure(world.commit({ path, ...INPUT, commitId: 'taker' }))).context;
-      world.clock.advance(Number(retryAfterMs));
-      const taker = world.another();
-      taker.objects.faultsOf.PutObject = [DENIED];
-      expect((await failure(taker.commit({ path, ...INPUT, commitId: 'taker' }))).code).toBe('Unavailable');
-      await world.rawPut(path, 'foreign');
-      expect((await failure(world.commit({ path, ...INPUT }))).code).toBe(code);
-    },
-  );
+  ])('a foreign record of generation %i keeps its doubt if its begin was missed', async (generation, code) => {
+    const path = `hidden/${generation}`;
+    await world.putRecord(foreignRecord(path, { generation }));
+    const { retryAfterMs } = (await failure(world.commit({ path, ...INPUT, commitId: 'taker' }))).context;
+    world.clock.advance(Number(retryAfterMs));
+    const taker = world.another();
+    taker.objects.faultsOf.PutObject = [DENIED];
+    expect((await failure(taker.commit({ path, ...INPUT, commitId: 'taker' }))).code).toBe('Unavailable');
+    await world.rawPut(path, 'foreign');
+    expect((await failure(world.commit({ path, ...INPUT }))).code).toBe(code);
+  });
 });
 
 /** A record of ours at the path, by default the one that a commit with the id `mine` would write at this instant. */

@@ -93,7 +93,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText('it is no longer capped').waitFor();
   });
 
-  it('the page moves a waiter to the front, and marks it', async () => {
+  it('the page makes a waiter the next one, and marks it', async () => {
     await site.world.acquire('moving', { ttlSeconds: 600 });
     for (const holder of ['first', 'second', 'third']) await site.world.park('moving', holder, { parkSeconds: 90 });
     const page = await site.open('#/leases/moving');

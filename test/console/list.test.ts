@@ -35,7 +35,7 @@ interface TraceEvent {
 }
 
 describe.runIf(executablePath)('the list', () => {
-  it('the list begins with what needs a look, under a heading with its number', async () => {
+  it('the list begins with what needs attention, under a heading with its number', async () => {
     const hold = (key: string, holder: string, more: object = {}) =>
       site.world.acquire(key, { holder, ttlSeconds: 900, ...more });
     await hold('nightly-report', 'etl@ip-10-0-3-17/4711');
@@ -79,7 +79,7 @@ describe.runIf(executablePath)('the list', () => {
     expect(await faults(page, 'shared-key')).toEqual([]);
   });
 
-  it.runIf(isFull)('the page says how old its data is, and loses its colours in an outage', async () => {
+  it.runIf(isFull)('the page says how old its data is, and fades during an outage', async () => {
     await site.world.acquire('age', { ttlSeconds: 600 });
     const page = await site.open('#/leases?q=age', { expectsRefusals: true });
     const age = page.getByRole('banner').getByText(/^updated \d+ s ago$/);
@@ -116,7 +116,7 @@ describe.runIf(executablePath)('the list', () => {
     await page.unroute('**/v1/*?limit=1000');
   });
 
-  it('the list keeps the head and the tail of a key in one line', async () => {
+  it('the list keeps the beginning and the end of a key in one line', async () => {
     const key = `tenants/0123456789/exports/${'x'.repeat(13)}`;
     const long = `tenants/${'0123456789'.repeat(12)}/part-000017.parquet`;
     for (const one of [key, long]) await site.world.acquire(one, { holder: 'exporter@ip-10-0-3-17', ttlSeconds: 600 });
@@ -144,7 +144,7 @@ describe.runIf(executablePath)('the list', () => {
     for (const [height] of await lines()) expect(height).toEqual(line);
   });
 
-  it('a phone shows all choices, and those of the order in one row', async () => {
+  it('a phone shows all filters, and the sort order in one row', async () => {
     await site.world.acquire('phone', { ttlSeconds: 600 });
     const page = await site.open('#/leases');
     await page.setViewportSize(PHONE);
@@ -160,7 +160,7 @@ describe.runIf(executablePath)('the list', () => {
     await page.setViewportSize(SCREENS[0][2]);
   });
 
-  it.runIf(isFull)('the page draws the rows near the screen, and its search finds all keys', async () => {
+  it.runIf(isFull)('the page draws only the rows near the screen, and searches all keys', async () => {
     await site.world.hold(1000);
     const page = await site.open('#/history');
     await page.setViewportSize(DESK);

@@ -10,7 +10,7 @@ import { until } from '../support/time/until.ts';
 const site = pageTests();
 
 describe.runIf(executablePath)('the page', () => {
-  it('the page through holdfast console in a namespace shows only that namespace, and breaks there', async () => {
+  it('the page of holdfast console in a namespace shows and breaks only there', async () => {
     const ours = await site.world.acquire('team-a/job', { ttlSeconds: 600 });
     const others = await site.world.acquire('job', { ttlSeconds: 600 });
     const passOn = httpTransport({ endpoint: site.world.url }, () => Date.now());
@@ -43,7 +43,7 @@ describe.runIf(executablePath)('the page', () => {
     }
   });
 
-  it('the page through holdfast console only reads, and names the permission that is missing', async () => {
+  it('the page of holdfast console only reads, and names the permission that is missing', async () => {
     await site.world.acquire('guarded', { ttlSeconds: 600 });
     const passOn = httpTransport({ endpoint: site.world.url }, () => Date.now());
     const transport: Transport = (operation, ...rest) => {
@@ -96,7 +96,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await violations(page)).toEqual([]);
   });
 
-  it('the page can be worked by keys alone, which can be turned off', async () => {
+  it('the page can be used from the keyboard, whose shortcuts can be turned off', async () => {
     await site.world.acquire('keys/a', { ttlSeconds: 600 });
     await site.world.acquire('keys/b', { ttlSeconds: 600 });
     const page = await site.open('#/leases?q=keys');
@@ -120,7 +120,7 @@ describe.runIf(executablePath)('the page', () => {
     await expect.poll(() => page.url()).toMatch(/#\/leases/);
   });
 
-  it('the page asks only while it is seen, and goes on after a pause of the service', async () => {
+  it('the page polls only while it is seen, and goes on after an outage', async () => {
     await site.world.acquire('outage', { ttlSeconds: 600 });
     const page = await site.open('', { expectsRefusals: true });
     await page.getByRole('link', { name: 'outage' }).waitFor();
@@ -185,7 +185,7 @@ function waitFor(key: string, options: { limit?: number } = {}) {
 }
 
 describe.runIf(executablePath)('the page', () => {
-  it('the page sorts the list by each column, and reverses the order at a second click', async () => {
+  it('the page sorts by each column, and the other way after another click', async () => {
     await tab.world.acquire('sort/b', { holder: 'zoe', ttlSeconds: 300, limit: 2 });
     await tab.world.acquire('sort/a', { holder: 'eve', ttlSeconds: 600 });
     await tab.world.acquire('sort/c', { holder: 'ann', ttlSeconds: 900 });
@@ -221,7 +221,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.setViewportSize(SCREENS[0][2]);
   });
 
-  it('the page shows two lines of a key of 1,024 bytes with the whole key as a tooltip, and leaves the holder its place', async () => {
+  it('the page shortens a key of 1,024 bytes to two lines, with a tooltip', async () => {
     await tab.world.acquire(LONG, { holder: 'airflow/dag=exports', ttlSeconds: 600 });
     await tab.world.acquire('long/other', { holder: 'airflow/dag=exports', ttlSeconds: 600 });
     const page = await tab.open('#/leases?q=long/');
@@ -264,7 +264,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await used.getByText('no record').count()).toBe(0);
   });
 
-  it('the page shows how long a caller has waited, and no deadline of a caller that waits without end', async () => {
+  it('the page shows how long a caller has waited, and its deadline if any', async () => {
     await tab.world.acquire('patience', { ttlSeconds: 600 });
     const waiting = waitFor('patience');
     await until(async () => (await tab.world.get('leases?key=patience')).waiting).toBe(1);
@@ -284,7 +284,7 @@ describe.runIf(executablePath)('the page', () => {
     await waiting.end();
   });
 
-  it('the page shows that a bound lease or permit lasts until its execution ends, and no time', async () => {
+  it('the page shows that a bound grant lasts until its execution ends', async () => {
     await tab.world.holdBound('bound/lease');
     await tab.world.holdBound('bound/permit', { limit: 2 });
     const page = await tab.open('#/leases?q=bound/');
@@ -304,7 +304,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('region', { name: 'bound/permit' }).getByText('until its execution ends').waitFor();
   });
 
-  it('the page names who broke a lease and when, while it ends and after the grant to the next in line', async () => {
+  it('the page names who broke a lease and when, even after the next grant', async () => {
     const { fence, leaseId } = await tab.world.acquire('who', { holder: 'slow', ttlSeconds: 600 });
     await tab.world.breakAs(OPERATOR, { key: 'who', fence, wait: true });
     await tab.world.park('who', 'next', { parkSeconds: 90 });
@@ -329,7 +329,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await faults(page, 'broken-permit')).toEqual([]);
   });
 
-  it('the page shows the day of each instant and the time zone, and changes to UTC and back', async () => {
+  it('the page shows each date in the local time zone or in UTC', async () => {
     const { expiresAt } = (await tab.world.acquire('zone', { ttlSeconds: 600 })) as object as { expiresAt: string };
     const page = await tab.open('#/history');
     const browser = await page.context().newCDPSession(page);
@@ -355,7 +355,7 @@ describe.runIf(executablePath)('the page', () => {
     await browser.detach();
   });
 
-  it('the page says once that no answer comes, with an open key beside the list, and goes on in both when one comes', async () => {
+  it('the page says once that no answer comes, and goes on when one comes', async () => {
     await tab.world.acquire('unanswered', { ttlSeconds: 600 });
     const page = await tab.open('#/leases/unanswered', { expectsRefusals: true });
     await page.getByRole('region', { name: 'unanswered' }).getByText('worker-1').waitFor();

@@ -16,48 +16,40 @@ const FIRST_TIME = `new Promise((resolve) => {
 })`;
 
 describe.runIf(executablePath)('the page', () => {
-  it.runIf(isFull)(
-    'the page draws rows with their times at once: the second layout of a long list takes as long as the first',
-    async () => {
-      await site.world.acquire('drawn/once', { ttlSeconds: 600 });
-      const page = await site.open('#/history');
-      await page.getByText('Nothing has changed yet.').waitFor();
-      const first = page.evaluate(FIRST_TIME);
-      await page.evaluate("location.hash = '#/leases?q=drawn/'");
-      expect(await first).toMatch(/^(10 min|9 min \d+ s)$/);
-    },
-  );
+  it.runIf(isFull)('the page draws rows with their times at once', async () => {
+    await site.world.acquire('drawn/once', { ttlSeconds: 600 });
+    const page = await site.open('#/history');
+    await page.getByText('Nothing has changed yet.').waitFor();
+    const first = page.evaluate(FIRST_TIME);
+    await page.evaluate("location.hash = '#/leases?q=drawn/'");
+    expect(await first).toMatch(/^(10 min|9 min \d+ s)$/);
+  });
 
-  it.runIf(isFull)(
-    'the page breaks a lease when its holder stops, behind a dialog that says how long the holder may work, and shows that the lease is ending',
-    async () => {
-      const { fence, leaseId } = await site.world.acquire('ending', { holder: 'slow', ttlSeconds: 600 });
-      const page = await site.open('#/leases/ending');
-      const detail = page.getByRole('region', { name: 'ending' });
-      await detail.getByRole('button', { name: 'Break lease…' }).click();
-      const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
-      await dialog
-        .getByText(/If no heartbeat comes, the holder may work on for up to (10 min|9 min \d+ s)\./)
-        .waitFor();
-      expect(await violations(page)).toEqual([]);
-      await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
-      await dialog.waitFor({ state: 'detached' });
-      await detail.getByText('ending', { exact: true }).and(page.locator('.state')).waitFor();
-      await page
-        .getByRole('row', { name: /ending.*slow/ })
-        .locator('.state.ending')
-        .waitFor();
-      await detail.getByText('Ends at the latest').waitFor();
-      expect(await violations(page)).toEqual([]);
-      expect(await site.world.get('leases?key=ending')).toMatchObject({ state: 'held', ending: true, fence });
-      await site.world.post('leases/release', { key: 'ending', leaseId });
-      await detail.getByText('released', { exact: true }).waitFor();
-      await page.getByRole('link', { name: 'History' }).click();
-      await page.getByText(`this page asked slow to stop, fence ${fence}`).waitFor();
-    },
-  );
+  it.runIf(isFull)('the page breaks a lease when its holder stops, and shows it as ending', async () => {
+    const { fence, leaseId } = await site.world.acquire('ending', { holder: 'slow', ttlSeconds: 600 });
+    const page = await site.open('#/leases/ending');
+    const detail = page.getByRole('region', { name: 'ending' });
+    await detail.getByRole('button', { name: 'Break lease…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
+    await dialog.getByText(/If no heartbeat comes, the holder may work on for up to (10 min|9 min \d+ s)\./).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await detail.getByText('ending', { exact: true }).and(page.locator('.state')).waitFor();
+    await page
+      .getByRole('row', { name: /ending.*slow/ })
+      .locator('.state.ending')
+      .waitFor();
+    await detail.getByText('Ends at the latest').waitFor();
+    expect(await violations(page)).toEqual([]);
+    expect(await site.world.get('leases?key=ending')).toMatchObject({ state: 'held', ending: true, fence });
+    await site.world.post('leases/release', { key: 'ending', leaseId });
+    await detail.getByText('released', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByText(`this page asked slow to stop, fence ${fence}`).waitFor();
+  });
 
-  it('the page takes its token out of the address, so that neither a link nor the way back has it', async () => {
+  it("the page removes its token from the address and from the browser's history", async () => {
     const page = await site.open('#token=secret');
     await expect.poll(() => page.url()).toBe(`${site.world.url}/#/leases`);
     expect(await page.evaluate("sessionStorage.getItem('holdfast-token')")).toBe('secret');
@@ -66,7 +58,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(page.url()).toBe(`${site.world.url}/#/leases`);
   });
 
-  it('the page finds a lease, shows its holder, and breaks it now behind a dialog that names holder and fence', async () => {
+  it('the page breaks a lease now behind a dialog that names holder and fence', async () => {
     const holder = '<script>alert("x")</script>';
     await site.world.acquire('find/other');
     const { fence } = await site.world.acquire('find/me', { holder, ttlSeconds: 600, data: { '<b>': 'bold' } });
@@ -98,7 +90,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText(`this page broke the lease of ${holder}, fence ${fence}`).waitFor();
   });
 
-  it('the page breaks no lease if another holder has come since the dialog named one, also when the page shows the new holder', async () => {
+  it('the page does not break a lease whose holder has changed behind the dialog', async () => {
     const { fence } = await site.world.acquire('passed on', { holder: 'first', ttlSeconds: 600 });
     const page = await site.open('#/leases/passed%20on', { expectsRefusals: true });
     const detail = page.getByRole('region', { name: 'passed on' });
@@ -114,7 +106,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(standing).toMatchObject({ state: 'held', holder: 'second', ending: false });
   });
 
-  it.runIf(isFull)('the page shows which rates callers named, who did last, and until when a key is paid', async () => {
+  it.runIf(isFull)('the page shows which rates callers named, and until when they are paid', async () => {
     const reserve = (key: string, more: object = {}) =>
       site.world.post('rates/reserve', { key, holder: 'worker-1', rates: [{ limit: 50, per: '1h' }], ...more });
     await reserve('rates/agreed', { settle: true });
@@ -137,26 +129,23 @@ describe.runIf(executablePath)('the page', () => {
     if (wide) await page.setViewportSize(wide);
   });
 
-  it.runIf(isFull)(
-    'the page says that a list is longer than what it shows, and does not take a key behind its end for deleted',
-    async () => {
-      await site.world.acquire('long list', { ttlSeconds: 600 });
-      const { leases } = (await site.world.get('leases?prefix=long list')) as { leases: object[] };
-      const page = await site.open('#/history');
-      let asked = 0;
-      await page.route('**/v1/leases?*', (route) => {
-        const isFirstLook = asked++ < 5;
-        const rows = leases.map((row) => ({ ...row, key: `long list ${asked}` }));
-        return route.fulfill({ json: { leases: isFirstLook ? rows : [], nextCursor: 'there is more' } });
-      });
-      await page.getByRole('link', { name: 'Keys' }).click();
-      await page.getByText('There are more than 5 keys. Only these are shown and searched.').waitFor();
-      await page.getByText('There are more than 0 keys.').waitFor();
-      await page.getByRole('link', { name: 'History' }).click();
-      await page.getByText('Nothing has changed yet.').waitFor();
-      await page.unroute('**/v1/leases?*');
-    },
-  );
+  it.runIf(isFull)('the page does not take a key beyond a cut list for deleted', async () => {
+    await site.world.acquire('long list', { ttlSeconds: 600 });
+    const { leases } = (await site.world.get('leases?prefix=long list')) as { leases: object[] };
+    const page = await site.open('#/history');
+    let asked = 0;
+    await page.route('**/v1/leases?*', (route) => {
+      const isFirstLook = asked++ < 5;
+      const rows = leases.map((row) => ({ ...row, key: `long list ${asked}` }));
+      return route.fulfill({ json: { leases: isFirstLook ? rows : [], nextCursor: 'there is more' } });
+    });
+    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByText('There are more than 5 keys. Only these are shown and searched.').waitFor();
+    await page.getByText('There are more than 0 keys.').waitFor();
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByText('Nothing has changed yet.').waitFor();
+    await page.unroute('**/v1/leases?*');
+  });
 
   it.runIf(isFull)('the page asks before it breaks a permit, and names holder and fence', async () => {
     const page = await site.open('#/leases/render', { expectsRefusals: true });
@@ -288,7 +277,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await fact('Superseded by').count()).toBe(0);
   });
 
-  it.runIf(isFull)('the page shows when callers that sleep are due, after those awake', async () => {
+  it.runIf(isFull)('the page shows when sleeping callers are due, after those that wait', async () => {
     await site.world.holdLong('drowsy', 'slow');
     await site.world.park('drowsy', 'awake', { parkSeconds: 90 });
     const asked = { key: 'drowsy', holder: 'sleeper', requestId: 'r', waitSeconds: 20, sleepMs: 300_000 };
@@ -311,7 +300,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(back).toMatchObject({ code: 'LeaseLost', reason: 'cancelled' });
   });
 
-  it.runIf(isFull)('the page shows what expired and why, and cleans up after it has shown what would go', async () => {
+  it.runIf(isFull)('the page shows what expired and why, and previews a clean-up', async () => {
     await site.world.abandon('left/1', 'crashed-1');
     await site.world.abandon('left/2', 'crashed-2');
     await site.world.acquire('not-left', { ttlSeconds: 600 });
@@ -334,7 +323,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
   });
 
-  it.runIf(isFull)('the page says that a waiter was not cancelled if the waiter had its grant before', async () => {
+  it.runIf(isFull)('the page says if a waiter got its grant before it was cancelled', async () => {
     await site.world.acquire('late cancel', { ttlSeconds: 600 });
     await site.world.park('late cancel', 'waiter-1');
     const page = await site.open('#/leases/late%20cancel');
@@ -347,107 +336,101 @@ describe.runIf(executablePath)('the page', () => {
     await page.unroute('**/v1/leases/cancel');
   });
 
-  it.runIf(isFull)(
-    'the page cleans page after page until the report ends, and asks only for what was chosen',
-    async () => {
-      await site.world.abandon('left/3', 'crashed-3');
-      await site.world.report();
-      const page = await site.open('#/expired');
-      const asked: object[] = [];
-      await page.route('**/v1/expired/clean', async (route) => {
-        const { cursor: _, ...first } = route.request().postDataJSON();
-        asked.push(route.request().postDataJSON());
-        const cleaned = await (await route.fetch({ postData: JSON.stringify(first) })).json();
-        const cut = { stoppedBy: 'time', nextCursor: 'the rest' };
-        await route.fulfill({ json: asked.length === 1 ? { ...cleaned, ...cut } : cleaned });
-      });
+  it.runIf(isFull)('the page cleans up every page of a report, but only what was chosen', async () => {
+    await site.world.abandon('left/3', 'crashed-3');
+    await site.world.report();
+    const page = await site.open('#/expired');
+    const asked: object[] = [];
+    await page.route('**/v1/expired/clean', async (route) => {
+      const { cursor: _, ...first } = route.request().postDataJSON();
+      asked.push(route.request().postDataJSON());
+      const cleaned = await (await route.fetch({ postData: JSON.stringify(first) })).json();
+      const cut = { stoppedBy: 'time', nextCursor: 'the rest' };
+      await route.fulfill({ json: asked.length === 1 ? { ...cleaned, ...cut } : cleaned });
+    });
+    await page.getByRole('button', { name: 'Clean up…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
+    await dialog.getByRole('button', { name: 'Show what would go' }).click();
+    await dialog.getByText(/^\d+ records would be deleted\.$/).waitFor();
+    const chosen = { dryRun: true, olderThanSeconds: 3600, neverDeletable: false };
+    expect(asked).toEqual([
+      expect.objectContaining(chosen),
+      expect.objectContaining({ ...chosen, cursor: 'the rest' }),
+    ]);
+    expect(await site.world.get('leases?key=left/3')).toMatchObject({ state: 'expired' });
+    await page.unroute('**/v1/expired/clean');
+  });
+
+  // Its names are shortened there: one that is not ours would fail here alone.
+  it.runIf(isFull)('the page in the built command shows every view, breaks, cancels and cleans', async () => {
+    const cli = await builtCli();
+    const served = cli.start(['console', '--write'], { env: { HOLDFAST_ENDPOINT: site.world.url } });
+    try {
+      await site.world.report(); // without a report, the page is answered 404
+      await site.world.abandon('built/left', 'crashed-3');
+      await site.world.beginCommit('built/00042.json');
+      await site.world.post('nameservice/publish', { op: 'initLedger', alias: 'built' });
+      await site.world.acquire('built/held', { ttlSeconds: 600, data: { step: 1 } });
+      const task = await site.world.park('built/held', 'next', { parkSeconds: 90 });
+      await expect.poll(served.stdout).toContain('#token=');
+      const url = served.stdout().trim();
+      const page = await site.open(url.slice(url.indexOf('#')), { url: url.slice(0, url.indexOf('/#')) });
+      await page.getByRole('searchbox').fill('built');
+      await page.getByRole('link', { name: 'built/held' }).click();
+      const detail = page.getByRole('region', { name: 'built/held' });
+      await detail.getByText('"step": 1').waitFor();
+      await detail.getByRole('button', { name: 'Cancel… the wait of next' }).click();
+      await page.getByRole('button', { name: 'Take it out' }).click();
+      await expect.poll(() => task.error).toBe('LeaseLost');
+      await detail.getByRole('button', { name: 'Break lease…' }).click();
+      await page.getByRole('radio', { name: 'Now' }).check();
+      await page.getByRole('button', { name: 'Break it now' }).click();
+      await detail.getByText('released', { exact: true }).waitFor();
+      await site.world.acquire('built/shared', { holder: 'one-of-five', limit: 5, weight: 2 });
+      await page.evaluate("location.hash = '#/leases/built%2Fshared'");
+      const shared = page.getByRole('region', { name: 'built/shared' });
+      await shared.getByText('2 of 5 in use.').waitFor();
+      await shared.getByText('one-of-five', { exact: true }).first().waitFor();
+      expect(await violations(page)).toEqual([]);
+      await shared.getByRole('button', { name: 'Break… the permit of one-of-five' }).click();
+      await page.getByRole('radio', { name: 'Now' }).check();
+      await page.getByRole('button', { name: 'Break it now' }).click();
+      await shared.getByText('free', { exact: true }).waitFor();
+      await shared.getByRole('button', { name: 'Cap…' }).click();
+      await page.getByLabel('Reason').fill('the disk is full');
+      await page.getByRole('button', { name: 'Pause the key' }).click();
+      await shared.getByText('No caller gets a grant.').waitFor();
+      const run = await site.world.post('once/begin', { key: 'built/once', holder: 'w', slot: '1' });
+      await site.world.post('once/complete', { key: 'built/once', leaseId: run.leaseId, result: { files: 7 } });
+      await page.getByRole('link', { name: 'Once', exact: true }).click();
+      await page.getByRole('row', { name: /built\/once done 1 w/ }).waitFor();
+      await page.getByRole('link', { name: 'built/once' }).click();
+      await page.getByRole('region', { name: 'built/once' }).getByText('"files": 7').waitFor();
+      await site.world.post('rates/reserve', { key: 'built/rate', holder: 'w', rates: [{ limit: 1, per: '1h' }] });
+      await page.getByRole('link', { name: 'Rates', exact: true }).click();
+      await page.getByRole('row', { name: /built\/rate 1\/1h .*, in .* w .* ago/ }).waitFor();
+      await page.getByRole('link', { name: 'Commits', exact: true }).click();
+      await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();
+      await page.getByRole('link', { name: 'Names', exact: true }).click();
+      await page.getByRole('row', { name: /built:main/ }).waitFor();
+      await page.getByRole('link', { name: 'Expired' }).click();
+      await page.getByRole('button', { name: 'Report now' }).click();
+      await page.getByRole('row', { name: /built\/left.*crashed-3/ }).waitFor();
       await page.getByRole('button', { name: 'Clean up…' }).click();
       const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
       await dialog.getByRole('button', { name: 'Show what would go' }).click();
-      await dialog.getByText(/^\d+ records would be deleted\.$/).waitFor();
-      const chosen = { dryRun: true, olderThanSeconds: 3600, neverDeletable: false };
-      expect(asked).toEqual([
-        expect.objectContaining(chosen),
-        expect.objectContaining({ ...chosen, cursor: 'the rest' }),
-      ]);
-      expect(await site.world.get('leases?key=left/3')).toMatchObject({ state: 'expired' });
-      await page.unroute('**/v1/expired/clean');
-    },
-  );
-
-  // Its names are shortened there: one that is not ours would fail here alone.
-  it.runIf(isFull)(
-    'the page in the file of the command shows every view, breaks, takes out of the line and cleans',
-    async () => {
-      const cli = await builtCli();
-      const served = cli.start(['console', '--write'], { env: { HOLDFAST_ENDPOINT: site.world.url } });
-      try {
-        await site.world.report(); // without a report, the page is answered 404
-        await site.world.abandon('built/left', 'crashed-3');
-        await site.world.beginCommit('built/00042.json');
-        await site.world.post('nameservice/publish', { op: 'initLedger', alias: 'built' });
-        await site.world.acquire('built/held', { ttlSeconds: 600, data: { step: 1 } });
-        const task = await site.world.park('built/held', 'next', { parkSeconds: 90 });
-        await expect.poll(served.stdout).toContain('#token=');
-        const url = served.stdout().trim();
-        const page = await site.open(url.slice(url.indexOf('#')), { url: url.slice(0, url.indexOf('/#')) });
-        await page.getByRole('searchbox').fill('built');
-        await page.getByRole('link', { name: 'built/held' }).click();
-        const detail = page.getByRole('region', { name: 'built/held' });
-        await detail.getByText('"step": 1').waitFor();
-        await detail.getByRole('button', { name: 'Cancel… the wait of next' }).click();
-        await page.getByRole('button', { name: 'Take it out' }).click();
-        await expect.poll(() => task.error).toBe('LeaseLost');
-        await detail.getByRole('button', { name: 'Break lease…' }).click();
-        await page.getByRole('radio', { name: 'Now' }).check();
-        await page.getByRole('button', { name: 'Break it now' }).click();
-        await detail.getByText('released', { exact: true }).waitFor();
-        await site.world.acquire('built/shared', { holder: 'one-of-five', limit: 5, weight: 2 });
-        await page.evaluate("location.hash = '#/leases/built%2Fshared'");
-        const shared = page.getByRole('region', { name: 'built/shared' });
-        await shared.getByText('2 of 5 in use.').waitFor();
-        await shared.getByText('one-of-five', { exact: true }).first().waitFor();
-        expect(await violations(page)).toEqual([]);
-        await shared.getByRole('button', { name: 'Break… the permit of one-of-five' }).click();
-        await page.getByRole('radio', { name: 'Now' }).check();
-        await page.getByRole('button', { name: 'Break it now' }).click();
-        await shared.getByText('free', { exact: true }).waitFor();
-        await shared.getByRole('button', { name: 'Cap…' }).click();
-        await page.getByLabel('Reason').fill('the disk is full');
-        await page.getByRole('button', { name: 'Pause the key' }).click();
-        await shared.getByText('No caller gets a grant.').waitFor();
-        const run = await site.world.post('once/begin', { key: 'built/once', holder: 'w', slot: '1' });
-        await site.world.post('once/complete', { key: 'built/once', leaseId: run.leaseId, result: { files: 7 } });
-        await page.getByRole('link', { name: 'Once', exact: true }).click();
-        await page.getByRole('row', { name: /built\/once done 1 w/ }).waitFor();
-        await page.getByRole('link', { name: 'built/once' }).click();
-        await page.getByRole('region', { name: 'built/once' }).getByText('"files": 7').waitFor();
-        await site.world.post('rates/reserve', { key: 'built/rate', holder: 'w', rates: [{ limit: 1, per: '1h' }] });
-        await page.getByRole('link', { name: 'Rates', exact: true }).click();
-        await page.getByRole('row', { name: /built\/rate 1\/1h .*, in .* w .* ago/ }).waitFor();
-        await page.getByRole('link', { name: 'Commits', exact: true }).click();
-        await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();
-        await page.getByRole('link', { name: 'Names', exact: true }).click();
-        await page.getByRole('row', { name: /built:main/ }).waitFor();
-        await page.getByRole('link', { name: 'Expired' }).click();
-        await page.getByRole('button', { name: 'Report now' }).click();
-        await page.getByRole('row', { name: /built\/left.*crashed-3/ }).waitFor();
-        await page.getByRole('button', { name: 'Clean up…' }).click();
-        const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
-        await dialog.getByRole('button', { name: 'Show what would go' }).click();
-        await dialog.getByRole('button', { name: /^Delete \d+ record/ }).click();
-        await dialog.getByText(/records? deleted\./).waitFor();
-        await dialog.getByRole('button', { name: 'Close' }).click();
-        await page.getByRole('link', { name: 'History', exact: true }).click();
-        await page.getByText('this page broke the lease of worker-1').waitFor();
-        await page.getByRole('button', { name: 'Keys and help' }).click();
-        await page.getByRole('dialog', { name: 'Keys' }).getByText('go to leases').waitFor();
-        expect(await violations(page)).toEqual([]);
-      } finally {
-        served.child.kill();
-        await served.exited;
-        await cli.remove();
-      }
-    },
-  );
+      await dialog.getByRole('button', { name: /^Delete \d+ record/ }).click();
+      await dialog.getByText(/records? deleted\./).waitFor();
+      await dialog.getByRole('button', { name: 'Close' }).click();
+      await page.getByRole('link', { name: 'History', exact: true }).click();
+      await page.getByText('this page broke the lease of worker-1').waitFor();
+      await page.getByRole('button', { name: 'Keys and help' }).click();
+      await page.getByRole('dialog', { name: 'Keys' }).getByText('go to leases').waitFor();
+      expect(await violations(page)).toEqual([]);
+    } finally {
+      served.child.kill();
+      await served.exited;
+      await cli.remove();
+    }
+  });
 });

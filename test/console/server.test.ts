@@ -57,7 +57,7 @@ const token = { 'x-holdfast-token': TOKEN };
 const json = { ...token, 'content-type': 'application/json' };
 
 describe('holdfast console', () => {
-  it('holdfast console sends each call of the page to the namespace that it was started for', async () => {
+  it('holdfast console sends each call of the page to its namespace', async () => {
     const url = await started({ namespace: 'team-a', write: true });
     const before = sent.length;
     expect((await raw(url, '/v1/leases?state=held', token)).status).toBe(200);
@@ -72,7 +72,7 @@ describe('holdfast console', () => {
     expect(JSON.parse((await raw(url, '/console/settings', token)).body)).toMatchObject({ namespace: 'team-a' });
   });
 
-  it('holdfast console serves the page with a policy that runs no other script, and no data without the token', async () => {
+  it('holdfast console serves no foreign script, and no data without the token', async () => {
     const page = await raw(reader, '/', {});
     expect([page.status, page.body]).toEqual([
       200,
@@ -104,7 +104,7 @@ describe('holdfast console', () => {
     expect(sent).toHaveLength(before);
   });
 
-  it('holdfast console keeps a connection open for longer than the page waits between its calls', async () => {
+  it('holdfast console keeps a connection open between the calls of the page', async () => {
     const { headers } = await raw(reader, '/console/settings', token);
     const [, seconds] = /^timeout=(\d+)$/.exec(String(headers['keep-alive'])) ?? [];
     // It asks every five seconds, and a call that meets a connection just being closed is lost.
@@ -121,7 +121,7 @@ describe('holdfast console', () => {
     );
   });
 
-  it('holdfast console changes no record unless it was started to, and never more than the page needs', async () => {
+  it('holdfast console changes records only if started to, and only as the page needs', async () => {
     const before = sent.length;
     const body = JSON.stringify({ key: 'k', fence: 1 });
     expect(JSON.parse((await raw(reader, '/console/settings', token)).body)).toMatchObject({ write: false });
@@ -147,7 +147,7 @@ describe('holdfast console', () => {
     }
   });
 
-  it('holdfast console passes on what the service says, and distinguishes its own refusal from that of the gateway', async () => {
+  it('holdfast console passes on answers of the service, and marks its own refusals', async () => {
     const problem = {
       type: 'urn:holdfast:error:Conflict',
       code: 'Conflict',
@@ -172,7 +172,7 @@ describe('holdfast console', () => {
     expect([expired.status, expired.body]).toEqual([403, expect.stringContaining('credentials are not accepted')]);
   });
 
-  it('holdfast console ends a call to the service if the page has closed its connection', async () => {
+  it('holdfast console ends a call to the service when the page disconnects', async () => {
     let signal: AbortSignal | undefined;
     const waits: Transport = (_operation, _payload, own) => {
       signal = own;
@@ -186,7 +186,7 @@ describe('holdfast console', () => {
     await expect.poll(() => signal?.aborted, { timeout: 10_000 }).toBe(true);
   });
 
-  it('holdfast console says if the service cannot be reached, or if there are no credentials', async () => {
+  it('holdfast console says if the service is unreachable, or if credentials are missing', async () => {
     const gone = httpTransport({ endpoint: 'http://127.0.0.1:9' }, () => Date.now());
     const answer = await raw(await started({ transport: gone }), '/v1/leases', token);
     expect([answer.status, answer.body]).toEqual([

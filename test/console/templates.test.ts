@@ -34,10 +34,10 @@ it.each<(html: Html) => unknown>([
   (html) => html`<${'part'}><b>${html`<i>${'A'}</i>`}</b><//>`,
   (html) => html`<p title='a "quoted" one'>It's \\ here: \` $ {} “…” &lt;</p>`,
   (html) => html`<p title="back \\ and ${'A'} \` $\{x} \u{1f600}">x</p>`,
-])('the build makes of %s what htm makes of it', (template) => {
+])('the build renders %s as htm does', (template) => {
   expect(compiled(template)(element)).toEqual(template(asRead));
 });
 
-it('the build sees whether two templates differ', () => {
+it('the build notices if two templates differ', () => {
   expect(compiled((html) => html`<b>${1}</b>`)(element)).toEqual({ tag: 'b', props: null, children: [1] });
 });

@@ -218,7 +218,7 @@ describe('the changelog', () => {
     { subject: 'POST /v1/leases/break', member: undefined, detail: '' },
   ];
 
-  it('the changelog names a change in an item with the member and its call or component', () => {
+  it('the changelog names a changed item with its member and its component', () => {
     const both = '### Removed\n\n- The `fence` of a `Grant`.\n- The call `POST /v1/leases/break`.\n';
     expect(unnamed(changes, both)).toEqual([]);
     expect(unnamed(changes, '- The `fence` of something.\n- `Grant` has changed.\n')).toEqual(changes);

@@ -20,7 +20,7 @@ const { url, stop } = await startApi({ readContract: readContract() });
 afterAll(stop);
 
 describe('the document', () => {
-  it('the document is served as it is stored, and may be cached by its reader alone', async () => {
+  it('the document is served as stored, and may be cached only by its reader', async () => {
     const response = await fetch(`${url}/openapi.json`);
     expect(response.status).toBe(200);
     expect(response.headers.get('cache-control')).toBe('private, max-age=300');
@@ -38,7 +38,7 @@ describe('the document', () => {
     expect(Object.values(stored.paths).flatMap((path) => Object.keys(path as object))).toHaveLength(2 * ROUTES.length);
   });
 
-  it('the document leaves answers open, so that a later version may add fields, and requests closed', () => {
+  it('the document allows new fields in answers, but not in requests', () => {
     const { schemas } = stored.components;
     expect(schemas.Grant.additionalProperties).toBeUndefined();
     expect(schemas.LeaseHeld.unevaluatedProperties).toBeUndefined();
@@ -48,7 +48,7 @@ describe('the document', () => {
     expect(strict.components.schemas.LeaseHeld.unevaluatedProperties).toBe(false);
   });
 
-  it('the document says of each field of a request what it is, also of nested fields', () => {
+  it('the document describes each field of a request, even nested ones', () => {
     const untyped: string[] = [];
     // biome-ignore lint/suspicious/noExplicitAny: JSON Schema
     const visit = (where: string, schema: any) => {
@@ -79,7 +79,7 @@ interface Domain {
   fence?: number;
 }
 
-it('a schema that is not exactly what the domain answers does not compile', () => {
+it('a schema that differs from what the code answers does not compile', () => {
   const key = text('A key.');
   const fence = z.exactOptional(count('A fence.'));
   const tied = component<Domain>();
@@ -106,12 +106,12 @@ const pages = referencePages();
 const reference = Object.values(pages).join('\n');
 
 describe('the reference in docs/api', () => {
-  it('the reference in docs/api is what the contract says, and has no other page', async () => {
+  it('the pages of docs/api match the contract, and there is no other page', async () => {
     expect((await readdir('docs/api')).toSorted()).toEqual(Object.keys(pages).toSorted());
     for (const [name, page] of Object.entries(pages)) expect(await readFile(`docs/api/${name}`, 'utf8')).toBe(page);
   });
 
-  it('the reference in docs/api has a section for each call, with its route and an example of its success', () => {
+  it('docs/api describes each call with its route and an example of success', () => {
     for (const { summary, method, path } of ROUTES) {
       const [, section = ''] = reference.split(`\n## ${summary}\n`);
       const [own = ''] = section.split('\n## ');
@@ -120,15 +120,15 @@ describe('the reference in docs/api', () => {
     }
   });
 
-  it('the reference in docs/api has a section for each error', () => {
+  it('docs/api describes each error', () => {
     for (const error of ERROR_CODES) expect(pages['errors.md']).toContain(`\n### ${error}\n`);
   });
 
-  it('the reference in docs/api says what each field means', () => {
+  it('docs/api says what each field means', () => {
     expect(reference.match(/^\|.*\| {2}\|$/gm) ?? []).toEqual([]);
   });
 
-  it('the reference in docs/api has pages of at most 3,400 words, without the marks of tables', () => {
+  it('the pages of docs/api have at most 3,400 words, outside of tables', () => {
     for (const [name, page] of Object.entries(pages))
       expect(page.split(/\s+/).filter((word) => word !== '|').length, name).toBeLessThanOrEqual(3400);
   });
@@ -166,7 +166,7 @@ async function sent(api: string, { function: name, request }: Step) {
   return { status: response.status, answer };
 }
 
-describe('the functions answer the examples of the contract as they are recorded in', () => {
+describe('recorded examples', () => {
   it.each(Object.keys(SCENARIOS))(
     'the functions answer the examples of contract/examples/%s.json as they are recorded',
     async (name) => {

@@ -9,7 +9,7 @@ import { KINDS } from '../../shared/expiry/kinds.ts';
 const { functions } = inject('service');
 
 describe('the table of routes', () => {
-  it('the table of routes has every route of the deployment, each beside one in a namespace, and no other: contract/README.md says how to add one', () => {
+  it('the table has every route of the deployment (contract/README.md says how to add one)', () => {
     const deployed = functions.flatMap(({ name, routes }) =>
       routes.map(({ method, path }) => `${method} ${path} is ${name}`),
     );
@@ -45,7 +45,7 @@ describe('the table of routes', () => {
     }
   });
 
-  it('the table of routes gives a status to each example that the route has, and 2xx to those that succeed', () => {
+  it('the table of routes gives each example a status, and 2xx to successes', () => {
     for (const { path, method, success, errors, examples } of ROUTES) {
       const statuses = [400, ...Object.keys(success).map(Number), ...errors.map((code) => ERRORS[code].status)];
       expect(examples.length, path).toBeGreaterThan(0);
@@ -62,7 +62,7 @@ describe('examples', () => {
   const all = ROUTES.flatMap((route) => route.examples.map((example) => ({ route, name: route.function, example })));
 
   it.each(all)(
-    'the function of $name accepts the request of the example $example.name, unless the answer is InvalidRequest, and may give the answer',
+    '$name accepts the request of the example $example.name, and may give its answer',
     ({ route, name, example: { request, status, answer } }) => {
       expect(route.request.schema.safeParse(asSent(route.method, request)).success).toBe(status !== 400);
       expect(undocumented(name, { status, body: answer })).toBeUndefined();
@@ -81,13 +81,13 @@ describe('requests', () => {
     })),
   );
 
-  it('describe every field', () => {
+  it('every field of a request has a description', () => {
     for (const { name, field, description } of fields)
       expect(description, `${name} ${field}`).toMatch(/^[A-Z`0-9].*\.$/);
   });
 
   it.each(fields.filter(({ maxLength }) => maxLength !== undefined))(
-    'requests of $name take $maxLength characters as $field, and not one more',
+    '$name takes $maxLength characters as $field, and not one more',
     ({ request, field, maxLength }) => {
       const faults = (length: number) =>
         request.schema
@@ -102,7 +102,7 @@ describe('requests', () => {
 describe('an answer', () => {
   const released = { key: 'k', released: true };
 
-  it('an answer is documented with the fields of its schema, and with no other status, field or error', () => {
+  it('an answer has only the statuses, fields and errors of its schema', () => {
     const over = (status: number, body: object, contentType = 'application/json') =>
       undocumented('release', { status, contentType, body });
     expect(over(200, released)).toBeUndefined();

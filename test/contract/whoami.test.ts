@@ -34,7 +34,7 @@ async function asked(authorizer?: object, namespace?: string) {
 }
 
 describe('whoami', () => {
-  it('whoami names to a caller that IAM let in its ARN, and the permission of each call, which IAM alone decides on', async () => {
+  it("whoami names the ARN of a caller by IAM, and each call's permission", async () => {
     const userArn = 'arn:aws:sts::123456789012:assumed-role/operator/ann';
     const { status, rest, calls, of } = await asked({ iam: { userArn } });
     expect([status, rest]).toEqual([
@@ -55,7 +55,7 @@ describe('whoami', () => {
     ['of scope', { scope: 'openid own/admin own/break' }],
     ['of scp', { scope: 'own/admin', scp: 'own/break' }],
     ['of a list, as the gateway hands it on', { scp: '[openid own/admin own/break]' }],
-  ])('whoami names to a caller with a JWT what its scopes allow: %s', async (_, claims) => {
+  ])('whoami names what the scopes of a JWT allow: %s', async (_, claims) => {
     const { rest, of } = await asked({ jwt: { claims: { sub: 'ann', ...claims }, scopes: null } });
     expect(rest).toMatchObject({ principal: 'ann', authorizedBy: 'jwt' });
     expect(of('acquire')).toMatchObject({ allowed: true, permission: 'own/admin' });
@@ -70,29 +70,26 @@ describe('whoami', () => {
   it.each([
     ['one', 'team-a', ['team-a']],
     ['a list, as the gateway hands it on', '[team-a team-b]', ['team-a', 'team-b']],
-  ])(
-    'whoami names to a caller with a JWT its namespaces, and what its scopes allow there: %s',
-    async (_, claim, namespaces) => {
-      const claims = { sub: 'ann', scope: 'own/leases own/clean', holdfast_namespace: claim };
-      const { rest, of } = await asked({ jwt: { claims } }, 'team-a');
-      expect(rest).toMatchObject({ principal: 'ann', namespaces });
-      expect(of('acquire')).toMatchObject({
-        route: 'POST /v1/ns/team-a/leases/acquire',
-        allowed: true,
-        permission: 'own/leases',
-      });
-      expect(of('breakLease')).toMatchObject({ allowed: false, permission: 'own/break' });
-      expect(of('clean')).toMatchObject({ allowed: true, permission: 'own/clean' });
-      expect(of('commit')).toMatchObject({ allowed: false, permission: 'own/commits' });
-    },
-  );
+  ])('whoami names the namespaces of a JWT, and what its scopes allow: %s', async (_, claim, namespaces) => {
+    const claims = { sub: 'ann', scope: 'own/leases own/clean', holdfast_namespace: claim };
+    const { rest, of } = await asked({ jwt: { claims } }, 'team-a');
+    expect(rest).toMatchObject({ principal: 'ann', namespaces });
+    expect(of('acquire')).toMatchObject({
+      route: 'POST /v1/ns/team-a/leases/acquire',
+      allowed: true,
+      permission: 'own/leases',
+    });
+    expect(of('breakLease')).toMatchObject({ allowed: false, permission: 'own/break' });
+    expect(of('clean')).toMatchObject({ allowed: true, permission: 'own/clean' });
+    expect(of('commit')).toMatchObject({ allowed: false, permission: 'own/commits' });
+  });
 
-  it('whoami takes a scope for no other that it is a part of', async () => {
+  it('whoami does not take a scope for another that contains it', async () => {
     const { of } = await asked({ jwt: { claims: { sub: 'ann', scope: 'own/breaker' } } });
     expect(of('breakLease')?.allowed).toBe(false);
   });
 
-  it('whoami says if no caller is authenticated, and by which way the function was invoked', async () => {
+  it('whoami says if no caller is authenticated, and how the function was invoked', async () => {
     const open = await asked();
     expect(open.rest).toMatchObject({ principal: null, authorizedBy: 'nobody' });
     expect(open.calls.every(({ allowed }) => allowed)).toBe(true);
@@ -104,7 +101,7 @@ describe('whoami', () => {
     });
   });
 
-  it('whoami takes no field, and needs the scopes of its deployment', async () => {
+  it('whoami does not take a field, and needs the scopes of its deployment', async () => {
     const { body } = await throughHttp(handler, httpEvent('GET', { query: 'as=ann' }));
     expect(body).toMatchObject({ code: 'InvalidRequest', issues: [{ path: 'as' }] });
     expect(() => scopesFromEnvironment({ ADMIN_SCOPE: 'a' })).toThrow('LEASES_SCOPE');
@@ -113,7 +110,7 @@ describe('whoami', () => {
 
 const { version } = packageJson;
 
-it('a deployment reports that it answers, and its version, over HTTP and to a task', async () => {
+it('a deployment reports its health and version over HTTP and to a task', async () => {
   const handler = readHealth();
   expect(await throughHttp(handler, httpEvent('GET', {}))).toMatchObject({
     status: 200,
