@@ -347,7 +347,7 @@ describe('repeats', async () => {
     expect(await first).toMatchObject({ repeated: false });
   });
 
-  it('after a lost reply a call does not take its own record for a repeat', async () => {
+  it('a call recognises its own record after a lost reply', async () => {
     const path = 'own-record';
     const service = world.another();
     service.records.faultsOf.PutItem = ['lostReply'];

@@ -48,7 +48,7 @@ describe('alarms', () => {
     ['expiry', 'ExpiryErrorsAlarm', () => true],
     ['contract', 'ContractErrorsAlarm', () => true],
   ] as const)(
-    'an alarm exists for crashes of every function of %s, less the errors that tasks receive: %s',
+    'an alarm counts crashes of each function of %s, without errors of tasks: %s',
     (capability, id, isWatched) => {
       const functions = functionsOf(capability).filter(({ name }) => isWatched(name));
       const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
@@ -67,7 +67,7 @@ describe('alarms', () => {
     },
   );
 
-  it('each function that is throttled has an alarm, and each table with its index', () => {
+  it('each function, each table and each index has an alarm for throttling', () => {
     const throttles = alarms().filter(({ id }) => id.endsWith('ThrottlesAlarm'));
     const watched = throttles.flatMap(({ id }) => metrics(id));
     const ofFunctions = watched.filter(({ Namespace }) => Namespace === 'AWS/Lambda');
@@ -90,7 +90,7 @@ describe('alarms', () => {
       ).toEqual(inOrder(places));
   });
 
-  it('alarms are by default those that page alone, and all or none if the parameter says so', () => {
+  it('the alarms are by default those that page; a parameter gives all or none', () => {
     const idsWith = (value: Record<string, string>) => alarms(withParameters(value)).map(({ id }) => id);
     expect(inOrder(idsWith({}))).toEqual([
       ...['ApiErrorsAlarm', 'FaultsAlarm', 'LeaseErrorsAlarm', 'LeaseLatencyAlarm', 'LeaseThrottlesAlarm'],
@@ -100,7 +100,7 @@ describe('alarms', () => {
     expect(idsWith({ alarms: 'none' })).toEqual([]);
   });
 
-  it('page if two of three periods show it, make a ticket of the first event, and stay quiet without data', () => {
+  it('a page needs two of three periods, a ticket one event, and both data', () => {
     const pages = alarms(withParameters({})).map(({ id }) => id);
     for (const { id, ...alarm } of alarms()) {
       expect(alarm, id).toMatchObject({
@@ -118,7 +118,7 @@ describe('alarms', () => {
     });
   });
 
-  it('alarms notify the topic of pages, and for tickets a topic of their own if there is one', () => {
+  it('alarms notify the topic of pages, and tickets their own if it exists', () => {
     const [onCall, tickets] = ['on-call', 'tickets'].map((name) => `arn:aws:sns:eu-west-1:123456789012:${name}`);
     const actions = (topics: Record<string, string>) =>
       Object.fromEntries(
@@ -150,7 +150,7 @@ describe('alarms', () => {
     expect(alarms()[0]?.AlarmDescription).toContain('What to do: docs/operations.md#faults in the source of Holdfast.');
   });
 
-  it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
+  it('alarms compute only with declared metrics, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
     const others = [
       'ApiErrors',

@@ -23,9 +23,7 @@ const OF_CONTRACT: Record<string, string[]> = {
   whoami: ['contract/calls.json'],
 };
 
-it.concurrent('the contract is in the bundles of the functions that answer with it, and in no other', async ({
-  expect,
-}) => {
+it.concurrent('only the bundles of functions that answer with the contract contain it', async ({ expect }) => {
   const { functions } = inject('service');
   for (const { name, bundle } of functions) {
     const maps = (await readdir(bundle)).filter((file) => file.endsWith('.mjs.map'));
@@ -74,7 +72,7 @@ const lines = (written: string): Record<string, unknown>[] =>
   written.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
 
 describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => {
-  it('the built bundles answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
+  it('the built bundles answer an event and a task, and log without secrets', async () => {
     const settings = { LOG_LEVEL: level };
     const key = `nightly ${randomUUID()}`;
     const written: string[] = [];
@@ -138,7 +136,7 @@ describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', 
   });
 });
 
-it.concurrent('the built bundles log who repaired what in the nameservice, and no more', async () => {
+it.concurrent('the built bundles log who repaired what in the nameservice, and nothing else', async () => {
   const settings = { LOG_LEVEL: 'DEBUG', NAMESERVICE_TABLE: await newTable('nameservice') };
   const publish = await deployed('publish', settings);
   await publish.post({ op: 'initLedger', alias: 'l' });
@@ -167,7 +165,7 @@ it.concurrent('the built bundles log who repaired what in the nameservice, and n
   expect(written).not.toContain('secret');
 });
 
-it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and grants are in no log, list or answer', async () => {
+it.concurrent('the built bundles park, notify and cancel tasks without showing tokens or grants', async () => {
   const steps = await startStepFunctions();
   const settings = {
     LOG_LEVEL: 'DEBUG',
@@ -228,7 +226,7 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
   ]);
 });
 
-it.concurrent('the built bundles complete callbacks and ask about their executions, and write no callback id to a log', async () => {
+it.concurrent('the built bundles complete callbacks, and do not log a callback id', async () => {
   const double = await startCallbackDouble(Date.now);
   const settings = {
     LOG_LEVEL: 'DEBUG',
@@ -287,7 +285,7 @@ it.concurrent('the built bundles count outcomes under the names and dimensions t
   expect(byHttp).not.toHaveProperty('TaskFailures');
 });
 
-it.concurrent('the built bundles date what they count by the arrival of the call, as Lambda does, however long it waited', async () => {
+it.concurrent('the built bundles date their metrics by the arrival of the call', async () => {
   const key = `awaited ${randomUUID()}`;
   const acquire = await deployed('acquire', { WAITERS_TABLE: await newTable('waiters') });
   await acquire.task({ key, holder: 'first' });
@@ -303,7 +301,7 @@ it.concurrent('the built bundles date what they count by the arrival of the call
   expect(answeredAt - Timestamp).toBeGreaterThan(900);
 });
 
-it.concurrent('the built bundles report expired records: metrics that the alarms watch, the event on the bus, and no secret', async ({
+it.concurrent('the built bundles report expired records by metrics and an event, without secrets', async ({
   expect,
 }) => {
   const bus = await eventBus();

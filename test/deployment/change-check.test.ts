@@ -85,7 +85,7 @@ describe('the change check', () => {
     return responses.at(-1);
   };
 
-  it('the change check refuses an update that forgets a table, and names the table, both values and what allows the change', async () => {
+  it('the change check refuses an update that forgets a table, and names both', async () => {
     const refused = await update({ leasesTable: 'my-leases' }, {});
     expect(refused).toMatchObject({ Status: 'FAILED', PhysicalResourceId: 'it', contentType: undefined });
     expect(refused?.Reason).toContain("leasesTable would change from 'my-leases' to 'holdfast-dev-leases'.");
@@ -140,19 +140,19 @@ describe('the change check', () => {
     ['executionStateMachines', '*', 'jobs-*', true],
     ['breakScope', 'holdfast/leases.break', 'mine', true],
     ['breakScope', 'mine', 'holdfast/leases', false],
-  ])('the change check lets a limit be set and a list grow: %s from %s to %s', async (name, from, to, isFree) => {
+  ])('the change check accepts limits and longer lists: %s from %s to %s', async (name, from, to, isFree) => {
     const answer = await update({ [name]: from }, { [name]: to });
     expect(answer?.Status).toBe(isFree ? 'SUCCESS' : 'FAILED');
   });
 
-  it('the change check lets every other parameter change, even if CloudFormation does not describe the stack', async () => {
+  it('the change check accepts every other change, even without a description of the stack', async () => {
     status = undefined;
     expect(await update({ memoryMb: '256', drained: 'false' }, { memoryMb: '512', drained: 'true' })).toMatchObject({
       Status: 'SUCCESS',
     });
   });
 
-  it('the change check lets a parameter change to the value that allowChange names, and to no other', async () => {
+  it('the change check accepts a change only to the value that allowChange names', async () => {
     const allowChange = 'leasesTable=restored';
     expect(await update({}, { allowChange, leasesTable: 'restored' })).toMatchObject({ Status: 'SUCCESS' });
     const forgotten = await update({ allowChange, leasesTable: 'restored' }, { allowChange });
@@ -176,7 +176,7 @@ describe('the change check', () => {
     expect(await update(before, after)).toMatchObject({ Status: 'SUCCESS' });
   });
 
-  it('the change check refuses a repeat of a refused update, whose old properties are those that were refused', async () => {
+  it('the change check refuses a refused update again when it is repeated', async () => {
     const { values, limits } = propertiesOf({ leasesTable: 'my-leases' });
     accepted = Object.entries({ ...values, ...limits })
       .map((pair) => pair.join('='))
@@ -210,7 +210,7 @@ describe('the change check', () => {
     'http://cloudformation-custom-resource-response-euwest1.s3-eu-west-1.amazonaws.com/x',
     'https://cloudformation-custom-resource-response-euwest1.s3-eu-west-1.amazonaws.com.evil.example/x',
     'http://127.0.0.1:9001/2018-06-01/runtime/init/error',
-  ])('the change check writes to no address that is not of CloudFormation: %s', async (ResponseURL) => {
+  ])('the change check does not write to an address outside of CloudFormation: %s', async (ResponseURL) => {
     await expect(handler(request({ ResponseURL }))).rejects.toThrow('the response would not go to CloudFormation');
     expect(logged).not.toHaveBeenCalled();
   });
@@ -236,11 +236,11 @@ describe('the change check', () => {
     expect(refused?.Reason).toContain('The stage of a stack can never change');
   });
 
-  it('the change check takes a table for unchanged if its own name is given', async () => {
+  it('the change check accepts the name of a table that is already used', async () => {
     expect(await update({}, { leasesTable: 'holdfast-dev-leases' })).toMatchObject({ Status: 'SUCCESS' });
   });
 
-  it('the change check lets CloudFormation revert an update, and only while it does', async () => {
+  it('the change check lets CloudFormation revert an update, but nothing else', async () => {
     status = 'UPDATE_ROLLBACK_IN_PROGRESS';
     // After a refused update, and after an allowed update that failed later.
     expect(await update({}, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'SUCCESS' });
@@ -250,14 +250,14 @@ describe('the change check', () => {
     expect(await update({}, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'FAILED' });
   });
 
-  it('the change check refuses a change if CloudFormation does not say what the stack does', async () => {
+  it('the change check refuses if CloudFormation does not say what the stack does', async () => {
     status = undefined;
     const refused = await update({}, { leasesTable: 'other' });
     expect(refused).toMatchObject({ Status: 'FAILED' });
     expect(refused?.Reason).toContain('The state of the stack is not known: not you');
   });
 
-  it('the change check accepts a version with a further parameter, and a version without it while the parameter has its default', async () => {
+  it('the change check accepts a version with another parameter, and the way back', async () => {
     const { values, limits, defaults } = propertiesOf();
     const later = (value: string) => ({
       limits,
@@ -276,7 +276,7 @@ describe('the change check', () => {
     );
   });
 
-  it('the change check has no values to compare at its creation and its deletion, and keeps one physical id', async () => {
+  it('the change check compares nothing at its creation and its deletion', async () => {
     for (const RequestType of ['Create', 'Delete'] as const) await handler(request({ RequestType }));
     const { PhysicalResourceId: _, ...first } = request({ RequestType: 'Create' });
     await handler(first);
@@ -287,14 +287,14 @@ describe('the change check', () => {
     ]);
   });
 
-  it('the change check sends a response that CloudFormation reads whole, however long the values are', async () => {
+  it('the change check sends a response that CloudFormation can read whole', async () => {
     const long = { jwtIssuer: `https://${'i'.repeat(3000)}`, jwtAudience: 'a'.repeat(256), auth: 'jwt' };
     await update({}, long);
     const { contentType: _, ...sent } = responses[0] ?? expect.fail('no response');
     expect(Buffer.byteLength(JSON.stringify(sent))).toBeLessThanOrEqual(4096);
   });
 
-  it('the change check fails, so that Lambda calls again, if CloudFormation does not take the response', async () => {
+  it('the change check fails and is retried if CloudFormation refuses its response', async () => {
     await expect(handler(request({ ResponseURL: `${double.url}/gone` }))).rejects.toThrow(
       'did not take the response: 403',
     );
@@ -311,7 +311,7 @@ describe('the change check in the template', () => {
     expect(own).toEqual(expect.arrayContaining(needs));
   });
 
-  it('the change check in the template may read the state of its own stack and write its log, has no environment, and stays outside the VPC', () => {
+  it("the change check may only read its stack's state and write its log", () => {
     const { Policies } = template.Resources[`${CHANGE_CHECK}Role`]?.Properties ?? {};
     const statements = Policies[0].PolicyDocument.Statement as { Action: string[]; Resource: unknown }[];
     expect(statements.flatMap(({ Action }) => Action)).toEqual([

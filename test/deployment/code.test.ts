@@ -20,7 +20,7 @@ const stack = () => double.stacks.get('holdfast-prod');
 
 describe('the bucket for the code', () => {
   it.each(aFew(1, ['BucketAlreadyOwnedByYou', 'OperationAborted']))(
-    'the bucket for the code may be made by another deployment at the same time (%s)',
+    'the bucket for the code may be made by two deployments at once (%s)',
     async (answer) => {
       double.race.answer = answer;
       await run();
@@ -28,26 +28,23 @@ describe('the bucket for the code', () => {
     },
   );
 
-  it('the bucket for the code that another account owns receives no code, although S3 would take the code', async () => {
+  it('the code is not uploaded to a bucket that another account owns', async () => {
     double.owner.account = '999988887777';
     await expect(run()).rejects.toThrow('cannot be used for the code: access denied');
     expect(double.writes).toEqual([]);
   });
 
-  it.runIf(isFull)(
-    'the bucket for the code keeps former versions of what is in it, because a rollback needs the zips of the former release',
-    async () => {
-      double.codeBucket.exists = false;
-      await run();
-      const bucket = '/holdfast-code-111122223333-eu-west-1';
-      expect(double.writes.slice(0, 4).map((write) => write.replace('/?', '?').replace(/[/=]$/, ''))).toEqual([
-        `PUT ${bucket}`,
-        ...['publicAccessBlock', 'versioning', 'policy'].map((part) => `PUT ${bucket}?${part}`),
-      ]);
-    },
-  );
+  it.runIf(isFull)('the bucket for the code keeps former versions, because a rollback needs them', async () => {
+    double.codeBucket.exists = false;
+    await run();
+    const bucket = '/holdfast-code-111122223333-eu-west-1';
+    expect(double.writes.slice(0, 4).map((write) => write.replace('/?', '?').replace(/[/=]$/, ''))).toEqual([
+      `PUT ${bucket}`,
+      ...['publicAccessBlock', 'versioning', 'policy'].map((part) => `PUT ${bucket}?${part}`),
+    ]);
+  });
 
-  it('a bucket of another account is no bucket for the code', async () => {
+  it('a bucket of another account is refused as the bucket for the code', async () => {
     double.race.answer = 'BucketAlreadyExists';
     await expect(run()).rejects.toThrow('another deployment makes it');
     expect(stack()).toBeUndefined();
@@ -104,7 +101,7 @@ describe('the code and the template', () => {
   });
 
   it.each(aFew(1, [[undefined], ['a stack']]))(
-    'a template that CloudFormation read elsewhere is not deployed, and leaves no change set (%s)',
+    'a template that CloudFormation read elsewhere is not deployed, without a change set (%s)',
     async (before) => {
       if (before) await runWith();
       const { Resources } = released;
@@ -116,7 +113,7 @@ describe('the code and the template', () => {
   );
 });
 
-it.runIf(isFull)('the code is in a bucket of its own if a service role bounds the deployer', async () => {
+it.runIf(isFull)('the code has its own bucket if a service role bounds the deployer', async () => {
   await run({ roleArn: 'arn:aws:iam::111122223333:role/deployer' });
   expect(stack()?.parameters.codeBucket).toBe('holdfast-bounded-code-111122223333-eu-west-1');
   await run({ given: { memoryMb: '256' } });
@@ -146,7 +143,7 @@ it('a deployment into an account of ten environments warns about the default', a
   expect(await warnings(0)).toEqual([]);
 });
 
-it('a deployment goes on if AWS does not say how many calls run at once', async () => {
+it('a deployment goes on if AWS does not say how many calls may run', async () => {
   double.concurrency.limit = undefined;
   expect(await warnings(10_000)).toEqual([]);
 });

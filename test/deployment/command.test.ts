@@ -13,7 +13,7 @@ const EMPTY = {
   ...{ allowedChanges: [], mayCreate: false, isPlan: true },
 };
 
-describe('what is typed for a deployment is refused where it', () => {
+describe('options', () => {
   it.each([
     [
       { stage: 'Prod' },
@@ -134,14 +134,14 @@ describe('the commands', () => {
       ...{ AWS_ENDPOINT_URL: endpoint, AWS_REGION: undefined, AWS_DEFAULT_REGION: undefined, ...env },
     });
 
-  it.each(wrong)('the command %j is refused with 64, and asks nothing of AWS', async (args, words) => {
+  it.each(wrong)('the command %j is refused with 64, without a request to AWS', async (args, words) => {
     const { code, output } = await called(args);
     expect(output).toContain(words);
     expect(code).toBe(64);
     expect(asked).toEqual([]);
   });
 
-  it('the commands name the caller that is not let in, and do not blame the version of Node', async () => {
+  it('the commands name a caller that is refused, and do not blame Node', async () => {
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent("Object.defineProperty(process,'version',{value:'v20.20.0'})")}`;
     const { code, output } = await run(['lift-fences', '--table', 'a'], { AWS_REGION: 'eu-west-1', NODE_OPTIONS });
     expect(output).toMatch(/^AWS refuses these credentials: .*\n$/);
@@ -156,7 +156,7 @@ describe('the commands', () => {
     expect([code, asked]).toEqual([64, []]);
   });
 
-  it('the commands say that AWS does not answer in a region whose hosts have no address', async () => {
+  it('the commands say if AWS does not answer in a region without hosts', async () => {
     const lookup = `import dns from 'node:dns';
       dns.lookup = (host, _, answer) => answer(Object.assign(new Error('no ' + host), { code: 'ENOTFOUND' }));`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(lookup)}`;

@@ -90,7 +90,7 @@ describe('a deployment at a terminal', () => {
     ['the end of the terminal', 'closes'],
   ];
   it.each(aFew(1, INTERRUPTIONS))(
-    'a deployment that is interrupted at the question by %s leaves no change set and no stack',
+    'a deployment that %s interrupts at the question leaves nothing behind',
     async (_, answer) => {
       const { code, output } = await answerAtTerminal(answer);
       if (answer !== 'closes') expect(code, output).toBe(1);
@@ -110,7 +110,7 @@ describe('a command without a terminal', () => {
   const run = (name: keyof typeof COMMANDS, ...args: string[]) =>
     printed(() => COMMANDS[name](args), { ...ENVIRONMENT, ...ELSEWHERE, AWS_ENDPOINT_URL: double.url });
 
-  it('a command without a terminal is refused without --yes before AWS is asked, and --plan needs none', async () => {
+  it('a command without a terminal is refused without --yes, except with --plan', async () => {
     for (const name of ['deployCommand', 'drainCommand', 'resumeCommand'] as const) {
       const { code, output } = await run(name, '--stage', 'prod');
       expect(output, name).toContain('there is no terminal to ask at: add --yes');
@@ -120,7 +120,7 @@ describe('a command without a terminal', () => {
     expect(await run('deployCommand', '--stage', 'prod', '--plan')).toMatchObject({ code: 0 });
   });
 
-  it('a command without a terminal deploys, and says what comes next and that no alarm is sent', async () => {
+  it('a deployment without a terminal says what comes next', async () => {
     const refused = await run('deployCommand', '--stage', 'prod', '--yes');
     expect(refused).toMatchObject({
       code: 64,
@@ -134,7 +134,7 @@ describe('a command without a terminal', () => {
     expect(again).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
   });
 
-  it('a command without a terminal is refused for another account than the one that it names', async () => {
+  it('a command without a terminal is refused for another account than it names', async () => {
     for (const name of ['deployCommand', 'parametersCommand'] as const) {
       const args = name === 'deployCommand' ? ['--plan'] : [];
       const { code, output } = await run(name, '--stage', 'prod', '--account', '444455556666', ...args);
@@ -144,7 +144,7 @@ describe('a command without a terminal', () => {
     expect(new Set(double.actions)).toEqual(new Set(['GetCallerIdentity']));
   });
 
-  it('a command without a terminal lists the parameters that differ from their defaults, or all, and changes no stack', async () => {
+  it('the command parameters lists changed parameters, or all, and changes no stack', async () => {
     await run('deployCommand', '--stage', 'prod', '--yes', '--create', '--param', 'memoryMb=256');
     double.actions.length = 0;
     const { code, output } = await run('parametersCommand', '--stage', 'prod');

@@ -89,7 +89,7 @@ describe('the dashboard', () => {
       );
   });
 
-  it('the dashboard draws of AWS only functions, tables, indexes and the API of the stack', () => {
+  it('the dashboard draws only functions, tables, indexes and the API of the stack', () => {
     const known = new Map<string, Set<string>>([
       ['AWS/Lambda', new Set(functions.map(({ name }) => `FunctionName holdfast-${STAGE}-${name}`))],
       ['AWS/ApiGateway', new Set([`ApiId \${HttpApi}`])],
@@ -122,7 +122,7 @@ describe('the dashboard', () => {
     expect(new Set(tables)).toEqual(new Set(Object.values(TABLES)));
   });
 
-  it('the dashboard has a place for each question of an operator, which overlaps no other', () => {
+  it('the dashboard has a place for each question of an operator, without overlap', () => {
     const widgets = dashboardOf();
     expect(widgets.map(({ properties }) => properties.title)).toEqual([
       ...['Grants', 'Waiting time (ms)', 'Hand-off (ms)', 'Parked', 'Age of the oldest waiter (s)', 'Expired records'],

@@ -25,7 +25,7 @@ const stack = () => double.stacks.get(NAME);
 const protection = () => stack()?.parameters.deletionProtection;
 
 describe('the protection of the tables', () => {
-  it('the protection of the tables is on after a first deployment, which creates them without it', async () => {
+  it('the protection of the tables is on after a first deployment', async () => {
     const created: unknown[] = [];
     await run({}, { say: (line) => void (/Protecting/.test(line) && created.push(protection())) });
     expect(created).toEqual(['pending']);
@@ -57,22 +57,19 @@ describe('the protection of the tables', () => {
       .finally(() => cloudFormation.middlewareStack.remove('interrupted'));
   };
 
-  it.runIf(isFull)(
-    'the protection of the tables is on after the next deployment, wherever the first was interrupted',
-    async () => {
-      const left: unknown[] = [];
-      for (const nth of counting()) {
-        if (await interruptedAt(nth)) break;
-        left.push(protection());
-        await run();
-        expect(protection(), `interrupted at ${nth}`).toBe('true');
-        double.stacks.clear();
-      }
-      expect(left.length).toBeGreaterThan(8);
-      expect(new Set(left)).toEqual(new Set([undefined, 'pending', 'true']));
-      expect(said).toContain('The first deployment was interrupted before it protected the tables from deletion');
-    },
-  );
+  it.runIf(isFull)('the protection of the tables is on after an interrupted deployment and the next', async () => {
+    const left: unknown[] = [];
+    for (const nth of counting()) {
+      if (await interruptedAt(nth)) break;
+      left.push(protection());
+      await run();
+      expect(protection(), `interrupted at ${nth}`).toBe('true');
+      double.stacks.clear();
+    }
+    expect(left.length).toBeGreaterThan(8);
+    expect(new Set(left)).toEqual(new Set([undefined, 'pending', 'true']));
+    expect(said).toContain('The first deployment was interrupted before it protected the tables from deletion');
+  });
 
   it.runIf(isFull)('the protection of the tables stays off if the operator said so', async () => {
     await run({ given: { deletionProtection: 'false' } });
@@ -87,7 +84,7 @@ describe('what a failed creation left', () => {
   const shell = { id: idOf(NAME, 0), status: 'ROLLBACK_COMPLETE', parameters: {}, tags: {} };
   beforeEach(() => void double.stacks.set(NAME, shell));
 
-  it('a stack that a failed creation left is deleted, and the stack created, after one consent', async () => {
+  it('a stack that a failed creation left is replaced after one consent', async () => {
     let asked = 0;
     const consents = async () => {
       asked += 1;
@@ -100,7 +97,7 @@ describe('what a failed creation left', () => {
     expect(protection()).toBe('true');
   });
 
-  it('a stack that a failed creation left stays with --plan, which says that it would be deleted', async () => {
+  it('--plan keeps a stack that a failed creation left, and says its fate', async () => {
     expect(await run({}, { confirm: async () => false })).toBeUndefined();
     expect(stack()).toBe(shell);
     expect(double.actions).toEqual(['DescribeStacks']);
@@ -113,24 +110,21 @@ describe('what a failed creation left', () => {
     [{ given: { leasesTable: 'of-nobody' } }, 'there is no table of-nobody'],
     [{ given: { codeBucket: 'of-nobody' } }, 'there is no bucket of-nobody for the code'],
     [{ untag: ['team'] }, "no tag 'team': leave out --untag team"],
-  ])('a stack that a failed creation left stays if the deployment is refused: %j', async (order, words) => {
+  ])('a refused deployment keeps a stack that a failed creation left: %j', async (order, words) => {
     await expect(run(order)).rejects.toThrow(words);
     expect(stack()).toBe(shell);
     expect(double.actions).toEqual(['DescribeStacks']);
   });
 
-  it.runIf(isFull)(
-    'a stack that a failed creation left is deleted by its id: the stack that another deployment has made since stays',
-    async () => {
-      const another = { ...shell, id: idOf(NAME, 1), status: 'CREATE_COMPLETE' };
-      const other = async () => {
-        double.stacks.set(NAME, another);
-        return true;
-      };
-      await expect(run({}, { confirm: other })).rejects.toThrow(`Stack ${NAME} is CREATE_COMPLETE`);
-      expect(stack()).toBe(another);
-    },
-  );
+  it.runIf(isFull)('a stack that another deployment has made since a failed creation stays', async () => {
+    const another = { ...shell, id: idOf(NAME, 1), status: 'CREATE_COMPLETE' };
+    const other = async () => {
+      double.stacks.set(NAME, another);
+      return true;
+    };
+    await expect(run({}, { confirm: other })).rejects.toThrow(`Stack ${NAME} is CREATE_COMPLETE`);
+    expect(stack()).toBe(another);
+  });
 });
 
 describe('a parameter', () => {
@@ -141,7 +135,7 @@ describe('a parameter', () => {
     expect(said).toContain("parameter memoryMb: '256' -> '512'");
   });
 
-  it('a parameter that may change has the value of allowChange which the change check of the stack asks for', async () => {
+  it('a parameter that may change is passed to allowChange with its value', async () => {
     await run();
     double.tables.add('restored');
     const order = { given: { pointerAttributes: 'id' }, allowedChanges: ['pointerAttributes'] };
@@ -151,7 +145,7 @@ describe('a parameter', () => {
     expect(stack()?.parameters.allowChange).toBe('pointerAttributes=id');
   });
 
-  it('a parameter that limits rights changes if the deployment names it, with the consent of the change check', async () => {
+  it('a parameter that limits rights changes if the deployment names it', async () => {
     await run({ given: { executionStateMachines: 'jobs-*', breakScope: 'mine' } });
     expect(stack()?.parameters.allowChange).toBe('');
     await run({ given: { executionStateMachines: '*' }, reset: ['breakScope'] });
@@ -161,26 +155,23 @@ describe('a parameter', () => {
     });
   });
 
-  it.runIf(isFull)(
-    'a parameter that the release does not have is refused if it is fixed in the stack, and is named if not',
-    async () => {
-      await run();
-      const later = structuredClone(released);
-      for (const name of ['graphTable', 'graphDepth'])
-        Object.assign(later.Parameters ?? {}, { [name]: { Type: 'String', Default: '' } });
-      Object.assign(Object(later.Resources.ChangeCheck?.Properties).values, { graphTable: { Ref: 'graphTable' } });
-      const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
-      const { parameters } = deployed;
-      const has = (more: object) =>
-        double.stacks.set(NAME, { ...deployed, template: later, parameters: { ...parameters, ...more } });
-      has({ graphTable: 'mine', graphDepth: '3' });
-      await expect(run()).rejects.toThrow("graphTable='mine': this release does not have the parameter");
-      has({ graphTable: '', graphDepth: '3' });
-      await run();
-      expect(said).toContain("parameter graphDepth: '3' is dropped, because this release does not have the parameter");
-      expect(said.join()).not.toContain('graphTable');
-    },
-  );
+  it.runIf(isFull)('a parameter that the release lacks is named, or refused if it is fixed', async () => {
+    await run();
+    const later = structuredClone(released);
+    for (const name of ['graphTable', 'graphDepth'])
+      Object.assign(later.Parameters ?? {}, { [name]: { Type: 'String', Default: '' } });
+    Object.assign(Object(later.Resources.ChangeCheck?.Properties).values, { graphTable: { Ref: 'graphTable' } });
+    const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
+    const { parameters } = deployed;
+    const has = (more: object) =>
+      double.stacks.set(NAME, { ...deployed, template: later, parameters: { ...parameters, ...more } });
+    has({ graphTable: 'mine', graphDepth: '3' });
+    await expect(run()).rejects.toThrow("graphTable='mine': this release does not have the parameter");
+    has({ graphTable: '', graphDepth: '3' });
+    await run();
+    expect(said).toContain("parameter graphDepth: '3' is dropped, because this release does not have the parameter");
+    expect(said.join()).not.toContain('graphTable');
+  });
 });
 
 describe('the plan', () => {
@@ -193,7 +184,7 @@ describe('the plan', () => {
     return run({ ...order, isPlan: true }, { onChanges }).then(() => seen);
   };
 
-  it('the plan makes no bucket, uploads no code, and asks CloudFormation for no change set', async () => {
+  it('the plan makes no bucket, uploads no code, and requests no change set', async () => {
     double.codeBucket.exists = false;
     expect(await plan()).toHaveLength(Object.keys(evaluated()).length);
     expect(said).toContain('The bucket holdfast-code-111122223333-eu-west-1 for the code is created');
@@ -223,62 +214,53 @@ describe('the plan', () => {
 const evaluated = () => withParameters({}).Resources;
 
 describe('the changes of CloudFormation', () => {
-  it.runIf(isFull)(
-    'the changes of CloudFormation are all shown before the consent, however many pages they have',
-    async () => {
-      const page = (id: string, more = {}) => [{ Action: 'Modify', LogicalResourceId: id, ...more }];
-      double.changes.push(page('One'), page('Two'), page('Three', { Action: 'Modify', Replacement: 'True' }));
-      const shown: unknown[] = [];
-      await run({}, { onChanges: (changes) => void shown.push(...changes.map(({ ResourceChange: one }) => one)) });
-      expect(shown).toMatchObject([
-        { LogicalResourceId: 'One' },
-        { LogicalResourceId: 'Two' },
-        { LogicalResourceId: 'Three', Replacement: 'True' },
-      ]);
-    },
-  );
+  it.runIf(isFull)('the changes of CloudFormation are all shown before the consent, on every page', async () => {
+    const page = (id: string, more = {}) => [{ Action: 'Modify', LogicalResourceId: id, ...more }];
+    double.changes.push(page('One'), page('Two'), page('Three', { Action: 'Modify', Replacement: 'True' }));
+    const shown: unknown[] = [];
+    await run({}, { onChanges: (changes) => void shown.push(...changes.map(({ ResourceChange: one }) => one)) });
+    expect(shown).toMatchObject([
+      { LogicalResourceId: 'One' },
+      { LogicalResourceId: 'Two' },
+      { LogicalResourceId: 'Three', Replacement: 'True' },
+    ]);
+  });
 
-  it.runIf(isFull)(
-    'the changes of CloudFormation that fail are shown with the reason of the first failure, although a hundred events follow at once',
-    async () => {
-      const events = Array.from({ length: 250 }, (_, at) => ({
-        ...{ id: `e${at}`, resource: `R${at}` },
-        ...(at === 3 ? { status: 'CREATE_FAILED', reason: 'the limit is reached' } : { status: 'DELETE_COMPLETE' }),
-      }));
-      double.outcome.of = () => ({ status: 'ROLLBACK_COMPLETE', events });
-      const seen: unknown[] = [];
-      await expect(run({}, { onEvent: ({ EventId }) => void seen.push(EventId) })).rejects.toThrow(
-        /is ROLLBACK_COMPLETE\nR3: the limit is reached$/,
-      );
-      expect(seen).toEqual(events.map(({ id }) => id));
-    },
-  );
+  it.runIf(isFull)('changes that fail are shown with the reason of the first failure', async () => {
+    const events = Array.from({ length: 250 }, (_, at) => ({
+      ...{ id: `e${at}`, resource: `R${at}` },
+      ...(at === 3 ? { status: 'CREATE_FAILED', reason: 'the limit is reached' } : { status: 'DELETE_COMPLETE' }),
+    }));
+    double.outcome.of = () => ({ status: 'ROLLBACK_COMPLETE', events });
+    const seen: unknown[] = [];
+    await expect(run({}, { onEvent: ({ EventId }) => void seen.push(EventId) })).rejects.toThrow(
+      /is ROLLBACK_COMPLETE\nR3: the limit is reached$/,
+    );
+    expect(seen).toEqual(events.map(({ id }) => id));
+  });
 
-  it.runIf(isFull)(
-    'the changes of CloudFormation end when it has cleaned up, and a deployment waits for the clean-up of the one before',
-    async () => {
-      const cleaning = 'UPDATE_COMPLETE_CLEANUP_IN_PROGRESS';
-      let cleanUps = 0;
-      const cleanUp = () => {
-        const deployed = stack();
-        if (deployed?.status !== cleaning) return;
-        deployed.status = 'UPDATE_COMPLETE';
-        cleanUps += 1;
-      };
-      await run();
-      const cleaner = setInterval(cleanUp, 1000);
-      try {
-        double.outcome.of = () => ({ status: cleaning, events: [] });
-        expect(await run({ given: { memoryMb: '256' } })).toMatchObject({ StackStatus: 'UPDATE_COMPLETE' });
-        double.outcome.of = undefined;
-        Object.assign(stack() ?? {}, { status: cleaning });
-        expect(await run({ given: { memoryMb: '512' } })).toMatchObject({ StackStatus: 'UPDATE_COMPLETE' });
-      } finally {
-        clearInterval(cleaner);
-      }
-      expect(cleanUps).toBe(2);
-    },
-  );
+  it.runIf(isFull)('a deployment waits for the clean-up of the one before, and its own', async () => {
+    const cleaning = 'UPDATE_COMPLETE_CLEANUP_IN_PROGRESS';
+    let cleanUps = 0;
+    const cleanUp = () => {
+      const deployed = stack();
+      if (deployed?.status !== cleaning) return;
+      deployed.status = 'UPDATE_COMPLETE';
+      cleanUps += 1;
+    };
+    await run();
+    const cleaner = setInterval(cleanUp, 1000);
+    try {
+      double.outcome.of = () => ({ status: cleaning, events: [] });
+      expect(await run({ given: { memoryMb: '256' } })).toMatchObject({ StackStatus: 'UPDATE_COMPLETE' });
+      double.outcome.of = undefined;
+      Object.assign(stack() ?? {}, { status: cleaning });
+      expect(await run({ given: { memoryMb: '512' } })).toMatchObject({ StackStatus: 'UPDATE_COMPLETE' });
+    } finally {
+      clearInterval(cleaner);
+    }
+    expect(cleanUps).toBe(2);
+  });
 
   it.each(
     aFew(2, [
@@ -289,7 +271,7 @@ describe('the changes of CloudFormation', () => {
       ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
       ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],
     ] as const),
-  )('the changes of CloudFormation are refused on a stack that is %s, with the next step', async (status, words) => {
+  )('changes on a stack that is %s are refused, with the next step', async (status, words) => {
     await run();
     Object.assign(stack() ?? {}, { status });
     await expect(run()).rejects.toThrow(words);
@@ -299,19 +281,16 @@ describe('the changes of CloudFormation', () => {
 describe('the stack', () => {
   const isProtected = () => stack()?.isProtected;
 
-  it.runIf(isFull)(
-    'a stack cannot be deleted while its tables are protected, and can when their protection is turned off',
-    async () => {
-      await run();
-      expect(isProtected()).toBe(true);
-      await run({ given: { deletionProtection: 'false' } });
-      expect(isProtected()).toBe(false);
-      // What an operator has protected stays.
-      Object.assign(stack() ?? {}, { isProtected: true });
-      await run({ given: { memoryMb: '256' } });
-      expect(isProtected()).toBe(true);
-    },
-  );
+  it.runIf(isFull)('a stack cannot be deleted while its tables are protected', async () => {
+    await run();
+    expect(isProtected()).toBe(true);
+    await run({ given: { deletionProtection: 'false' } });
+    expect(isProtected()).toBe(false);
+    // What an operator has protected stays.
+    Object.assign(stack() ?? {}, { isProtected: true });
+    await run({ given: { memoryMb: '256' } });
+    expect(isProtected()).toBe(true);
+  });
 
   it('a stack is not created unless the operator allows it', async () => {
     await expect(run({ mayCreate: false })).rejects.toThrow(
@@ -321,7 +300,7 @@ describe('the stack', () => {
     expect(double.writes).toEqual([]);
   });
 
-  it.runIf(isFull)('a stack has no state machine whose name a namespace of another stage has', async () => {
+  it.runIf(isFull)("the name of a state machine is not that of another stage's namespace", async () => {
     await run({ given: { namespaces: 'team-a' } });
     await expect(run({ stage: 'prod-team-a' })).rejects.toThrow(
       'the stage must not be prod-team-a: the namespace team-a of the stage prod has a state machine of the same name',
@@ -334,7 +313,7 @@ describe('the stack', () => {
     expect(stack()?.parameters.namespaces).toBe('team-a,,team-c');
   });
 
-  it('a stack has a stage whose roles have names that IAM takes in the region', async () => {
+  it('a stage must have a name short enough for IAM roles in its region', async () => {
     await expect(
       deployTo({ ...double.aws, region: 'ap-southeast-1' }, { said, order: { stage: 'fifteen-letters' } }),
     ).rejects.toThrow('the stage must have at most 14 characters in ap-southeast-1, not 15');
@@ -355,7 +334,7 @@ describe('a stack of somebody else', () => {
   const payroll = { ...released, Resources: { Db: { Type: 'AWS::DynamoDB::Table' } } };
 
   it.each(aFew(1, [[{}], [{ stage: 'prod' }], [{ env: 'prod' }]]))(
-    'a stack without the functions of Holdfast is refused, whatever its parameters are: %j',
+    'a stack without the functions of Holdfast is refused, whatever its parameters: %j',
     async (parameters) => {
       await withStack({ template: payroll, parameters });
       await expect(run()).rejects.toThrow(`the stack ${NAME} is not a stack of Holdfast`);
@@ -366,7 +345,7 @@ describe('a stack of somebody else', () => {
   );
 
   it.each(aFew(1, [[{}], [{ BootstrapVersion: '/cdk-bootstrap/hnb659fds/version' }]]))(
-    'a stack of Holdfast by another tool is refused, because what it keeps is not known: %j',
+    'a stack of Holdfast that another tool deployed is refused: %j',
     async (parameters) => {
       await withStack({ parameters });
       await expect(run({ given: { memoryMb: '256' } })).rejects.toThrow(`${NAME} was deployed by another tool`);
@@ -375,7 +354,7 @@ describe('a stack of somebody else', () => {
 });
 
 describe('a table or a bucket', () => {
-  it('a deployment is refused if AWS does not let it look at a table', async () => {
+  it('a deployment is refused if AWS does not let it describe a table', async () => {
     watch(double.aws.dynamodb).faultsOf.DescribeTable = [{ name: 'AccessDeniedException', status: 400 }];
     await expect(run()).rejects.toThrow('cannot check whether there is a table holdfast-prod-');
     expect(double.stacks.size).toBe(0);
@@ -402,17 +381,14 @@ describe('a table or a bucket', () => {
   });
 });
 
-it.runIf(isFull)(
-  'a stack that lets namespaces name the executions of all state machines goes on to, until a deployment says otherwise',
-  async () => {
-    const namespaceExecutions = () => stack()?.parameters.namespaceExecutions;
-    await run({ given: { namespaces: 'team-a', namespaceExecutions: 'any' } });
-    await run({ given: { memoryMb: '256' } });
-    expect(namespaceExecutions()).toBe('any');
-    await run({ reset: ['namespaceExecutions'] });
-    expect([undefined, 'auto']).toContain(namespaceExecutions());
-  },
-);
+it.runIf(isFull)('a stack keeps namespaceExecutions=any until a deployment resets it', async () => {
+  const namespaceExecutions = () => stack()?.parameters.namespaceExecutions;
+  await run({ given: { namespaces: 'team-a', namespaceExecutions: 'any' } });
+  await run({ given: { memoryMb: '256' } });
+  expect(namespaceExecutions()).toBe('any');
+  await run({ reset: ['namespaceExecutions'] });
+  expect([undefined, 'auto']).toContain(namespaceExecutions());
+});
 
 it.runIf(isFull)('tags stay, change and go as the deployment says', async () => {
   await run({

@@ -47,7 +47,7 @@ describe('a drain', () => {
     expect(said.at(-1)).toBe('holdfast-prod is drained. holdfast resume starts acquire again');
   });
 
-  it('a drain stops no function if the tables cannot be read', async () => {
+  it('a drain does not stop a function if the tables cannot be read', async () => {
     const outputs = { ...stack()?.outputs, WaitersTableName: 'no-such-table' };
     double.stacks.set(NAME, { ...(stack() as NonNullable<ReturnType<typeof stack>>), outputs });
     await expect(drained()).rejects.toThrow();
@@ -64,7 +64,7 @@ describe('a drain', () => {
     expect(stack()?.parameters).toMatchObject({ drained: 'true', acquireConcurrency: '500' });
   });
 
-  it('a drain says what is held, waits until that is released, and looks no earlier than the last call can have granted', async () => {
+  it('a drain waits until everything is released that a call may have granted', async () => {
     const lease = await world.acquire({ key: 'nightly', ttlSeconds: 3600 });
     const begun = clock.now();
     // No call of acquire takes longer than 30 seconds, so one that began before the drain may still grant a lease.
@@ -102,7 +102,7 @@ describe('a drain', () => {
     expect(await drained(0)).toBe(true);
   });
 
-  it('a drain leaves acquire stopped if the stage is in use at the end of its time, and goes on if it is run again', async () => {
+  it('a drain that runs out of time leaves acquire stopped, and may be repeated', async () => {
     const lease = await world.acquire({ key: 'nightly', ttlSeconds: 3600 });
     await expect(drained(40_000)).rejects.toThrow(
       'holdfast-prod is not drained: 1 leases or permits are held (nightly)',
@@ -114,7 +114,7 @@ describe('a drain', () => {
     expect(double.actions).not.toContain('CreateChangeSet');
   });
 
-  it('a drain changes no stack if the operator does not confirm', async () => {
+  it('a drain does not change a stack if the operator does not confirm', async () => {
     expect(await drained(1000, false)).toBe(false);
     expect(stack()?.parameters.drained).toBe('false');
   });
@@ -149,7 +149,7 @@ describe('a drain with bound holders', () => {
   const left = (bound: number, behind = 0) =>
     `holdfast-prod is not drained: ${bound} leases or permits are bound to executions, and ${behind} calls or tasks wait behind them. Acquire stays stopped`;
 
-  it('a drain ends if only bound leases and permits are left, and names their executions', async () => {
+  it('a drain ends if only bound grants are left, and names their executions', async () => {
     await hold('nightly');
     await hold('render', { limit: 2 });
     const begun = clock.now();
@@ -166,13 +166,13 @@ describe('a drain with bound holders', () => {
       );
   });
 
-  it('a drain shows what a caller chose without the characters that move a cursor', async () => {
+  it('a drain removes control characters from the names that a caller chose', async () => {
     await hold('nightly', { holder: 'wf\nTo stop it: \u001b[2K' });
     await expect(drained(600_000)).rejects.toThrow(left(1));
     expect(said).toContainEqual(expect.stringContaining('nightly is held by wf\\nTo stop it: \\x1b[2K since'));
   });
 
-  it('a drain waits for other holders beside a bound holder, and names the bound holder once', async () => {
+  it('a drain waits for other holders, and names a bound holder once', async () => {
     await hold('nightly');
     const lease = await world.acquire({ key: 'hourly', ttlSeconds: 3600 });
     const begun = clock.now();
@@ -207,7 +207,7 @@ describe('a drain with bound holders', () => {
 describe('the end of a drain', () => {
   const resumed = () => resume(aws(), { stage: 'prod' }, observer());
 
-  it('the end of a drain starts acquire with the concurrency of before, and has no effect a second time', async () => {
+  it('the end of a drain restores the concurrency of acquire, and may be repeated', async () => {
     await drained();
     expect(await resumed()).toBe(true);
     expect(stack()?.parameters).toMatchObject({ drained: 'false', acquireConcurrency: '50' });
@@ -218,7 +218,7 @@ describe('the end of a drain', () => {
     expect(double.actions).toEqual(['DescribeStacks']);
   });
 
-  it('the end of a drain names the parameter that stops acquire if it is not the drain', async () => {
+  it('the end of a drain names another parameter that still stops acquire', async () => {
     Object.assign(stack()?.parameters ?? {}, { acquireConcurrency: '0' });
     await resumed();
     expect(said.at(-1)).toContain('acquireConcurrency is 0: holdfast deploy --reset acquireConcurrency');

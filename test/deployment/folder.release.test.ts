@@ -13,7 +13,7 @@ const zips = readdirSync(join(releaseFolder(), 'functions'));
 const text = (file: string) => readFileSync(join(releaseFolder(), file), 'utf8');
 
 describe('npm run release', () => {
-  it('npm run release works without network and without credentials, and prints no warning', () => {
+  it('npm run release works without network and credentials, and does not print a warning', () => {
     expect(packaged.output).toContain(`Wrote ${releaseFolder()}`);
     expect(packaged.exitCode).toBe(0);
     expect(packaged.connections).toBe('');
@@ -34,7 +34,7 @@ describe('npm run release', () => {
     },
   );
 
-  it('npm run release writes the template that other tests are about, but for the names of the zips', () => {
+  it('npm run release writes the template that other tests are about', () => {
     const unnamed = (template: object) =>
       JSON.parse(JSON.stringify(template).replaceAll(/-[0-9a-f]{64}\.zip/g, '.zip'));
     expect(unnamed(released)).toEqual(unnamed(withoutCode));
@@ -57,7 +57,7 @@ describe('a release', () => {
     }
   });
 
-  it('a release has a bill of materials with the packages of every function and command', () => {
+  it('a release has a bill of materials with the packages that it contains', () => {
     const bom = JSON.parse(text('sbom.cdx.json'));
     const names = bom.components.map(({ purl }: { purl: string }) => purl);
     expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/%40aws-sdk\/client-dynamodb@\d/));
@@ -71,7 +71,7 @@ describe('a release', () => {
     for (const file of ['holdfast.mjs', 'credentials.mjs', 'deploy.mjs']) expect(users).toContain(file);
   });
 
-  it('a release has the licences of what its commands are made of', () => {
+  it('a release has the licences of the packages in its commands', () => {
     const licences = text('LICENSES.txt');
     expect(licences).toMatch(/^preact@[\d.]+ \(MIT\)$[\s\S]{0,300}?Permission is hereby granted/m);
     expect(licences).toMatch(/^@aws-sdk\/client-cloudformation@[\d.]+ \(Apache-2.0\)$/m);

@@ -34,7 +34,7 @@ const putRecord = (path: string, { secondsLeft = 3600, ...more }: Record<string,
 };
 
 describe('a deployment of commitProtocol=native', () => {
-  it('a deployment of commitProtocol=native is refused while the record of another client stands in the commits table, on a running stack and on a new one', async () => {
+  it('a switch to native is refused while a foreign record is in the table', async () => {
     await putRecord('log/7.json');
     const words = /commitProtocol=native: another client commits by records, and a record of log\/7\.json is in table/;
     await expect(deployed({ commitsTable, commitProtocol: 'native' })).rejects.toThrow(words);
@@ -46,7 +46,7 @@ describe('a deployment of commitProtocol=native', () => {
     expect(double.stacks.get('holdfast-prod')?.parameters.commitProtocol).toBe('dynamo');
   });
 
-  it('a deployment of commitProtocol=native also searches its own table for records of other clients', async () => {
+  it('a deployment of native also searches its own table for foreign records', async () => {
     await run({ stage: 'own-table' });
     commitsTable = await newTable('commits', 'holdfast-own-table-commits');
     onTestFinished(async () => void (await dynamodb.send(new DeleteTableCommand({ TableName: commitsTable }))));
@@ -56,7 +56,7 @@ describe('a deployment of commitProtocol=native', () => {
     );
   });
 
-  it('a deployment of commitProtocol=native goes on once all records of other clients have expired, and next to the records of Holdfast', async () => {
+  it('a deployment of native goes on once all foreign records have expired', async () => {
     await deployed({ commitsTable });
     await putRecord('over', { secondsLeft: -5 });
     await putRecord('of Holdfast', { commit_id: { S: 'job-7' }, written_at: { N: '1' } });
@@ -64,14 +64,14 @@ describe('a deployment of commitProtocol=native', () => {
     expect(await deployed({ commitProtocol: 'native' })).toBe('native');
   });
 
-  it('a deployment of commitProtocol=native is not checked again by later deployments, and a deployment of dynamo never is', async () => {
+  it('a later deployment of native, and one of dynamo, is not checked again', async () => {
     await deployed({ commitsTable, commitProtocol: 'native' });
     await putRecord('log/7.json');
     expect(await deployed({ memoryMb: '256' })).toBe('native');
     expect(await deployed({ commitProtocol: 'dynamo' })).toBe('dynamo');
   });
 
-  it('a deployment advises native to the operator of a new stack who has not chosen a commit protocol', async () => {
+  it('a deployment advises native to a new stack without a commit protocol', async () => {
     const advice = expect.stringContaining('Without such writers, native is better');
     await deployed({});
     expect(said).toContainEqual(advice);

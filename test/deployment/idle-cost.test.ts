@@ -38,14 +38,14 @@ describe('the cost of an idle stage, as docs/cost.md has it,', () => {
     vi.resetModules(); // the log reads its environment when it is loaded
   });
 
-  it('the cost of an idle stage counts the metrics of the alarms that exist by default, and of all', async () => {
+  it('the cost of an idle stage counts the alarms that exist by default', async () => {
     expect(await unitsOf(/^metrics of alarms/)).toBe(alarmMetrics({}));
     const [, all] = /`alarms=all` watches (\d+) metrics/.exec(await section()) ?? [];
     expect(Number(all)).toBe(alarmMetrics({ alarms: 'all' }));
     expect(alarmMetrics({ alarms: 'none' })).toBe(0);
   });
 
-  it('the cost of an idle stage counts the metrics that the two schedules write, and the objects of a report', async () => {
+  it("the cost of an idle stage counts the schedules' metrics and a report's objects", async () => {
     const { expiryWorld } = await import('../support/worlds/expiry.ts');
     const { queueWorld } = await import('../support/worlds/line.ts');
     const { measurer } = await import('../../shared/expiry/metrics.ts');
@@ -79,7 +79,7 @@ describe('the cost of an idle stage, as docs/cost.md has it,', () => {
     expect(await unitsOf(/^objects that reports write/)).toBe(puts * REPORTS);
   });
 
-  it('the cost of an idle stage is the sum of its rows, and less than five dollars a month', async () => {
+  it('an idle stage costs the sum of its rows, less than five dollars', async () => {
     const all = await rows();
     expect(all.length).toBeGreaterThan(5);
     for (const { what, units, price, cost } of all) expect(units * price, what).toBeCloseTo(cost, 2);

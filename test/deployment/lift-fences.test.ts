@@ -15,7 +15,7 @@ import { leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 import { permitsWorld } from '../support/worlds/permits.ts';
 
-describe('the command that lifts fences', () => {
+describe('lifting fences', () => {
   /** Says who the caller is, as STS does. */
   const sts = createServer((_, response) => {
     const result = '<Arn>arn:aws:iam::000000000000:user/test</Arn><Account>000000000000</Account>';
@@ -38,7 +38,7 @@ describe('the command that lifts fences', () => {
     return lifted;
   }
 
-  it('the command that lifts fences prints how to break the bound leases that came back', async () => {
+  it('lifting fences prints how to break the bound leases that came back', async () => {
     const { dependencies, table, clock, steps } = await queueWorld();
     clock.set(systemClock.now() - 3_600_000);
     const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
@@ -69,7 +69,7 @@ describe('the command that lifts fences', () => {
     return world;
   }
 
-  it('the command that lifts fences refuses on a machine whose clock is two hours ahead of AWS, names both times, and lifts no fence', async () => {
+  it("fences are not lifted if the machine's clock is two hours ahead", async () => {
     const { table, rawItem } = await quietTable();
     const before = await rawItem('job');
     const { code, output } = await lift(table, { aheadMs: 7_200_000, options: ['--yes'] });
@@ -80,7 +80,7 @@ describe('the command that lifts fences', () => {
     expect(await rawItem('job')).toEqual(before);
   });
 
-  it('the command that lifts fences lifts the fences of a quiet table to a minute after the time of AWS', async () => {
+  it('the fences of a quiet table are lifted to a minute from now', async () => {
     const { table, rawItem } = await quietTable();
     expect(await lift(table)).toEqual({
       code: 0,
@@ -91,7 +91,7 @@ describe('the command that lifts fences', () => {
     expect(ahead).toBeLessThanOrEqual(60_000);
   });
 
-  it('the command that lifts fences refuses a table with a held lease without a terminal to ask at, and lifts its fences with --yes', async () => {
+  it('the fences of a table with a held lease are lifted with --yes', async () => {
     const { table, rawItem, acquire, clock } = await leaseWorld();
     clock.set(systemClock.now());
     await acquire({ key: 'job', ttlSeconds: 3600 });
@@ -109,7 +109,7 @@ describe('the command that lifts fences', () => {
 });
 
 describe('a record with a lifted fence', () => {
-  it('a record with a lifted fence stays for the retention after the clock has passed the fence if it is free, and for a minute if it is held', async () => {
+  it('a record with a lifted fence stays until the clock has passed the fence', async () => {
     const { dynamodb, table, clock, acquire, release, rawItem } = await leaseWorld();
     await acquire({ key: 'held', ttlSeconds: 2 });
     await release(await acquire({ key: 'free' }));
@@ -121,7 +121,7 @@ describe('a record with a lifted fence', () => {
     }
   });
 
-  it('a record with a lifted fence stays as long as before if it would have stayed longer, or permanently', async () => {
+  it('lifting fences does not shorten the life of a record', async () => {
     const { dynamodb, table, clock, acquire, rawItem, putRaw } = await leaseWorld();
     await acquire({ key: 'long', ttlSeconds: 86_400 });
     await putRaw({ key: { S: 'permanent' }, fence: { N: '1' } });
@@ -149,7 +149,7 @@ describe('a record with a lifted fence', () => {
 });
 
 describe('a table of leases', () => {
-  it('a table of leases is in use while a lease or a permit is held, and for five minutes after the last write of a lease', async () => {
+  it('a table is in use while something is held, and five minutes longer', async () => {
     const leases = await leaseWorld();
     const use = () => useOf(leases.dynamodb, leases.table, leases.clock.now());
     expect(await use()).toBe(undefined);

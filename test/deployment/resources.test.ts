@@ -50,7 +50,7 @@ describe('the tables and the bucket', () => {
     for (const own of [...Object.values(TABLES), BUCKET]) expect(JSON.stringify(others)).not.toContain(own);
   });
 
-  it('the bucket stays, keeps versions, and lets in nobody from outside or without TLS', () => {
+  it('the bucket stays, keeps versions, and refuses strangers and connections without TLS', () => {
     const { Bucket, BucketPolicy } = template.Resources;
     expect(Bucket).toMatchObject(STAYS);
     const { VersioningConfiguration, PublicAccessBlockConfiguration: block } = Bucket?.Properties ?? {};
@@ -61,7 +61,7 @@ describe('the tables and the bucket', () => {
     ]);
   });
 
-  it('what the service leaves in the bucket ends, and what callers commit does not', () => {
+  it('objects of the service expire in the bucket, and commits of callers do not', () => {
     const rules: { Prefix?: string; AbortIncompleteMultipartUpload?: object }[] =
       template.Resources.Bucket?.Properties.LifecycleConfiguration.Rules;
     for (const prefix of ['.holdfast/staging/', '.holdfast/reports/'])
@@ -79,7 +79,7 @@ describe('the tables and the bucket', () => {
 });
 
 describe('the state machine exclusive', () => {
-  it('the state machine exclusive sends traces if the functions do, also in a namespace, and may then do so', () => {
+  it('the state machine exclusive sends traces if the functions do', () => {
     const traced = withParameters({ tracing: 'Active', namespaces: 'team-a' });
     const machines = ofType('AWS::StepFunctions::StateMachine', traced);
     expect(machines).toHaveLength(2);
@@ -96,7 +96,7 @@ describe('the state machine exclusive', () => {
     }
   });
 
-  it('the state machine exclusive runs the state machines of up to eight names, and refuses more, or a list with a hole', () => {
+  it('the state machine exclusive runs up to eight state machines by name', () => {
     const names = Array.from({ length: 8 }, (_, at) => `team-${at}-*`);
     const role = withParameters({ exclusiveTargets: names.join() }).Resources.ExclusiveStateMachineRole;
     const runs = (of: typeof role) =>
@@ -124,12 +124,12 @@ describe('durableFunctions', () => {
         .map(({ Resource }) => [name, Object(Resource)['Fn::Sub']]),
     );
 
-  it('a stack without durableFunctions has no rule and no permission for durable functions', () => {
+  it('a stack without durableFunctions has no rule or permission for durable functions', () => {
     expect(Object.keys(template.Resources).filter((id) => id.startsWith('Durable'))).toEqual([]);
     expect(JSON.stringify(template)).not.toMatch(/DurableExecution(Callback|EndedRule)|GetDurableExecution/);
   });
 
-  it('a stack with durableFunctions lets only the functions that notify waiters complete callbacks, and only those of the named functions', () => {
+  it('only functions that notify waiters may complete callbacks of the named durable functions', () => {
     const serving = withParameters({ durableFunctions: 'billing-*' });
     const notifying = ['acquire', 'release', 'breakLease', 'cancelWaiter', 'capKey', 'runNext', 'withdraw'];
     const expected = [...notifying, 'repairQueues', 'executionEnded'].map((name) => [name, ARNS]);
@@ -141,12 +141,12 @@ describe('durableFunctions', () => {
   });
 });
 
-describe('what EventBridge starts', () => {
+describe('EventBridge', () => {
   const propertiesOf = (type: string) => ofType(type).map(([, { Properties }]) => Properties);
   const queueArn = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] });
   const timeoutOf = (name: string) => Number(functions.find((one) => one.name === name)?.timeoutSeconds);
 
-  it('the event of this deployment’s report starts the clean-up, and is off by default', () => {
+  it("the event of this deployment's report starts a clean-up, except by default", () => {
     const rule = propertiesOf('AWS::Events::Rule').find(({ EventPattern }) => EventPattern?.source[0] === EVENT_SOURCE);
     expect(rule).toMatchObject({
       EventPattern: { 'detail-type': [EVENT_TYPE], detail: { service: [`holdfast-${STAGE}`] } },
@@ -157,7 +157,7 @@ describe('what EventBridge starts', () => {
     expect(variables.SERVICE_NAME).toBe(`holdfast-${STAGE}`);
   });
 
-  it('only the report puts events, and the repair if events is ENABLED', () => {
+  it('only the report puts events, and the repair if events are ENABLED', () => {
     const putting = (of: Template) =>
       roles(of)
         .filter(({ statements }) => statements.some(({ Action }) => Action.includes('events:PutEvents')))
@@ -194,7 +194,7 @@ describe('what EventBridge starts', () => {
     expect(VisibilityTimeout).toBe(6 * timeoutOf('executionEnded'));
   });
 
-  it('the repair of lines starts each minute, by a call that ends before the next', () => {
+  it('the repair of lines starts each minute, and ends before the next', () => {
     const everyMinute = propertiesOf('AWS::Events::Rule').filter(
       ({ ScheduleExpression }) => ScheduleExpression === 'rate(1 minute)',
     );

@@ -31,7 +31,7 @@ const USING_BUCKET = [
 ];
 
 describe('functions', () => {
-  it('the functions are those of serverless.yml, on Node 24 and arm64, with logs that end', () => {
+  it('the functions are those of serverless.yml, on Node 24 and arm64, with log retention', () => {
     expect(lambdas().map(({ name }) => name)).toEqual(functions.map(({ name }) => name));
     for (const { FunctionName, Runtime, Architectures, Handler, DependsOn: _, ...rest } of lambdas()) {
       expect(Runtime, FunctionName).toBe('nodejs24.x');
@@ -49,7 +49,7 @@ describe('functions', () => {
     }
   });
 
-  it('the functions have each a role of its own, and there is no other', () => {
+  it('each function has its own role, and there is no other', () => {
     const used = roles().map(({ id }) => id);
     expect(new Set(used).size).toBe(functions.length);
     expect(
@@ -67,7 +67,7 @@ describe('functions', () => {
     expect(ofType('AWS::IAM::ManagedPolicy')).toEqual([]);
   });
 
-  it('the functions may use the tables and indexes of their capability and their own log group, commits the bucket, and reports all of it', () => {
+  it('the functions may use only the tables, indexes and logs of their capability', () => {
     for (const { name, FunctionName, statements } of roles()) {
       const ownLogs = `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/${FunctionName}:*:*`;
       for (const statement of statements.filter(isPermission)) {
@@ -89,7 +89,7 @@ describe('functions', () => {
     }
   });
 
-  it('log to one group, which stays when the stack is removed, if operators call them', () => {
+  it('functions for operators share a log group that outlives the stack', () => {
     const { DependsOn, ...group } = Object(template.Resources.AuditLogGroup);
     expect(group).toEqual({
       Type: 'AWS::Logs::LogGroup',
@@ -110,7 +110,7 @@ describe('functions', () => {
     expect(writing.map(({ name }) => name).toSorted()).toEqual(audited);
   });
 
-  it('the functions are denied only in commits: the writes to the service’s own objects, and the reads of reports', () => {
+  it("only commits are denied, namely the service's own objects and the reports", () => {
     const denied = roles().flatMap(({ name, statements }) =>
       statements.filter((one) => !isPermission(one)).map((statement) => ({ name, ...statement })),
     );
@@ -123,7 +123,7 @@ describe('functions', () => {
     ]);
   });
 
-  it('the functions use the bucket of this account alone, unless a parameter names a bucket', () => {
+  it("the functions use this account's bucket unless a parameter names one", () => {
     const ofBucket = (from?: Template) =>
       roles(from).flatMap(({ name, statements }) =>
         statements
@@ -136,7 +136,7 @@ describe('functions', () => {
     for (const { name, Condition } of ofBucket(configured)) expect(Condition, name).toBe(undefined);
   });
 
-  it('the functions use the keys of tables and bucket only for what they do there', () => {
+  it('the functions use the encryption keys of tables and bucket only as needed', () => {
     const arn = (id: number) => `arn:aws:kms:eu-west-1:123456789012:key/${id}`;
     const keyed = withParameters({ kmsKeyArn: arn(1), bucketKmsKeyArn: arn(2) });
     const usesOf = (statements: Statement[], resource: string) =>
@@ -161,7 +161,7 @@ describe('functions', () => {
     }
   });
 
-  it('the functions may do exactly what they were seen to do in the tests before', async () => {
+  it('the functions may do exactly what the tests have seen them do', async () => {
     const seen = inject('seenCommands');
     const noted = await readdir(seen);
     const silent = functionsOf('contract').map(({ name }) => name); // nothing is asked for the document

@@ -21,7 +21,7 @@ describe('the API', () => {
     expect(ofType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
   });
 
-  it('the API asks on every route for a JWT if AUTH=jwt, and for a scope to break, cancel, clean, replace a fence, or repair names', async () => {
+  it('the API with AUTH=jwt asks for a JWT, and operators for a scope', async () => {
     const jwt = configured;
     expect(ofType('AWS::ApiGatewayV2::Authorizer', jwt)).toMatchObject([
       [
@@ -48,7 +48,7 @@ describe('the API', () => {
     }
   });
 
-  it('the API asks callers who withdraw their own calls for what they needed to acquire, and no operator’s scope', () => {
+  it('callers need the same scope to withdraw as to acquire', () => {
     const scopesOf = (route: string) =>
       routes(configured).find(({ RouteKey }) => RouteKey === route)?.AuthorizationScopes;
     for (const path of ['/v1/leases', '/v1/ns/{ns}/leases'])
@@ -67,7 +67,7 @@ describe('the aliases', () => {
     Name: string;
   }
 
-  it('the aliases of the API are all that it invokes, one of each function with a route', () => {
+  it('the aliases of the API are what it invokes, one per function', () => {
     const served = functions.filter(({ routes }) => routes.length > 0);
     const aliases = named().filter(({ Name }) => Name === 'HTTP');
     expect(aliases).toHaveLength(served.length);
@@ -82,7 +82,7 @@ describe('the aliases', () => {
     );
   });
 
-  it('the aliases of namespaces exist for what tasks call, if the parameter names them, and exclusive has a role of its own', () => {
+  it('the functions that tasks call have aliases for namespaces if parameters name them', () => {
     expect(named().filter(({ Name }) => Name !== 'HTTP')).toEqual([]);
     const aliases = named(configured).filter(({ Name }) => Name !== 'HTTP');
     const tasks =
@@ -133,7 +133,7 @@ const stageWith = (parameters: Record<string, string> = {}) => {
 };
 
 describe('the stage of the API', () => {
-  it('the stage of the API logs the namespace in the path, the caller, and the request id that the function logs too', () => {
+  it('the stage of the API logs the namespace, the caller, and the request id', () => {
     const format = JSON.parse(stageWith().Properties.AccessLogSettings.Format);
     expect(format).toMatchObject({
       path: '$context.path',
@@ -145,7 +145,7 @@ describe('the stage of the API', () => {
     for (const variable of Object.values(format)) expect(variable).toMatch(/^\$context\.[a-zA-Z.]+$/);
   });
 
-  it('the stage of the API throttles each route whose function scans, and the rows of a report', () => {
+  it('the stage of the API throttles the routes that scan', () => {
     const scans = roles().filter(({ statements }) => statements.some(({ Action }) => Action.includes('dynamodb:Scan')));
     const names = [...scans.map(({ name }) => name), 'readExpired'];
     const throttled = functions
@@ -165,7 +165,7 @@ describe('the stage of the API', () => {
     expect(routesOf.map(([, { Properties: route }]) => route.RouteKey).toSorted()).toEqual(throttled.toSorted());
   });
 
-  it('the stage of the API answers under the name that AWS gives it, unless a parameter leaves the domain alone, which must exist', () => {
+  it('the API keeps its default address unless a parameter leaves only the domain', () => {
     const endpointOf = (parameters: Record<string, string>) =>
       ofType('AWS::ApiGatewayV2::Api', withParameters(parameters)).map(
         ([, { Properties }]) => Properties.DisableExecuteApiEndpoint,

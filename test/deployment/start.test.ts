@@ -25,7 +25,7 @@ const LOADER = `
 `;
 
 describe.each(aFew(1, SOURCES))('the bundle of %s', (source) => {
-  it('a function loads one file beside index.mjs at its start, and does not load node:util', async () => {
+  it('a function loads one file beside index.mjs, and does not load node:util', async () => {
     const target = join(folder, source);
     await bundle(source, target);
     const args = ['--input-type=module', '--eval', LOADER, join(target, 'index.mjs')];

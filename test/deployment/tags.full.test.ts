@@ -59,7 +59,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-it('npm run verify -- tags tags each version of the changelog at its release, with what the changelog says of it', () => {
+it('the check of tags tags each version of the changelog at its release', () => {
   const first = commit('1.0.0', ONE);
   const second = commit('1.1.0', TWO);
   expect(tags()).toEqual({ status: 1, output: 'there is no tag v1.1.0\nthere is no tag v1.0.0\n' });
@@ -70,7 +70,7 @@ it('npm run verify -- tags tags each version of the changelog at its release, wi
   expect(git('tag', '--list', '--format=%(contents)', 'v1.1.0')).toBe('Holdfast 1.1.0\n\n### Added\n\n- More.');
 });
 
-it('npm run verify -- tags tags no commit of another version, and none whose version the changelog lacks', () => {
+it('the check of tags tags only commits of versions that the changelog has', () => {
   const first = commit('1.0.0', ONE);
   commit('1.1.0', ONE);
   expect(tags('--create', '1.1.0', '--commit', first)).toEqual({
@@ -80,7 +80,7 @@ it('npm run verify -- tags tags no commit of another version, and none whose ver
   expect(git('tag')).toBe('');
 });
 
-it('npm run verify -- tags keeps a tag that the commit already has, so a release can run again', () => {
+it('the check of tags keeps the tag of a commit, so releases can run again', () => {
   const released = commit('1.0.0', ONE);
   const first = tags('--create', '1.0.0');
   const tag = git('rev-parse', 'v1.0.0');
@@ -90,7 +90,7 @@ it('npm run verify -- tags keeps a tag that the commit already has, so a release
   expect(git('rev-parse', 'v1.0.0')).toBe(tag);
 });
 
-it('npm run verify -- tags never moves a tag to another commit with the same version', () => {
+it('the check of tags never moves a tag to another commit of its version', () => {
   const released = commit('1.0.0', ONE);
   tags('--create', '1.0.0');
   const later = commit('1.0.0', ONE, { 'later.txt': '' });
@@ -101,7 +101,7 @@ it('npm run verify -- tags never moves a tag to another commit with the same ver
   expect(git('rev-list', '-1', 'v1.0.0')).toBe(released);
 });
 
-it('npm run verify -- tags tags a commit only with the contract of the release', () => {
+it("the check of tags tags a commit only with the release's contract", () => {
   commit('1.0.0', ONE, { 'contract/openapi.json': '{"info":{"version":"0.9.9"}}' });
   const other = 'contract/openapi.json of HEAD has the version 0.9.9\n';
   expect(tags('--create', '1.0.0')).toEqual({ status: 1, output: other });
@@ -114,7 +114,7 @@ it('npm run verify -- tags tags a commit only with the contract of the release',
   expect(tags('--create', '1.0.0')).toMatchObject({ status: 0 });
 });
 
-it('npm run verify -- tags checks that the packages of a commit have the version, and prints what a release says of it', () => {
+it("the check of tags prints a release after checking its packages' version", () => {
   for (const name of ['clients/typescript', 'cli', 'local']) {
     commit('1.1.0', TWO, { [`${name}/package.json`]: '{"version":"1.0.0"}' });
     const fault = `${name}/package.json of HEAD has the version 1.0.0\n`;
@@ -129,7 +129,7 @@ it('npm run verify -- tags checks that the packages of a commit have the version
   expect(git('tag')).toBe('');
 });
 
-it('npm run verify -- tags finds a tag that no version has, and versions that do not descend', () => {
+it('the check of tags finds a stray tag, and versions that do not descend', () => {
   commit('1.0.0', ONE);
   tags('--create', '1.0.0');
   git('tag', 'v9.9.9');

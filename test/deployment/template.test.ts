@@ -30,7 +30,7 @@ describe('the template', () => {
   });
 });
 
-it('the template is within the quotas of CloudFormation, with room for a release or two', () => {
+it('the template is within the quotas of CloudFormation, with some room to grow', () => {
   const { Parameters = {}, Resources, Outputs } = released;
   expect(Object.keys(Resources).length).toBeLessThan(450); // of 500
   expect(Object.keys(Parameters).length).toBeLessThan(150); // of 200
@@ -88,13 +88,13 @@ function normalForm(value: unknown): string {
 }
 
 describe('two stages', () => {
-  it('differ in their parameters only', () => {
+  it('two stages differ only in their parameters', () => {
     const [one, other] = ['one', 'other'].map((stage) => JSON.stringify(withParameters({ stage })));
     expect(one?.replaceAll(/holdfast-one\b/g, 'holdfast-other').replaceAll(/"(stage=)?one"/g, '"$1other"')).toBe(other);
   });
 
   it.runIf(isFull)(
-    'the templates of two stages are what the framework would have packaged for each stage alone',
+    'parameters make of the template what the framework would package for a stage',
     async () => {
       const literal = await packageLiterally('prod', [
         '--param=auth=jwt',

@@ -16,7 +16,7 @@ const OF_DOMAIN = {
 const OWN = ownNames(PLACE as Aws, released, 'prod');
 
 describe('the parameters of a deployment', () => {
-  it('the parameters of a deployment are refused if the template has none of that name', () => {
+  it('a parameter that the template does not have is refused', () => {
     expect(parseParameters(['leasesTable=a=b', 'alarmTopicArn='], released)).toEqual({
       leasesTable: 'a=b',
       alarmTopicArn: '',
@@ -62,7 +62,7 @@ describe('the parameters of a deployment', () => {
     ['maxUploadMib', '6000', 'maxUploadMib must be at most 5120, not 6000'],
     ['multipartPartMib', '1', 'multipartPartMib must be at least 5, not 1'],
     ['reportSegments', '65', 'reportSegments must be from 1 to 64, not 65'],
-  ])('the parameter %s=%s is refused in the words of the template or of the functions', (name, value, words) => {
+  ])("the parameter %s=%s is refused in the template's or the functions' words", (name, value, words) => {
     expect(() => checkValues(released, { ...REQUIRED, [name]: value })).toThrow(words);
     expect(() => checkValues(released, REQUIRED)).not.toThrow();
   });
@@ -76,14 +76,14 @@ describe('the parameters of a deployment', () => {
       'arn:aws-cn:iam::111122223333:policy/x',
       'permissionsBoundaryArn must be of the partition aws',
     ],
-  ])('the parameter %s=%s is refused by the other check', (name, value, words) => {
+  ])('the parameter %s=%s is refused, because it is in the wrong place', (name, value, words) => {
     expect(() => checkPlace({ ...REQUIRED, [name]: value }, PLACE)).toThrow(words);
     const own = value.replace('aws-cn', 'aws').replace(/(us-east-1|eu-west-2)/, 'eu-west-1');
     expect(() => checkPlace({ ...REQUIRED, [name]: own, jwtIssuer: 'https://issuer.test' }, PLACE)).not.toThrow();
     expect(() => checkValues(released, { ...REQUIRED, [name]: own, ...OF_DOMAIN })).not.toThrow();
   });
 
-  it('the parameters of a deployment are all that a deployment must have', () => {
+  it('the template has exactly the parameters that the reference groups', () => {
     expect(() => checkValues(released, { stage: 'prod' })).toThrow('the parameter codeBucket must be given');
     expect(Object.keys(released.Parameters ?? {})).toEqual(Object.keys(PARAMETERS));
     const grouped = Object(released.Metadata?.['AWS::CloudFormation::Interface']).ParameterGroups.flatMap(
@@ -123,7 +123,7 @@ describe('a running stack', () => {
     expect(() => refuse(previous, previous)).not.toThrow();
   });
 
-  it('a running stack says which table or bucket it has of its own, also if that very one is named', () => {
+  it('a running stack names its own table or bucket, even if it is given', () => {
     expect(() => refuse({}, { leasesTable: 'other' })).toThrow(
       "leasesTable from its own 'holdfast-prod-leases' to 'other'",
     );
@@ -137,7 +137,7 @@ describe('a running stack', () => {
     expect(() => refuse({}, { auth: 'jwt', jwtIssuer: 'https://issuer.test' })).toThrow("jwtIssuer from '' to 'https");
   });
 
-  it('a running stack takes a value that says what the default said', () => {
+  it('a running stack accepts a value that equals the default', () => {
     expect(() => refuse({}, { commitProtocol: 'dynamo', leasesTable: '' })).not.toThrow();
     expect(() => refuse({}, { clockSkewMs: '700', memoryMb: '1024' })).not.toThrow();
   });

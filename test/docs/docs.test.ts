@@ -23,7 +23,7 @@ async function freshApi(): Promise<string> {
 
 const configuration = await readFile('docs/configuration.md', 'utf8');
 
-describe('the commands give the answers that are written below them in', () => {
+describe('the commands of the pages', () => {
   it.runIf(isFull).each([
     ['docs/commits.md', 13],
     ['docs/nameservice.md', 15],
@@ -104,7 +104,7 @@ describe('ARCHITECTURE.md', () => {
   });
 });
 
-it('the README of each folder of shared/, and of test/support, names files and folders that are there', async () => {
+it('the READMEs of shared/ and test/support name files and folders that exist', async () => {
   const files = await tracked();
   const folders = new Set(files.map((file) => /^shared\/\w+(?=\/)|^test\/support(?=\/)/.exec(file)?.[0]));
   expect(folders.size).toBeGreaterThan(10);
@@ -122,7 +122,7 @@ it('the README of each folder of shared/, and of test/support, names files and f
   }
 });
 
-it('every link of a document leads to a file, and to a heading of it', async () => {
+it('every link of a document leads to an existing file and heading', async () => {
   const files = (await promisify(execFile)('git', ['ls-files', '*.md'])).stdout.trim().split('\n');
   expect(files).toContain('README.md');
   for (const file of files)
@@ -159,7 +159,7 @@ it('docs/configuration.md names every parameter', async () => {
 const operations = await readFile('docs/operations.md', 'utf8');
 const deploy = await readFile('docs/deploy.md', 'utf8');
 
-it('each alarm of the stack has its section in the runbook, and no other alarm has one', () => {
+it('each alarm of the stack has its section in the runbook, and vice versa', () => {
   const [, section = ''] = operations.match(/^## Alarms\n(.*?)^## /ms) ?? [];
   const named = [...section.matchAll(/^### (.+)$/gm)].flatMap(([, heading = '']) => heading.split(', '));
   const ids = Object.keys(alarms().Resources).map((id) => id.replace(/Alarm$/, ''));
@@ -176,7 +176,7 @@ it('each parameter of a deployment is in the reference, with its default', async
   }
 });
 
-it('the snippets for other tools name parameters that the template has, and the release of this version', () => {
+it("the snippets for other tools name existing parameters, and this version's release", () => {
   const given = [
     ...deploy.matchAll(/ParameterKey=(\w+)/g),
     ...(deploy.match(/parameters += \{(.*?)\}/s)?.[1] ?? '').matchAll(/(\w+) +=/g),

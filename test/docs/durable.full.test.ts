@@ -55,7 +55,7 @@ describe.skipIf(!hasDurablePython)(
     const run = (tenant: string) => functions.service.start('billing', JSON.stringify({ tenant }));
     const stateOf = async (tenant: string) => (await holdfast.readLease(`tenant/${tenant}`)).state;
 
-    it('the Python example waits suspended, holds the lease over its wait, and releases the lease after the work', async () => {
+    it('the Python example suspends while it waits, and holds the lease over waits', async () => {
       await start(example);
       const before = await holdfast.acquire('tenant/a');
       const execution = run('a');
@@ -70,7 +70,7 @@ describe.skipIf(!hasDurablePython)(
       expect(await stateOf('a')).toBe('released');
     });
 
-    it('a Python function that waits inside `with client.lease` loses its lease at the wait, as the page warns', async () => {
+    it('a Python function that waits in `with client.lease` loses its lease, as documented', async () => {
       const wrong = example
         .replace(
           /return with_lease\(.*\)$/m,
@@ -121,7 +121,7 @@ async function startStack() {
   return { api, lambda: `http://127.0.0.1:${ports.LAMBDA_PORT}` };
 }
 
-it('The commands of docs/durable-functions.md give the answers that the page shows', { timeout: 90_000 }, async () => {
+it('the commands of docs/durable-functions.md give the answers that the page shows', { timeout: 90_000 }, async () => {
   const { api, lambda } = await startStack();
   const page = (await readFile('docs/durable-functions.md', 'utf8')).replaceAll('http://127.0.0.1:8084', lambda);
   expect(await runExamples(page, api)).toBe(11);

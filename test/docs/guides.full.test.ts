@@ -164,7 +164,7 @@ describe('docs/once.md', () => {
     expect(second).toMatch(new RegExp(`^${pattern}$`));
   });
 
-  it('docs/once.md shows that two deliveries both charge under a lease, and that one charges by once', async () => {
+  it('docs/once.md charges twice under a lease, and a single time with once', async () => {
     const [lease = '', once = ''] = blocks(ONCE, 'What goes wrong with a lease alone', 'ts');
     let charges = 0;
     const charge = async () => `receipt ${++charges}`;
@@ -220,7 +220,7 @@ describe('docs/once.md', () => {
     expect(lines.at(-1)).toBe(`backup is forgotten for ${today()}: the next caller works again`);
   });
 
-  it('docs/once.md runs each step of a durable function once, also if the function is interrupted after each step', async () => {
+  it('docs/once.md runs each step of a durable function once, even if interrupted', async () => {
     const [code = ''] = blocks(ONCE, 'In a durable function', 'ts');
     type Step = (name: string, run: () => Promise<unknown>) => Promise<unknown>;
     type Context = { step: Step; executionContext: { durableExecutionArn: string } };

@@ -51,10 +51,10 @@ function busThatIsDown() {
   return { bus, announced, announce };
 }
 
-describe('through their adapters', async () => {
+describe('adapters', async () => {
   const refusing = (await newWorld()).handlers();
 
-  it('report, read and clean do what they say', async () => {
+  it('the calls report, read and clean answer through their adapters', async () => {
     const world = await newWorld();
     const { report, readExpired, clean } = world.handlers();
     await world.putLease(lease('stuck', T));
@@ -103,7 +103,7 @@ describe('through their adapters', async () => {
 });
 
 describe('pages', () => {
-  it.runIf(isFull)('fit what Lambda can answer with, whatever the rows are made of, and leave none out', async () => {
+  it.runIf(isFull)('the pages of a report fit an answer of Lambda, and leave none out', async () => {
     const world = await newWorld();
     const { report, readExpired } = world.handlers();
     // JSON makes six bytes of a control character, and JSON within JSON seven.
@@ -165,7 +165,7 @@ describe('EventBridge', () => {
     await expect(broken.handlers().report(scheduled, lambdaContext())).rejects.toMatchObject({ name: 'Unavailable' });
   });
 
-  it('EventBridge receives the summary of each complete report, and none of a cut report', async () => {
+  it('EventBridge receives the summary of each complete report, and of no other', async () => {
     const world = await newWorld();
     await world.putLease(lease('stuck', T));
     const { report } = world.handlers();
@@ -200,7 +200,7 @@ describe('EventBridge', () => {
     expect(announced).toEqual([...reports, last.reportId]);
   });
 
-  it('EventBridge receives the event of an earlier report from a run that is cut by its time', async () => {
+  it('EventBridge receives the event of an earlier report from a cut run', async () => {
     const { bus, announced, announce } = busThatIsDown();
     const world = await expiryWorld({ announce });
     const { reportId } = await world.report();
@@ -210,26 +210,23 @@ describe('EventBridge', () => {
     expect(announced).toEqual([reportId]);
   });
 
-  it.runIf(isFull)(
-    'EventBridge receives the events of the latest 96 reports after a long time without the bus',
-    async () => {
-      const { bus, announced, announce } = busThatIsDown();
-      const world = await expiryWorld({ announce });
-      await world.report();
-      const store = reportStore(world.dependencies.s3, world.places.bucket);
-      const { text = '', etag } = (await store.get(CHECKPOINT, call())) ?? {};
-      const owed = Array.from({ length: 96 }, (_, at) => `20250101T0000000${String(at).padStart(2, '0')}Z-earlier0`);
-      for (const reportId of owed)
-        await store.put(reportKey(reportId), JSON.stringify({ ...JSON.parse(text), reportId }), call());
-      await store.replace(CHECKPOINT, { text: JSON.stringify({ ...JSON.parse(text), owed }), before: etag }, call());
-      world.clock.advance(120_000);
-      const { reportId } = await world.report();
-      bus.isDown = false;
-      world.clock.advance(120_000);
-      await world.report(call({ timeLeftMs: () => 0 }));
-      expect(announced).toEqual([...owed.slice(1), reportId]);
-    },
-  );
+  it.runIf(isFull)('EventBridge receives the latest 96 events after a long outage of the bus', async () => {
+    const { bus, announced, announce } = busThatIsDown();
+    const world = await expiryWorld({ announce });
+    await world.report();
+    const store = reportStore(world.dependencies.s3, world.places.bucket);
+    const { text = '', etag } = (await store.get(CHECKPOINT, call())) ?? {};
+    const owed = Array.from({ length: 96 }, (_, at) => `20250101T0000000${String(at).padStart(2, '0')}Z-earlier0`);
+    for (const reportId of owed)
+      await store.put(reportKey(reportId), JSON.stringify({ ...JSON.parse(text), reportId }), call());
+    await store.replace(CHECKPOINT, { text: JSON.stringify({ ...JSON.parse(text), owed }), before: etag }, call());
+    world.clock.advance(120_000);
+    const { reportId } = await world.report();
+    bus.isDown = false;
+    world.clock.advance(120_000);
+    await world.report(call({ timeLeftMs: () => 0 }));
+    expect(announced).toEqual([...owed.slice(1), reportId]);
+  });
 
   it('EventBridge takes a report that a later run has taken over for success', async () => {
     const world = await newWorld();
@@ -243,7 +240,7 @@ describe('EventBridge', () => {
     expect(await throughTask(report, {})).toMatchObject({ outcome: 'LeaseLost' });
   });
 
-  it('EventBridge starts a clean-up by the event of a report, older than it is set to', async () => {
+  it('EventBridge starts a clean-up by the event of a report', async () => {
     const world = await newWorld();
     await world.putLease(lease('old', T));
     await world.putLease(lease('young', T + 24 * HOUR + 1));

@@ -60,7 +60,7 @@ const KINDS: [kind: string, world: typeof leases][] = [
 ];
 
 describe.each(KINDS)('a bound %s', (_, made) => {
-  it('a bound grant that no caller wants is reported once its execution has ended, and the clean-up frees it an hour later', async () => {
+  it('a bound grant whose execution has ended is reported, and freed after an hour', async () => {
     const { hold, end, asked, clock, expiry, cleanNow, acquire, other } = await made();
     const { execution, grant } = await hold('team-a/nightly');
     await hold('team-a/runs');
@@ -87,7 +87,7 @@ describe.each(KINDS)('a bound %s', (_, made) => {
     expect(next.fence).toBeGreaterThan(grant.fence);
   });
 
-  it('a bound grant is spared if the request was repeated since the report, or if it has a line', async () => {
+  it('a bound grant is spared if its request was repeated, or has a line', async () => {
     const { hold, end, steps, clock, expiry, cleanNow, park, acquire, other } = await made();
     const repeated = await hold('repeated');
     const wanted = await hold('wanted');
@@ -105,7 +105,7 @@ describe.each(KINDS)('a bound %s', (_, made) => {
 });
 
 describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
-  it('a bound grant whose execution AWS says nothing about is reported as holderUnknown, and the clean-up never frees it', async () => {
+  it('a bound grant is never freed if AWS does not say whether it ended', async () => {
     const { hold, steps, clock, expiry, cleanNow, acquire, other } = await made();
     const { execution } = await hold('denied');
     steps.foreign.add(execution);
@@ -116,7 +116,7 @@ describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
     expect(await failure(acquire({ holder: 'next', ...other('denied') }))).toMatchObject({ code: 'LeaseHeld' });
   });
 
-  it('a bound grant that may have reached no task is reported as holderUnknown while its execution runs', async () => {
+  it('a bound grant without a notified task is holderUnknown while its execution runs', async () => {
     const { steps, clock, expiry, acquire, release, park, repairKey, other } = await made();
     const first = await acquire({ holder: 'first', ...other('unheard') });
     const execution = steps.newExecution('RUNNING');
@@ -132,7 +132,7 @@ describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
     expect(await expiry.rows()).toMatchObject([{ kind: 'holderUnknown', holder: 'wf', reason }]);
   });
 
-  it('a bound grant from before a redrive is reported and freed, although its execution runs', async () => {
+  it('a bound grant from before a redrive is reported and freed', async () => {
     const { hold, end, steps, clock, expiry, cleanNow } = await made();
     const { execution } = await hold('redriven');
     end(execution, 'FAILED');
@@ -143,7 +143,7 @@ describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
     expect(await cleanNow()).toMatchObject({ deleted: { by: { holderEnded: 1 } } });
   });
 
-  it('a bound grant with a grace goes on for the grace, and ends after that as an abandoned one', async () => {
+  it('a bound grant with a grace ends after the grace as an abandoned one', async () => {
     const { hold, end, clock, expiry, cleanNow } = await made();
     const { execution } = await hold('graced', { graceSeconds: 60 });
     end(execution, 'TIMED_OUT');
@@ -156,7 +156,7 @@ describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
     expect(expired.abandonedLease.count + expired.abandonedPermit.count).toBe(1);
   });
 
-  it('a bound grant costs no question in the report once Step Functions throttles, and the report is complete all the same', async () => {
+  it('a report is complete even if Step Functions throttles, and then stops asking', async () => {
     const { hold, asked, steps, expiry } = await made();
     for (const key of ['a', 'b', 'c']) await hold(key);
     steps.faults.DescribeExecution = Array(3).fill('throttled');
@@ -169,7 +169,7 @@ describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
 });
 
 describe('the permits of one execution', () => {
-  it('the permits of one execution cost one question, and each is freed on its own', async () => {
+  it('the permits of one execution cost one look, and are freed one by one', async () => {
     const world = await permitLineWorld();
     const { steps, clock, park } = world;
     const { expiry, cleanNow } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
@@ -187,7 +187,7 @@ describe('the permits of one execution', () => {
 });
 
 describe('the handlers of report and clean-up', () => {
-  it('the handlers of report and clean-up free a permit of an ended execution, and leave a permit with its target that runs', async () => {
+  it("the clean-up frees an ended execution's permit, but not one of its target", async () => {
     const world = await permitLineWorld();
     const { steps, clock, acquire, park, release } = world;
     const { expiry } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
@@ -213,23 +213,20 @@ describe('the handlers of report and clean-up', () => {
 });
 
 describe('idle bound leases', () => {
-  it.runIf(isFull)(
-    'idle bound leases cost no question in an hour, and one each at a report, at most five a second',
-    async () => {
-      const { park, steps, asked, clock, expiry, repair } = await leases();
-      const hold = (key: string) => park({ key, execution: steps.newExecution('RUNNING'), bound: true });
-      for (let batch = 0; batch < 10; batch++)
-        await Promise.all(Array.from({ length: 10 }, (_, at) => hold(`idle-${batch}-${at}`)));
-      for (let minute = 0; minute < 60; minute++) {
-        clock.advance(60_000);
-        await repair();
-      }
-      expect(asked()).toBe(0);
-      const startedAt = clock.now();
-      expect(await expiry.report(call({ timeLeftMs: () => 300_000 }))).toMatchObject({ complete: true, scanned: 101 });
-      expect(asked()).toBe(100);
-      expect(clock.now() - startedAt).toBeGreaterThan(19_000);
-      expect((await expiry.rows()).length).toBe(0);
-    },
-  );
+  it.runIf(isFull)('idle bound leases cost a look each per report, at most five a second', async () => {
+    const { park, steps, asked, clock, expiry, repair } = await leases();
+    const hold = (key: string) => park({ key, execution: steps.newExecution('RUNNING'), bound: true });
+    for (let batch = 0; batch < 10; batch++)
+      await Promise.all(Array.from({ length: 10 }, (_, at) => hold(`idle-${batch}-${at}`)));
+    for (let minute = 0; minute < 60; minute++) {
+      clock.advance(60_000);
+      await repair();
+    }
+    expect(asked()).toBe(0);
+    const startedAt = clock.now();
+    expect(await expiry.report(call({ timeLeftMs: () => 300_000 }))).toMatchObject({ complete: true, scanned: 101 });
+    expect(asked()).toBe(100);
+    expect(clock.now() - startedAt).toBeGreaterThan(19_000);
+    expect((await expiry.rows()).length).toBe(0);
+  });
 });

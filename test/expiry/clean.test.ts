@@ -58,7 +58,7 @@ async function left(world: ExpiryWorld): Promise<number> {
 }
 
 describe('clean', () => {
-  it('a clean-up looks first: a dry run writes no record, and says what it would delete', async () => {
+  it('a dry run does not write, and says what it would delete', async () => {
     const world = await filled();
     await world.report();
     world.items.sent.length = 0;
@@ -76,7 +76,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(FILLED);
   });
 
-  it('a clean-up deletes every kind that it may, and a second time finds them gone', async () => {
+  it('a clean-up deletes every kind that it may, and then finds them gone', async () => {
     const world = await filled();
     const uploadedAt = await world.stage('upload', 'bytes');
     world.clock.set(Math.max(world.clock.now(), uploadedAt + 48 * HOUR));
@@ -117,7 +117,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(FILLED - 2);
   });
 
-  it('a clean-up never deletes what expired less long ago than fences are kept, whatever is asked for', async () => {
+  it('a clean-up does not delete what expired within the retention of fences', async () => {
     const world = await expiryWorld({ places: { ...places }, clock: new ManualClock(T + 1000) });
     await world.putLease(lease('young', T));
     await world.report();
@@ -224,7 +224,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(before);
   });
 
-  it('a clean-up spares an upload that was replaced, also by the same bytes, and one that is replaced in the middle', async () => {
+  it('a clean-up spares an upload that was replaced, even by the same bytes', async () => {
     const world = await expiryWorld();
     const staged = await Promise.all(['other', 'same', 'between'].map((name) => world.stage(name, name)));
     world.clock.set(Math.max(...staged) + 48 * HOUR);
@@ -253,7 +253,7 @@ describe('clean', () => {
     expect(world.objects.sent.filter((command) => command === 'DeleteObject')).toHaveLength(1);
   });
 
-  it('a clean-up follows what S3 answers to the deletion of an upload: gone, changed, or no deletion at all', async () => {
+  it('a clean-up follows the answer of S3 to the deletion of an upload', async () => {
     const world = await expiryWorld({ segments: 1 });
     const staged = await Promise.all(['1', '2', '3', '4'].map((name) => world.stage(name, name)));
     world.clock.set(Math.max(...staged) + 48 * HOUR);
@@ -273,14 +273,14 @@ describe('clean', () => {
     expect(await world.objectKeys('.holdfast/staging/')).toHaveLength(3);
   });
 
-  it('a clean-up deletes a note of a first sight whatever the timeout of the record that it is about', async () => {
+  it("a clean-up deletes the note of a first sight, whatever its record's timeout", async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR) });
     await world.putCommit({ ...firstSight('slow', SECONDS), timeout: N((2 * HOUR) / 3) });
     await world.report();
     expect((await clean(world)).deleted.by).toEqual({ firstSight: 1 });
   });
 
-  it('a clean-up deletes what is merely too old for DynamoDB, and what has milliseconds only when asked to', async () => {
+  it('a clean-up deletes what TTL never deletes only if asked to', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 6 * 365 * 24 * HOUR) });
     await world.putCommit(commitRecord('old', SECONDS));
     await world.putCommit(commitRecord('ms', SECONDS, { ttl: N(T) }));
@@ -293,7 +293,7 @@ describe('clean', () => {
     });
   });
 
-  it('a clean-up leaves the next grant a higher fence, and a released record its memory for long enough', async () => {
+  it('after a clean-up the next grant of the key has a higher fence', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + HOUR - 1) });
     const fence = T + 499;
     await world.putLease(releasedLease('key', SECONDS, { fence: N(fence) }));
@@ -304,7 +304,7 @@ describe('clean', () => {
     expect(world.clock.now() - 500).toBeGreaterThan(fence);
   });
 
-  it('a clean-up stops when its time is nearly up, and goes on from the cursor', async () => {
+  it('a clean-up stops before its time is up, and goes on from the cursor', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
     for (let at = 0; at < 50; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));
     await world.report();
@@ -320,7 +320,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(0);
   });
 
-  it('a clean-up judges a lost reply by what is there, and says how far it came when the table throttles', async () => {
+  it('a clean-up resolves a lost reply by reading, and stops if the table throttles', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
     for (let at = 0; at < 20; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));
     await world.report();
@@ -336,7 +336,7 @@ describe('clean', () => {
     });
   });
 
-  it('a clean-up counts an upload as deleted whose deletion was answered at the second try only', async () => {
+  it('a clean-up counts an upload whose deletion was answered only the second time', async () => {
     const world = await expiryWorld();
     world.clock.set(Math.max(world.clock.now(), (await world.stage('upload', 'bytes')) + 48 * HOUR));
     await world.report();
@@ -345,7 +345,7 @@ describe('clean', () => {
     expect(world.objects.sent.filter((command) => command === 'DeleteObject')).toHaveLength(2);
   });
 
-  it('a clean-up says how far it came when an answer of the bucket breaks off', async () => {
+  it('a clean-up says how far it came if an answer of S3 breaks off', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
     for (let at = 0; at < 20; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));
     await world.report();

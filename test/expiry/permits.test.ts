@@ -30,7 +30,7 @@ async function reportsOver(
 const nameOf = ({ leaseId }: { leaseId: string }) => leaseId.split('.')[1] ?? '';
 
 describe('an abandoned permit', () => {
-  it('an abandoned permit is reported from the millisecond on at which others may take its room, and held permits are not', async () => {
+  it('an abandoned permit is reported from the millisecond when others may take its room', async () => {
     const { acquire, release, heartbeat, rawItem, clock, expiry } = await permitWorld();
     const asked = { key: 'render', limit: 5 };
     const dead = await acquire({ ...asked, holder: 'dead', data: 'secret-data' });
@@ -72,7 +72,7 @@ describe('an abandoned permit', () => {
     expect(await rawItem('render')).toEqual(before);
   });
 
-  it('an abandoned permit is cleaned by one write, which leaves the record, its fence and the others, and a second time it is gone', async () => {
+  it('an abandoned permit is cleaned by one write, which leaves the other holders', async () => {
     const { acquire, heartbeat, rawItem, read, clock, expiry, cleanNow } = await permitWorld();
     const asked = { key: 'gpus', limit: 8, ttlSeconds: 86_400 };
     const dead = await acquire({ ...asked, holder: 'dead', weight: 5, ttlSeconds: 60 });
@@ -97,7 +97,7 @@ describe('an abandoned permit', () => {
     expect(next.fence).toBeGreaterThan(alive.fence);
   });
 
-  it('an abandoned permit is not cleaned before its age, and only as the kind that is asked for', async () => {
+  it('an abandoned permit is not cleaned before its age or as another kind', async () => {
     const { acquire, clock, expiry, cleanNow } = await permitWorld();
     await acquire({ key: 'young', holder: 'dead', limit: 2 });
     clock.advance(60_000 + HOUR - 1);
@@ -113,7 +113,7 @@ describe('an abandoned permit', () => {
 });
 
 describe('the clean-up spares a permit', () => {
-  it('the clean-up spares a permit whose holder extended it between report and clean: changed, and changed again', async () => {
+  it('the clean-up spares a permit that was extended after the report', async () => {
     const { acquire, heartbeat, read, clock, expiry, cleanNow } = await permitWorld();
     const permit = await acquire({ key: 'revived', holder: 'late', limit: 2 });
     clock.advance(2 * HOUR);
@@ -127,7 +127,7 @@ describe('the clean-up spares a permit', () => {
     expect((await cleanNow()).spared.by).toEqual({ changed: 1 });
   });
 
-  it('the clean-up spares a permit whose request has a new permit by now, and permits that ended', async () => {
+  it("the clean-up spares a request's new permit, and permits that ended", async () => {
     const { acquire, release, deleteRaw, read, clock, expiry, cleanNow } = await permitWorld();
     const ask = (key: string) => acquire({ key, holder: 'same', requestId: 'same', limit: 1 });
     await ask('again');
@@ -146,7 +146,7 @@ describe('the clean-up spares a permit', () => {
     expect((await read('taken')).holders).toMatchObject([{ holder: 'other' }]);
   });
 
-  it('the clean-up spares a permit while a waiter is in line: the line takes its room', async () => {
+  it('the clean-up spares a permit with a line, which takes its room', async () => {
     const line = await permitLineWorld();
     const { expiry, cleanNow } = await reportsOver(line);
     await line.acquire({ key: 'wanted', holder: 'dead', limit: 2, ttlSeconds: 60 });
@@ -164,7 +164,7 @@ describe('the clean-up spares a permit', () => {
     expect(await line.read('wanted')).toMatchObject({ used: 1 });
   });
 
-  it('the clean-up spares a permit whose record TTL never deletes, unless such records are asked for', async () => {
+  it('the clean-up spares a permit that TTL never deletes, unless asked for', async () => {
     const { acquire, setRaw, read, clock, expiry, cleanNow } = await permitWorld();
     await acquire({ key: 'ms', holder: 'dead', limit: 2 });
     await setRaw('ms', 'lease_expiry', N(clock.now()));
@@ -189,7 +189,7 @@ describe('an eviction', () => {
     expect(await read('lost')).toMatchObject({ used: 0, holders: [] });
   });
 
-  it('an eviction that is never answered stops the clean-up, and the next clean-up finds its outcome', async () => {
+  it('an unanswered eviction stops the clean-up, and the next one finds its outcome', async () => {
     const { acquire, read, clock, expiry, cleanNow } = await permitWorld();
     await acquire({ key: 'unknown', holder: 'dead', limit: 2 });
     clock.advance(2 * HOUR);
@@ -200,7 +200,7 @@ describe('an eviction', () => {
     expect(await read('unknown')).toMatchObject({ used: 0 });
   });
 
-  it('an eviction that arrives after the holder extended its permit changes no permit', async () => {
+  it('an eviction after the holder extended its permit does not change it', async () => {
     const { acquire, heartbeat, read, clock, expiry, cleanNow } = await permitWorld();
     const permit = await acquire({ key: 'late', holder: 'late', limit: 2 });
     clock.advance(2 * HOUR);
@@ -216,7 +216,7 @@ describe('an eviction', () => {
 });
 
 describe('a record with many holders', () => {
-  it('a record with many holders has a row for each, in pages that end within the record', async () => {
+  it('a record with many holders has a row each, even across pages', async () => {
     const { acquire, putRaw, rawItem, clock, expiry, cleanNow } = await permitWorld({ partRows: 10, pageRows: 1 });
     const count = isFull ? 200 : 50;
     await acquire({ key: 'crowd', holder: 'one', limit: count });
@@ -243,7 +243,7 @@ describe('a record with many holders', () => {
     expect(Object.keys(left ?? {}).filter((name) => /^h/.test(name))).toHaveLength(deleted.count);
   });
 
-  it.runIf(isFull)('a record with many holders ends a page before its limit if its rows fill an answer', async () => {
+  it.runIf(isFull)('a record with many holders ends a page early to fit an answer', async () => {
     const { acquire, putRaw, rawItem, clock, expiry } = await permitWorld();
     // What JSON makes of a control character, and JSON within JSON, is seven bytes.
     const long = '\u0001'.repeat(1024);
@@ -327,7 +327,7 @@ describe('a key after its last shared holder', () => {
     });
   });
 
-  it('a key after its last shared holder is spared if it has changed since the report', async () => {
+  it('a key after its last shared holder is spared if it has changed', async () => {
     const { acquire, release, empty, rawItem, setRaw, deleteRaw, clock, expiry, cleanNow } = await emptied();
     const changes: Record<string, (key: string) => Promise<unknown>> = {
       'in use': (key) => acquire({ key, limit: 2 }),
@@ -395,7 +395,7 @@ describe('a key after its last shared holder', () => {
 });
 
 describe('a record that another client wrote', () => {
-  it('a record that another client wrote costs only itself, near 400 KB and with shapes of its own', async () => {
+  it('a foreign record of 400 KB and odd shapes costs only itself', async () => {
     const { acquire, rawItem, putRaw, setRaw, read, clock, expiry, cleanNow } = await permitWorld({ segments: 1 });
     const dead = async (key: string) => nameOf(await acquire({ key, holder: `of ${key}`, limit: 9 }));
     const names = {
@@ -428,7 +428,7 @@ describe('a record that another client wrote', () => {
     expect((await rawItem('text'))?.[`h${names.text}`]).toBeDefined();
   });
 
-  it('a record that another client changed after the report is left alone, and the clean-up goes on', async () => {
+  it('a record that a third-party client changed after the report is left alone', async () => {
     const { acquire, rawItem, setRaw, clock, expiry, cleanNow } = await permitWorld({ segments: 1 });
     const attribute = `h${nameOf(await acquire({ key: 'weight', holder: 'a', limit: 9 }))}`;
     await acquire({ key: 'used', holder: 'b', limit: 9 });
@@ -447,7 +447,7 @@ describe('a record that another client wrote', () => {
 });
 
 describe('what an execution held that ended, after its grace', () => {
-  it('a grant of an execution that ended is reported as such after its grace, for a lease and for a permit, and is deleted', async () => {
+  it('a grant of an ended execution is reported after its grace, and deleted', async () => {
     const { dependencies, clock, steps, executionEnded, ...calls } = await permitLineWorld();
     const execution = steps.newExecution('ABORTED');
     const terms = { holder: 'wf', execution, ttlSeconds: 600, graceSeconds: 60 };

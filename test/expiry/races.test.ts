@@ -56,7 +56,7 @@ interface Alive {
 describe('the clean-up among acquirers and committers', () => {
   const base = testSeed();
 
-  it(`a clean-up among acquirers and committers deletes no live record, and lowers no fence (${ROUNDS} rounds from seed ${base})`, async () => {
+  it(`a clean-up among callers deletes no live record (${ROUNDS} rounds from seed ${base})`, async () => {
     const happened = { deleted: 0, changed: 0, granted: 0, revived: 0, committed: 0, released: 0, rust: 0 };
     const boards = Array.from({ length: AT_ONCE }, newBoard);
     for (let round = 0; goesOn(round, ROUNDS, happened); round += BATCH) {

@@ -191,7 +191,7 @@ const CASES: Case[] = [
 
 const sameKey = (wanted: object) => (row: { key: object }) => JSON.stringify(row.key) === JSON.stringify(wanted);
 
-describe('at the boundary of', () => {
+describe('the boundary', () => {
   /** Everything at once. At one millisecond, one report tells of all of it. */
   const shared = expiryWorld({ segments: 1 }).then(async (world) => {
     for (const { put } of CASES) await put(world);
@@ -220,7 +220,7 @@ describe('at the boundary of', () => {
     expect(aged?.ageSeconds).toBe((row?.ageSeconds ?? Number.NaN) + 86_401);
   });
 
-  it('a staged upload, it is reported a day after', async () => {
+  it('a staged upload is reported a day after its upload', async () => {
     const world = await expiryWorld({ segments: 1 });
     const uploadedAt = await world.stage('upload-1', 'staged');
     const expiredAt = uploadedAt + 86_400_000;
@@ -240,7 +240,7 @@ describe('at the boundary of', () => {
     ]);
   });
 
-  it('staged uploads, one page after the other is read', async () => {
+  it('staged uploads are read page by page', async () => {
     const world = await expiryWorld({ segments: 1, pageRows: 3 });
     const names = ['1', '2', '3', '4', '5', '6', '7'];
     const uploadedAt = await Promise.all(names.map((name) => world.stage(name, name)));
@@ -250,7 +250,7 @@ describe('at the boundary of', () => {
     expect(world.objects.sent.filter((command) => command === 'ListObjectsV2')).toHaveLength(3);
   });
 
-  it('five years, the TTL never works any more', async () => {
+  it('TTL never deletes a record that expired more than five years ago', async () => {
     const world = await expiryWorld({ segments: 1 });
     await world.putCommit(commitRecord('old', SECONDS));
     world.clock.set(T + 5 * YEARS * 1000 + 999);
@@ -301,7 +301,7 @@ it('a report says in words whose record of a commit it is', async () => {
   });
 });
 
-it('a report takes no small number for a time: zero, less, or a duration', async () => {
+it('a report does not take a small number for a time', async () => {
   const world = await expiryWorld({ clock: new ManualClock(T) });
   const fault = { expiredAt: null, ageSeconds: 0, neverDeletable: true, ttlFault: 'notATime' };
   for (const ttl of [0, -1, 3600, 999_999_999]) {
@@ -422,7 +422,7 @@ describe('a report', () => {
     }
   });
 
-  it('a report shows no more of a holder than a name may be long, however much another client wrote', async () => {
+  it('a report cuts the name of a holder at the length of a name', async () => {
     const world = await expiryWorld();
     const long = S('x'.repeat(100_000));
     await world.putLease(lease('long', T, { h: entryOf('x'.repeat(100_000), T, { m: S('m') }) }));
@@ -458,7 +458,7 @@ describe('a report', () => {
   });
 });
 
-it('a report of a namespace that has no time left to count its rows answers with those that it has counted', async () => {
+it('a report answers with the rows that it has counted in its time', async () => {
   const world = await expiryWorld({ segments: 1, pageRows: 1, partRows: 1 });
   for (let at = 0; at < 20; at++) await world.putLease(lease(`team-a/${at}`, world.clock.now() - 60_000));
   let leftMs = 15_000;

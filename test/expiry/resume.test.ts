@@ -73,7 +73,7 @@ function cutAt(look: number) {
 }
 
 describe('a report that is cut', () => {
-  it('a report that is cut by a bucket that refuses its rows counts none of them, and shows them when the bucket takes them', async () => {
+  it('a report that S3 cut shows its rows when S3 takes them again', async () => {
     const world = await fresh();
     // A checkpoint, the rows of a page, the next checkpoint: each in turn is refused.
     for (let write = 1; write < 4; write++) {
@@ -89,7 +89,7 @@ describe('a report that is cut', () => {
     await expectEachRowOnce(world, reportId, 'refused');
   });
 
-  it('a report that is cut by its time, at every page boundary, continues there and shows each row once', async () => {
+  it('a report that time cuts at any page shows each row once', async () => {
     let cuts = 0;
     for (let [look = 0] = aFew(1, FIRST); ; look += STEP) {
       const world = await fresh();
@@ -106,7 +106,7 @@ describe('a report that is cut', () => {
     expect(cuts).toBeGreaterThan(ROWS / 2 / STEP);
   });
 
-  it('a report that is cut again and again, page by page, shows each row once', async () => {
+  it('a report that is cut again and again shows each row once', async () => {
     const world = await fresh();
     const reports: Report[] = [];
     while (!reports.at(-1)?.complete) {
@@ -119,7 +119,7 @@ describe('a report that is cut', () => {
     expect(reports.at(-1)?.expired.commit.count).toBe(ROWS / 3);
   });
 
-  it('a report that is cut by throttling, at every page, ends cleanly and continues later', async () => {
+  it('a report that throttling cuts at any page ends cleanly, and continues later', async () => {
     let cuts = 0;
     for (let [page = 0] = aFew(1, FIRST); ; page += STEP) {
       const world = await fresh();
@@ -137,7 +137,7 @@ describe('a report that is cut', () => {
     expect(cuts).toBeGreaterThan(ROWS / 2 / STEP);
   });
 
-  it('a report that is cut by a crash, before or after any request, shows each row once', {
+  it('a report that a crash cuts at any request shows each row once', {
     timeout: 120_000,
   }, async () => {
     let cuts = 0;
@@ -165,7 +165,7 @@ describe('a report that is cut', () => {
     expect(cuts).toBeGreaterThan(20 / STEP);
   });
 
-  it('a report whose lease went to another run while it was frozen overwrites no report, and says so', async () => {
+  it('a frozen report whose lease another run has does not overwrite its report', async () => {
     for (let [request = 3] = aFew(1, isFull ? [3] : [3, 5, 7]); request < 24; request += isFull ? 2 : 6) {
       const world = await fresh();
       let sent = 0;
@@ -196,7 +196,7 @@ describe('a report that is cut', () => {
 describe('a report of a table that changes meanwhile', () => {
   const base = testSeed();
 
-  it(`a report of a table that changes shows each row that stays once, and no row twice (seed ${base})`, async () => {
+  it(`a report of a changing table shows no row twice (seed ${base})`, async () => {
     for (let round = 0; round < rounds(3, 1); round++) {
       const random = seededRandom(base + round);
       // One segment: with two, the seed would not say which of them reads first.
@@ -241,7 +241,7 @@ describe('a report of a table that changes meanwhile', () => {
 });
 
 describe('a report', () => {
-  it('a report while another report runs is refused with LeaseHeld, and writes no record', async () => {
+  it('a report while another report runs is refused with LeaseHeld', async () => {
     const world = await fresh();
     let second: { code: string } | undefined;
     const meanwhile = async (send: () => Promise<unknown>) => {
@@ -264,7 +264,7 @@ describe('a report', () => {
     expect(world.items.sent.filter((command) => command === 'UpdateItem').length).toBeGreaterThan(5);
   });
 
-  it('a report ends unfinished after a day, can still be read, and the next report begins again', async () => {
+  it('an unfinished report ends after a day, and can still be read', async () => {
     const world = await fresh();
     const first = await world.report(cutAt(4));
     world.clock.advance(24 * 3_600_000 - 1);
@@ -277,7 +277,7 @@ describe('a report', () => {
     expect((await world.read()).reportId).toBe(next.reportId);
   });
 
-  it('a report of other tables begins again: of the next deployment, or of another deployment with the same bucket', async () => {
+  it('a report of other tables begins again, even in the same bucket', async () => {
     const world = await fresh();
     const first = await world.report(cutAt(4));
     const { waitersTable: _, ...others } = await newPlaces();

@@ -167,7 +167,7 @@ async function expectSane(act: () => Promise<{ outcome: string; body: unknown; s
 }
 
 describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handler, payload, runs }) => {
-  it('a function that is given anything as a task answers as documented, and writes no record that it refuses', async () => {
+  it('a function answers any task as documented, and writes only what it accepts', async () => {
     const anything = fc.oneof({ weight: 5, arbitrary: payload }, { weight: 1, arbitrary: junk });
     await fc.assert(
       fc.asyncProperty(anything, (event) => expectSane(() => throughTask(handler, event))),
@@ -175,7 +175,7 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
     );
   });
 
-  it('a function that is given anything through HTTP answers as documented, and writes no record that it refuses', async () => {
+  it('a function answers any HTTP event as documented, and writes only what it accepts', async () => {
     const text = payload.map((value) => JSON.stringify(value));
     const body = fc.oneof(
       { weight: 6, arbitrary: text },
@@ -234,7 +234,7 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
 });
 
 describe(`events, of any shape (seed ${seed})`, () => {
-  it('events of the bus of any shape are answered as documented by the functions that take them', async () => {
+  it('events of the bus of any shape are answered as documented', async () => {
     const near = {
       version: fc.constant('0'),
       id: fc.string(),
@@ -257,7 +257,7 @@ describe(`events, of any shape (seed ${seed})`, () => {
     );
   });
 
-  it('events of a queue of any shape are answered with the messages that failed', async () => {
+  it('messages of a queue of any shape are answered with those that failed', async () => {
     const handler = handlerOf('executionEnded');
     const body = fc.oneof(
       { weight: 4, arbitrary: ending.map((value) => JSON.stringify(value)) },

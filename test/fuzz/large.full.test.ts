@@ -38,22 +38,18 @@ const SENT: Sent[] = [
   { sizeMiB: 5.5, shapes: Object.keys(SHAPES), only: ['commit'] }, // which takes as much as Lambda does
 ];
 
-it.each(SENT)(
-  '$sizeMiB MiB of $shapes are refused by every function, in little memory',
-  { timeout: 300_000 },
-  async (sent) => {
-    const { shapes, only } = sent;
-    const calls = await callsOf(sent);
-    expect(shapes.filter((name) => !calls.some(({ shape }) => shape === name))).toEqual([]);
-    expect(calls.length).toBeGreaterThan((only.length === 0 ? 130 : 10) * shapes.length);
-    const refused = ({ outcome, status = 0 }: LargeCall) =>
-      ['InvalidRequest', 'PayloadTooLarge'].includes(outcome) && status < 500;
-    expect(calls.filter((call) => !refused(call))).toEqual([]);
-    expect(calls.filter(({ answerBytes }) => answerBytes > 10_000)).toEqual([]);
-    const grew = calls.filter(({ grewMiB }) => grewMiB > 1);
-    expect(
-      grew.reduce((sum, { grewMiB }) => sum + grewMiB, 0),
-      JSON.stringify(grew, null, 1),
-    ).toBeLessThan(MAX_MIB);
-  },
-);
+it.each(SENT)('every function refuses $sizeMiB MiB of $shapes in little memory', { timeout: 300_000 }, async (sent) => {
+  const { shapes, only } = sent;
+  const calls = await callsOf(sent);
+  expect(shapes.filter((name) => !calls.some(({ shape }) => shape === name))).toEqual([]);
+  expect(calls.length).toBeGreaterThan((only.length === 0 ? 130 : 10) * shapes.length);
+  const refused = ({ outcome, status = 0 }: LargeCall) =>
+    ['InvalidRequest', 'PayloadTooLarge'].includes(outcome) && status < 500;
+  expect(calls.filter((call) => !refused(call))).toEqual([]);
+  expect(calls.filter(({ answerBytes }) => answerBytes > 10_000)).toEqual([]);
+  const grew = calls.filter(({ grewMiB }) => grewMiB > 1);
+  expect(
+    grew.reduce((sum, { grewMiB }) => sum + grewMiB, 0),
+    JSON.stringify(grew, null, 1),
+  ).toBeLessThan(MAX_MIB);
+});

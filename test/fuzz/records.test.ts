@@ -116,7 +116,7 @@ describe('records of keys', () => {
 });
 
 describe('commit records', () => {
-  it('commit records read back as they were written, with the ids that they displaced', () => {
+  it('commit records read back as written, with the ids of the records before', () => {
     const record = fc.record({
       path: text,
       expectedEtag: fc.option(hex.map((digits) => `"${digits}"`)),
@@ -160,7 +160,7 @@ describe('commit records', () => {
 });
 
 describe('marks of a commit on its object', () => {
-  it('marks of a commit on its object read back as they were written, and fit into what S3 takes', () => {
+  it('marks of a commit read back as written, and fit into S3 metadata', () => {
     const history = fc.array(fc.record({ commitId, fingerprint: fc.stringMatching(/^[\w-]{11}$/) }), {
       minLength: 1,
       maxLength: 12,
@@ -197,7 +197,7 @@ describe('records of the nameservice', () => {
   const pointer = fc.record({ address: text, t: counter });
   const style = fc.constantFrom('address' as const, 'id' as const);
 
-  it('records of the nameservice read back as they were written, whatever pointer attributes they are read with', () => {
+  it('records of the nameservice read back as written, under any pointer attributes', () => {
     fc.assert(
       fc.property(alias, epochMs, style, style, pointer, pointer, (alias, now, written, read, commit, index) => {
         const record = recordOf(rowsOf(ledgerItems(alias, { now, style: written }, { commit, index })), read);
@@ -215,7 +215,7 @@ describe('records of the nameservice', () => {
     );
   });
 
-  it('records of graph sources read back as they were written, too', () => {
+  it('records of graph sources read back as they were written', () => {
     const source = fc.record({ sourceType: text, config: fc.json(), dependencies: fc.array(text) });
     fc.assert(
       fc.property(alias, style, source, (alias, style, source) => {
@@ -305,7 +305,7 @@ describe('rows of a report', () => {
 });
 
 describe('names', () => {
-  it('names are parsed to an alias that is written the same way again, or not at all', () => {
+  it('names are parsed to an alias that is written the same again', () => {
     const anything = fc.oneof(
       text,
       fc.array(fc.oneof(part, fc.constantFrom('', ':')), { maxLength: 5 }).map((parts) => parts.join(':')),
@@ -320,7 +320,7 @@ describe('names', () => {
     );
   });
 
-  it('names of ETags have one form, which stays', () => {
+  it('an ETag keeps its one form', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -341,7 +341,7 @@ describe('names', () => {
     );
   });
 
-  it('names in cursors decode to what they were made of, and no other text decodes', () => {
+  it('cursors decode to what they were made of, and no other text decodes', () => {
     fc.assert(
       fc.property(text, fc.oneof(fc.string(), fc.base64String()), (key, other) => {
         expect(decodeCursor(encodeCursor(key))).toBe(key);

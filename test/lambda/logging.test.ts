@@ -15,7 +15,7 @@ const requests = () =>
     .filter((line) => /"(answered|refused)"/.test(line))
     .map((line) => JSON.parse(line));
 
-it('a function logs the fields that it declares, of input, result and error, and no others', async () => {
+it('a function logs only the fields of input, result and error that it declares', async () => {
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
   const { HoldfastError } = await import('../../shared/errors.ts');
   const handler = lambdaFunction({
@@ -44,7 +44,7 @@ it('a function logs the fields that it declares, of input, result and error, and
   expect(Object.keys(requests()[2])).not.toContain('asked');
 });
 
-it('a plain call is one write to standard output, of at most 600 bytes, with its metrics', async () => {
+it('a plain call is one write to standard output, of at most 600 bytes', async () => {
   vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
   const { leaseWorld } = await import('../support/worlds/leases.ts');
   const { handlers } = await leaseWorld();
@@ -93,7 +93,7 @@ it('the log names the operator of a break, a cancel, a cap, a move', async () =>
   ]);
 });
 
-it('the lines of a report and of a clean-up that an operator starts name the operator, and those of a schedule name no caller', async () => {
+it('the lines of a report and a clean-up name the operator who started them', async () => {
   const { expiryWorld } = await import('../support/worlds/expiry.ts');
   const { report, clean } = (await expiryWorld()).handlers();
   const authorizer = { jwt: { claims: { sub: 'operator', scope: 'holdfast/admin' } } };
@@ -111,7 +111,7 @@ it('the lines of a report and of a clean-up that an operator starts name the ope
   expect(requests()[2]).not.toHaveProperty('caller');
 });
 
-it('an invocation below the log level writes the metrics alone, and no line at all if there is no namespace', async () => {
+it('an invocation below the log level writes only its metrics', async () => {
   const call = async (environment: Record<string, string>) => {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     vi.resetModules();
@@ -138,7 +138,7 @@ it('an invocation below the log level writes the metrics alone, and no line at a
   expect(plain[0]).not.toHaveProperty('_aws');
 });
 
-it('an invocation writes what it measures with its line, at most a hundred values of a metric in each, also if it fails', async () => {
+it('an invocation writes at most a hundred values of a metric in a line', async () => {
   vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
   vi.resetModules();
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
@@ -193,7 +193,7 @@ it('the trace of an invocation is logged if it is sampled', async () => {
   expect(requests().map(({ xrayTraceId }) => xrayTraceId)).toEqual([root, undefined]);
 });
 
-it('a log level that is none keeps the function from starting, with the names of those there are', async () => {
+it('an unknown log level keeps the function from starting', async () => {
   vi.stubEnv('LOG_LEVEL', 'LOUD');
   vi.resetModules();
   await expect(import('../../shared/surroundings/log.ts')).rejects.toThrow(
@@ -201,7 +201,7 @@ it('a log level that is none keeps the function from starting, with the names of
   );
 });
 
-it('a hand-off logs the grants of a caller and of a task, with their tickets and without a proof', async () => {
+it('a hand-off logs the grants of callers and tasks without a proof', async () => {
   const { queueWorld } = await import('../support/worlds/line.ts');
   const { handlers, joinLine, park, grantOf, steps } = await queueWorld();
   const first = (await post(handlers.acquire, { key: 'k', holder: 'first' })).body;

@@ -79,7 +79,7 @@ describe('a request', () => {
     }
   });
 
-  it('a request of a query is bounded too', async () => {
+  it('a request of a query has bounds, too', async () => {
     const query = `key=${'k'.repeat(MAX_BYTES)}`;
     expect(await throughHttp(handlers.readLeases, httpEvent('GET', { query }))).toMatchObject({ status: 413 });
   });
@@ -121,7 +121,7 @@ describe('a page', () => {
     ['lone surrogates', '\ud800'],
     ['letters', 'a'],
     ['emoji', '🔒'],
-  ])('a page of rows of %s fits an answer, and is not much smaller than one', (_, unit) => {
+  ])('a page of rows of %s fits an answer, and is nearly full', (_, unit) => {
     const page = pageOfRows();
     let key = 0;
     while (page.add({ key: `${key}`, data: unit.repeat(5000) })) key++;
@@ -131,7 +131,7 @@ describe('a page', () => {
     expect(bytes).toBeGreaterThan(MAX_ANSWER_BYTES / 2);
   });
 
-  it('a page abridges a row that is nested too deep for JSON, and keeps its neighbours', () => {
+  it('a page shortens a row that is nested too deep for JSON', () => {
     const page = pageOfRows();
     for (const [key, data] of Object.entries({ a: 1, b: nested(150_000), c: 3 })) page.add({ key, data });
     expect(page.rows).toEqual([
@@ -141,14 +141,14 @@ describe('a page', () => {
     ]);
   });
 
-  it('a page abridges a row that is larger than a page, and keeps its neighbours', () => {
+  it('a page shortens a row that is larger than a page', () => {
     const page = pageOfRows();
     const large = '\u0001'.repeat(1_000_000);
     for (const [key, data] of Object.entries({ a: 1, b: large, c: 3 })) expect(page.add({ key, data })).toBe(true);
     expect(page.rows.map(({ data }) => data)).toEqual([1, null, 3]);
   });
 
-  it('a page does not hide a failure that is no matter of depth', () => {
+  it('a page does not hide a failure that has another reason than depth', () => {
     expect(() => pageOfRows().add({ key: 'a', data: 1n })).toThrow(TypeError);
   });
 });
@@ -161,6 +161,6 @@ it.each<[string, object, object]>([
   ['a key that is undefined', { key: undefined }, { key: undefined, prefix: 'team-a/' }],
   ['a key that is no text', { key: null, prefix: 'team-b/' }, { key: null, prefix: 'team-a/team-b/' }],
   ['a key that is a list', { key: ['x'] }, { key: ['x'], prefix: 'team-a/' }],
-])('a request of a namespace for %s sees that namespace alone', (_, payload, expected) => {
+])('a request of a namespace for %s sees only that namespace', (_, payload, expected) => {
   expect(namesIn(payload, LEASE_LISTS, 'team-a')).toEqual(expected);
 });

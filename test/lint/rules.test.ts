@@ -61,7 +61,7 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['bench/four.ts', parameters(4), { [PARAMETERS]: 1 }],
 ];
 
-it('npm run lint fails on code that breaks a rule of the project, and on none that only comes close', async () => {
+it("npm run lint fails on each rule's violation, and not on close cases", async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
   try {
     for (const part of ['biome.json', 'lint', '.gitignore']) await cp(part, join(folder, part), { recursive: true });
@@ -77,7 +77,7 @@ it('npm run lint fails on code that breaks a rule of the project, and on none th
   }
 });
 
-it('npm run lint fails on a module that has too many lines, whatever is in them', async () => {
+it('npm run lint fails on a module with too many lines of any kind', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
   const run = runIn(folder);
   const write = async (path: string, lines: number) => {
@@ -106,7 +106,7 @@ it('npm run lint fails on a module that has too many lines, whatever is in them'
   }
 });
 
-it('npm run lint fails on two files of shared/ that have one name for different things, and on a folder that is too deep', async () => {
+it('npm run lint fails on a name with two meanings and a deep folder', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
   const run = runIn(folder);
   const write = async (path: string) => {
@@ -177,11 +177,11 @@ it.each([
   ["it('keeps the lease', () => {", ['keeps the lease']],
   ["it('a call keeps the lease', () => {", []],
   ["it('leases of two holders are refused', () => {\n  text.split('is', 2);", []],
-])('The lint finds each title of a test that lacks its subject: %s', (code, titles) => {
+])('the lint finds each title of a test that lacks its subject: %s', (code, titles) => {
   expect(fragmentsIn(code).map(({ title }) => title)).toEqual(titles);
 });
 
-it('The lint reads the titles of tests, and of the modules that tests share', () => {
+it('the lint reads the titles of tests, and of the modules that tests share', () => {
   const files = ['test/leases/acquire.test.ts', 'test/line/hand-offs.ts', 'verification/packages/packages.test.ts'];
   expect([...files, 'shared/locks/line/wait.ts', 'docs/permits.md'].filter((file) => HAS_TITLES.test(file))).toEqual(
     files,
@@ -203,7 +203,7 @@ const placesOf = (name: string, path: string): string[] => [
   ),
 ];
 
-it('the lock file has each optional package of each platform, so npm install adds none in a fresh clone', () => {
+it('the lock file has each optional package of every platform', () => {
   const missing = Object.entries(entries).flatMap(([path, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies)
       .filter((name) => !placesOf(name, path).some((place) => entries[place]))
@@ -212,6 +212,6 @@ it('the lock file has each optional package of each platform, so npm install add
   expect(missing).toEqual([]);
 });
 
-it('the lock file has no field libc, which npm 10 removes and npm 11 does not add', () => {
+it('the lock file does not have the field libc, because npm versions disagree', () => {
   expect(Object.keys(entries).filter((path) => entries[path]?.libc)).toEqual([]);
 });

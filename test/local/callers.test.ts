@@ -173,7 +173,7 @@ describe.each(PORTS)('$name, at a request that is no call', (port) => {
     },
   );
 
-  it('a server of the local stack answers the next request after a connection that was closed in the middle of a body', async () => {
+  it('a server of the local stack survives a connection that closes in a body', async () => {
     const { url, method, path, headers } = port;
     const sent = request(url + path, { method, headers: { ...headers, 'content-length': 1000 } });
     const closed = new Promise((resolve) => sent.once('close', resolve));
@@ -194,7 +194,7 @@ describe('a server of the local stack', () => {
     return calls;
   }
 
-  it('a server of the local stack answers 500 and continues if what it serves fails, and says why', async () => {
+  it('a server of the local stack answers 500 if its handler fails, and continues', async () => {
     const faulty = await listen(async ({ url }) => {
       if (url === '/') throw new Error('not today');
     });
@@ -206,7 +206,7 @@ describe('a server of the local stack', () => {
     await faulty.stop();
   });
 
-  it('a server of the local stack closes a connection whose response was begun when what it serves fails', async () => {
+  it('a server of the local stack closes a begun response if its handler fails', async () => {
     const faulty = await listen(async (_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half');
       throw new Error('not today');
@@ -217,23 +217,23 @@ describe('a server of the local stack', () => {
   });
 });
 
-describe('the guard of DynamoDB', () => {
+describe('the DynamoDB proxy', () => {
   const credentials = { accessKeyId: 'x', secretAccessKey: 'x' };
 
-  it('the guard of DynamoDB passes on the calls of the SDK, errors and all', async () => {
+  it('the DynamoDB proxy passes on the calls of the SDK, and their errors', async () => {
     const client = new DynamoDBClient({ endpoint: dynamodb.endpoint, region: 'us-east-1', credentials });
     expect((await client.send(new ListTablesCommand({}))).TableNames).toEqual([]);
     const put = new PutItemCommand({ TableName: 'none', Item: { key: { S: 'x'.repeat(300_000) } } });
     await expect(client.send(put)).rejects.toThrow(/resource not found|ResourceNotFound|non-existent table/i);
   });
 
-  it('the guard of DynamoDB answers a request without a Content-Type, as the Rust crate object_store 0.12 sends', async () => {
+  it('the DynamoDB proxy answers a request without a Content-Type, such as object_store 0.12 sends', async () => {
     const port = PORTS.find(({ name }) => name === 'DynamoDB') as Port;
     const { 'content-type': _, ...headers } = port.headers;
     expect(await send({ ...port, headers })).toMatchObject({ status: 200, body: '{"TableNames":[]}' });
   });
 
-  it('the guard of DynamoDB has the emulator on a port that browsers do not call, also on systems where its address is not random', async () => {
+  it('the DynamoDB proxy hides the emulator on a port closed to browsers', async () => {
     const taken = async () => {
       const why = await Promise.all(CLOSED_TO_BROWSERS.map((port) => whyNotFree(port)));
       return CLOSED_TO_BROWSERS.filter((_, at) => why[at] !== undefined);
@@ -249,26 +249,23 @@ describe('the guard of DynamoDB', () => {
     expect(more).not.toEqual([]);
   });
 
-  it('the guard of DynamoDB has the emulator on a port that the fetch standard blocks', async () => {
+  it('the fetch standard blocks each port that the emulator may have', async () => {
     for (const port of CLOSED_TO_BROWSERS) {
       const failure = await fetch(`http://127.0.0.1:${port}`).catch((error: Error) => error);
       expect((failure as Error).cause, String(port)).toMatchObject({ message: 'bad port' });
     }
   });
 
-  it.runIf(isFull && executablePath)(
-    'the guard of DynamoDB has the emulator on a port that Chromium does not call',
-    async () => {
-      const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
-      const page = await browser.newPage();
-      for (const port of CLOSED_TO_BROWSERS)
-        await expect(page.goto(`http://127.0.0.1:${port}/`), String(port)).rejects.toThrow('ERR_UNSAFE_PORT');
-      await browser.close();
-    },
-  );
+  it.runIf(isFull && executablePath)('Chromium does not call any port that the emulator may have', async () => {
+    const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
+    const page = await browser.newPage();
+    for (const port of CLOSED_TO_BROWSERS)
+      await expect(page.goto(`http://127.0.0.1:${port}/`), String(port)).rejects.toThrow('ERR_UNSAFE_PORT');
+    await browser.close();
+  });
 
   it.runIf(process.platform === 'linux')(
-    'the guard of DynamoDB does not start the emulator if each such port is taken',
+    'the DynamoDB proxy does not start the emulator if every such port is taken',
     async () => {
       const why = await Promise.all(CLOSED_TO_BROWSERS.map((port) => whyNotFree(port, '127.9.9.9')));
       const free = CLOSED_TO_BROWSERS.filter((_, at) => why[at] === undefined);
@@ -279,7 +276,7 @@ describe('the guard of DynamoDB', () => {
     },
   );
 
-  it('the guard of DynamoDB breaks off a response that the emulator breaks off', async () => {
+  it('the DynamoDB proxy breaks off a response that the emulator breaks off', async () => {
     const emulator = await listen((_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half', () => response.destroy());
     });
@@ -288,7 +285,7 @@ describe('the guard of DynamoDB', () => {
     await guard.stop();
   });
 
-  it('the guard of DynamoDB breaks off with the emulator, and stops it when the guard stops', async () => {
+  it('the DynamoDB proxy fails with the emulator, and stops it at its end', async () => {
     const stopped: string[] = [];
     const nobody = {
       endpoint: `http://127.0.0.1:${await freePort()}`,
@@ -302,7 +299,7 @@ describe('the guard of DynamoDB', () => {
 });
 
 describe('the event bus', () => {
-  it('the event bus takes no event for an event of AWS, as EventBridge does', async () => {
+  it('the event bus refuses an event in the name of AWS, as EventBridge does', async () => {
     events.length = 0;
     const forged = { ...entry, Source: 'aws.states', DetailType: 'Step Functions Execution Status Change' };
     const answer = await fetch(bus.endpoint, { method: 'POST', body: JSON.stringify({ Entries: [forged, entry] }) });

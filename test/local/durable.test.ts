@@ -29,7 +29,7 @@ it.each([
   ['has a name that Lambda does not allow', ['my.job.ts'], 'my.job.ts: the name may have up to 64 letters'],
   ['has a name that is too long', [`${'n'.repeat(65)}.ts`], '.ts: the name may have up to 64 letters'],
   ['has the name of another file', ['order.ts', 'other/order.js'], 'order.ts has the same name'],
-])('npm start -- --durable refuses a file that %s, with an error that names the file', (_, names, problem) => {
+])('npm start -- --durable refuses a file that %s, and names the file', (_, names, problem) => {
   const files = given(...names);
   expect(() => handlersIn('--durable', files)).toThrow(problem);
   expect(() => handlersIn('--durable', files)).toThrow(`--durable ${files.at(-1)}: `);

@@ -39,7 +39,7 @@ const wanted = { host: '127.0.0.1', port: 8000, dataDir: undefined };
 const NO_PAGES = '-cors https://nobody.invalid';
 const kept = { ...wanted, dataDir: '/data/of/mine' };
 
-it('the command starts the emulator that npm has for this machine, or one on the path', async () => {
+it('the command starts the emulator of npm, or one on the path', async () => {
   const { file, args } = await dynamodbCommand(kept, { PATH: await pathWith(0, 'dynoxide') });
   expect(file).toMatch(/dynoxide$/);
   expect(args).toEqual(['--host', '127.0.0.1', '--port', '8000', '--db-path', '/data/of/mine/dynamodb.sqlite']);
@@ -112,7 +112,7 @@ it('the command says why DynamoDB Local could not be fetched', () =>
     );
   }));
 
-it('the command refuses an emulator that it does not have, and says what could be installed', async () => {
+it('the command refuses an unknown emulator, and says what could be installed', async () => {
   await expect(dynamodbCommand(wanted, { PATH: '', DYNAMODB_EMULATOR: 'localstack' })).rejects.toThrow(
     "DYNAMODB_EMULATOR must be one of dynoxide, java, docker, not 'localstack'",
   );

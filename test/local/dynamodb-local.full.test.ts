@@ -23,7 +23,7 @@ async function hasJava(): Promise<boolean> {
 }
 
 it.runIf(await hasJava())(
-  'DynamoDB Local by Java bears leases, commits and the nameservice',
+  'DynamoDB Local by Java works for leases, commits and the nameservice',
   async () => {
     process.env.DYNAMODB_EMULATOR = 'java';
     const emulator = await startDynamodb(await freePort());

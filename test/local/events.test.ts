@@ -32,7 +32,7 @@ describe('event patterns', () => {
     [{ other: { field: ['x'] } }, false],
   ])('an event pattern %j matches or not: %s', (pattern, expected) => expect(matches(pattern, event)).toBe(expected));
 
-  it('refuse a comparison that is not known', () => {
+  it('an event pattern with an unknown comparison is refused', () => {
     expect(() => matches({ detail: { n: [{ numeric: ['>', 1] }] } }, event)).toThrow('numeric');
   });
 });
@@ -69,7 +69,7 @@ describe('a rule with a delay queue', () => {
   const [trigger] = triggers({ sqs: { arn: { 'Fn::GetAtt': ['LateQueue', 'Arn'] }, batchSize: 1 } });
   const put = { source: 'aws.states', 'detail-type': 'x', detail: { a: 1 } };
 
-  it('a rule with a delay queue delivers an event after the delay, again when the function fails, and then stops', async () => {
+  it('a delay queue sends an event after the delay, and a second time', async () => {
     vi.useFakeTimers();
     const complaints = vi.spyOn(console, 'error').mockImplementation(() => {});
     const taken: { Records: { body: string; attributes: object }[] }[] = [];
@@ -93,7 +93,7 @@ describe('a rule with a delay queue', () => {
     expect(complaints.mock.calls.at(-1)).toEqual(['LateQueue: gave up a message after 2 deliveries']);
   });
 
-  it('a rule with a delay queue gives a function at once what the transformer makes of the event', async () => {
+  it('a rule gives a function at once what the transformer makes of the event', async () => {
     const taken: unknown[] = [];
     const named = { name: 'other', deployedName: 'other', timeoutSeconds: 1, triggers: [] };
     const functions = new Functions({ functions: [named] }, { other: async (event) => void taken.push(event) });
@@ -101,7 +101,7 @@ describe('a rule with a delay queue', () => {
     await expect.poll(() => taken).toEqual([{ a: 1, source: 'aws.states', again: true }]);
   });
 
-  it('a rule with a delay queue delivers a message again that the function reports as failed', async () => {
+  it('a delay queue sends a message again that the function reports as failed', async () => {
     vi.useFakeTimers();
     vi.spyOn(console, 'error').mockImplementation(() => {});
     let count = 0;
@@ -114,7 +114,7 @@ describe('a rule with a delay queue', () => {
     expect(count).toBe(2);
   });
 
-  it('a rule with a delay queue drops what waits when it is stopped', async () => {
+  it('a delay queue forgets its messages when it is stopped', async () => {
     vi.useFakeTimers();
     const events = new Events(
       functionsOf(async () => {}, trigger as Trigger),
@@ -128,7 +128,7 @@ describe('a rule with a delay queue', () => {
 });
 
 describe('schedules', () => {
-  it('fire at their rate with the scheduled event or their input, until they are stopped', async () => {
+  it('schedules fire at their rate with their input, until they are stopped', async () => {
     vi.useFakeTimers();
     const taken: unknown[] = [];
     const functions = functionsOf(

@@ -15,7 +15,7 @@ afterAll(async () => {
   if (folder) await rm(folder, { recursive: true });
 });
 
-it('a function of the user must not have the name of a function of the service', () => {
+it('a function of the user cannot have the name of one of the service', () => {
   const acquire = { name: 'acquire', deployedName: 'holdfast-local-acquire', timeoutSeconds: 30, triggers: [] };
   const handler = async () => null;
   const named = (name: string) =>

@@ -22,8 +22,8 @@ async function post(path: string, payload: object) {
   return { status: response.status, headers: response.headers, body: (await response.json()) as Body };
 }
 
-describe('over HTTP', () => {
-  it('a lease over HTTP goes to one of 64 callers at once, in each round, with rising fences', async () => {
+describe('leases over HTTP', () => {
+  it('a lease over HTTP goes to one of 64 callers, with rising fences', async () => {
     let previous = 0;
     for (let round = 0; round < rounds(50, 2); round++) {
       const contenders = Array.from({ length: 64 }, (_, index) =>
@@ -84,13 +84,13 @@ const ECHO = {
   handler: async (event: unknown) => ({ statusCode: 200, body: JSON.stringify(event) }),
 };
 
-describe('the local gateway, where no function answers', () => {
-  it('the local gateway has no other route or method', async () => {
+describe('the local gateway', () => {
+  it('the local gateway answers 404 to any other route or method', async () => {
     expect((await post('/v1/other', {})).status).toBe(404);
     expect((await fetch(`${url}/v1/leases/acquire`)).status).toBe(404);
   });
 
-  it('the local gateway answers 404 if a segment of the path is empty, also a segment that a route names', async () => {
+  it('the local gateway answers 404 if any segment of the path is empty', async () => {
     const local = await startGateway([{ ...ECHO, path: '/v1/ns/{ns}/leases' }], 0);
     expect((await fetch(`${local.url}/v1/ns/team-a/leases`)).status).toBe(200);
     expect((await fetch(`${local.url}/v1/ns//leases`)).status).toBe(404);
@@ -104,7 +104,7 @@ describe('the local gateway, where no function answers', () => {
     await local.stop();
   });
 
-  it('the local gateway answers 503 after 30 seconds, while a function with a longer timeout continues', async () => {
+  it('the local gateway answers 503 after 30 seconds, while the function continues', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const called = vi.fn(() => new Promise(() => {}));
     const local = await startGateway([{ ...ECHO, path: '/slow', timeoutSeconds: 60, handler: called }], 0);
@@ -123,7 +123,7 @@ describe('the local gateway, where no function answers', () => {
     expect((await post('/v1/leases/acquire', { key: 'x'.repeat(6 * 1024 * 1024) })).status).toBe(413);
   });
 
-  it('the local gateway ends a function at its timeout, and a crash, with the answer of the platform', async () => {
+  it('the local gateway answers a timeout and a crash as the platform does', async () => {
     const never: LambdaHandler = () => new Promise(() => {});
     const crash: LambdaHandler = async () => {
       throw new Error('crash');

@@ -22,7 +22,7 @@ const read = async (query: string) => (await (await fetch(`${url}/v1/leases?${qu
 it.each([
   ['a lease', {}],
   ['a permit', { limit: 1 }],
-])('the list over HTTP shows no fewer waiters of %s than wait', async (key, terms) => {
+])('a list over HTTP shows at least the waiters of %s that wait', async (key, terms) => {
   await acquire({ key, ...terms, holder: 'first', ttlSeconds: 600 });
   const holders = ['a', 'b', 'c'];
   const clients = holders.map(async (holder, index) => {

@@ -6,13 +6,13 @@ import { aFew } from '../support/time/rounds.ts';
 const read = (...args: string[]) =>
   readOptions({ seed: { type: 'string' }, only: { type: 'string', multiple: true, default: [] } }, args);
 
-it('options that do not exist, or lack their value, are refused in one line that names them', () => {
+it('unknown options, and options without their value, are named in one line', () => {
   expect(() => read('--sed', '1')).toThrow(/^Unknown option '--sed'$/);
   expect(() => read('--seed')).toThrow(/^Option '--seed <value>' argument missing$/);
   expect(() => read('--seed', '-1')).toThrow(/^Option '--seed' argument is ambiguous\.$/);
 });
 
-it('numbers are numbers, within their bounds', () => {
+it('a numeric option must be a number within its bounds', () => {
   const number = (text: string) => read('--seed', text).number('seed', { least: 1, most: 9, whole: true });
   expect(number('9')).toBe(9);
   expect(read().number('seed', { least: 1 })).toBeUndefined();
@@ -34,17 +34,14 @@ it.each(
     ['mutations', '--only', 'no such rule', "no mutation has 'no such rule' in its name"],
     ['mutations', '--some', '0', "--some must be a whole number of at least 1, not '0'"],
   ] as const),
-)(
-  'the command npm run verify -- %s %s %s plays no round, and does not pass',
-  async (command, option, value, message) => {
-    const run = await new Promise((resolve) =>
-      execFile(process.execPath, ['verification/run.ts', command, option, value], (error, stdout, stderr) =>
-        resolve([error?.code, stdout, stderr]),
-      ),
-    );
-    expect(run).toEqual([2, '', `npm run verify -- ${command}: ${message}\n`]);
-  },
-);
+)('npm run verify -- %s %s %s fails without playing a round', async (command, option, value, message) => {
+  const run = await new Promise((resolve) =>
+    execFile(process.execPath, ['verification/run.ts', command, option, value], (error, stdout, stderr) =>
+      resolve([error?.code, stdout, stderr]),
+    ),
+  );
+  expect(run).toEqual([2, '', `npm run verify -- ${command}: ${message}\n`]);
+});
 
 it('a check that does not exist is refused, and the checks are listed', async () => {
   const run = await new Promise<{ code: unknown; stderr: string }>((resolve) =>

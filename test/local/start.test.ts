@@ -121,7 +121,7 @@ describe('npm start', () => {
     expect(output()).toBe(printedBefore);
   });
 
-  it.runIf(isFull)('npm start ends at SIGINT while it starts, with 0 and no process left behind', async () => {
+  it.runIf(isFull)('npm start ends at SIGINT while it starts, without leaving a process behind', async () => {
     const env = await ports();
     // A profile of the user's must not get in the way of the emulator.
     const { interrupt, exited } = start({ ...env, AWS_PROFILE: 'work' });
@@ -157,7 +157,7 @@ describe('npm start', () => {
     },
   );
 
-  it('npm start names all ports that are taken in one message, and how to move them together', async () => {
+  it('npm start names all taken ports at once, and how to move them', async () => {
     const env = await ports();
     const servers = [env.PORT, env.S3_PORT].map((port) => createServer().listen(Number(port), '127.0.0.1'));
     await Promise.all(servers.map((server) => once(server, 'listening')));
@@ -170,30 +170,27 @@ or move all of them: npm start -- --port 4700
     for (const server of servers) server.close();
   });
 
-  it.runIf(plays('moved'))(
-    'npm start moves all ports by --port, keeps its state in .holdfast by default, and ends at SIGTERM with 0',
-    async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'holdfast-state-'));
-      const base = await freeRange(4);
-      const url = `http://127.0.0.1:${base}`;
-      const codes: (string | undefined)[] = [];
-      for (const memory of isFull ? [[], [], ['--memory']] : [[]]) {
-        const args = [resolve('local/start.ts'), '--port', String(base), ...memory];
-        const { interrupt, exited, output } = run({}, process.execPath, args, folder);
-        await untilReady(url);
-        for (const at of [1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(true);
-        const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
-        codes.push(lease.code);
-        await expect.poll(output).toContain('Ctrl-C stops it.');
-        expect(output()).toContain(memory.length > 0 ? 'in memory' : join(folder, '.holdfast', String(base)));
-        interrupt('SIGTERM');
-        expect(await exited).toBe(0);
-        for (const at of [0, 1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(false);
-      }
-      expect(codes).toEqual([undefined, 'LeaseHeld', undefined].slice(0, codes.length));
-      await rm(folder, { recursive: true });
-    },
-  );
+  it.runIf(plays('moved'))('npm start moves all ports by --port, and keeps its state in .holdfast', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'holdfast-state-'));
+    const base = await freeRange(4);
+    const url = `http://127.0.0.1:${base}`;
+    const codes: (string | undefined)[] = [];
+    for (const memory of isFull ? [[], [], ['--memory']] : [[]]) {
+      const args = [resolve('local/start.ts'), '--port', String(base), ...memory];
+      const { interrupt, exited, output } = run({}, process.execPath, args, folder);
+      await untilReady(url);
+      for (const at of [1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(true);
+      const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
+      codes.push(lease.code);
+      await expect.poll(output).toContain('Ctrl-C stops it.');
+      expect(output()).toContain(memory.length > 0 ? 'in memory' : join(folder, '.holdfast', String(base)));
+      interrupt('SIGTERM');
+      expect(await exited).toBe(0);
+      for (const at of [0, 1, 2, 3]) expect(await answers(`http://127.0.0.1:${base + at}`)).toBe(false);
+    }
+    expect(codes).toEqual([undefined, 'LeaseHeld', undefined].slice(0, codes.length));
+    await rm(folder, { recursive: true });
+  });
 
   it.runIf(isFull)('npm start --watch starts again when the code changes, and ends as usual', async () => {
     const env = await ports();
@@ -210,90 +207,81 @@ or move all of them: npm start -- --port 4700
     for (const port of Object.values(env)) await expect.poll(() => answers(`http://127.0.0.1:${port}`)).toBe(false);
   });
 
-  it.runIf(isFull)(
-    'npm start names the call that an endpoint has refused, if the endpoint is no DynamoDB or no S3',
-    async () => {
-      const nothing = createHttpServer((_, response) => response.writeHead(404).end('nothing here'));
-      nothing.listen(0, '127.0.0.1');
-      await once(nothing, 'listening');
-      const { port } = nothing.address() as AddressInfo;
-      const endpoint = `http://127.0.0.1:${port}`;
-      for (const [variable, call] of [
-        ['AWS_ENDPOINT_URL_DYNAMODB', 'CreateTable of holdfast-local-leases'],
-        ['AWS_ENDPOINT_URL_S3', 'CreateBucket of holdfast-local-000000000000-us-east-1'],
-      ] as const) {
-        const { exited, output } = start({ ...(await ports()), [variable]: endpoint });
-        expect(await exited).toBe(1);
-        expect(output()).toContain(`npm start: ${call} failed at ${endpoint} (`);
-        expect(output()).toContain('HTTP 404');
-        expect(output()).not.toContain('UnknownError');
-      }
-      nothing.close();
-    },
-  );
+  it.runIf(isFull)('npm start names the refused call if an endpoint is not DynamoDB or S3', async () => {
+    const nothing = createHttpServer((_, response) => response.writeHead(404).end('nothing here'));
+    nothing.listen(0, '127.0.0.1');
+    await once(nothing, 'listening');
+    const { port } = nothing.address() as AddressInfo;
+    const endpoint = `http://127.0.0.1:${port}`;
+    for (const [variable, call] of [
+      ['AWS_ENDPOINT_URL_DYNAMODB', 'CreateTable of holdfast-local-leases'],
+      ['AWS_ENDPOINT_URL_S3', 'CreateBucket of holdfast-local-000000000000-us-east-1'],
+    ] as const) {
+      const { exited, output } = start({ ...(await ports()), [variable]: endpoint });
+      expect(await exited).toBe(1);
+      expect(output()).toContain(`npm start: ${call} failed at ${endpoint} (`);
+      expect(output()).toContain('HTTP 404');
+      expect(output()).not.toContain('UnknownError');
+    }
+    nothing.close();
+  });
 
-  it.runIf(plays('kept'))(
-    'npm start commits through presigned uploads, keeps leases and objects in DATA_DIR, and ends at SIGINT with 0',
-    async () => {
-      const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-data-'));
-      const fences: number[] = [];
-      for (const isFirst of [true, false]) {
-        const env = await ports();
-        const url = `http://127.0.0.1:${env.PORT}`;
-        const { interrupt, exited } = start({ ...env, DATA_DIR: dataDir });
-        await untilReady(url);
-        const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
-        fences.push(lease.fence);
-        expect(lease.code).toBe(isFirst ? undefined : 'LeaseHeld');
-        const upload = (await post(`${url}/v1/uploads`, {})) as unknown as { url: string; uploadId: string };
-        // More than the S3 emulator takes by itself.
-        const body = Buffer.alloc(12 * 1024 ** 2, 'x');
-        expect((await fetch(upload.url, { method: 'PUT', body })).status).toBe(200);
-        const commit = { path: 'kept', ifNoneMatch: '*', source: upload.uploadId, commitId: upload.uploadId };
-        const answer = await post(`${url}/v1/commits`, commit);
-        expect(answer.code).toBe(isFirst ? undefined : 'PreconditionFailed');
-        const read = await fetch(`${url}/v1/commits?path=kept`);
-        expect(await read.json()).toMatchObject({ path: 'kept', size: body.length });
-        interrupt();
-        expect(await exited).toBe(0);
-        for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
-      }
-      expect(fences[1]).toBe(fences[0]);
-      await rm(dataDir, { recursive: true });
-    },
-  );
-
-  it.runIf(plays('named'))(
-    'npm start uses the DynamoDB and the S3 that the environment names, serves the page to its own site alone, and at SIGHUP leaves both running',
-    async () => {
-      const endpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
-      const s3Endpoint = process.env.AWS_ENDPOINT_URL_S3 ?? '';
-      const { PORT, SFN_PORT } = await ports();
-      const { interrupt, exited } = start({
-        PORT,
-        SFN_PORT,
-        AWS_ENDPOINT_URL_DYNAMODB: endpoint,
-        AWS_ENDPOINT_URL_S3: s3Endpoint,
-      });
-      const url = `http://127.0.0.1:${PORT}`;
+  it.runIf(plays('kept'))('npm start commits presigned uploads, and keeps leases and objects in DATA_DIR', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-data-'));
+    const fences: number[] = [];
+    for (const isFirst of [true, false]) {
+      const env = await ports();
+      const url = `http://127.0.0.1:${env.PORT}`;
+      const { interrupt, exited } = start({ ...env, DATA_DIR: dataDir });
       await untilReady(url);
-      const page = await fetch(url);
-      expect([page.status, page.headers.get('content-security-policy')]).toEqual([
-        200,
-        expect.stringContaining("script-src 'self'"),
-      ]);
-      for (const path of ['/console/page.js', '/console/page.css', '/console/settings', '/v1/whoami'])
-        expect((await fetch(url + path)).status, path).toBe(200);
-      for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
-        for (const path of ['/', '/console/page.js', '/console/settings'])
-          expect((await fetch(url + path, { headers })).status, path).toBe(403);
-      interrupt('SIGHUP'); // the terminal was closed
+      const lease = await post(`${url}/v1/leases/acquire`, { key: 'kept', holder: 'me', ttlSeconds: 600 });
+      fences.push(lease.fence);
+      expect(lease.code).toBe(isFirst ? undefined : 'LeaseHeld');
+      const upload = (await post(`${url}/v1/uploads`, {})) as unknown as { url: string; uploadId: string };
+      // More than the S3 emulator takes by itself.
+      const body = Buffer.alloc(12 * 1024 ** 2, 'x');
+      expect((await fetch(upload.url, { method: 'PUT', body })).status).toBe(200);
+      const commit = { path: 'kept', ifNoneMatch: '*', source: upload.uploadId, commitId: upload.uploadId };
+      const answer = await post(`${url}/v1/commits`, commit);
+      expect(answer.code).toBe(isFirst ? undefined : 'PreconditionFailed');
+      const read = await fetch(`${url}/v1/commits?path=kept`);
+      expect(await read.json()).toMatchObject({ path: 'kept', size: body.length });
+      interrupt();
       expect(await exited).toBe(0);
-      await expect.poll(() => answers(url)).toBe(false);
-      expect(await answers(endpoint)).toBe(true);
-      expect(await answers(s3Endpoint)).toBe(true);
-    },
-  );
+      for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
+    }
+    expect(fences[1]).toBe(fences[0]);
+    await rm(dataDir, { recursive: true });
+  });
+
+  it.runIf(plays('named'))('npm start uses the DynamoDB and the S3 that the environment names', async () => {
+    const endpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
+    const s3Endpoint = process.env.AWS_ENDPOINT_URL_S3 ?? '';
+    const { PORT, SFN_PORT } = await ports();
+    const { interrupt, exited } = start({
+      PORT,
+      SFN_PORT,
+      AWS_ENDPOINT_URL_DYNAMODB: endpoint,
+      AWS_ENDPOINT_URL_S3: s3Endpoint,
+    });
+    const url = `http://127.0.0.1:${PORT}`;
+    await untilReady(url);
+    const page = await fetch(url);
+    expect([page.status, page.headers.get('content-security-policy')]).toEqual([
+      200,
+      expect.stringContaining("script-src 'self'"),
+    ]);
+    for (const path of ['/console/page.js', '/console/page.css', '/console/settings', '/v1/whoami'])
+      expect((await fetch(url + path)).status, path).toBe(200);
+    for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
+      for (const path of ['/', '/console/page.js', '/console/settings'])
+        expect((await fetch(url + path, { headers })).status, path).toBe(403);
+    interrupt('SIGHUP'); // the terminal was closed
+    expect(await exited).toBe(0);
+    await expect.poll(() => answers(url)).toBe(false);
+    expect(await answers(endpoint)).toBe(true);
+    expect(await answers(s3Endpoint)).toBe(true);
+  });
 
   it('npm start --help prints its options', async () => {
     const { exited, output } = start({}, '--help');

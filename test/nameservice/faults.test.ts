@@ -120,7 +120,7 @@ async function items(op: object): Promise<unknown> {
 }
 
 describe('a lost reply', () => {
-  it.each(WRITES)('a lost reply of $name makes the try after it, in the same call, a success', async (write) => {
+  it.each(WRITES)('a lost reply of $name makes the next try a success', async (write) => {
     const op = await prepared(write, 'inner');
     world.requests.faults = lostAtLastWrite(write);
     const answer = await publish(op);
@@ -129,7 +129,7 @@ describe('a lost reply', () => {
     expect(answer).toMatchObject({ outcome: 'updated', repeated: !transaction, created: creates });
   });
 
-  it.each(WRITES)('a repeat of $name with the same requestId is a success, repeated', async (write) => {
+  it.each(WRITES)('a repeat of $name with the same requestId is a success, and says so', async (write) => {
     const op = await prepared(write, 'outer');
     world.requests.faults = [...lostAtLastWrite(write), ...Array(MAX_TRIES - 1).fill('neverSent')];
     const { code, context } = await failure(publish(op));
@@ -149,7 +149,7 @@ describe('a lost reply', () => {
     return name === 'publishGraphSource again' ? ['none', 'lostReply'] : ['lostReply'];
   }
 
-  describe('of a creation is found again after others have written over every item', () => {
+  describe('creations', () => {
     const status = { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'busy', v: 2 } };
     const ledgerWrites = [
       { op: 'publishCommit', address: 'c5', t: 5 },
@@ -169,7 +169,7 @@ describe('a lost reply', () => {
       [{ op: 'compareAndSetRef', ref: 'commit', expected: null, next: pointer }, ledgerWrites, { address: 'c5', t: 5 }],
       [{ op: 'compareAndSetRef', ref: 'index', expected: null, next: pointer }, ledgerWrites, { address: 'i5', t: 5 }],
       [source(''), sourceWrites, { sourceType: 'other', retracted: true, config: { v: 2 } }],
-    ])('a creation is found again after others have written over it: %j', async (operation, writes, current) => {
+    ])('a creation is recognised after others have written over it: %j', async (operation, writes, current) => {
       const alias = 'moved on';
       const op = { ...operation, alias, requestId: 'first' };
       expect(await publish(op)).toMatchObject({ created: true });
@@ -184,7 +184,7 @@ describe('a lost reply', () => {
       expect(await world.rawItems('moved on:main')).toEqual(stored);
     });
 
-    it('a lost reply of a redefinition is found again, too', async () => {
+    it('a redefinition is recognised after others have written over it', async () => {
       const alias = 'redefined';
       await publish(source(alias));
       const op = { ...source(alias, { k: 2 }), requestId: 'again' };
@@ -197,7 +197,7 @@ describe('a lost reply', () => {
     });
   });
 
-  it('a lost reply of a creation that was removed since is Unavailable until the token is forgotten, and creates no record', async () => {
+  it('a repeated creation is Unavailable if its alias was removed meanwhile', async () => {
     for (const op of [
       { op: 'initLedger', alias: 'removed' },
       { op: 'compareAndSetRef', alias: 'removed', ref: 'commit', expected: null, next: pointer },
@@ -212,7 +212,7 @@ describe('a lost reply', () => {
     }
   });
 
-  it('a lost reply of a creation whose alias was removed and is of the other kind by then is AlreadyExists, or a Conflict with its index', async () => {
+  it('a repeated creation is AlreadyExists if the alias has the other kind meanwhile', async () => {
     for (const [op, other] of [
       [{ op: 'initLedger', alias: 'turned' }, source('turned')],
       [{ op: 'compareAndSetRef', alias: 'turned', ref: 'commit', expected: null, next: pointer }, source('turned')],
@@ -237,7 +237,7 @@ async function remove(name: string): Promise<void> {
   for (const { sk } of await world.rawItems(`${name}:main`)) await world.deleteRaw(`${name}:main`, sk?.S ?? '');
 }
 
-describe('a lost reply of a write that others wrote over before the next try', () => {
+describe('a lost reply of a write that others wrote over', () => {
   /** It lands, then `other` does, and then comes its next try. */
   const overwritten = (other: object) => async (send: () => Promise<unknown>) => {
     await send();
@@ -268,7 +268,7 @@ describe('a lost reply of a write that others wrote over before the next try', (
       { op: 'pushConfig', alias, expected: { v: 1 }, next: config(2) },
       config(2),
     ],
-  ])('a lost reply of %j is no conflict, because the write may have won', async (op, other, actual) => {
+  ])('a lost reply of %j is not a conflict: the write may have won', async (op, other, actual) => {
     await init(alias);
     world.requests.faults = [overwritten(other)];
     const { code, context } = await failure(publish({ ...op, alias, requestId }));
@@ -281,7 +281,7 @@ describe('a lost reply of a write that others wrote over before the next try', (
   it.each([
     ['publishCommit', 'commit'],
     ['publishIndex', 'index'],
-  ] as const)('a lost %s is stale, although its value was read in between', async (op, part) => {
+  ] as const)('a lost %s is stale, even if its value was read in between', async (op, part) => {
     await init(alias);
     const newer = { address: 'a2', t: 2 };
     const overwrite = overwritten({ op, alias, ...newer });
@@ -298,7 +298,7 @@ describe('a lost reply of a write that others wrote over before the next try', (
   });
 });
 
-describe('a first try that arrives when its call was answered long ago', () => {
+describe('a late first try', () => {
   const alias = 'late';
   const index = (address: string) => ({ op: 'publishIndex', alias, address, t: 1, allowEqual: true });
   const cas = (from: string, to: string) => ({
@@ -335,7 +335,7 @@ describe('a first try that arrives when its call was answered long ago', () => {
     ['a compare-and-set', [], cas('A', 'B'), [cas('B', 'A')]],
     ['a compare-and-set, after a reindex', [index('X'), index('A')], cas('A', 'B'), [cas('B', 'C'), cas('C', 'A')]],
     ['a compare-and-set, and a reindex', [], cas('A', 'B'), [index('C'), index('A')]],
-  ])('a late first try of %s does not undo what others wrote at the same t', async (_, before, op, others) => {
+  ])("a late first try of %s does not undo others' writes at that t", async (_, before, op, others) => {
     await init(alias);
     for (const write of [index('A'), ...before]) await publish(write);
     const { answer, arrive } = await withLateTries(op);
@@ -345,7 +345,7 @@ describe('a first try that arrives when its call was answered long ago', () => {
     expect((await lookUp(alias)).index).toEqual({ address: 'A', t: 1 });
   });
 
-  it('a late first try of a compare-and-set that was refused does not win when its expected value comes back', async () => {
+  it('a refused compare-and-set does not win late when its expected value comes back', async () => {
     await init(alias);
     await publish(index('A'));
     await publish(index('C'));
@@ -362,7 +362,7 @@ describe('a first try that arrives when its call was answered long ago', () => {
     expect((await lookUp(alias)).index).toEqual({ address: 'A', t: 1 });
   });
 
-  it('a late first try of a reindex cannot be told from a reindex that others replaced: the outcome is unknown, without a write', async () => {
+  it('a reindex without an answer that others replaced is an unknown outcome', async () => {
     await init(alias);
     const landed = async (send: () => Promise<unknown>) => {
       await send();
@@ -384,7 +384,7 @@ describe('a first try that arrives when its call was answered long ago', () => {
   });
 });
 
-it("another client's write between the two requests of a reindex is seen by its time, though it leaves the address", async () => {
+it('a foreign write between two requests of a reindex is seen by its time', async () => {
   await init('foreign');
   const index = (address: string) => ({ op: 'publishIndex', alias: 'foreign', address, t: 1, allowEqual: true });
   await publish(index('A'));
@@ -399,7 +399,7 @@ it("another client's write between the two requests of a reindex is seen by its 
   expect(world.requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'UpdateItem']);
 });
 
-it('16 that rebuild one index at one t all replace it, one after the other', async () => {
+it('16 callers that rebuild an index at one t replace it in turn', async () => {
   await init('rebuilt');
   const rebuild = (address: string) =>
     publish({ op: 'publishIndex', alias: 'rebuilt', address, t: 1, allowEqual: true });
@@ -412,7 +412,7 @@ it('16 that rebuild one index at one t all replace it, one after the other', asy
   );
 });
 
-it('a repeat with a -0, which DynamoDB does not know, is no conflict with itself', async () => {
+it('a repeat with a -0, which DynamoDB does not know, is recognised', async () => {
   await init('minus');
   const extra = { a: -0, b: [{ c: -0 }] };
   for (const op of [
@@ -425,7 +425,7 @@ it('a repeat with a -0, which DynamoDB does not know, is no conflict with itself
 });
 
 describe('a requestId', () => {
-  it('a requestId of another request is a request of its own, which never receives the answer of that request', async () => {
+  it("a requestId used for another request does not receive the first one's answer", async () => {
     const requestId = 'shared';
     const create = { op: 'compareAndSetRef', alias: 'owner', ref: 'commit', expected: null, next: pointer, requestId };
     await publish({ ...create });
@@ -446,7 +446,7 @@ describe('a requestId', () => {
     expect(await publish(create)).toMatchObject({ repeated: true, current: pointer });
   });
 
-  it('a requestId of a creation that failed is free again: the alias of another is not claimed', async () => {
+  it('a requestId whose creation failed may be used again', async () => {
     const op = { op: 'initLedger', alias: 'claimed', requestId: 'mine' };
     await init('claimed');
     for (const _ of [1, 2]) {
@@ -457,7 +457,7 @@ describe('a requestId', () => {
     expect(await publish(op)).toMatchObject({ created: true });
   });
 
-  it("a requestId of another caller is that caller's own", async () => {
+  it('a requestId of another caller is a different one', async () => {
     const as = (principal: string) => ({ principal, signal: new AbortController().signal, timeLeftMs: () => 30_000 });
     const op = { op: 'initLedger', alias: 'principals', requestId: 'run-1' };
     await publish(op, as('alice'));
@@ -467,7 +467,7 @@ describe('a requestId', () => {
     expect(await publish(op, as('alice'))).toMatchObject({ repeated: true });
   });
 
-  it('a requestId may be of any allowed length, because the token is 36 characters of its hash', async () => {
+  it('a requestId may have any allowed length, because only its hash is sent', async () => {
     world.intercepted.by = async (_, input, next) => {
       expect(input).toMatchObject({ ClientRequestToken: expect.stringMatching(/^[\w-]{36}$/) });
       return next();
@@ -503,7 +503,7 @@ describe('a transaction in the way', () => {
     expect(waitedMs).toBeLessThanOrEqual(25 + 50 + 100 + 200);
   });
 
-  it('a transaction in the way of a transaction for too long is Throttled, and no LedgerAlreadyExists', async () => {
+  it('a transaction that is in the way for too long is Throttled', async () => {
     const tries = inTheWay('TransactWriteItems', 99, () => cancelled('None', 'TransactionConflict'));
     const { code, context } = await failure(init('conflict-2'));
     expect([code, context.retryAfterMs, tries()]).toEqual(['Throttled', 1000, 5]);
@@ -520,7 +520,7 @@ describe('a transaction in the way', () => {
     });
   });
 
-  it('a transaction in the way of a plain write for too long is Throttled', async () => {
+  it("a transaction that is in a plain write's way for too long is Throttled", async () => {
     await init('conflict-3');
     const tries = inTheWay('UpdateItem', 99, met);
     const { code } = await failure(publish({ op: 'publishCommit', alias: 'conflict-3', address: 'a2', t: 2 }));
@@ -530,7 +530,7 @@ describe('a transaction in the way', () => {
   });
 
   it.each(['lostReply', 'error500'] as const)(
-    'a transaction in the way after a %s is an unknown outcome, however long it stays',
+    'a transaction in the way after a %s is an unknown outcome',
     async (fault) => {
       const op = { op: 'initLedger', alias: 'conflict-4' };
       world.requests.faults = [fault, ...Array(5).fill(() => Promise.reject(cancelled('TransactionConflict')))];
@@ -543,7 +543,7 @@ describe('a transaction in the way', () => {
     },
   );
 
-  it('a transaction in the way after a lost reply is an unknown outcome, too, if the last try is throttled or refused', async () => {
+  it('an outcome stays unknown even if the last try is throttled or refused', async () => {
     const conflict = () => Promise.reject(cancelled('TransactionConflict'));
     for (const last of ['throttle', 'neverSent'] as const) {
       world.requests.faults = ['lostReply', conflict, ...Array(MAX_TRIES).fill(last)];
@@ -552,7 +552,7 @@ describe('a transaction in the way', () => {
     }
   });
 
-  it('a transaction carries one token for each call, also if the caller gave no requestId', async () => {
+  it('a transaction carries one token for each call, even without a requestId', async () => {
     const tokens: unknown[] = [];
     world.intercepted.by = async (command, input: { ClientRequestToken?: string }, next) => {
       if (command !== 'TransactWriteItems') return next();
@@ -567,7 +567,7 @@ describe('a transaction in the way', () => {
     expect(new Set(tokens).size).toBe(2);
   });
 
-  it('a transaction in the way is waited for no longer than there is time left', async () => {
+  it('a transaction in the way is waited for only while time is left', async () => {
     await init('hurried');
     const hurried = call({ timeLeftMs: () => 5 });
     const before = world.clock.now();
@@ -579,7 +579,7 @@ describe('a transaction in the way', () => {
     expect(world.clock.now() - before).toBe(2 * 4 * 5);
   });
 
-  it('a transaction in the way that is an earlier try of the same call is waited for', async () => {
+  it('an earlier try of the same call in the way is waited for', async () => {
     const options = { message: 'in progress', $metadata: { httpStatusCode: 400 } };
     inTheWay('TransactWriteItems', 4, () => new TransactionInProgressException(options));
     expect(await init('conflict-6')).toMatchObject({ created: true });
@@ -587,7 +587,7 @@ describe('a transaction in the way', () => {
     expect((await failure(init('conflict-7'))).code).toBe('Throttled');
   });
 
-  it('a transaction that throttles is waited for; a transaction without a wait is Unavailable and names the reason', async () => {
+  it('a transaction cancelled by throttling is tried again; another reason is named', async () => {
     for (const code of ['ThrottlingError', 'ProvisionedThroughputExceeded', undefined]) {
       inTheWay('TransactWriteItems', 1, () => cancelled(code, 'None'));
       expect(await init(`throttled by ${code}`)).toMatchObject({ created: true });
@@ -599,7 +599,7 @@ describe('a transaction in the way', () => {
     delete world.intercepted.by;
   });
 
-  it('a transaction in the way does not hide a lost condition, whatever the other reasons are', async () => {
+  it('a lost condition is reported, even if a transaction was in the way', async () => {
     await init('both reasons');
     inTheWay('TransactWriteItems', 1, () => cancelled('ConditionalCheckFailed', 'TransactionConflict'));
     // What the reasons do not bring along is read.
@@ -637,7 +637,7 @@ describe('a store that fails', () => {
     }
   });
 
-  it('a store that fails between the restore of a concern and the write to it has lost no record', async () => {
+  it('a store that fails after the restore of a concern loses no record', async () => {
     await init('half restored');
     await world.deleteRaw('half restored:main', 'head');
     world.requests.faults = ['none', 'none', 'none', ...Array(MAX_TRIES).fill('neverSent')];

@@ -130,8 +130,8 @@ function withField(payload: object, path: string, bad: unknown): object {
   return copy;
 }
 
-describe('bad input is named, and nothing is written', () => {
-  it.each(Object.keys(VALID))('bad input is named, and no record is written: %s', async (op) => {
+describe('bad input', () => {
+  it.each(Object.keys(VALID))('bad input is named, and not written: %s', async (op) => {
     const before = await rawItems('l:main');
     const payload = { op, ...VALID[op] };
     handlers.publish.requests.sent.length = 0;
@@ -152,7 +152,7 @@ describe('bad input is named, and nothing is written', () => {
     expect(await rawItems('l:main')).toEqual(before);
   });
 
-  it('every operation takes its valid payload, so that the above fails for no other reason', async () => {
+  it('every operation accepts its valid payload', async () => {
     const world = await nameserviceWorld();
     const order = ['initLedger', 'publishGraphSource', ...Object.keys(VALID)];
     for (const op of new Set(order)) {
@@ -161,7 +161,7 @@ describe('bad input is named, and nothing is written', () => {
     }
   });
 
-  it('bad input is refused with what is wrong with it', async () => {
+  it('bad input is refused with the reason', async () => {
     const range = 'must not contain a number beyond the range of DynamoDB';
     const rounded = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds: send it as a string';
     const extra = (value: object) => ({ op: 'pushStatus', ...withField(VALID.pushStatus ?? {}, 'next.extra', value) });
@@ -226,7 +226,7 @@ describe('bad input is named, and nothing is written', () => {
     }
   });
 
-  it('a record with all dependencies at their longest is taken, also if each character takes six bytes of JSON', async () => {
+  it('a record with the longest possible dependencies is accepted, in any encoding', async () => {
     const escaped = (text: string) =>
       text.replace(/./g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
     const aliases = Array.from({ length: 100 }, (_, index) => `"${escaped(`${index}:`.padEnd(1024, 'x'))}"`);

@@ -27,7 +27,7 @@ const FIRST_CALL_AT = 1_767_225_601_000;
 const timeOf = (call: number) => FIRST_CALL_AT + (call - 1) * 1000;
 
 describe('the items in the table', () => {
-  it.each(golden)('the items in the table are the golden ones: %s', async (_, { calls, pointerStyle, items }) => {
+  it.each(golden)('the items in the table equal the golden ones: %s', async (_, { calls, pointerStyle, items }) => {
     const { publish, clock, rawItems } = await nameserviceWorld({ pointerStyle: pointerStyle ?? 'address' });
     for (const [index, call] of calls.entries()) {
       clock.set(timeOf(index + 1));
@@ -42,7 +42,7 @@ describe('the items in the table', () => {
     expect((await rawItems(pk)).map(withAnyRevision)).toEqual(expected);
   });
 
-  it('the items in the table have a golden example for every operation', () => {
+  it('every operation has a golden example of its items', () => {
     const covered = new Set(golden.map(([, { calls }]) => calls.at(-1)?.op));
     expect([...covered].sort()).toEqual(
       publishInput()
@@ -65,7 +65,7 @@ async function setSchema(alias: string, schema: object = { N: '3' }) {
 
 const refused = { code: 'Unavailable', message: expect.stringMatching(/item '\w+' of the alias with schema 3/) };
 
-describe('an alias whose items have a schema that Holdfast does not know', () => {
+describe('an alias with an unknown schema', () => {
   const at1 = { address: 'a', t: 1 };
   const at2 = { address: 'b', t: 2 };
   const unborn = { address: null, t: 0 };
@@ -80,20 +80,17 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
     { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'busy', v: 2 } },
     { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: null } },
     { op: 'retract' },
-  ])(
-    'an alias with an unknown schema refuses $op, names the schema, and stays as it is and readable',
-    async (operation) => {
-      const alias = `ledger-${JSON.stringify(operation).replaceAll(/\W/g, '')}`;
-      await publish({ op: 'initLedger', alias });
-      await publish({ op: 'publishCommit', alias, ...at1 });
-      await publish({ op: 'publishIndex', alias, ...at1 });
-      const before = await setSchema(`${alias}:main`);
-      expect(await failure(publish({ ...operation, alias }))).toMatchObject(refused);
-      expect(await rawItems(`${alias}:main`)).toEqual(before);
-      expect(await lookUp(alias)).toMatchObject({ commit: at1, status: { state: 'ready', v: 1 } });
-      expect((await list({ prefix: alias })).records).toMatchObject([{ alias: `${alias}:main` }]);
-    },
-  );
+  ])('an alias with an unknown schema refuses $op, and stays readable', async (operation) => {
+    const alias = `ledger-${JSON.stringify(operation).replaceAll(/\W/g, '')}`;
+    await publish({ op: 'initLedger', alias });
+    await publish({ op: 'publishCommit', alias, ...at1 });
+    await publish({ op: 'publishIndex', alias, ...at1 });
+    const before = await setSchema(`${alias}:main`);
+    expect(await failure(publish({ ...operation, alias }))).toMatchObject(refused);
+    expect(await rawItems(`${alias}:main`)).toEqual(before);
+    expect(await lookUp(alias)).toMatchObject({ commit: at1, status: { state: 'ready', v: 1 } });
+    expect((await list({ prefix: alias })).records).toMatchObject([{ alias: `${alias}:main` }]);
+  });
 
   it.each([
     { op: 'resetRef', ref: 'commit', expected: at1, next: unborn },
@@ -104,7 +101,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
       op: 'purge',
       expected: { kind: 'ledger', commit: at1, index: unborn, status: { state: 'ready', v: 1 }, config: { v: 0 } },
     },
-  ])('an alias with an unknown schema refuses the repair $op, and stays as it is', async (operation) => {
+  ])('an alias with an unknown schema refuses the repair $op', async (operation) => {
     const alias = `repaired-${operation.op}`;
     await publish({ op: 'initLedger', alias });
     await publish({ op: 'publishCommit', alias, ...at1 });
@@ -114,7 +111,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
     expect(await rawItems(`${alias}:main`)).toEqual(before);
   });
 
-  it('an alias of a graph source refuses a new definition, also if one of its items alone has an unknown schema', async () => {
+  it('a graph source with one item of an unknown schema refuses a definition', async () => {
     for (const sk of ['meta', 'config', 'index', 'status']) {
       const alias = `source-${sk}`;
       await publish({ ...SOURCE, alias });
@@ -126,7 +123,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
     }
   });
 
-  it('an alias with an unknown schema is not restored if one of its items is missing', async () => {
+  it('an alias with an unknown schema is not restored if an item is missing', async () => {
     await publish({ op: 'initLedger', alias: 'headless' });
     await deleteRaw('headless:main', 'head');
     const before = await setSchema('headless:main');
@@ -134,7 +131,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
     expect(await rawItems('headless:main')).toEqual(before);
   });
 
-  it('an alias with an unknown schema is not created again if it has no kind', async () => {
+  it('an alias with an unknown schema and without a kind is not created again', async () => {
     const stub = { pk: { S: 'stub:main' }, sk: { S: 'meta' }, schema: { N: '3' } };
     await putRaw(stub);
     expect((await failure(publish({ op: 'initLedger', alias: 'stub' }))).code).toBe('AlreadyExists');
@@ -143,7 +140,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
   });
 });
 
-it('an alias with an earlier schema, or with a schema that is no number, takes writes', async () => {
+it('an alias with an earlier schema, or a non-numeric one, accepts writes', async () => {
   for (const schema of [{ N: '1' }, { S: '3' }]) {
     const alias = `schema-${Object.values(schema)}`;
     await publish({ op: 'initLedger', alias });
@@ -164,7 +161,7 @@ it.each([
     'it is the row of a commit of the ledger; its TTL is not a number, so DynamoDB never deletes it',
   ],
   ['head', { S: 'soon' }, "it is the part 'head' of the record; its TTL is not a number, so DynamoDB never deletes it"],
-])('the report shows of %s with the ttl %o what it is', (sk, ttl, reason) => {
+])('the report says of %s with the ttl %o what it is', (sk, ttl, reason) => {
   const row = NAMESERVICE.row({ pk: { S: 'ledger' }, sk: { S: sk }, ttl }, NOW, MARGINS);
   expect(row).toMatchObject({ kind: 'nameserviceRow', key: { pk: 'ledger', sk }, holder: null, reason });
 });

@@ -55,7 +55,7 @@ async function everything(query: object = {}) {
 const canonical = (names: string[]) => names.map((name) => `${name}:main`).sort();
 
 describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
-  it('a listing shows every alias once, ledgers before graph sources, each by name, whole', async () => {
+  it('a listing shows every alias once, ledgers first, each kind by name', async () => {
     const { records } = await everything({ limit: 700 });
     expect(records.map(({ alias }) => alias)).toEqual([
       ...canonical(names.filter((_, i) => !isSource(i))),
@@ -68,7 +68,7 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     }
   });
 
-  it('a listing shows every alias once under unprocessed keys and throttling', async () => {
+  it('a listing shows every alias once even if keys stay unprocessed', async () => {
     const random = seededRandom(seed);
     let unprocessed = 0;
     intercepted.by = async (command, input: { RequestItems: Record<string, { Keys: object[] }> }, next) => {
@@ -92,7 +92,7 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     for (const record of records) expect(record).not.toHaveProperty('missing');
   });
 
-  it('a listing is Throttled if keys stay unprocessed, and drops no alias', async () => {
+  it('a listing is Throttled rather than incomplete if keys stay unprocessed', async () => {
     intercepted.by = async (command, input: { RequestItems: object }, next) =>
       command === 'BatchGetItem' ? { Responses: {}, UnprocessedKeys: input.RequestItems } : next();
     const before = world.clock.now();
@@ -101,7 +101,7 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     expect(world.clock.now() - before).toBeGreaterThan((50 + 100 + 200 + 400 + 800) / 2);
   });
 
-  it('a listing sends no more requests once one has failed, and leaves none running', async () => {
+  it('a listing stops all of its requests once one has failed', async () => {
     let running = 0;
     let sent = 0;
     const slow = async (send: () => Promise<unknown>) => {
@@ -117,13 +117,13 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     delete requests.faultsOf.BatchGetItem;
   });
 
-  it('a listing waits no longer for a request without an answer once another request has failed', async () => {
+  it('a listing does not wait for an unanswered request after another has failed', async () => {
     requests.faultsOf.BatchGetItem = ['hang', { name: 'AccessDeniedException', status: 400 }];
     expect((await failure(list({ limit: 40 }))).code).toBe('Unavailable');
     expect(requests.faultsOf.BatchGetItem).toEqual([]);
   });
 
-  it('a listing takes one query and a request for each 20 aliases', async () => {
+  it('a listing takes one query, and a request for each 20 aliases', async () => {
     requests.sent.length = 0;
     await list({ kind: 'ledger', limit: 100 });
     expect(requests.sent.toSorted()).toEqual([...Array(5).fill('BatchGetItem'), 'Query']);
@@ -144,7 +144,7 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     expect(await list({ prefix: 'nobody' })).toEqual({ records: [], nextCursor: null });
   });
 
-  it('a listing goes on with the next kind if a full page was the last of its kind', async () => {
+  it('a listing goes on with the next kind after a full last page', async () => {
     const mine = names.filter((name) => name.startsWith('team-1/'));
     const limit = mine.filter((name) => !isSource(names.indexOf(name))).length;
     // DynamoDB mostly names a last key when it has reached the limit, but need not where nothing comes after it.
@@ -161,7 +161,7 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
     expect(second.nextCursor).toBeNull();
   });
 
-  it('a listing goes on only from its own cursors', async () => {
+  it('a listing accepts only its own cursors', async () => {
     const { nextCursor } = await list({ kind: 'ledger', prefix: 'team-3/', limit: 1 });
     const cursor = nextCursor ?? '';
     for (const query of [
@@ -179,7 +179,7 @@ describe(`listing ${ALIASES} aliases (SEED=${seed})`, () => {
 });
 
 describe('a listing', () => {
-  it("a listing is not confused by other clients' rows, nor by what the index does not show yet", async () => {
+  it("a listing ignores other clients' rows, and reads past a stale index", async () => {
     const prefix = 'zz-foreign';
     for (const name of ['a', 'b']) await publish({ op: 'initLedger', alias: `${prefix}-${name}` });
     for (const sk of ['aaa', 'zzz'])
@@ -195,7 +195,7 @@ describe('a listing', () => {
     expect((await list({ prefix })).records.map(({ name }) => name)).toEqual([`${prefix}-b`]);
   });
 
-  it('a listing of one kind leaves out what is of the other kind by now, whatever the index says', async () => {
+  it('a listing of one kind leaves out aliases that have changed their kind', async () => {
     const prefix = 'zz-turned';
     await publish({ op: 'initLedger', alias: prefix });
     intercepted.by = async (command, _, next) => {
@@ -210,7 +210,7 @@ describe('a listing', () => {
     expect((await list({ prefix })).records).toMatchObject([{ name: prefix, kind: 'graph_source' }]);
   });
 
-  it('a listing pauses no longer than there is time left', async () => {
+  it('a listing pauses only while time is left', async () => {
     intercepted.by = async (command, input: { RequestItems: object }, next) =>
       command === 'BatchGetItem' ? { Responses: {}, UnprocessedKeys: input.RequestItems } : next();
     const before = world.clock.now();
@@ -220,7 +220,7 @@ describe('a listing', () => {
     expect(world.clock.now() - before).toBe(5 * 10);
   });
 
-  it('a listing ends a page early before it outgrows what a function can answer', async () => {
+  it('a listing ends a page before it is too large for an answer', async () => {
     // A function answers with JSON in JSON, where a control character takes seven bytes.
     const note = '\u0001'.repeat(15_000);
     const prefix = 'zz-heavy';
@@ -240,7 +240,7 @@ describe('a listing', () => {
   });
 });
 
-it('a page that goes on from ledgers to graph sources has no more than it was asked for', async () => {
+it('a page that goes on with graph sources keeps to its limit', async () => {
   const own = await nameserviceWorld();
   for (const alias of ['a', 'b']) await own.publish({ op: 'initLedger', alias });
   for (const alias of ['c', 'd', 'e'])

@@ -44,7 +44,7 @@ async function won(op: object): Promise<{ won: boolean; value: Pointer }> {
 
 describe(`races (SEED=${seed})`, () => {
   const each = rounds(1000, 12);
-  it(`writers to four concerns of one alias never conflict: ${each} writes each, and all land`, async () => {
+  it(`writers of four concerns of one alias never conflict: ${each} writes each`, async () => {
     const alias = 'concerns';
     await init(alias);
     const status = (v: number) => ({ state: v === 1 ? 'ready' : `s${v}`, v });
@@ -101,7 +101,7 @@ describe(`races (SEED=${seed})`, () => {
     expect(await lookUp(alias)).toMatchObject({ commit: { t: last }, index: { t: last } });
   });
 
-  it('under 16 compare-and-set writers each t has one winner, and every actual was really there', async () => {
+  it('each t has one winner among 16 compare-and-set writers', async () => {
     const alias = 'cas';
     await init(alias);
     const last = rounds(80, 6);
@@ -128,7 +128,7 @@ describe(`races (SEED=${seed})`, () => {
     expect(losses).toBeGreaterThan(0);
   });
 
-  it('races of 16 fast-forwards converge on the highest, also if they create the ledger', async () => {
+  it('16 fast-forwards converge on the highest, even if they create the ledger', async () => {
     for (let round = 0; round < rounds(10, 2); round++) {
       const alias = `forward-${round}`;
       if (round % 2) await init(alias);
@@ -143,7 +143,7 @@ describe(`races (SEED=${seed})`, () => {
     }
   });
 
-  it('races of two creators by expected: null let one create, and the other receives its value', async () => {
+  it('one of two creators by expected: null wins, and the other learns it', async () => {
     for (let round = 0; round < rounds(40, 3); round++) {
       const alias = `creators-${round}`;
       const create = (writer: number) =>
@@ -161,7 +161,7 @@ describe(`races (SEED=${seed})`, () => {
     }
   });
 
-  it('races of a ledger and a graph source that are created at once leave one, whole', async () => {
+  it('a ledger and a graph source that are created at once leave one', async () => {
     for (let round = 0; round < rounds(20, 2); round++) {
       const alias = `kinds-${round}`;
       const source = { op: 'publishGraphSource', alias, sourceType: 'x', config: {}, dependencies: [] };
@@ -176,7 +176,7 @@ describe(`races (SEED=${seed})`, () => {
     }
   });
 
-  it('races of 16 inits let one create', async () => {
+  it('one of 16 concurrent inits creates the ledger', async () => {
     const results = await Promise.allSettled(Array.from({ length: WRITERS }, () => init('inits')));
     expect(results.filter(({ status }) => status === 'fulfilled').length).toBe(1);
     for (const result of results)

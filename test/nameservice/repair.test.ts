@@ -58,7 +58,7 @@ const purge = {
 const RESETS = [resetCommit, resetIndex, resetStatus, resetConfig, unretract];
 
 describe('a repair', () => {
-  it('a repair reverts what no publish can, and publishing goes on from there', async () => {
+  it('a repair reverts what a publish cannot, and publishing goes on from there', async () => {
     await ruin();
     expect(await repair(resetCommit)).toEqual({ alias: 'l:main', op: 'resetRef', repeated: false, current: at(5) });
     expect(await repair(resetIndex)).toMatchObject({ repeated: false, current: at(0, null) });
@@ -82,7 +82,7 @@ describe('a repair', () => {
     expect(await publish({ op: 'retract', alias })).toMatchObject({ repeated: false });
   });
 
-  it('a repair by purge frees the alias, and leaves the rows of other clients', async () => {
+  it('a purge frees the alias, and leaves the rows of other clients', async () => {
     await ruin();
     await world.putRaw({ pk: { S: 'l:main' }, sk: { S: `commit#${'0'.repeat(20)}` } });
     expect(await repair(purge)).toEqual({ alias: 'l:main', op: 'purge', repeated: false, current: null });
@@ -92,7 +92,7 @@ describe('a repair', () => {
     expect(await world.lookUp('other')).toMatchObject({ retracted: false });
   });
 
-  it('a repair by purge takes graph sources, too, and what another purge left behind', async () => {
+  it('a purge removes graph sources, and what another purge left behind', async () => {
     const source = { op: 'publishGraphSource', alias: 's', sourceType: 'x', config: {}, dependencies: [] };
     await publish(source);
     await publish({ op: 'retractGraphSource', alias: 's' });
@@ -115,7 +115,7 @@ describe('a repair', () => {
     expect(await items()).toHaveLength(1);
   });
 
-  it('a repair of an index gives it a revision, so that no write undoes it that saw the index before; a commit has none', async () => {
+  it('a repair of an index sets a revision, so that earlier writes fail', async () => {
     await ruin();
     await repair({ ...resetIndex, next: at(5) });
     await repair(resetCommit);
@@ -126,7 +126,7 @@ describe('a repair', () => {
     expect(await revisionOf('index')).not.toBe(revision);
   });
 
-  it('a repair of a ref that another client keeps under the other name leaves one address', async () => {
+  it('a repair of a ref under the other name leaves one address', async () => {
     const commit = { commit_id: { S: 'a9' }, commit_t: { N: '9' }, updated_at_ms: { N: '1' } };
     await world.putRaw({ pk: { S: 'l:main' }, sk: { S: 'head' }, ...commit });
     await repair({ ...resetCommit, expected: at(9) });
@@ -135,7 +135,7 @@ describe('a repair', () => {
     expect(head).not.toHaveProperty('commit_id');
   });
 
-  it('a repair by purge takes no config that a ledger cannot have', async () => {
+  it('a purge refuses a config that a ledger cannot have', async () => {
     await ruin();
     const config = { config_json: { S: '{}' }, config_v: { N: String(TOO_FAR) } };
     await world.putRaw({ pk: { S: 'l:main' }, sk: { S: 'config' }, ...config });
@@ -151,20 +151,17 @@ describe('a repair', () => {
     [purge, {}, { expected: { ...purge.expected, config: { v: 1 } } }, { ...purge.expected, retracted: true }],
     [purge, {}, { expected: null }, { ...purge.expected, retracted: true }],
     [purge, {}, { expected: { ...purge.expected, commit: at(0, null) } }, { ...purge.expected, retracted: true }],
-  ])(
-    'a repair of what is not as it was seen is a Conflict with what is there, and changes no record: %o',
-    async (op, _, wrong, actual) => {
-      await ruin();
-      const before = await items();
-      expect(await failure(repair({ ...op, ...wrong }))).toMatchObject({
-        code: 'Conflict',
-        context: { alias: 'l:main', actual },
-      });
-      expect(await items()).toEqual(before);
-    },
-  );
+  ])('a repair of anything that has changed meanwhile is a Conflict: %o', async (op, _, wrong, actual) => {
+    await ruin();
+    const before = await items();
+    expect(await failure(repair({ ...op, ...wrong }))).toMatchObject({
+      code: 'Conflict',
+      context: { alias: 'l:main', actual },
+    });
+    expect(await items()).toEqual(before);
+  });
 
-  it('a repair by purge takes no record that is not retracted', async () => {
+  it('a purge refuses a record that is not retracted', async () => {
     const { kind, commit, index, status, config } = (await lookUp()) as never as typeof purge.expected;
     const expected = { kind, commit, index, status: { state: status.state, v: status.v }, config: { v: config.v } };
     const { code, context } = await failure(repair({ op: 'purge', expected }));
@@ -172,7 +169,7 @@ describe('a repair', () => {
     expect(await items()).toHaveLength(5);
   });
 
-  it('a repair by purge takes no alias at which branches of Fluree began, until they are dropped', async () => {
+  it('a purge refuses an alias with branches of Fluree until they are dropped', async () => {
     await ruin();
     const meta = (await items()).find(({ sk }) => sk?.S === 'meta');
     await world.putRaw({ ...meta, branches: { N: '2' } });
@@ -187,7 +184,7 @@ describe('a repair', () => {
     expect(await repair(purge)).toMatchObject({ current: null });
   });
 
-  it('a repair of an alias that does not exist, or is of the other kind, is NotFound and creates no record', async () => {
+  it('a repair of an unknown alias or of another kind is NotFound', async () => {
     for (const op of RESETS)
       expect((await failure(world.repair({ ...op, alias: 'ghost' }))).code, JSON.stringify(op)).toBe('NotFound');
     expect(await world.rawItems('ghost:main')).toEqual([]);
@@ -210,7 +207,7 @@ describe('a repair', () => {
   });
 });
 
-it('a repair comes by HTTP or as a task, with the permissions of its own role', async () => {
+it('a repair comes by HTTP or as a task, with its own role', async () => {
   await ruin();
   const { repairNames } = world.handlers;
   expect(await post(repairNames, { alias, ...resetCommit })).toMatchObject({ status: 200, body: { current: at(5) } });
@@ -223,24 +220,21 @@ it('a repair comes by HTTP or as a task, with the permissions of its own role', 
   expect(right.body).toEqual({ alias: 'l:main', op: 'purge', repeated: false, current: null });
 });
 
-describe('the answer to a repair gets lost', () => {
-  it.each([...RESETS, purge])(
-    'a repair $op whose answer is lost is found by the next try of the same call, and by a repeat',
-    async (op) => {
-      await ruin();
-      world.requests.faults = ['lostReply'];
-      const requestId = 'mine';
-      // DynamoDB knows a purge again by its token. Of the others, the next try finds its own value.
-      expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
-      const after = await items();
-      world.clock.advance(5000);
-      const current = op === unretract ? { retracted: false } : op === purge ? null : (op as typeof resetCommit).next;
-      expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge, current });
-      expect(await items()).toEqual(after);
-    },
-  );
+describe('an answer to a repair that gets lost', () => {
+  it.each([...RESETS, purge])('a repair $op whose answer is lost is found by the next try', async (op) => {
+    await ruin();
+    world.requests.faults = ['lostReply'];
+    const requestId = 'mine';
+    // DynamoDB knows a purge again by its token. Of the others, the next try finds its own value.
+    expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
+    const after = await items();
+    world.clock.advance(5000);
+    const current = op === unretract ? { retracted: false } : op === purge ? null : (op as typeof resetCommit).next;
+    expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge, current });
+    expect(await items()).toEqual(after);
+  });
 
-  it('a repair whose answer is lost, and whose later tries all fail, is OutcomeUnknown, with the requestId to repeat it with', async () => {
+  it('a repair that may have landed is OutcomeUnknown, with a requestId for repeats', async () => {
     await ruin();
     for (const op of [resetCommit, purge]) {
       world.requests.faults = ['lostReply', ...Array(MAX_TRIES - 1).fill('neverSent')];
@@ -272,7 +266,7 @@ describe('a write from before a repair', () => {
       { op: 'compareAndSetRef', ref: 'commit', expected: at(0, null), next: at(9) },
       { op: 'resetRef', ref: 'commit', expected: at(9), next: at(0, null) },
     ],
-  ])('a write from before a repair does not land after it, however late it arrives: %o', async (write, undo) => {
+  ])('a write from before a repair does not land after it: %o', async (write, undo) => {
     let arrive = async (): Promise<unknown> => undefined;
     world.requests.faults = [
       (send) => {
@@ -293,7 +287,7 @@ describe('a write from before a repair', () => {
     return { op: 'resetRef', ref: 'commit', expected: at(TOO_FAR - 1), next: at(0, null) };
   }
 
-  it('a write that comes right after a repair waits until the repair has ended', async () => {
+  it('a write right after a repair waits until the repair has ended', async () => {
     await ruin();
     await repair(resetCommit);
     const before = world.clock.now();
@@ -306,7 +300,7 @@ describe('a write from before a repair', () => {
     expect(await publish({ op: 'publishCommit', alias, ...at(6) })).toMatchObject({ outcome: 'updated' });
   });
 
-  it('a write from before a repair is an unknown outcome if a try of it got no answer', async () => {
+  it('a write from before a repair is unknown if a try was not answered', async () => {
     await publish({ op: 'publishCommit', alias, ...at(5) });
     world.requests.faults = [
       async (send) => {
@@ -319,7 +313,7 @@ describe('a write from before a repair', () => {
     expect((await lookUp()).commit).toEqual(at(5));
   });
 
-  describe('that was a reindex without an answer does not take effect twice', () => {
+  describe('a reindex without an answer', () => {
     const index = (address: string) => ({ op: 'publishIndex', alias, ...at(1, address), allowEqual: true });
     /** Lands, is taken back, and another one raises the ref again, which leaves no revision. */
     const undone = (undo: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
@@ -336,7 +330,7 @@ describe('a write from before a repair', () => {
       expect((await lookUp()).index).toEqual(at(1, 'newer'));
     };
 
-    it('a reindex without an answer does not take effect twice if others have raised the ref again: the outcome is unknown', async () => {
+    it('a reindex without an answer is unknown if others raised the ref again', async () => {
       world.requests.faults = [setBack];
       await isUnknown();
       // A repair from long before has undone nothing.
@@ -344,19 +338,19 @@ describe('a write from before a repair', () => {
       expect(await publish(index('later'))).toMatchObject({ outcome: 'updated', repeated: false });
     });
 
-    it('a reindex without an answer does not take effect twice if it was to replace another address', async () => {
+    it('a replacing reindex without an answer does not take effect a second time', async () => {
       await publish(index('old'));
       world.requests.faults = ['none', setBack];
       await isUnknown();
     });
 
-    it('a reindex without an answer does not take effect twice if the item had to be restored first', async () => {
+    it('a reindex that restored its item does not take effect a second time', async () => {
       await world.deleteRaw('l:main', 'index');
       world.requests.faults = ['none', 'none', 'none', setBack]; // no item, a look at the alias, and the item put back
       await isUnknown();
     });
 
-    it('a reindex without an answer does not take effect twice if the item is gone, and others have restored and raised it by the next try', async () => {
+    it('a reindex does not take effect twice if others have restored the item', async () => {
       const restored = async (send: () => Promise<unknown>) => {
         await publish(index('newer'));
         return send();
@@ -371,7 +365,7 @@ describe('a write from before a repair', () => {
     });
   });
 
-  it('a write from before a repair is stale if a newer commit stands at its t by then, whether or not it stood there', async () => {
+  it('a write from before a repair is stale if a newer commit came', async () => {
     const commit = (address: string) => ({ op: 'publishCommit', alias, ...at(7, address) });
     world.requests.faults = [
       async (send) => {
@@ -385,7 +379,7 @@ describe('a write from before a repair', () => {
     expect(await publish(commit('own'))).toMatchObject({ outcome: 'stale', current: at(7, 'newer') });
   });
 
-  it('a write from before a repair does not land after a repair that had to wait for another repair', async () => {
+  it('a write from before a repair does not land after a delayed repair', async () => {
     const start = world.clock.now();
     await publish({ op: 'publishIndex', alias, ...at(9) });
     world.clock.advance(900); // an administrator whose clock is ahead
@@ -407,7 +401,7 @@ describe('a write from before a repair', () => {
     expect((await lookUp()).index).toEqual(at(0, null));
   });
 
-  it('a write from before a repair is refused if the clock that repaired is further ahead than the call has time', async () => {
+  it('a write is refused if the clock that repaired is too far ahead', async () => {
     await publish({ op: 'publishCommit', alias, ...at(5) });
     world.clock.advance(60_000);
     await repair({ op: 'resetRef', ref: 'commit', expected: at(5), next: at(4) });
@@ -421,7 +415,7 @@ describe('a write from before a repair', () => {
   });
 });
 
-it('an unretract whose answer was lost, and after which the alias was retracted again, is unknown', async () => {
+it('an unretract without an answer is unknown if the alias was retracted again', async () => {
   await publish({ op: 'retract', alias });
   world.requests.faults = [
     async (send) => {
@@ -434,7 +428,7 @@ it('an unretract whose answer was lost, and after which the alias was retracted 
   expect([code, context]).toMatchObject(['OutcomeUnknown', { actual: { retracted: true } }]);
 });
 
-describe('bad input to a repair is named, and nothing is sent', () => {
+describe('bad input', () => {
   it.each([
     [{ ...resetCommit, next: at(TOO_FAR + 1) }, 'next.t'],
     [{ ...resetCommit, expected: at(4), next: at(5) }, 'next.t'],
@@ -453,7 +447,7 @@ describe('bad input to a repair is named, and nothing is sent', () => {
     [{ ...unretract, surplus: 1 }, 'surplus'],
     [{ op: 'publishCommit' }, 'op'],
     [{}, 'op'],
-  ])('bad input to a repair is named, and no request is sent: %j', async (op, path) => {
+  ])('bad input to a repair is named, and not sent: %j', async (op, path) => {
     const { requests } = world.handlers.repairNames;
     const { outcome, body } = await throughTask(world.handlers.repairNames, { alias, ...op });
     expect(outcome).toBe('InvalidRequest');
@@ -461,14 +455,14 @@ describe('bad input to a repair is named, and nothing is sent', () => {
     expect(requests.sent).toEqual([]);
   });
 
-  it('bad input to a repair names all operations if op is not one', async () => {
+  it('bad input to a repair names all operations if op is unknown', async () => {
     const { body } = await throughTask(world.handlers.repairNames, { alias, op: 'publishCommit' });
     const message = 'must be one of resetRef, resetStatus, resetConfig, unretract, purge';
     expect(body.issues).toEqual([{ path: 'op', message }]);
     expect(world.handlers.repairNames.requests.sent).toEqual([]);
   });
 
-  it('bad input to a repair is named also if the address is no content identifier, and the table wants one', async () => {
+  it('bad input to a repair includes an address that must be a CID', async () => {
     const g2 = await nameserviceWorld({ pointerStyle: 'id' });
     const payload = { defaultContextAddress: 'fluree:file://context' };
     for (const [op, path] of [
@@ -489,7 +483,7 @@ describe('a retraction', () => {
   const meta = { pk: { S: 'back:main' }, sk: { S: 'meta' }, kind: { S: 'ledger' } };
   const retract = { op: 'retract', alias: 'back' };
 
-  it('a retraction is shown as it stands, first and again', async () => {
+  it('a retraction shows the alias as retracted, the first time and again', async () => {
     await publish({ op: 'initLedger', alias: 'back' });
     expect(await publish(retract)).toMatchObject({ repeated: false, current: { retracted: true } });
     expect(await publish(retract)).toMatchObject({ repeated: true, current: { retracted: true } });
@@ -501,7 +495,7 @@ describe('a retraction', () => {
       'was repaired by a client that leaves the flag out',
       async () => world.putRaw({ ...meta, repaired_at_ms: { N: String(world.clock.now() + 1000) } }),
     ],
-  ])('a retraction whose answer was lost, and which %s before its next try, is unknown', async (_, other) => {
+  ])('a retraction without an answer, which %s before its next try, is unknown', async (_, other) => {
     await publish({ op: 'initLedger', alias: 'back' });
     world.requests.faults = [
       async (send) => {

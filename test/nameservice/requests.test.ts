@@ -15,8 +15,8 @@ async function sent(act: () => Promise<unknown>): Promise<string[]> {
   return [...requests.sent];
 }
 
-describe('keys that stay unprocessed', () => {
-  it('keys that stay unprocessed are asked for again after 50 ms, and each time after twice as long, with up to half of each pause left to chance', async () => {
+describe('unprocessed keys', () => {
+  it('unprocessed keys are requested again after a pause that doubles each time', async () => {
     for (const [random, share] of [
       [0, 0.5],
       [0.5, 0.75],
@@ -38,7 +38,7 @@ describe('keys that stay unprocessed', () => {
 });
 
 describe('one request', () => {
-  it('each publish and compare-and-set sends one request, won, stale or lost', async () => {
+  it('each publish and compare-and-set sends one request, even if it loses', async () => {
     const alias = 'one';
     await publish({ op: 'initLedger', alias });
     const pointer = (t: number) => ({ address: `a${t}`, t });
@@ -73,14 +73,14 @@ describe('one request', () => {
       ).toEqual(['UpdateItem']);
   });
 
-  it('a fast-forward sends one more transaction if it finds that it cannot create the ledger, which no other try would change', async () => {
+  it('a fast-forward that cannot create the ledger sends one transaction, and gives up', async () => {
     await publish({ op: 'publishGraphSource', alias: 'source', sourceType: 'x', config: {}, dependencies: [] });
     const forward = { op: 'fastForwardCommit', alias: 'source', address: 'a1', t: 1, maxRetries: 5 };
     const tries = await sent(async () => expect((await failure(publish(forward))).code).toBe('AlreadyExists'));
     expect(tries.filter((command) => command === 'TransactWriteItems')).toHaveLength(1);
   });
 
-  it('a replacement of an index at its t sends a second request, which names the revision that the first saw', async () => {
+  it('a replacement of an index at its t sends two requests', async () => {
     await publish({ op: 'initLedger', alias: 'rebuilt' });
     const at = (address: string) => ({ address, t: 5 });
     const index = (address: string) => ({ op: 'publishIndex', alias: 'rebuilt', ...at(address), allowEqual: true });
@@ -102,7 +102,7 @@ describe('one request', () => {
       expect(await sent(() => publish(op)), JSON.stringify(op)).toEqual(Array(count).fill('UpdateItem'));
   });
 
-  it('a write that can never win, because it does not rise, sends a read instead of a write', async () => {
+  it('a write that can never win sends only a read', async () => {
     await publish({ op: 'initLedger', alias: 'never' });
     const ops = [
       { op: 'compareAndSetRef', ref: 'commit', expected: { address: 'a', t: 2 }, next: { address: 'b', t: 2 } },
@@ -116,7 +116,7 @@ describe('one request', () => {
     expect((await failure(publish({ alias: 'source', ...ops[3] }))).context.actual).toBeNull();
   });
 
-  it('each creation sends one transaction, won or lost', async () => {
+  it('each creation sends one transaction, even if it loses', async () => {
     const ops = [
       { op: 'initLedger', alias: 'create-1' },
       { op: 'compareAndSetRef', alias: 'create-2', ref: 'commit', expected: null, next: { address: 'a', t: 1 } },
@@ -134,7 +134,7 @@ describe('one request', () => {
     expect(await sent(() => failure(publish(raise)))).toEqual(['UpdateItem', 'Query', 'TransactWriteItems', 'Query']);
   });
 
-  it('a compare-and-set of a commit, whose item another client has given the revision of an index, sends one request', async () => {
+  it('a compare-and-set of a commit with a foreign revision sends one request', async () => {
     const alias = 'revised';
     await publish({ op: 'initLedger', alias });
     const [head] = (await world.rawItems(`${alias}:main`)).filter(({ sk }) => sk?.S === 'head');
@@ -144,7 +144,7 @@ describe('one request', () => {
     expect(await sent(() => publish(op))).toEqual(['UpdateItem']);
   });
 
-  it('a commit sends one request, which leaves the revision that another client has given to its item', async () => {
+  it('a commit sends one request, and keeps a revision of another client', async () => {
     const alias = 'revised head';
     await publish({ op: 'initLedger', alias });
     const headOf = async () => (await world.rawItems(`${alias}:main`)).find(({ sk }) => sk?.S === 'head');
@@ -153,7 +153,7 @@ describe('one request', () => {
     expect(await headOf()).toMatchObject({ commit_t: { N: '1' }, index_revision: { S: 'theirs' } });
   });
 
-  it('a compare-and-set of a commit, whose item another client has left without its t, sends one request', async () => {
+  it('a compare-and-set of a commit without a t sends one request', async () => {
     const alias = 'without t';
     await publish({ op: 'initLedger', alias });
     const [{ commit_t: _, ...head } = {}] = (await world.rawItems(`${alias}:main`)).filter(
@@ -223,7 +223,7 @@ describe('the adapters', () => {
     expect((await get(handlers.readNames, { alias: 'unknown' })).status).toBe(404);
   });
 
-  it('a restored concern is one more read and one transaction', async () => {
+  it('a restore of a concern adds one read and one transaction', async () => {
     await publish({ op: 'initLedger', alias: 'restored' });
     await world.deleteRaw('restored:main', 'head');
     handlers.publish.requests.sent.length = 0;
@@ -233,7 +233,7 @@ describe('the adapters', () => {
 });
 
 describe('the log', () => {
-  it('the log names the alias as text, also if the store fails', async () => {
+  it('the log names the alias as text, even if the store fails', async () => {
     const lines: string[] = [];
     vi.stubEnv('LOG_LEVEL', 'DEBUG');
     vi.resetModules(); // the logger reads its level when it is loaded
@@ -277,31 +277,28 @@ it('a creation that comes again in the same millisecond is answered as a repeat'
 const unitsOf = unitCounter(world.dynamodb);
 
 describe('request units', () => {
-  it.runIf(inject('countsUnits'))(
-    'a publish and a compare-and-set cost one request unit, and two if the index is written as well',
-    async () => {
-      const alias = 'inventory';
-      const pointer = { address: 's3://ledgers/inventory/commit/2.json', t: 2 };
-      expect(await unitsOf(() => publish({ op: 'initLedger', alias }))).toEqual([11]);
-      const ops = [
-        { op: 'publishCommit', ...pointer },
-        { op: 'publishIndex', ...pointer },
-        { op: 'publishIndex', ...pointer, t: 3, allowEqual: true },
-        { op: 'fastForwardCommit', ...pointer, t: 3 },
-        { op: 'compareAndSetRef', ref: 'commit', expected: { ...pointer, t: 3 }, next: { ...pointer, t: 4 } },
-        {
-          op: 'pushStatus',
-          expected: { state: 'ready', v: 1 },
-          next: { state: 'indexing', v: 2, extra: { queued: 3 } },
-        },
-        { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { defaultContextAddress: 'ctx' } } },
-      ];
-      for (const op of ops) expect(await unitsOf(() => publish({ alias, ...op })), op.op).toEqual([1]);
-      expect(await unitsOf(() => publish({ op: 'retract', alias }))).toEqual([2]);
-      const create = { op: 'compareAndSetRef', alias: 'created', ref: 'commit', expected: null, next: pointer };
-      expect(await unitsOf(() => publish(create))).toEqual([11]);
-    },
-  );
+  it.runIf(inject('countsUnits'))('a publish costs one request unit, and two if it writes the index', async () => {
+    const alias = 'inventory';
+    const pointer = { address: 's3://ledgers/inventory/commit/2.json', t: 2 };
+    expect(await unitsOf(() => publish({ op: 'initLedger', alias }))).toEqual([11]);
+    const ops = [
+      { op: 'publishCommit', ...pointer },
+      { op: 'publishIndex', ...pointer },
+      { op: 'publishIndex', ...pointer, t: 3, allowEqual: true },
+      { op: 'fastForwardCommit', ...pointer, t: 3 },
+      { op: 'compareAndSetRef', ref: 'commit', expected: { ...pointer, t: 3 }, next: { ...pointer, t: 4 } },
+      {
+        op: 'pushStatus',
+        expected: { state: 'ready', v: 1 },
+        next: { state: 'indexing', v: 2, extra: { queued: 3 } },
+      },
+      { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { defaultContextAddress: 'ctx' } } },
+    ];
+    for (const op of ops) expect(await unitsOf(() => publish({ alias, ...op })), op.op).toEqual([1]);
+    expect(await unitsOf(() => publish({ op: 'retract', alias }))).toEqual([2]);
+    const create = { op: 'compareAndSetRef', alias: 'created', ref: 'commit', expected: null, next: pointer };
+    expect(await unitsOf(() => publish(create))).toEqual([11]);
+  });
 
   it.runIf(inject('countsUnits'))('a repair costs its request units', async () => {
     const alias = 'repaired';
@@ -321,12 +318,12 @@ describe('request units', () => {
     expect(await unitsOf(() => repair({ alias, op: 'purge', expected }))).toEqual([11]);
   });
 
-  it.runIf(inject('countsUnits'))('nine for a graph source', async () => {
+  it.runIf(inject('countsUnits'))('a repair of a graph source costs nine request units', async () => {
     const source = { op: 'publishGraphSource', alias: 'search', sourceType: 'x', config: {}, dependencies: [] };
     expect(await unitsOf(() => publish(source))).toEqual([9]);
   });
 
-  it('a lookup costs one request unit; a listing costs five an alias, and half a unit for each query of the index', async () => {
+  it('a lookup costs one request unit, and a listing five per alias', async () => {
     for (const alias of ['listed-1', 'listed-2']) await publish({ op: 'initLedger', alias });
     expect(await unitsOf(() => lookUp('listed-1'))).toEqual([1]);
     expect(await unitsOf(() => list({ kind: 'ledger', prefix: 'listed-' }))).toEqual([0.5, 10]);

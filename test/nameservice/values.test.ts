@@ -11,7 +11,7 @@ const source = (alias: string) =>
 const pk = (alias: string) => ({ pk: { S: `${alias}:main` } });
 
 describe('numbers that a double cannot hold', () => {
-  it('numbers that a double cannot hold come back to the digit if other clients wrote them', async () => {
+  it('large numbers that other clients wrote come back to the digit', async () => {
     await init('numbers');
     const numbers = [
       '9007199254740993',
@@ -38,7 +38,7 @@ describe('numbers that a double cannot hold', () => {
     );
   });
 
-  it('numbers that a double cannot hold come back to the digit with zeros by the hundred thousand in them', {
+  it('numbers with a hundred thousand zeros come back to the digit', {
     timeout: 30_000,
   }, async () => {
     const number = (zeros: number) => `0.1${'0'.repeat(zeros)}1`;
@@ -57,7 +57,7 @@ describe('numbers that a double cannot hold', () => {
     expect(records.map((record) => JSON.stringify(record.config))).toEqual(shown);
   });
 
-  it('numbers that a double cannot hold are equal to themselves in a repeat', async () => {
+  it('numbers that a double cannot hold equal themselves in a repeat', async () => {
     await init('tiny');
     const next = { state: 'x', v: 2, extra: { small: 1e-7, sum: 0.1 + 0.2, large: 2 ** 53 - 1 } };
     const op = { op: 'pushStatus', alias: 'tiny', expected: { state: 'ready', v: 1 }, next };
@@ -67,26 +67,26 @@ describe('numbers that a double cannot hold', () => {
   });
 });
 
-describe('a number of a text', () => {
+describe('a number in a text', () => {
   it.each([
     '12345678901234567890.5',
     '-1.2345678901234567891e30',
     '1.2345678901234567891e+30',
     '1.2345678901234567891E-30',
     '1e400',
-  ])('a number of a text is kept as it was written if a double cannot hold it: %s', (number) => {
+  ])('a number in a text keeps digits that a double cannot hold: %s', (number) => {
     expect(JSON.stringify(exactNumber(number))).toBe(number);
   });
 
   it.each(['100', '1e2', '1e30', '1E+30', '-0.10', '1.0e-7'])(
-    'a number of a text is a number if a double holds it: %s',
+    'a number in a text is a number if a double holds it: %s',
     (number) => {
       expect(exactNumber(number)).toBe(Number(number));
     },
   );
 
   it.each(['+12345678901234567891', '12345678901234567891.'])(
-    'a number of a text is rounded if it is not JSON: %s',
+    'a number in a text is rounded if it is not JSON: %s',
     (number) => {
       expect(exactNumber(number)).toBe(Number(number));
     },
@@ -117,7 +117,7 @@ describe('a config of another client', () => {
 });
 
 describe('what JSON or a record lacks', () => {
-  it('a set is no part of a value, so a repeat is recognised if another client has added a set', async () => {
+  it('a repeat is recognised even if another client has added a set', async () => {
     await init('sets');
     const next = { state: 'x', v: 2, extra: { kept: 1 } };
     const op = { op: 'pushStatus', alias: 'sets', expected: { state: 'ready', v: 1 }, next };
@@ -134,7 +134,7 @@ describe('what JSON or a record lacks', () => {
     expect(await lookUp('textless')).toMatchObject({ config: { v: 3, value: {} } });
   });
 
-  it('a dependency that is no text is none', async () => {
+  it('a dependency that is not a text is left out', async () => {
     const dependencies = { L: [{ N: '1' }, { S: 'books:main' }] };
     await putRaw({ ...pk('numbered'), sk: { S: 'meta' }, kind: { S: 'graph_source' }, dependencies });
     expect(await lookUp('numbered')).toMatchObject({ dependencies: ['books:main'] });
