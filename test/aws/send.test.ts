@@ -12,7 +12,7 @@ import { type ErrorCode, HoldfastError } from '../../shared/errors.ts';
 import { call, type Fault, newBucket, newTable, testClient, testS3, watch } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 
-describe('a client of the functions', () => {
+describe('the clients of the functions', () => {
   const server = createServer(() => {}); // takes every request, and answers none
   let endpoint: string;
   beforeAll(async () => {

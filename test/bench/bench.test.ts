@@ -101,7 +101,7 @@ describe('statistics', () => {
   });
 });
 
-describe('what stands between contestant and emulator', () => {
+describe('the counter between contestant and emulator', () => {
   it('the counter counts a lost condition as a write, and skips requests about tables', async () => {
     const table = await newTable('leases');
     const counter = await startCounter(dynamodbEndpoint());

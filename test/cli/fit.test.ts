@@ -49,7 +49,7 @@ afterAll(async () => {
   await Promise.all([api.stop(), cli.remove()]);
 });
 
-describe.runIf(existsSync('/usr/bin/script'))('at a terminal of 80 columns', () => {
+describe.runIf(existsSync('/usr/bin/script'))('a terminal of 80 columns', () => {
   it.each([
     'status',
     `queue '${LONG}'`,

@@ -112,7 +112,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       await proxy.stop();
     });
 
-    it('holdfast run exits with 69 if no answer comes', async () => {
+    it('holdfast run exits with 69 if the service does not answer', async () => {
       const { code, stderr } = await start([freshKey(), '--timeout', '0', '--', 'true'], {
         HOLDFAST_ENDPOINT: 'http://127.0.0.1:1',
       }).exited;

@@ -79,7 +79,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     expect(await started.exited).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
   });
 
-  it('a program without standard streams runs its command, and prints into no other file', async () => {
+  it('a program without standard streams runs its command, and does not print elsewhere', async () => {
     const key = `streams/closed/${runner.name}`;
     const script = `echo "$HOLDFAST_KEY" >"$0"; exit 6`;
     const file = join(cli.folder, `closed-${runner.isPython}`);
@@ -199,7 +199,7 @@ describe('invalid credentials', () => {
 
 const REFUSED = 'holdfast: the connection to http://127.0.0.1:1 failed: connect ECONNREFUSED 127.0.0.1:1 [Unreachable]';
 
-describe('if nobody listens', () => {
+describe('nobody listens', () => {
   it('the command status reports its retries only once', async () => {
     let tries = 0;
     const { url, stop } = await listen((request) => {

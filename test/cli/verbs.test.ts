@@ -257,7 +257,7 @@ describe('a script', () => {
     await service.stop();
   });
 
-  it('a script reads who holds a lease, and has no file', async () => {
+  it('a script reads who holds a lease without a file', async () => {
     await using _ = await holdfast.acquire('script/4');
     const file = join(cli.folder, 'never');
     const { code, stderr } = await run('acquire', 'script/4', '--lease-file', file);
@@ -444,7 +444,7 @@ describe('problems of the service', () => {
     })),
   };
 
-  it('a terminal receives none of the control characters that the service answers', async () => {
+  it('a terminal does not receive control characters from an answer of the service', async () => {
     const server = await canned(() => ({ body: lease }));
     const env = { HOLDFAST_ENDPOINT: server.url };
     const table = await cli.call(['queue', 'k'], { env });
@@ -582,7 +582,7 @@ describe('the configuration', () => {
     await server.stop();
   });
 
-  it('the configuration sends a token to this machine, and signs no request for it', async () => {
+  it('a token for this machine is sent, and its requests are not signed', async () => {
     const seen: string[] = [];
     const server = createServer((request, response) => {
       seen.push(request.headers.authorization ?? '');

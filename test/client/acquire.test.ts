@@ -40,7 +40,7 @@ const failing =
   (sent: Sent) =>
     sent.fail(code, fields);
 
-describe('one acquisition', () => {
+describe('an acquisition', () => {
   it('an acquisition keeps its requestId in retries, and counts from the last try', async () => {
     const { by, acquire, asked, plan } = world();
     plan(
@@ -334,7 +334,7 @@ describe('a wait that ends in doubt', () => {
     expect([service.of('withdraw'), events]).toEqual([[], []]);
   });
 
-  describe('with a place in line', () => {
+  describe('a wait in line', () => {
     const inLine = failing('LeaseHeld', {
       ...{ key: 'k', holder: 'other', expiresAt: null, place: 3, retryAfterMs: 1 },
       retryWith: { requestId: 'id', ticket: 'ticket-1' },
@@ -379,7 +379,7 @@ describe('a wait that ends in doubt', () => {
   });
 });
 
-describe('The rest of an acquire', () => {
+describe('the rest of an acquire', () => {
   const setting = () => {
     const rest: Promise<unknown>[] = [];
     const isOver = () => Promise.race([Promise.all(rest).then(() => true), settled().then(() => false)]);

@@ -142,7 +142,7 @@ describe('a direct client of a namespace', () => {
 });
 
 describe('once', () => {
-  it('once in a namespace stores its result, and lists the key by its name', async () => {
+  it('once in a namespace stores its result, and lists the key without the prefix', async () => {
     const transport = transportOf(world);
     const { signal } = new AbortController();
     const key = 'direct once';

@@ -212,7 +212,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
       }
     });
 
-    it('a wrapper answers by the function onHeld', async () => {
+    it('a wrapper answers with the result of the function onHeld', async () => {
       const lambda = held();
       const onHeld: OnHeld<Event> = async ({ key, holder }, event, context: LambdaContext) => [
         key,

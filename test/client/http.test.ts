@@ -57,7 +57,7 @@ it.each([
 });
 
 it.each(['http://127.0.0.1:1', 'http://127.1', 'http://[::1]', 'http://localhost', 'https://api.example'])(
-  'the client takes a token for %s',
+  'the client accepts a token for %s',
   (endpoint) => {
     expect(() => new Holdfast({ endpoint, token: 'secret', holder: 'x' })).not.toThrow();
   },
@@ -71,7 +71,7 @@ it('the client sends only a signature over http to a name below localhost', () =
 });
 
 it.each([undefined, '', '127.0.0.1:3000', 'localhost:3000', 'ftp://127.0.0.1', 'https://'])(
-  'the client says what it expects as its endpoint, in place of %s',
+  'the client refuses the endpoint %s, and says what it expects',
   (endpoint) => {
     const said = `endpoint must be a URL such as http://127.0.0.1:3000, not ${endpoint}`;
     expect(() => new Holdfast({ endpoint: endpoint as string, holder: 'x' })).toThrow(new TypeError(said));

@@ -31,8 +31,8 @@ async function held(options: AcquireOptions = {}) {
 
 const reasonOf = (error: unknown) => isHoldfastError(error, 'LeaseLost') && error.reason;
 
-describe('a lease is over', () => {
-  it('a lease is lost before its deadline, if no heartbeat is answered', async () => {
+describe('the end of a lease', () => {
+  it('a lease is lost before its deadline if heartbeats are not answered', async () => {
     const { by, lease, events, service } = await held();
     const { signal } = lease;
     let abortedAt = 0;

@@ -88,7 +88,7 @@ describe('once', () => {
     ['undefined', [{}, undefined]],
     ['left out', [{}]],
     ['a promise', [Promise.resolve(1)]],
-  ])('holdfast.once throws TypeError and begins nothing if the work is %s', async (_, rest) => {
+  ])('holdfast.once throws TypeError and does not begin if the work is %s', async (_, rest) => {
     const world = setting();
     const once = world.one.once.bind(world.one) as (...given: unknown[]) => Promise<unknown>;
     expect(await errorOf(once('backup', ...rest))).toBeInstanceOf(TypeError);
@@ -179,7 +179,7 @@ describe('once', () => {
     expect(await other.once('order/7', {}, () => 'never')).toMatchObject({ outcome: 'done', result: 'receipt' });
   });
 
-  it('holdfast.once stores nothing of blocked work whose slot another caller has taken', async () => {
+  it('holdfast.once does not store blocked work whose slot another caller has taken', async () => {
     const { clock, service, one } = setting();
     const { signal } = new AbortController();
     const late = errorOf(
@@ -192,7 +192,7 @@ describe('once', () => {
     expect(await late).toMatchObject({ code: 'LeaseLost', reason: 'taken' });
   });
 
-  it('holdfast.once stores nothing of work that the signal of its caller stopped', async () => {
+  it("holdfast.once does not store work that the caller's signal stopped", async () => {
     const { one, other } = setting();
     const stop = new AbortController();
     const half = errorOf(

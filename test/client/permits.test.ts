@@ -69,7 +69,7 @@ it.each<[field: string, AcquireOptions]>([
   expect(await read(key)).toMatchObject({ state: 'free' });
 });
 
-describe('a call without limit and mode', () => {
+describe('a call without limit', () => {
   it.each<[who: string, held: AcquireOptions, limit: number | null]>([
     ['a shared holder', { limit: 2 }, 2],
     ['an exclusive holder', { mode: 'exclusive' }, null],

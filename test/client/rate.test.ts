@@ -83,7 +83,7 @@ describe('holdfast.rate', () => {
     expect(await paidMs()).toBe(6000);
   });
 
-  it('holdfast.rate waits while an operator has paused the key, and no longer than waitMs', async () => {
+  it('holdfast.rate waits for waitMs at most while an operator has paused the key', async () => {
     const world = setting();
     const operator = world.client('operator');
     await operator.cap({ key: 'vendor', limit: 0, reason: 'down' });

@@ -29,7 +29,7 @@ const errorOf = (act: Promise<unknown>) =>
 
 const pair = [{ key: 'openai' }, { key: 'openai/tenant-a' }];
 
-describe('The order of several keys', () => {
+describe('the order of several keys', () => {
   it('deeper paths come first in the order of keys, then the UTF-8 bytes decide', () => {
     const keys = ['b', 'a', 'a/b', 'a/b/c', 'z/z', '\uff5e', '\u{10000}', 'A', ''];
     const sorted = ['a/b/c', 'a/b', 'z/z', '', 'A', 'a', 'b', '\uff5e', '\u{10000}'];

@@ -100,7 +100,7 @@ describe('a caller that sleeps', () => {
 });
 
 describe('a caller that gives up', () => {
-  it('a caller sleeps no longer than it waits, asks a last time, and withdraws', async () => {
+  it('a caller sleeps until its wait ends, asks once more, and withdraws', async () => {
     const { by, outcome, asked, pauses, withdrawn } = world({ waitMs: 70_000 }, asleep(50_000));
     await by.advance(69_000);
     expect([outcome, withdrawn()]).toEqual([{}, []]);
@@ -153,7 +153,7 @@ describe('a return that fails', () => {
     expect(pauses()).toEqual([0, 200_000, 30_000, 15_000, 7500, 3750]);
   });
 
-  it('a throttled caller sleeps no longer than it waits', async () => {
+  it('a throttled caller does not sleep beyond the end of its wait', async () => {
     const { by, pauses } = world({ waitMs: 12_000 }, asleep(10_000), failing('Throttled'));
     by.chance = () => 0.5;
     await by.advance(12_000);
@@ -172,7 +172,7 @@ describe('a return that fails', () => {
   });
 });
 
-it('the client sleeps beside a service of HTTP, and is throttled by its gateway', async () => {
+it('a sleeping client over HTTP is throttled by the gateway', async () => {
   const bodies: Record<string, unknown>[] = [];
   const problem = (fields: object) => ({
     type: 'urn:holdfast:error:LeaseHeld',

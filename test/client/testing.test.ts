@@ -51,7 +51,7 @@ it('the service in memory plays the scenario that every transport plays', async 
   expect((await scenario({ ...parties, everything: false })).length).toBe(12);
 });
 
-describe('The service in memory', () => {
+describe('the service in memory', () => {
   it('the service in memory refuses a key that a test gave to another holder', async () => {
     const { service, holdfast } = setting();
     const release = service.hold('nightly', { holder: 'other', ttlSeconds: 30 });

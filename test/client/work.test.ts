@@ -36,7 +36,7 @@ describe('onHeld: skip', () => {
     expect(await Promise.all(runs)).toEqual([undefined, 'done']);
   });
 
-  it('withLeases and once skip too, and leave nothing held', async () => {
+  it('withLeases and once can skip, and then hold nothing', async () => {
     const { service, holdfast } = setting();
     service.hold('b');
     const entries = [{ key: 'a' }, { key: 'b' }];
@@ -48,7 +48,7 @@ describe('onHeld: skip', () => {
     expect(skipped).toMatchObject({ outcome: 'ran', result: { answer: undefined } });
   });
 
-  it('withLease skips if the rates allow no start in time', async () => {
+  it('withLease skips if the rates do not allow a start in time', async () => {
     const { holdfast } = setting();
     const rates = [{ limit: 1, per: '1h' }];
     const run = () => holdfast.withLease('vendor', { rates, onHeld: 'skip' }, () => 'done');
@@ -76,26 +76,23 @@ describe('arguments in a program without types', () => {
     ['withLease', 'k'],
     ['withLeases', [{ key: 'k' }]],
     ['once', 'k'],
-  ] as const)('%s acquires nothing without work as its last argument', async (name, key) => {
+  ] as const)('%s does not acquire without work as its last argument', async (name, key) => {
     const message = 'work must be a function, the last argument';
     const options = { ttlSeconds: 60 };
     for (const rest of [[], [options], [() => {}, options], [options, undefined]])
       await wrong((holdfast) => (holdfast[name] as Any).call(holdfast, key, ...rest), message);
   });
 
-  it.each([-1, Number.NaN, 'a minute'])(
-    'a wait of %s is refused by its name, before anything is acquired',
-    async (ms) => {
-      const waitMs = ms as number;
-      const message = `waitMs must be a number from 0, not ${ms}`;
-      await wrong((holdfast) => holdfast.acquire('k', { waitMs }), message);
-      await wrong((holdfast) => holdfast.withLease('k', { waitMs }, () => {}), message);
-      await wrong((holdfast) => holdfast.withLeases([{ key: 'k' }], { waitMs }, () => {}), message);
-      await wrong((holdfast) => holdfast.once('k', { waitMs }, () => {}), message);
-      await wrong((holdfast) => holdfast.rate('k', { limit: 1, per: '1s', waitMs }), message);
-      await wrong((holdfast) => holdfast.acquire('k', { timeoutMs: waitMs }), message.replace('waitMs', 'timeoutMs'));
-    },
-  );
+  it.each([-1, Number.NaN, 'a minute'])('a wait of %s is refused before anything is acquired', async (ms) => {
+    const waitMs = ms as number;
+    const message = `waitMs must be a number from 0, not ${ms}`;
+    await wrong((holdfast) => holdfast.acquire('k', { waitMs }), message);
+    await wrong((holdfast) => holdfast.withLease('k', { waitMs }, () => {}), message);
+    await wrong((holdfast) => holdfast.withLeases([{ key: 'k' }], { waitMs }, () => {}), message);
+    await wrong((holdfast) => holdfast.once('k', { waitMs }, () => {}), message);
+    await wrong((holdfast) => holdfast.rate('k', { limit: 1, per: '1s', waitMs }), message);
+    await wrong((holdfast) => holdfast.acquire('k', { timeoutMs: waitMs }), message.replace('waitMs', 'timeoutMs'));
+  });
 });
 
 it('a permit has its mode, limit and weight, and what was in use', async () => {

@@ -189,7 +189,7 @@ describe('protocol native', async () => {
   const world = await commitWorld({ protocol: 'native' });
   const { commit, records, objects } = world;
 
-  it('a commit (native) creates with one call, replaces with two, and keeps no record', async () => {
+  it('a commit (native) creates with one call and replaces with two, without a record', async () => {
     clear(world);
     const created = await commit({ path: 'n', ifNoneMatch: '*', body: 'one' });
     expect(objects.sent).toEqual(['PutObject']);

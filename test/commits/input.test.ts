@@ -242,7 +242,7 @@ describe('settings', () => {
     });
   });
 
-  it('settings that are wrong or missing stop the function, by name', () => {
+  it('a function does not start with wrong or missing settings, and names them', () => {
     expect(() => commitsFromEnvironment({ BUCKET: 'b' })).toThrow('COMMITS_TABLE');
     expect(() => commitsFromEnvironment({ COMMITS_TABLE: 't' })).toThrow('BUCKET');
     expect(() => uploadsFromEnvironment({})).toThrow('BUCKET');

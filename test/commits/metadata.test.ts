@@ -94,7 +94,7 @@ describe('the marks on an object', () => {
   });
 
   it.each(['x7 aw', '7 aw x', '7', '', 'aw', '12345678901234567 aw'])(
-    'the marks on an object hold no fence if it is broken: %j',
+    'the marks on an object do not show a broken fence: %j',
     (fence) => {
       const entry = { commitId: 'c', fingerprint: fingerprint() };
       const marks = marksMetadata('p', { before: null, entry });

@@ -186,7 +186,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     expect((await read('twice')).fence).toBeNull();
   });
 
-  it('a replaced fence admits no commit that was decided on the former fence', async () => {
+  it('a replaced fence refuses a commit that was decided on the former fence', async () => {
     const seen = await fenced(world, 'decided');
     const holder = world.another();
     holder.objects.faultsOf.PutObject = [

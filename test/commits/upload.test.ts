@@ -51,7 +51,7 @@ describe('a staged upload', async () => {
     expect(await world.body('a.csv')).toBe('a,b\n1,2');
   });
 
-  it('a staged upload signs type and size, and no part of its content', async () => {
+  it('a staged upload signs type and size, but not its content', async () => {
     const { url, headers } = await stage({ contentType: 'text/csv', sizeBytes: 7 });
     for (const [change, isSigned] of [
       [{}, true],

@@ -84,7 +84,7 @@ describe.runIf(executablePath)('the page', () => {
     }
   });
 
-  it('the page announces what it saw change', async () => {
+  it('the page announces the changes that it sees', async () => {
     const { leaseId } = await site.world.acquire('seen', { holder: 'ann', ttlSeconds: 600 });
     const page = await site.open();
     await page.getByRole('row', { name: /seen.*ann/ }).waitFor();
@@ -355,7 +355,7 @@ describe.runIf(executablePath)('the page', () => {
     await browser.detach();
   });
 
-  it('the page says once that no answer comes, and goes on when one comes', async () => {
+  it('the page reports an outage a single time, and goes on after it', async () => {
     await tab.world.acquire('unanswered', { ttlSeconds: 600 });
     const page = await tab.open('#/leases/unanswered', { expectsRefusals: true });
     await page.getByRole('region', { name: 'unanswered' }).getByText('worker-1').waitFor();

@@ -72,7 +72,7 @@ describe('holdfast console', () => {
     expect(JSON.parse((await raw(url, '/console/settings', token)).body)).toMatchObject({ namespace: 'team-a' });
   });
 
-  it('holdfast console serves no foreign script, and no data without the token', async () => {
+  it('holdfast console serves only its own script, and data only with the token', async () => {
     const page = await raw(reader, '/', {});
     expect([page.status, page.body]).toEqual([
       200,

@@ -28,7 +28,7 @@ describe('the document', () => {
     expect(await response.json()).toEqual(stored);
   });
 
-  it('the call that reads the document takes no fields', async () => {
+  it('the call that reads the document does not take fields', async () => {
     expect(await get(readContract(), { version: '1' })).toMatchObject({ status: 400, outcome: 'InvalidRequest' });
     expect((await post(readContract(), {})).headers?.['cache-control']).toBe('private, max-age=300');
   });
@@ -67,7 +67,7 @@ describe('the document', () => {
     expect([kinds.type, kinds.minItems]).toEqual(['array', 1]);
   });
 
-  it('the document has each part that it refers to', () => {
+  it('the document contains each part that it refers to', () => {
     const refs = [...JSON.stringify(stored).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
     expect(refs.length).toBeGreaterThan(50);
     for (const [ref, kind = '', name = ''] of refs) expect(stored.components[kind], ref).toHaveProperty(name);

@@ -118,7 +118,7 @@ describe('the change check', () => {
     },
   );
 
-  it('the limits are those of authority, and no fixed parameter is one', () => {
+  it('only parameters of authority count as limits, and none of them is fixed', () => {
     expect(LIMITS.filter((name) => !name.endsWith('Scope'))).toEqual([
       'namespaces',
       'exclusiveTargets',
@@ -188,7 +188,7 @@ describe('the change check', () => {
     });
   });
 
-  it('the output with the fixed parameters has each of them as allowChange writes it', () => {
+  it('the output lists the fixed parameters as allowChange writes them', () => {
     const given = { leasesTable: 'my-leases', executionStateMachines: 'jobs-*' };
     const { Value } = withParameters(given).Outputs.FixedParameters ?? {};
     const { values, limits } = propertiesOf(given);
@@ -276,7 +276,7 @@ describe('the change check', () => {
     );
   });
 
-  it('the change check compares nothing at its creation and its deletion', async () => {
+  it('the change check does not compare at its creation or deletion', async () => {
     for (const RequestType of ['Create', 'Delete'] as const) await handler(request({ RequestType }));
     const { PhysicalResourceId: _, ...first } = request({ RequestType: 'Create' });
     await handler(first);

@@ -144,7 +144,7 @@ describe('a command without a terminal', () => {
     expect(new Set(double.actions)).toEqual(new Set(['GetCallerIdentity']));
   });
 
-  it('the command parameters lists changed parameters, or all, and changes no stack', async () => {
+  it('the command parameters lists changed parameters, or all with --all', async () => {
     await run('deployCommand', '--stage', 'prod', '--yes', '--create', '--param', 'memoryMb=256');
     double.actions.length = 0;
     const { code, output } = await run('parametersCommand', '--stage', 'prod');

@@ -80,7 +80,7 @@ describe('the protection of the tables', () => {
   });
 });
 
-describe('what a failed creation left', () => {
+describe('a failed creation', () => {
   const shell = { id: idOf(NAME, 0), status: 'ROLLBACK_COMPLETE', parameters: {}, tags: {} };
   beforeEach(() => void double.stacks.set(NAME, shell));
 
@@ -184,7 +184,7 @@ describe('the plan', () => {
     return run({ ...order, isPlan: true }, { onChanges }).then(() => seen);
   };
 
-  it('the plan makes no bucket, uploads no code, and requests no change set', async () => {
+  it('the plan does not make a bucket, upload code, or request a change set', async () => {
     double.codeBucket.exists = false;
     expect(await plan()).toHaveLength(Object.keys(evaluated()).length);
     expect(said).toContain('The bucket holdfast-code-111122223333-eu-west-1 for the code is created');
@@ -323,7 +323,7 @@ describe('the stack', () => {
   });
 });
 
-describe('a stack of somebody else', () => {
+describe('a foreign stack', () => {
   const withStack = async (other: object) => {
     await run();
     const deployed = stack() as NonNullable<ReturnType<typeof stack>>;

@@ -77,7 +77,7 @@ describe('a release', () => {
     expect(licences).toMatch(/^@aws-sdk\/client-cloudformation@[\d.]+ \(Apache-2.0\)$/m);
   });
 
-  it('a release names no stage and no zip of another build', () => {
+  it('a release does not name a stage or a zip of another build', () => {
     expect(zips).toHaveLength(functions.length);
     const template = JSON.stringify(released);
     for (const zip of zips) expect(template).toContain(`\${codePrefix}${zip}`);

@@ -30,7 +30,7 @@ const alarmMetrics = (parameters: Record<string, string>) =>
     (Properties.Metrics ?? [Properties]).filter(({ Expression }: { Expression?: string }) => Expression === undefined),
   ).length;
 
-describe('the cost of an idle stage, as docs/cost.md has it,', () => {
+describe('the cost of an idle stage in docs/cost.md', () => {
   const lines = capturedLog();
   beforeEach(() => {
     vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');

@@ -20,7 +20,7 @@ const whySkipped = hasDurablePython ? '' : ' (skipped: .ci/run installs its SDK 
 const [, example = ''] = /^```python\n(.*?)^```/ms.exec(await readFile('docs/durable-functions.md', 'utf8')) ?? [];
 
 describe.skipIf(!hasDurablePython)(
-  `The Python example of docs/durable-functions.md${whySkipped}`,
+  `the Python example of docs/durable-functions.md${whySkipped}`,
   { timeout: 60_000 },
   () => {
     let python: Awaited<ReturnType<typeof pythonFunction>>;

@@ -25,7 +25,7 @@ describe('docs/permits.md: five at once', () => {
     expect((await read('render')).used).toBe(0);
   }
 
-  it('the example five at once of docs/permits.md runs by curl', async () => {
+  it('the example five at once of docs/permits.md runs with curl', async () => {
     const [code = ''] = blocks(PERMITS, 'Five at once', 'sh');
     const [grant, extended, released] = (await shell(code))
       .trim()
@@ -36,20 +36,20 @@ describe('docs/permits.md: five at once', () => {
     expect(released).toEqual({ key: 'render', released: true });
   });
 
-  it('the example five at once of docs/permits.md runs by the command', async () => {
+  it('the example five at once of docs/permits.md runs with the command', async () => {
     const [, code = ''] = blocks(PERMITS, 'Five at once', 'sh');
     const work = bench();
     await program('render.sh', work);
     await playSix(work, () => shell(code));
   });
 
-  it('the example five at once of docs/permits.md runs by the client', async () => {
+  it('the example five at once of docs/permits.md runs with the client', async () => {
     const [code = ''] = blocks(PERMITS, 'Five at once', 'ts');
     const work = bench();
     await playSix(work, () => typescript(code, { render: work.job('render') }));
   });
 
-  it('the example five at once of docs/permits.md runs by the wrapper', async () => {
+  it('the example five at once of docs/permits.md runs with the wrapper', async () => {
     const [code = ''] = blocks(PERMITS, 'Five at once', 'json');
     const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs: 1000 }));
     try {
@@ -129,7 +129,7 @@ it('docs/permits.md shows the holders of a key, and the end of a permit', async 
 });
 
 describe('docs/permits.md: how large', () => {
-  it('docs/permits.md has the number of calls that its formula says', () => {
+  it('docs/permits.md shows as many calls as its formula gives', () => {
     const rows = [...PERMITS.matchAll(/^\| (\d+) \| (\d+) s \| (\d+) s \| ([\d.]+) \|/gm)].map((row) =>
       row.slice(1).map(Number),
     );
@@ -138,7 +138,7 @@ describe('docs/permits.md: how large', () => {
       expect(Math.abs(holders * (2 / work + 3 / ttl) - calls)).toBeLessThan(0.5);
   });
 
-  it('docs/permits.md has the function of the example, which runs', async () => {
+  it('the function in docs/permits.md runs', async () => {
     const [code = ''] = blocks(PERMITS, 'How large', 'js');
     const own = code.slice(code.indexOf('/** A permit'));
     expect(await readFile('examples/client/sharded.mjs', 'utf8')).toContain(own);
@@ -176,7 +176,7 @@ describe('docs/once.md', () => {
     expect(answers.map(({ outcome }) => outcome).sort()).toEqual(['done', 'ran']);
   });
 
-  it('docs/once.md runs a backup by the client', async () => {
+  it('docs/once.md runs a backup with the client', async () => {
     const [code = ''] = blocks(ONCE, 'In the client', 'ts');
     const printed: unknown[][] = [];
     const console = { log: (...words: unknown[]) => printed.push(words) };
@@ -190,7 +190,7 @@ describe('docs/once.md', () => {
     expect(printed[1]).toEqual(['done', [false, true], 'the other']);
   });
 
-  it('docs/once.md charges once for two deliveries of an event, and of an SQS message', async () => {
+  it('docs/once.md charges once for a repeated event and a repeated SQS message', async () => {
     const [event = '', records = ''] = blocks(ONCE, 'In a Lambda handler', 'ts');
     let charges = 0;
     const charge = async () => ({ receipt: ++charges });
@@ -209,7 +209,7 @@ describe('docs/once.md', () => {
     expect(charges).toBe(2);
   });
 
-  it('docs/once.md has commands that run a backup once, list it and forget it', async () => {
+  it('the commands of docs/once.md run a backup once, list it and forget it', async () => {
     const { fence } = (await holdfast.readOnce({ key: 'backup' })) as { fence: number | null };
     if (fence !== null) await holdfast.forget({ key: 'backup', fence });
     const [code = ''] = blocks(ONCE, 'In a shell', 'sh');
@@ -255,7 +255,7 @@ describe('docs/once.md', () => {
     expect(ran).toEqual(['request id', 'begin']);
   });
 
-  it('docs/once.md has calls of the API that begin, complete and answer with the result', async () => {
+  it('the API calls of docs/once.md begin, complete and answer with the result', async () => {
     const [code = ''] = blocks(ONCE, 'By the API', 'sh');
     const [run, completed, done] = (await shownBy(code)).map((line) => JSON.parse(line));
     expect(run).toMatchObject({ outcome: 'run', key: 'report', slot: '2026-11-26', previous: null });

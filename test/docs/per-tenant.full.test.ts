@@ -43,21 +43,21 @@ async function playTwoKeys(work: Bench, { client = guide.holdfast, run, meanwhil
 }
 
 describe('docs/per-tenant.md', () => {
-  it('the example of two keys runs by the client', async () => {
+  it('the example of two keys runs with the client', async () => {
     const [code = ''] = blocks(PAGE, undefined, 'ts');
     const work = bench();
     const run = () => typescript(code, { tenant: 'tenant-a', prompt: '', ask: work.job('ask') });
     await playTwoKeys(work, { run });
   });
 
-  it('the example of two keys runs by the command', async () => {
+  it('the example of two keys runs with the command', async () => {
     const [code = ''] = blocks(PAGE, 'In a shell', 'sh');
     const work = bench();
     await program('ask.sh', work);
     await playTwoKeys(work, { run: () => shell(code) });
   });
 
-  it('the example of two keys runs by the API, and extends the first permit', async () => {
+  it('the example of two keys runs with the API, and extends its first permit', async () => {
     const [code = ''] = blocks(PAGE, 'By the API', 'sh');
     const work = bench();
     await program('ask.sh', work);
@@ -97,7 +97,7 @@ describe('docs/per-tenant.md', () => {
     }
   });
 
-  it('the example of two keys runs by the wrapper', async () => {
+  it('the example of two keys runs with the wrapper', async () => {
     const [code = ''] = blocks(PAGE, 'In Step Functions', 'json');
     const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs: 1000 }));
     const used = async () => [(await world.readKey(TENANT)).used, (await world.readKey(TOTAL)).used];
@@ -121,7 +121,7 @@ describe('docs/per-tenant.md', () => {
 });
 
 describe('docs/per-tenant.md: with a rate', () => {
-  it('the example with a rate runs by the client and by the command', async () => {
+  it('the example with a rate runs with the client and with the command', async () => {
     const [code = ''] = blocks(PAGE, 'With a rate', 'ts');
     const [command = ''] = blocks(PAGE, 'With a rate', 'sh');
     const work = bench();

@@ -89,7 +89,7 @@ describe('adapters', async () => {
     [{ neverDeletable: 1 }, 'neverDeletable'],
     [{ reportId: '../x' }, 'reportId'],
     [{ force: true }, 'force'],
-  ])('clean refuses %o by name', async (payload, path) => {
+  ])('clean refuses %o, and names the field', async (payload, path) => {
     expect(await post(refusing.clean, payload)).toMatchObject({ status: 400, body: { issues: [{ path }] } });
   });
 
@@ -97,7 +97,7 @@ describe('adapters', async () => {
     [{ kind: 'lease' }, 'kind'],
     [{ limit: '0' }, 'limit'],
     [{ cursor: 'x' }, 'cursor'],
-  ])('the call that reads a report refuses %o by name', async (query, path) => {
+  ])('the call that reads a report refuses %o, and names the field', async (query, path) => {
     expect(await get(refusing.readExpired, query)).toMatchObject({ status: 400, body: { issues: [{ path }] } });
   });
 });
@@ -148,7 +148,7 @@ describe('the local event bus', () => {
 });
 
 describe('EventBridge', () => {
-  it('EventBridge starts a report on its schedule, and takes a running report for success', async () => {
+  it('EventBridge starts a report on schedule, and counts a running one as success', async () => {
     const world = await newWorld();
     const { report } = world.handlers();
     expect(await report(scheduled, lambdaContext())).toMatchObject({ complete: true });
@@ -228,7 +228,7 @@ describe('EventBridge', () => {
     expect(announced).toEqual([...owed.slice(1), reportId]);
   });
 
-  it('EventBridge takes a report that a later run has taken over for success', async () => {
+  it('EventBridge counts a report that a later run has taken over as success', async () => {
     const world = await newWorld();
     const { report } = world.handlers();
     await report(scheduled, lambdaContext());

@@ -57,7 +57,7 @@ async function left(world: ExpiryWorld): Promise<number> {
   return items.filter(({ key }) => key?.S !== 'holdfast:report').length;
 }
 
-describe('clean', () => {
+describe('the clean-up', () => {
   it('a dry run does not write, and says what it would delete', async () => {
     const world = await filled();
     await world.report();
@@ -209,7 +209,7 @@ describe('clean', () => {
       (world) => world.deleteItem(world.places.leasesTable, { key: S('vanished') }),
     ],
   ];
-  it('a clean-up spares, each for its reason, what it may not delete', async () => {
+  it('a clean-up spares what it may not delete, and counts each reason', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR) });
     for (const [, put] of SPARED) await put(world);
     const { reportId } = await world.report();

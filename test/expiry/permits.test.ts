@@ -394,7 +394,7 @@ describe('a key after its last shared holder', () => {
   });
 });
 
-describe('a record that another client wrote', () => {
+describe('a record of a third-party client', () => {
   it('a foreign record of 400 KB and odd shapes costs only itself', async () => {
     const { acquire, rawItem, putRaw, setRaw, read, clock, expiry, cleanNow } = await permitWorld({ segments: 1 });
     const dead = async (key: string) => nameOf(await acquire({ key, holder: `of ${key}`, limit: 9 }));
@@ -446,7 +446,7 @@ describe('a record that another client wrote', () => {
   });
 });
 
-describe('what an execution held that ended, after its grace', () => {
+describe('a grant of an ended execution', () => {
   it('a grant of an ended execution is reported after its grace, and deleted', async () => {
     const { dependencies, clock, steps, executionEnded, ...calls } = await permitLineWorld();
     const execution = steps.newExecution('ABORTED');

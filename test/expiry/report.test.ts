@@ -321,7 +321,7 @@ it('a report does not take a small number for a time', async () => {
   }
 });
 
-describe('what is not ours or not over', () => {
+describe('records that do not belong in a report', () => {
   it('a report never shows rows of other applications, however old', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 100 * YEARS * 1000) });
     const old = { expires_at: N(1), lease_expiry: N(1), ttl: N(1), deadline: N(1), released_at: N(1) };
@@ -343,7 +343,7 @@ describe('what is not ours or not over', () => {
     expect(Object.values(expired)).toEqual(KINDS.map(() => ({ count: 0, oldestAgeSeconds: 0 })));
   });
 
-  it('a report never shows what lives, whatever else is wrong with it', async () => {
+  it('a report never shows a live record, however damaged it is', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T) });
     const later = T + 1;
     await world.putLease(lease('held', later));
@@ -364,7 +364,7 @@ describe('what is not ours or not over', () => {
 });
 
 describe('a report', () => {
-  it('a report sums up what its rows say, and holds no secret of theirs', async () => {
+  it('a report sums up its rows, and does not contain their secrets', async () => {
     const world = await expiryWorld();
     for (const { put } of CASES) await put(world);
     world.clock.set(T + 7_200_000);
@@ -445,7 +445,7 @@ describe('a report', () => {
     expect(world.items.sent.filter((command) => command === 'Scan')).toHaveLength(3 * 2);
   });
 
-  it('a report keeps to its rate of read units', async () => {
+  it('a report does not exceed its rate of read units', async () => {
     const world = await expiryWorld({ segments: 4, readUnitsPerSecond: 2, pageRows: 1 });
     for (let at = 0; at < 20; at++) await world.putLease(lease(`lease ${at}`, T));
     const startedAt = world.clock.now();

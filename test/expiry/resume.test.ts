@@ -290,7 +290,7 @@ describe('a report', () => {
     expect(await world.read({ reportId: first.reportId })).toMatchObject({ complete: false });
   });
 
-  it('a report keeps what it has when a table fails, and names the table', async () => {
+  it('a report keeps its rows if a table fails, and names the table', async () => {
     const world = await fresh({ places: { ...places, bucket: await newBucket(), nameserviceTable: 'no-such-table' } });
     expect((await failure(world.report())).code).toBe('Unavailable');
     const { complete, expired } = await world.read();
@@ -299,7 +299,7 @@ describe('a report', () => {
     expect(world.measured).toEqual([]);
   });
 
-  it('a report holds no more rows than a chunk in one object', async () => {
+  it('an object of a report has at most the rows of a chunk', async () => {
     const world = await fresh();
     const { reportId } = await world.report();
     const parts = (await world.objectKeys(`.holdfast/reports/${reportId}/`)).filter((key) => key.endsWith('.ndjson'));

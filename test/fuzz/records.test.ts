@@ -281,13 +281,13 @@ describe('rows of a report', () => {
   const tables: TableSource<Kind>[] = [commits, nameservice, waiters];
   const FILTERED = ['lease_version', 'lease_id', 'task_token', 'schema'];
 
-  it('rows of a report are made by one source for each kind', () => {
+  it('one source makes the rows of each kind for a report', () => {
     const told = Object.values(SOURCES).flatMap(({ kinds }): readonly Kind[] => kinds);
     expect(told.toSorted()).toEqual([...KINDS].toSorted());
     for (const kind of KINDS) expect(sourceOf(kind).kinds).toContain(kind);
   });
 
-  it.each(tables)('rows of a report are made of whatever stands in the table: $kinds', (source) => {
+  it.each(tables)('any content of the table becomes rows of a report: $kinds', (source) => {
     const names = [...source.key, ...source.attributes, ...FILTERED, '__proto__'];
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), attribute), epochMs, (item, now) => {
@@ -304,7 +304,7 @@ describe('rows of a report', () => {
   });
 });
 
-describe('names', () => {
+describe('names and cursors', () => {
   it('names are parsed to an alias that is written the same again', () => {
     const anything = fc.oneof(
       text,

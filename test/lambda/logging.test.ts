@@ -245,7 +245,7 @@ it('a grant that the schedule finishes is logged by the schedule', async () => {
   expect(granted.at(-1)).toMatchObject({ function: 'repairQueues', key: 'k', holder: 'second', fence });
 });
 
-it('a call in line that serves itself has one line, as a plain call', async () => {
+it('a call in line that serves itself logs one line, like a plain call', async () => {
   const { queueWorld } = await import('../support/worlds/line.ts');
   const { handlers, steps } = await queueWorld();
   await post(handlers.acquire, { key: 'k', holder: 'first', ttlSeconds: 5 });

@@ -31,7 +31,7 @@ const longestAcquire = {
 describe('a request', () => {
   const padded = (bytes: number) => `{"key":"k","leaseId":"l"${' '.repeat(bytes - 25)}}`;
 
-  it('a request is read up to its most bytes, and refused beyond them', async () => {
+  it('a request is read up to its maximum of bytes, and refused beyond', async () => {
     for (const [body, base64] of [
       [padded(MAX_BYTES), false],
       [Buffer.from(padded(MAX_BYTES)).toString('base64'), true],
@@ -65,7 +65,7 @@ describe('a request', () => {
     expect((await throughTask(handlers.release, names)).body).toMatchObject({ limitBytes: MAX_BYTES });
   });
 
-  it('a request holds a limited number of values, whatever its strings look like', async () => {
+  it('a request may hold a limited number of values, whatever its strings contain', async () => {
     const of = (values: number) => ({ data: Array.from({ length: values - 2 }, () => 0), key: '[{,"\\'.repeat(3000) });
     for (const [payload, outcome] of [
       [of(MAX_VALUES - 1), 'InvalidRequest'],
@@ -79,7 +79,7 @@ describe('a request', () => {
     }
   });
 
-  it('a request of a query has bounds, too', async () => {
+  it('a query has the same bounds as a body', async () => {
     const query = `key=${'k'.repeat(MAX_BYTES)}`;
     expect(await throughHttp(handlers.readLeases, httpEvent('GET', { query }))).toMatchObject({ status: 413 });
   });

@@ -163,7 +163,7 @@ describe.each(PORTS)('$name', (port) => {
   });
 });
 
-describe.each(PORTS)('$name, at a request that is no call', (port) => {
+describe.each(PORTS)('$name at a request that is not a call', (port) => {
   it.each(['not json', 'null', '{"Entries":[null]}', '{"QueueUrl":null}'])(
     'a server of the local stack refuses the body %s',
     async (body) => {

@@ -637,7 +637,7 @@ describe('a store that fails', () => {
     }
   });
 
-  it('a store that fails after the restore of a concern loses no record', async () => {
+  it('a store that fails after the restore of a concern does not lose records', async () => {
     await init('half restored');
     await world.deleteRaw('half restored:main', 'head');
     world.requests.faults = ['none', 'none', 'none', ...Array(MAX_TRIES).fill('neverSent')];

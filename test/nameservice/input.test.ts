@@ -209,7 +209,7 @@ describe('bad input', () => {
     expect((await post(handlers.publish, [])).status).toBe(400);
   });
 
-  it('what is just within bounds is taken, and read back as it was', async () => {
+  it('a value just within its bounds is accepted, and read back unchanged', async () => {
     const world = await nameserviceWorld();
     await world.publish({ op: 'initLedger', alias });
     const extra = { ...deep(30), zero: 0, small: 1e-130, whole: Number.MAX_SAFE_INTEGER, texts: ['', 'x'] };

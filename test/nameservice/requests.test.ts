@@ -196,7 +196,7 @@ describe('the adapters', () => {
     expect(statuses).toEqual([201, 200, 200, 201, 201, 201, 200]);
   });
 
-  it('the adapters answer errors by status and by name', async () => {
+  it('an error has its status over HTTP and its name in a task', async () => {
     await publish({ op: 'initLedger', alias: 'errors' });
     const conflict = { op: 'pushConfig', alias: 'errors', expected: { v: 4 }, next: { v: 5, payload: null } };
     const cases = [

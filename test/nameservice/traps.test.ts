@@ -15,7 +15,7 @@ const source = (alias: string) =>
 const commit = (alias: string, t = 1) => publish({ op: 'publishCommit', alias, address: `a${t}`, t });
 const pk = (alias: string) => ({ pk: { S: `${alias}:main` } });
 
-describe('retract', () => {
+describe('a retract', () => {
   it('a retract of an unknown alias does not create a record', async () => {
     for (const op of ['retract', 'retractGraphSource'])
       expect((await failure(publish({ op, alias: 'ghost' }))).code).toBe('NotFound');
@@ -577,7 +577,7 @@ describe('pointer attributes', () => {
       ['a sign in it', `${whole.slice(0, 30)}!${whole.slice(31)}`],
       ['a letter more, and no bit left over before', `${full}a`],
       ['bits left over that say something', `${whole.slice(0, -1)}${whole.endsWith('a') ? 'b' : 'f'}`],
-    ])('a text that is no content identifier is refused: %s', (_, text) => expect(isCid(text), text).toBe(false));
+    ])('a text that is not a content identifier is refused: %s', (_, text) => expect(isCid(text), text).toBe(false));
   });
 
   function base32(bytes: number[]): string {
