@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { keysIn } from '../../clients/typescript/src/environment.ts';
+import { credentialsIn } from '../../clients/typescript/src/environment.ts';
 import type { Keys } from './aws/keys.ts';
 import { SEARCH_PROGRAM } from './aws/program.ts';
 import { EXIT } from './exit-codes.ts';
@@ -16,7 +16,7 @@ const SEARCH_MS = 30_000;
 
 /** A profile that the configuration names takes precedence over keys in the environment. */
 function ownKeys(awsProfile: string | undefined, env: NodeJS.ProcessEnv): Keys | undefined {
-  const credentials = awsProfile ? undefined : keysIn(env);
+  const credentials = awsProfile ? undefined : credentialsIn(env);
   return credentials && { credentials, source: 'environment (AWS_ACCESS_KEY_ID)' };
 }
 

@@ -5,23 +5,25 @@ import { inputsOf } from '../../build/bundle.ts';
 import { type BundledPackage, packagesOf } from '../../build/licences.ts';
 import manifest from './package.json' with { type: 'json' };
 
-/** Loaded when they are needed first. */
+/** The modules that the main entry loads only when a call needs them. */
 const LATER = ['sigv4', 'content', 'several', 'once', 'rate'];
 
-/** The other entries. They import the main entry by the name of the package, so each has the build of the runtime. */
+/** The other entries. They import the main entry by the name of the package, so that the runtime picks the build that suits it. */
 const OTHERS = ['lambda', 'direct', 'handlers', 'durable', 'node-cron', 'testing'];
 
-/** What other entries take from the main one, which exports it. */
-const IN_MAIN = ['index', 'acquire', 'attempt', 'errors', 'give-back', 'query', 'surroundings'];
+/** The modules that the other entries import from the main entry, instead of containing a copy. */
+const IN_MAIN = ['index', 'acquire', 'attempt', 'errors', 'query', 'release', 'surroundings'];
 
 const EXTERNAL = /^(@aws-sdk\/|node:)/;
 
 /**
- * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error
- * of one is an error of all, and nothing is there twice. The main one is written small into `outdir`, for browsers, and readable into
- * `outdir/node`: a stack trace of Node names the functions and lines of the file that runs. The other entries are readable. `outdir/cjs` has all entries as
- * CommonJS, for `require` on Node before 20.19, and for Jest.
- * @returns the packages of npm that have code in it
+ * Writes the entries of the package, and the modules that the main entry loads later. All other entries import the main entry, so that there is one class
+ * of errors, and no code is there twice.
+ *
+ * The main entry is written twice: minified into `outdir`, for browsers, and readable into `outdir/node`, because a stack trace of Node names the functions
+ * and lines of the file that runs. The other entries are readable. `outdir/cjs` contains all entries as CommonJS, for `require` on Node before 20.19, and
+ * for Jest.
+ * @returns the npm packages whose code is in the bundles
  */
 export async function bundle(outdir: string): Promise<BundledPackage[]> {
   const [small, readable, others, ...commonJs] = await Promise.all([
@@ -44,7 +46,7 @@ async function write(folder: string, files: OutputChunk[]): Promise<void> {
   }
 }
 
-/** A browser has no environment variables, so its build has nothing that reads them. */
+/** A browser has no environment variables, so the build for browsers leaves out the code that reads them. */
 const WITHOUT_ENVIRONMENT: Plugin = {
   name: 'without-environment',
   load: (id) => (id.endsWith('/src/environment.ts') ? 'export const optionsIn = (_, given) => given;' : undefined),
@@ -102,7 +104,7 @@ async function chunks(options: BuildOptions, written: OutputOptions = {}): Promi
   return output.filter((file) => file.type === 'chunk');
 }
 
-/** Leaves imports of these modules of the client to other files. */
+/** Keeps these modules of the client out of a bundle, which imports them from other files instead. */
 const apart = (names: string[], fileOf: (name: string) => string): Plugin => ({
   name: 'apart',
   resolveId(path, importer) {

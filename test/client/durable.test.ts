@@ -85,7 +85,7 @@ describe('withLease', () => {
     await hold({ graceSeconds: 60, ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });
     expect(calls[0]?.[1]).toMatchObject({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2, graceSeconds: 60 });
     expect(calls[0]?.[1]).not.toHaveProperty('bound');
-    expect(warnings).toEqual(['the lease of k has an expiry, and no heartbeats: its body must end before']);
+    expect(warnings).toEqual(['the lease of k expires after its ttl, unless check() extends it']);
   });
 
   it('a callback is parked without a requestId, so that submitter retries are one request', async () => {

@@ -1,60 +1,64 @@
 import { assertTimes, attempt, backoff, type Core, insist, isTransient, isUnknown } from './attempt.ts';
 import { type ErrorFields, type HoldfastError, isHoldfastError, unreachable } from './errors.ts';
-import { RELEASE_MS } from './give-back.ts';
-import { keep, type Lease, type LeaseOptions, type LinkedOptions } from './lease.ts';
+import { type Lease, type LeaseOptions, type LinkedOptions, startLease } from './lease.ts';
 import type { RatesOptions } from './rate.ts';
+import { RELEASE_MS } from './release.ts';
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
-/** The options of every lock, a lease or a permit. */
+/** The options of every acquisition, of a lease or of a permit. */
 export interface LockOptions extends LeaseOptions {
   /**
-   * How long to wait for a lease that another caller holds, in milliseconds. The default is 0. `Infinity` waits without a limit.
+   * How long to wait while other callers hold the key, in milliseconds. The default is 0: the call fails at once with LeaseHeld. `Infinity` waits without a
+   * limit.
    */
   waitMs?: number | undefined;
-  /** How long to retry after transient failures, beyond `waitMs`, in milliseconds. The default is 30,000. */
+  /** How long to retry after transient failures, in milliseconds on top of `waitMs`. The default is 30,000. */
   timeoutMs?: number | undefined;
-  /** Ends the wait. A grant that arrives later is released. */
+  /** Ends the wait when it aborts. If the request is granted after that, the client releases the grant. */
   signal?: AbortSignal | undefined;
-  /** The name of the holder, which other callers see. */
+  /** The name that other callers see while they wait, such as the id of the job. The default is the holder of the client. */
   holder?: string | undefined;
-  /** Any JSON up to 4 KiB, which other callers see. */
+  /** Any JSON up to 4 KiB that other callers may read, such as a link to the log of the job. */
   data?: unknown;
-  /** True to wait in line (the default), false to race for the lease. */
+  /** True to be served in the order of arrival (the default). With false the caller races for the lease, outside the line. */
   fair?: boolean | undefined;
   /**
-   * Latest wins: older requests of the key that said `replace` and still wait fail with Superseded. With `running`, a holder that said `running` is asked
-   * to stop too, and the lease follows when it has stopped. Needs `waitMs`. Not for permits, and not with `fair: false`.
+   * Latest wins, for work that only the newest request needs, such as a rebuild of a page. Older requests of the key that also said `replace` and still wait
+   * fail with Superseded. With `running`, a holder that said `running` is asked to stop too, and the lease is granted when that holder has stopped.
+   * Needs `waitMs`. Not for permits, and not with `fair: false`.
+   * @example
+   * await holdfast.withLease('site', { replace: 'running', waitMs: 600_000 }, (lease) => rebuild(lease.signal));
    */
   replace?: 'waiting' | 'running' | undefined;
-  /** The ARN of the Standard execution that will hold the lease. Its end frees the lease. */
+  /** The ARN of the Standard execution that will hold the lease. When that execution ends, the lease is freed, even if nothing releases it. */
   execution?: string | undefined;
-  /** The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
+  /** The ARN of an execution that works under the lease. The lease stays while that execution runs. Needs `execution`. */
   target?: string | undefined;
   /**
-   * How long the lease lasts after the execution ends with any status but SUCCEEDED, in seconds up to 900, because a function of the execution may
-   * still work. Needs `execution`.
+   * How long the lease lasts after the execution has ended with any status but SUCCEEDED, in seconds up to 900. Set it to the timeout of the functions that
+   * the execution calls, because they may still be at work. Needs `execution`.
    */
   graceSeconds?: number | undefined;
   /**
-   * Called with the promise of the work that continues after a failed call: the withdrawal of a request that may still be granted. The promise never
-   * rejects. A platform that freezes the process between two calls must wait for the promise.
+   * For a platform that freezes the process between two calls, such as Lambda. After a failed call, the client may still have to withdraw a request
+   * that could be granted. `waitUntil` is called with the promise of that withdrawal, which never rejects, so that the platform can wait for it.
    */
   waitUntil?: ((rest: Promise<unknown>) => void) | undefined;
 }
 
-/** The options of a permit. The mode `exclusive` takes the key alone, so the options have neither `limit` nor `weight`. */
+/** The options of a permit. A permit of the mode `exclusive` has the key alone, so it takes neither `limit` nor `weight`. */
 export type PermitOptions =
   | {
-      /** Asks for a permit: `shared`, together with other holders up to the `limit`. The default limit is 200. */
+      /** `shared` asks for a permit, which is held together with other permits up to the `limit`. The default limit is 200. */
       mode?: 'shared' | undefined;
-      /** Asks for a permit, which is granted if all permits, the new permit included, weigh at most `limit`. 1 to 200. */
+      /** Asks for a permit, which is granted if all permits, the new one included, weigh at most `limit`. 1 to 200. */
       limit?: number | undefined;
-      /** How much the permit weighs, at most `limit`. The default is 1. */
+      /** How much of the limit the permit takes, for work that costs more than other work. At most `limit`; the default is 1. */
       weight?: number | undefined;
     }
   | {
-      /** Asks for a permit: `exclusive`, alone. */
+      /** `exclusive` asks for the key alone, for example for maintenance while no permit is held. */
       mode: 'exclusive';
       limit?: undefined;
       weight?: undefined;
@@ -68,15 +72,15 @@ const MAX_WAIT_SECONDS = 20;
 /** The longest sleep between two calls, in milliseconds. */
 const MAX_SLEEP_MS = 300_000;
 
-/** How long the service may take to answer on top of that wait, in milliseconds. */
+/** How long the service may take to answer on top of the wait inside the call, in milliseconds. */
 const ANSWER_MS = 10_000;
 
-/** The error message of a grant that the client requests again. */
+/** The message of the error after which the client asks for a new grant. */
 const GONE = 'the grant ended before the answer';
 
 type Request = RequestOf<'acquire'>;
 type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
-type Answered = Exclude<AnswerOf<'onceBegin'>, { leaseId: string }>;
+type SlotAnswer = Exclude<AnswerOf<'onceBegin'>, { leaseId: string }>;
 
 /**
  * Acquires a lease, and waits for the lease for up to `waitMs`.
@@ -89,20 +93,20 @@ export const acquire = (
   options: AcquireOptions & LinkedOptions,
 ): Promise<Lease> => obtain(core, key, defaultHolder, options) as Promise<Lease>;
 
-/** `acquire`, or with `once` the run of a slot. @returns the answer of the service, if it is no grant. @throws as `acquire` */
+/** Acquires a lease, or with `once` the run of a slot. @returns the answer of the service if it is not a grant @throws as `acquire` */
 export const obtain = (
   core: Core,
   key: string,
   defaultHolder: string,
   options: AcquireOptions & LinkedOptions,
-): Promise<Lease | Answered> =>
+): Promise<Lease | SlotAnswer> =>
   // The pending request continues after an abort, so that its grant can be released.
   interruptible(options.signal, (resolve, reject) => {
     const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, once, waitUntil, ...asked } = options;
     assertTimes(options);
     const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
-    // V8 follows this chain for a stack trace, which so ends in the program of the caller.
-    const asking = ask(core, request, options)
+    // V8 follows a chain of `then`, so that the stack trace of an error ends in the program of the caller.
+    const asking = tryUntilGranted(core, request, options)
       .then((got): unknown => (signal?.aborted && 'release' in got ? got.release() : resolve(got)))
       .then(resolve as () => void, reject);
     return () => signal?.aborted && waitUntil?.(asking);
@@ -114,101 +118,106 @@ interface Acquisition {
   request: Request;
   options: AcquireOptions & LinkedOptions;
   startedAt: Moment;
-  /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
+  /** The same for all tries, so that a retry finds the grant of a try whose answer was lost. */
   requestId: string;
-  /** What the service asks the next try to add, such as the ticket, or the slot of the first call. */
+  /** The fields that the service wants in the next try, such as the ticket, or the slot of the first try. */
   retryWith?: Record<string, string> | undefined;
   inLine?: boolean;
-  /** The last sleep of this caller, in milliseconds, and how long after the answer its place is kept. Undefined if the caller has never slept. */
+  /** The last sleep of this caller, and for how long after `from` the service keeps its place. Undefined if the caller has never slept. */
   place?: { sleepMs: number; keptMs: number; from: Moment } | undefined;
   /** How many tries in a row have failed, from which the pause follows. */
   failures: number;
-  /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
+  /** When the last try was sent whose answer was lost, and for how many milliseconds the service may still work on it. */
   doubt?: [Moment, number] | undefined;
 }
 
 const waitLeftMs = ({ core, options: { waitMs = 0 }, startedAt }: Acquisition) => waitMs - since(core.by, startedAt);
 
-/** Sends requests until the grant or another answer is there, the wait has ended, or a retry cannot help. @throws as `acquire` */
-async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease | Answered> {
+/** Sends tries until one is granted or answered, the wait has ended, or a retry cannot help. @throws as `acquire` */
+async function tryUntilGranted(
+  core: Core,
+  request: Request,
+  options: AcquireOptions & LinkedOptions,
+): Promise<Lease | SlotAnswer> {
   const { by } = core;
   const { signal, replace, waitMs } = options;
-  const at: Acquisition = { core, request, options, startedAt: moment(by), requestId: by.uuid(), failures: 0 };
-  // The pending request continues, because it may still bring a grant. A process that will be frozen cannot wait for that.
-  const leave = () => (at.inLine || options.waitUntil) && takeBack(at, 0);
+  const acquisition: Acquisition = { core, request, options, startedAt: moment(by), requestId: by.uuid(), failures: 0 };
+  // The pending request may still bring a grant, so it continues. A process that will be frozen cannot wait for the grant, so it withdraws at once.
+  const leave = () => (acquisition.inLine || options.waitUntil) && withdraw(acquisition, 0);
   signal?.addEventListener('abort', leave);
   try {
-    // The first request does not wait, so that the caller learns at once who holds the lease. Only a request that waits may replace others.
+    // The first try does not wait, so that the caller sees at once who holds the lease. But only a request that waits may replace others.
     const least = replace && waitMs ? 1 : 0;
     for (let waitSeconds = least; ; ) {
       signal?.throwIfAborted();
-      const askedAt = moment(by);
+      const triedAt = moment(by);
       let pause: number;
       try {
-        return await askOnce(at, waitSeconds);
+        return await tryToAcquire(acquisition, waitSeconds);
       } catch (error) {
-        pause = pauseAfter(at, error, { tookMs: since(by, askedAt), waitSeconds });
+        pause = pauseAfter(acquisition, error, { tookMs: since(by, triedAt), waitSeconds });
       }
       await sleep(by, pause, signal);
-      waitSeconds = Math.max(least, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(at) / 1000)));
+      waitSeconds = Math.max(least, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(acquisition) / 1000)));
     }
   } catch (error) {
-    if (at.doubt) takeBack(at, at.doubt[1] - since(by, at.doubt[0]));
-    // A position outlives the call, and a turn that comes then would be lost to all. An abort has withdrawn it already.
-    else if (at.retryWith?.ticket && !signal?.aborted) takeBack(at, 0);
+    if (acquisition.doubt) withdraw(acquisition, acquisition.doubt[1] - since(by, acquisition.doubt[0]));
+    // The position outlives the call. If its turn came now, no caller would use the grant. After an abort, `leave` has withdrawn the position already.
+    else if (acquisition.retryWith?.ticket && !signal?.aborted) withdraw(acquisition, 0);
     throw error;
   } finally {
     signal?.removeEventListener('abort', leave);
   }
 }
 
-/** One try. @throws HoldfastError, a transient one if the grant ended before the caller could use it */
-async function askOnce(at: Acquisition, waitSeconds: number): Promise<Lease | Answered> {
-  const { core, options, startedAt } = at;
+/** One try. @throws HoldfastError, which is transient if the grant ended before the caller could use it */
+async function tryToAcquire(acquisition: Acquisition, waitSeconds: number): Promise<Lease | SlotAnswer> {
+  const { core, options, startedAt } = acquisition;
   const sentAt = moment(core.by);
-  const grant = await send(at, waitSeconds, sentAt);
-  if (options.once && !grant.leaseId) return grant as unknown as Answered;
-  const lease = keep(core, grant, sentAt, options);
+  const grant = await sendRequest(acquisition, waitSeconds, sentAt);
+  if (options.once && !grant.leaseId) return grant as unknown as SlotAnswer;
+  const lease = startLease(core, grant, sentAt, options);
   if (lease.held && !options.signal?.aborted) {
     const { key, fence, expiresAt } = grant;
     core.emit({ type: 'acquired', key, fence, expiresAt, waitedMs: Math.round(since(core.by, startedAt)) });
     return lease;
   }
   await lease.release();
-  askAnew(at, (grant as { slot?: string }).slot);
+  useNewRequest(acquisition, (grant as { slot?: string }).slot);
   options.signal?.throwIfAborted();
   const lost = lease.lost as HoldfastError & ErrorFields['LeaseLost'];
-  throw options.replace || (lost.reason === 'maxHold' && waitLeftMs(at) <= 0) ? lost : unreachable(GONE);
+  throw options.replace || (lost.reason === 'maxHold' && waitLeftMs(acquisition) <= 0) ? lost : unreachable(GONE);
 }
 
-async function send(at: Acquisition, waitSeconds: number, sentAt: Moment): Promise<Grant> {
-  const { core, request, options, requestId, retryWith } = at;
+async function sendRequest(acquisition: Acquisition, waitSeconds: number, sentAt: Moment): Promise<Grant> {
+  const { core, request, options, requestId, retryWith } = acquisition;
   const ms = waitSeconds * 1000 + ANSWER_MS;
   const operation = options.once ? 'onceBegin' : 'acquire';
   const maySleep = waitSeconds > 0 && !options.once && options.fair !== false;
-  const sleepMs = maySleep ? Math.max(0, Math.floor(Math.min(MAX_SLEEP_MS, waitLeftMs(at)))) : undefined;
+  const sleepMs = maySleep ? Math.max(0, Math.floor(Math.min(MAX_SLEEP_MS, waitLeftMs(acquisition)))) : undefined;
   try {
     const grant = await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds, sleepMs }, { ms });
-    at.doubt = undefined;
+    acquisition.doubt = undefined;
     return grant as Grant;
   } catch (error) {
-    if (isUnknown(error)) at.doubt = [sentAt, ms];
+    if (isUnknown(error)) acquisition.doubt = [sentAt, ms];
     if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
-    // An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for the holder, the key stays with it.
-    takeBack(at, 0);
-    // By a new id, this request would be the newest again.
+    // An earlier try was granted, and an operator broke the grant before this client read the answer. If the break waits for the holder, the key would
+    // stay held.
+    withdraw(acquisition, 0);
+    // With a new id, this request would count as the newest, and replace the one that superseded it.
     if (options.replace) throw error;
-    askAnew(at, retryWith?.slot);
+    useNewRequest(acquisition, retryWith?.slot);
     throw unreachable(GONE, error);
   }
 }
 
-/** Takes a new request id, because the service remembers the former id as released. @param slot kept even if its period is over by now */
-function askAnew(at: Acquisition, slot?: string): void {
-  at.requestId = at.core.by.uuid();
-  at.retryWith = slot === undefined ? undefined : { slot };
-  at.inLine = false;
-  at.place = undefined;
+/** Takes a new request id, because the service remembers the former id as released. @param slot stays the same, even if its period is over by now */
+function useNewRequest(acquisition: Acquisition, slot?: string): void {
+  acquisition.requestId = acquisition.core.by.uuid();
+  acquisition.retryWith = slot === undefined ? undefined : { slot };
+  acquisition.inLine = false;
+  acquisition.place = undefined;
 }
 
 /**
@@ -217,36 +226,38 @@ function askAnew(at: Acquisition, slot?: string): void {
  * @param waitSeconds how long that try had asked the service to wait
  * @throws the error, if another try cannot help or would come too late
  */
-function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tried): number {
-  const { by, emit } = at.core;
-  const leftMs = waitLeftMs(at);
-  if (isHoldfastError(error)) at.retryWith = { ...at.retryWith, ...error.retryWith };
+function pauseAfter(acquisition: Acquisition, error: unknown, { tookMs, waitSeconds }: FailedTry): number {
+  const { by, emit } = acquisition.core;
+  const leftMs = waitLeftMs(acquisition);
+  if (isHoldfastError(error)) acquisition.retryWith = { ...acquisition.retryWith, ...error.retryWith };
   if (!isHoldfastError(error, 'LeaseHeld')) {
-    const again = backoff(by, at.failures++, error);
-    const pause = isHoldfastError(error, 'Throttled') ? Math.max(again, Math.min(longerSleep(at), leftMs)) : again;
-    if (!isTransient(error) || pause >= leftMs + (at.options.timeoutMs ?? 30_000)) throw error;
+    const again = backoff(by, acquisition.failures++, error);
+    const pause = isHoldfastError(error, 'Throttled')
+      ? Math.max(again, Math.min(longerSleep(acquisition), leftMs))
+      : again;
+    if (!isTransient(error) || pause >= leftMs + (acquisition.options.timeoutMs ?? 30_000)) throw error;
     return pause;
   }
   if (leftMs <= 0) throw error;
-  at.inLine = true;
+  acquisition.inLine = true;
   const { place, comeBackMs: sleepMs = 0, keptMs = 0 } = error;
   const { key, holder, holders, expiresAt, used, limit, cap, waiting } = error;
-  const told = { key, holder, holders, expiresAt, used, limit, cap, place, waiting };
-  emit({ type: 'waiting', since: new Date(at.startedAt[0]).toISOString(), ...told });
-  if (sleepMs > 0 || (at.place && place)) at.place = { sleepMs, keptMs, from: moment(by) };
+  const fields = { key, holder, holders, expiresAt, used, limit, cap, place, waiting };
+  emit({ type: 'waiting', since: new Date(acquisition.startedAt[0]).toISOString(), ...fields });
+  if (sleepMs > 0 || (acquisition.place && place)) acquisition.place = { sleepMs, keptMs, from: moment(by) };
   if (sleepMs > 0) {
-    at.failures = 0;
+    acquisition.failures = 0;
     return Math.min(sleepMs, leftMs);
   }
-  // A deployment may allow shorter waits, or none. While the caller is away, its position loses its turn.
-  at.failures = tookMs < (place ? 1 : waitSeconds) * 500 ? at.failures + 1 : 0;
-  // The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
-  return leftMs < 1000 ? leftMs : at.failures && backoff(by, at.failures);
+  // A deployment may allow shorter waits, or none, so an early answer is followed by a pause. While the caller is away, its position can miss its turn.
+  acquisition.failures = tookMs < (place ? 1 : waitSeconds) * 500 ? acquisition.failures + 1 : 0;
+  // The service waits whole seconds, so the client waits the rest itself.
+  return leftMs < 1000 ? leftMs : acquisition.failures && backoff(by, acquisition.failures);
 }
 
 /**
- * How long a caller sleeps after its return was throttled: twice as long as before, then four and eight times. Otherwise sleepers would throttle each
- * other again and again. Half of the time for which the place is kept is left for later tries.
+ * How long a caller sleeps after the service throttled its return: twice as long as before, then four and eight times. Otherwise sleepers would throttle
+ * each other again and again. The sleep takes at most half of the time for which the place is kept, so that there is time for another try.
  */
 function longerSleep({ core: { by }, place, failures }: Acquisition): number {
   if (!place) return 0;
@@ -254,32 +265,33 @@ function longerSleep({ core: { by }, place, failures }: Acquisition): number {
   return Math.min(sleepMs * 2 ** Math.min(3, failures), (keptMs - since(by, from)) / 2);
 }
 
-interface Tried {
+interface FailedTry {
   tookMs: number;
   waitSeconds: number;
 }
 
-function takeBack({ core, request, options, requestId, retryWith, doubt }: Acquisition, leftMs: number): void {
+/** Withdraws the request of a caller that has stopped waiting. @param leftMs for how long a lost try may still arrive */
+function withdraw({ core, request, options, requestId, retryWith, doubt }: Acquisition, leftMs: number): void {
   const { once, waitUntil, releaseTimeoutMs: timeoutMs = RELEASE_MS } = options;
   const { key, holder } = request;
-  // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
+  // A try whose answer was lost may have a place of its own, which the service finds only if it reads the whole line.
   const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
   const rest = once
-    ? doubt && once.takeBack({ ...request, requestId, ...retryWith })
-    : withdraw(core, { request: own, timeoutMs, leftMs });
+    ? doubt && once.withdraw({ ...request, requestId, ...retryWith })
+    : sendWithdrawal(core, { request: own, timeoutMs, leftMs });
   if (rest) waitUntil?.(rest);
 }
 
 interface Withdrawal {
   request: Omit<RequestOf<'withdraw'>, 'ticket'> & { ticket: string | undefined };
-  /** Milliseconds for it, its retries included. */
+  /** How long the withdrawal with its retries may take. */
   timeoutMs: number;
-  /** For how many milliseconds the request may still arrive that it withdraws: the service is asked again after that. */
+  /** For how long the request may still arrive that is to be withdrawn. After that time, the withdrawal is sent again. */
   leftMs: number;
 }
 
-/** Ends the wait for a lease, or a grant that did not reach the caller. */
-async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal): Promise<void> {
+/** Takes a request out of the line, or ends a grant that did not reach the caller. Never rejects. */
+async function sendWithdrawal(core: Core, { request, timeoutMs, leftMs }: Withdrawal): Promise<void> {
   let error: unknown;
   try {
     if ((await insist(core, 'withdraw', request as RequestOf<'withdraw'>, { timeoutMs, ms: timeoutMs / 2 })).cancelled)
@@ -287,6 +299,6 @@ async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal):
   } catch (reason) {
     error = reason;
   }
-  if (leftMs > 0) core.by.after(leftMs, () => withdraw(core, { request, timeoutMs, leftMs: 0 }), true);
+  if (leftMs > 0) core.by.after(leftMs, () => sendWithdrawal(core, { request, timeoutMs, leftMs: 0 }), true);
   else if (error !== undefined) core.emit({ type: 'released', key: request.key, confirmed: false, error });
 }

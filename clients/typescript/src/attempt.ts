@@ -3,7 +3,7 @@ import type { Emit } from './events.ts';
 import { interruptible, moment, type Surroundings, since, sleep } from './surroundings.ts';
 import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 
-/** The dependencies of every call. */
+/** What every call needs. */
 export interface Core {
   transport: Transport;
   namespace?: string | undefined;
@@ -11,20 +11,21 @@ export interface Core {
   emit: Emit;
 }
 
-/** How long one try may take, in milliseconds, in addition to its wait inside the service. */
+/** How long one try may take, in milliseconds, on top of its wait inside the service. */
 const TRY_MS = 10_000;
 
-/** API Gateway ends each request after 30 seconds, and these may need them. */
+/** Calls that may need the whole 30 seconds after which API Gateway ends a request. */
 const SLOW: readonly Operation[] = ['commit', 'resetFence', 'report', 'clean'];
 
 export interface Try {
-  /** Milliseconds until the try is abandoned. */
+  /** After how many milliseconds the client stops waiting for an answer. */
   ms?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Runs `act` once, with a signal that aborts it.
+ * Runs `act` with a time limit.
+ * @param act receives a signal that aborts at the end of the time
  * @throws HoldfastError Unreachable if it takes too long; what `act` throws; the reason of the signal
  */
 export const inTime = <T>(
@@ -54,31 +55,31 @@ export const attempt = <O extends Operation>(
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 
 /**
- * These errors are transient: if the client repeats the call, the call may succeed.
- * @param request the fields of the call. With a task token or a callback id, QueueFull has ended the task or callback, which can receive no grant
+ * True if the same call may succeed when it is repeated.
+ * @param request the fields of the call. With a task token or a callback id, QueueFull is final, because it has ended the task or the callback
  */
 export const isTransient = (error: unknown, request: { taskToken?: unknown; callbackId?: unknown } = {}): boolean =>
   isHoldfastError(error) &&
   TRANSIENT.includes(error.code) &&
   !(error.code === 'QueueFull' && (request.taskToken || request.callbackId));
 
-/** A write may have landed in spite of these errors. */
+/** True if the service may have done what was asked, in spite of the error. */
 export const isUnknown = (error: unknown): boolean => isHoldfastError(error, 'OutcomeUnknown') || isUnanswered(error);
 
 const isUnanswered = (error: unknown) => isHoldfastError(error, 'Unreachable') && error.sent !== false;
 
 /**
- * How long to wait after a number of failures: full jitter, and at least as long as the service asks for. The bound of the jitter is less than
- * the five seconds for which the service keeps a position in line.
+ * How long to pause after a number of failures: as long as the service asks for, and a random time on top, so that clients do not return together. The
+ * random time is less than the five seconds for which the service keeps a position in line.
  */
 export const backoff = (by: Surroundings, failures: number, error?: unknown): number =>
   ((error as { retryAfterMs?: number })?.retryAfterMs ?? 0) + by.random() * Math.min(4000, 100 * 2 ** failures);
 
-/** The caller's limits to one call. */
+/** How long one call may take. */
 export interface CallOptions {
-  /** How long to retry after transient failures, in milliseconds; the default is 30,000. */
+  /** How long to retry after transient failures, in milliseconds. The default is 30,000. */
   timeoutMs?: number | undefined;
-  /** Ends the call. A request that was sent may still take effect. */
+  /** Ends the call when it aborts. A request that was sent may still take effect. */
   signal?: AbortSignal | undefined;
 }
 
@@ -92,7 +93,7 @@ export function assertTimes(times: { waitMs?: number | undefined; timeoutMs?: nu
 
 /**
  * Repeats `act` until it succeeds, fails permanently, or the time is up.
- * @param act receives the fields that the service wants in a retry, so that the retry learns the outcome of a lost answer
+ * @param act receives the fields that the service wants in a retry, so that the retry finds out what became of the try before
  * @throws what `act` throws; the reason of the signal
  */
 export async function persist<T>(
@@ -115,7 +116,7 @@ export async function persist<T>(
   }
 }
 
-/** The name by which a retry after a lost answer finds what the first try has done. */
+/** The field that names a call, so that a retry after a lost answer finds what an earlier try has done. */
 export const ID_OF: { [O in Operation]?: string } = {
   acquire: 'requestId',
   onceBegin: 'requestId',
@@ -126,7 +127,7 @@ export const ID_OF: { [O in Operation]?: string } = {
   resetFence: 'commitId',
 };
 
-/** Tries a call until it succeeds, fails permanently, or the time is up. All tries have the same name. @throws as `persist` and `attempt` */
+/** Tries a call until it succeeds, fails permanently, or the time is up. All tries carry the same id. @throws as `persist` and `attempt` */
 export const insist = <O extends Operation>(
   core: Core,
   operation: O,
@@ -139,7 +140,7 @@ export const insist = <O extends Operation>(
     core.by,
     limits,
     (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),
-    // A report that goes on unseen would refuse a second one.
+    // A report whose answer is lost may still run, and would refuse a second report.
     (error) => isTransient(error, payload as object) && !(operation === 'report' && isUnanswered(error)),
   );
 };

@@ -3,12 +3,13 @@ import { isHoldfastError, refusal, unreachable } from './errors.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
 
-/** What a commit takes in its own body. */
+/** Content up to this size is sent in the body of the commit, without an upload. */
 export const MAX_BODY_BYTES = 1024 ** 2;
 
-/** Milliseconds for one try to upload. */
+/** How long one try of an upload may take, in milliseconds. */
 const UPLOAD_MS = 600_000;
 
+/** How many bytes become text at a time, because a call may have only so many arguments. */
 const PART = 0x8000;
 
 /** The content fields of a commit that is small enough for its own body. */
@@ -22,20 +23,20 @@ export async function bodyOf(content: Blob): Promise<{ body: string; encoding: '
 interface Put extends CallOptions {
   by: Surroundings;
   staged: AnswerOf<'stageUpload'>;
-  /** What a try sends. The signal ends it. */
+  /** Returns what a try sends. The signal cancels a stream. */
   body(signal: AbortSignal): Blob | ReadableStream<Uint8Array<ArrayBuffer>>;
   fetch?: typeof fetch | undefined;
 }
 
 /**
- * Sends an upload to where it was staged, until it succeeds.
+ * Sends an upload to its signed URL, with retries.
  * @returns the `uploadId`
- * @throws HoldfastError Refused, Unreachable; one that the body fails with
+ * @throws HoldfastError Refused, Unreachable; the error of the body
  */
 export async function put({ by, staged, body, fetch: send = fetch, ...limits }: Put): Promise<string> {
   const { uploadId, url, method, headers } = staged;
   const act = async (signal: AbortSignal) => {
-    // Without the last two options, Node keeps a copy of the whole body to follow a redirect.
+    // Without `redirect` and `window`, Node keeps a copy of the whole body so that it can follow a redirect.
     const part = body(signal);
     const init = { method, headers, body: part, signal, duplex: 'half', redirect: 'error', window: null } as const;
     const response = await send(url, init).catch((error) => {

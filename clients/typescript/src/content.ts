@@ -6,7 +6,7 @@ import type { AnswerOf } from './transport.ts';
 
 type ByteStream = ReadableStream<Uint8Array<ArrayBuffer>>;
 
-/** What can be uploaded. */
+/** The content that `upload` takes. */
 export type Upload = Blob | ByteStream;
 
 /** What a commit writes: text, bytes, a Blob or File, or a stream of bytes. */
@@ -15,8 +15,8 @@ export type Content = string | Uint8Array<ArrayBuffer> | Blob | ByteStream;
 /** How much of a stream without a length is buffered in memory, in bytes. */
 const MAX_HELD_BYTES = 16 * 1024 ** 2;
 
-/** S3 takes no upload without its length, and `fetch` states that of a stream in Node and Bun alone. */
-const STREAMS = 'process' in globalThis && !('Deno' in globalThis);
+/** S3 needs the length of an upload, and only the `fetch` of Node and Bun sends the length of a stream. */
+const CAN_STREAM = 'process' in globalThis && !('Deno' in globalThis);
 
 /**
  * The body to send: the stream itself if the platform can stream requests, otherwise its whole content.
@@ -25,11 +25,11 @@ const STREAMS = 'process' in globalThis && !('Deno' in globalThis);
 async function sendable(content: Content, sizeBytes = 0): Promise<Upload> {
   if (content instanceof Blob) return content;
   if (!(content instanceof ReadableStream)) return new Blob([content]);
-  return STREAMS && sizeBytes > MAX_BODY_BYTES ? content : new Response(counted(content, sizeBytes)).blob();
+  return CAN_STREAM && sizeBytes > MAX_BODY_BYTES ? content : new Response(ofLength(content, sizeBytes)).blob();
 }
 
-/** The content fields of a commit: its body if that is small enough, otherwise its upload. */
-export async function partOf(
+/** The content fields of a commit: `body` if the content is small enough, otherwise the `source` that was uploaded. */
+export async function contentFieldsOf(
   content: Content,
   sizeBytes: number | undefined,
   upload: (content: Upload) => Promise<string>,
@@ -40,8 +40,8 @@ export async function partOf(
   return bodyOf(whole);
 }
 
-/** The same stream, which fails unless it has exactly `sizeBytes` bytes; 0 allows up to 16 MiB. The signal cancels the stream. */
-function counted(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): ByteStream {
+/** Passes a stream on, and fails unless it has exactly `sizeBytes` bytes. 0 allows up to 16 MiB. The signal cancels the stream. */
+function ofLength(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): ByteStream {
   let bytes = 0;
   const fail = (message: string) => {
     throw invalidRequest('sizeBytes', `the stream ${message}`);
@@ -69,7 +69,7 @@ interface Uploading extends CallOptions {
 }
 
 /**
- * Uploads content that a commit then names as its source. A stream is sent once, other content until the upload succeeds.
+ * Uploads content that a commit then names as its source. A stream cannot be sent again after a failure; other content is.
  * @returns the `uploadId`
  * @throws HoldfastError Refused, Unreachable; InvalidRequest if a stream has another length
  */
@@ -81,8 +81,8 @@ export async function uploaded(
   const blob = whole instanceof Blob ? whole : undefined;
   const staged = await stage(blob?.size);
   if (!blob) limits.timeoutMs = 0;
-  // A Blob with a type would send it in place of the signed content type.
+  // `slice` drops the type of the Blob, which `fetch` would send in place of the signed content type.
   const body = (signal: AbortSignal) =>
-    whole instanceof Blob ? whole.slice() : counted(whole, sizeBytes ?? 0, signal);
+    whole instanceof Blob ? whole.slice() : ofLength(whole, sizeBytes ?? 0, signal);
   return put({ ...limits, by, staged, body, fetch: send });
 }

@@ -43,26 +43,29 @@ import { HoldfastError, type Operation, type Transport, unreachable } from './in
 
 export interface DirectOptions {
   /**
-   * The caller's own client. Give it `requestHandler: { requestTimeout: 2000, throwOnRequestTimeout: true }`, so that a
-   * lost answer costs two seconds.
+   * Your DynamoDB client. Make it with `requestHandler: { requestTimeout: 2000, throwOnRequestTimeout: true }`, so that a lost answer costs only two
+   * seconds.
    */
   client: DynamoDBClient;
-  /** The table of leases and permits, and the table of waiters. */
+  /** The table of leases and permits, such as `holdfast-prod-leases`. */
   leasesTable: string;
+  /** The table of waiters, such as `holdfast-prod-waiters`. */
   waitersTable: string;
-  /** The values of the deployment. The defaults are 500 and 3600. */
+  /** The clock skew margin of the deployment, which must be the same here. The default is 500. */
   clockSkewMs?: number | undefined;
+  /** How long the deployment keeps a released record, which must be the same here. The default is 3600. */
   fenceRetentionSeconds?: number | undefined;
   /**
-   * Notifies tasks of Step Functions that are parked for the same keys: a release then grants the lease to the next task at once. Without this
-   * client, the schedule of the deployment grants the lease to the task within a minute. The schedule always serves the callbacks of durable functions.
-   * Each message to a task is sent once, so make the client with
-   * `requestHandler: { requestTimeout: 3000, throwOnRequestTimeout: true, httpsAgent: { keepAlive: false } }`: a connection that was idle may be closed.
+   * Returns a client that notifies tasks of Step Functions. You want it if tasks are parked for the keys that you release: the next task then has the lease
+   * at once, and otherwise within a minute, by the schedule of the deployment. The callbacks of durable functions always wait for the schedule.
+   *
+   * A message to a task is not sent again, and a connection that was idle may be closed, so make the client with
+   * `requestHandler: { requestTimeout: 3000, throwOnRequestTimeout: true, httpsAgent: { keepAlive: false } }`.
    */
   stepFunctions?: (() => Promise<SFNClient>) | undefined;
 }
 
-/** The names of the functions, but with open cursors: a process that may read the whole table has nothing to hide from itself. */
+/** Unlike the functions, this process may read the whole table, so cursors need no encryption. */
 const cursors: Names['cursors'] = { open: (cursor) => cursor, seal: (cursor) => cursor };
 const LISTED: Partial<Record<Operation, Names>> = {
   readLeases: { ...LEASE_LISTS, cursors },
@@ -70,12 +73,12 @@ const LISTED: Partial<Record<Operation, Names>> = {
   readRates: { ...KEY_OR_PAGE_NAMES, cursors },
 };
 
-/** For a caller of the transport that names no time. Such a try has no other limit than its signal. */
+/** The time of a try whose caller names none, in milliseconds. Its signal may end it earlier. */
 const NO_LIMIT_MS = 60_000;
 
 /**
- * Runs the calls on leases in the caller's own process, on its own DynamoDB client, with the code of the functions. The
- * clock of the process then counts as a clock of the service, and must be synchronized to within `clockSkewMs`.
+ * Runs the code of the functions in your process, on your DynamoDB client, so that a call on a lease costs no Lambda invocation and one network hop less. The
+ * clock of the process then counts as a clock of the service, and must be right to within `clockSkewMs`.
  * @throws HoldfastError Refused for every call that is not about leases, and for parking or cancelling a task
  * @example
  * const tables = { leasesTable: 'holdfast-prod-leases', waitersTable: 'holdfast-prod-waiters' };
@@ -87,17 +90,17 @@ export function directTransport(options: DirectOptions): Transport {
     const call = calls[operation];
     if (!call || 'taskToken' in payload || 'callbackId' in payload) throw refused(operation);
     const names = LISTED[operation] ?? LEASE_NAMES;
-    const told = <Told>(it: Told) => (namespace === undefined ? it : namesOut(it, names, namespace));
+    const shown = <Shown>(it: Shown) => (namespace === undefined ? it : namesOut(it, names, namespace));
     const startedAt = systemClock.now();
     const timeLeftMs = () => (signal.aborted ? 0 : timeoutMs - (systemClock.now() - startedAt));
     try {
-      // Undefined fields are left out, as JSON leaves them out, before the names decide what the call may see.
+      // Undefined fields are dropped as over HTTP, before the namespace is put in front of the keys.
       const sent: unknown = JSON.parse(JSON.stringify(payload));
       const request = namespace === undefined ? sent : namesIn(sent, names, namespace);
-      return told(await call(request, { signal, timeLeftMs, namespace }));
+      return shown(await call(request, { signal, timeLeftMs, namespace }));
     } catch (error) {
       if (!(error instanceof DomainError)) throw unreachable((error as Error).message, error); // the request may have been sent
-      throw new HoldfastError(told(error.problem('')), error);
+      throw new HoldfastError(shown(error.problem('')), error);
     }
   };
 }

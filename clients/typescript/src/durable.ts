@@ -6,7 +6,7 @@ import { type Holdfast, HoldfastError, isHoldfastError, type RateTerms, unreacha
 import { inOrder } from './several.ts';
 import type { RequestOf } from './transport.ts';
 
-/** The part of the context of `@aws/durable-execution-sdk-js` that the helpers use. */
+/** The part of the context of `@aws/durable-execution-sdk-js` that these functions use. */
 export interface DurableContext {
   executionContext: { readonly durableExecutionArn: string };
   logger: { warn(...message: unknown[]): void };
@@ -22,27 +22,27 @@ interface CallbackConfig {
 
 /** How a durable function waits for a lease or a permit, and how long the function holds the lease. */
 export type DurableLeaseOptions = PermitOptions & {
-  /** How long to wait in line, in seconds; the default is 3600, and the most is a week. The execution is suspended for that time. */
+  /** How long to wait in line, in seconds up to a week. The default is 3600. The execution is suspended for that time, and costs nothing. */
   parkSeconds?: number | undefined;
   /**
-   * Latest wins: older requests of the key that said `replace` and still wait fail with Superseded. With `running`, a holder that said `running` is asked to
-   * stop too: an execution learns that by `lease.check()`. Not for permits.
+   * Latest wins, for work that only the newest request needs. Older requests of the key that also said `replace` and still wait fail with Superseded. With
+   * `running`, a holder that said `running` is asked to stop too, which an execution finds out by `lease.check()`. Not for permits.
    */
   replace?: 'waiting' | 'running' | undefined;
-  /** Who holds the lease, shown to others. The default is the holder of the client with the name of the execution, such as `billing/order-42`. */
+  /** The name that other callers see. The default is the holder of the client with the name of the execution, such as `billing/order-42`. */
   holder?: string | undefined;
-  /** Any JSON up to 4 KiB, shown to others. */
+  /** Any JSON up to 4 KiB that other callers may read. */
   data?: unknown;
   /**
-   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because the code may still run. The default is
-   * 900, the longest timeout of a Lambda function. Lower it to the timeout of your function, not to less.
+   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because its code may still run. The default is 900, the
+   * longest timeout of a Lambda function. If your function has a shorter timeout, set it to that timeout, and never to less.
    */
   graceSeconds?: number | undefined;
-  /** The lease lasts until the release or the end of the execution. The default is true, unless `ttlSeconds` is given. */
+  /** True for a lease that lasts until its release or the end of the execution. That is the default, unless `ttlSeconds` is given. */
   bound?: boolean | undefined;
   /**
-   * An expiry in place of `bound`, in seconds. The whole body, with all suspensions, must end before: no call extends the lease. The default is 60 if
-   * `bound` is false. Not with `bound: true`.
+   * A time after which the lease expires, in seconds, in place of `bound`. The body must end before that time, with all its suspensions, because nothing
+   * extends the lease except `check()`. The default is 60 if `bound` is false. Not with `bound: true`.
    */
   ttlSeconds?: number | undefined;
 };
@@ -56,9 +56,15 @@ export interface DurableLease {
   /** The fencing token, the same in every replay. */
   readonly fence: number;
   /**
-   * Asks the service in a step whether the lease is still held, and extends a lease with an expiry. The role needs the call `heartbeat`.
-   * @throws HoldfastError LeaseLost, with the reason `superseded` or `broken` if the body is asked to stop; Throttled, Unavailable, OutcomeUnknown and
+   * Asks the service in a step whether the lease is still held, and extends a lease that has a `ttlSeconds`. Call it between the steps of long work, so
+   * that the work can stop when it is asked to. The role of the function needs the permission for the call `heartbeat`.
+   * @throws HoldfastError LeaseLost, with the reason `superseded` or `broken` if the body should stop; Throttled, Unavailable, OutcomeUnknown and
    * Unreachable after four retries
+   * @example
+   * for (const part of parts) {
+   *   await lease.check();
+   *   await ctx.step(`part ${part}`, () => write(part, { fence: lease.fence }));
+   * }
    */
   check(): Promise<void>;
 }
@@ -71,13 +77,13 @@ export interface DurableLeases {
   readonly fences: Readonly<Record<string, number>>;
 }
 
-/** How a durable function waits for a start, and what it takes of one rate or several. */
+/** The rate or rates of a durable function, and how long it waits for a start. */
 export type DurableRateOptions = RateTerms & {
-  /** How late the start may be, in seconds; the default is 3600, and the most is a week, with `settle` the longest period. The execution is suspended. */
+  /** How late the start may be, in seconds up to a week, or with `settle` up to the longest period. The default is 3600. The execution is suspended. */
   waitSeconds?: number | undefined;
-  /** True to report the units that the work really took by `settle`. */
+  /** True if the `units` are an estimate, which you correct by the `settle` of the answer after the work. */
   settle?: boolean | undefined;
-  /** Who reserves, shown to others. The default is the holder of the client with the name of the execution. */
+  /** The name that operators see. The default is the holder of the client with the name of the execution. */
   holder?: string | undefined;
 };
 
@@ -86,30 +92,33 @@ export interface DurableStart {
   /** The earliest start, by the clock of the service, the same in every replay. ISO 8601. */
   readonly startAt: string;
   /**
-   * Reports the units that the work really took, by the name of the rate, in a step. Needs the option `settle`.
+   * Corrects the estimates in a step: reports the units that the work really took, by the name of the rate. Needs the option `settle`.
    * @returns false if the estimates stand
    * @throws HoldfastError InvalidRequest
    */
   settle(units: Readonly<Record<string, number>>): Promise<boolean>;
 }
 
-/** In seconds: two minutes, within which the service ends a wait after `parkSeconds`, and two minutes for the retries of the request. */
+/**
+ * How long after `parkSeconds` the callback times out, in seconds: the service may take two minutes to end the wait, and the retries of the request two
+ * more.
+ */
 const MARGIN_SECONDS = 240;
 
-/** How often a request is sent again after a transient error. The execution is suspended before each retry. */
+/** How many times a request is sent again after a transient error. The execution is suspended before each retry. */
 const RETRIES = 4;
 
 /** How long one step repeats its request, in milliseconds. */
 const STEP_MS = 5000;
 
-/** The fields of an error, as the result of a step. A replay keeps them all, but only the message of an error that a step throws. */
+/** The fields of an error, as the result of a step, because of an error that a step throws a replay keeps only the message. */
 type Problem = ConstructorParameters<typeof HoldfastError>[0];
 
 /**
- * Runs the body under a lease or a permit. The execution is suspended while it waits in line, and holds the lease over the suspensions of the body. The
- * lease is released after the body, and at the latest `graceSeconds` after the end of the execution.
+ * Runs the body of a durable function under a lease or a permit. The execution is suspended while it waits in line, and keeps the lease while the body is
+ * suspended. The lease is released after the body, and at the latest `graceSeconds` after the end of the execution.
  *
- * The body runs again in each replay, as all code outside steps does. Put effects into steps.
+ * The body runs again in each replay, like all code outside of steps. Put effects into steps.
  * @param ctx the context of `withDurableExecution`, or of a branch of `ctx.parallel`
  * @throws what the body throws; HoldfastError LeaseHeld after `parkSeconds`, Superseded, QueueFull, and the other errors of `acquire`; Unreachable if
  * the callback has no answer four minutes after `parkSeconds`
@@ -143,8 +152,8 @@ export async function withLease<T>(
 }
 
 /**
- * Runs the body under several leases or permits, for example at most five of a tenant and twenty in total. The keys are acquired in the order of
- * `holdfast.withLeases`, and released in the reverse order. `parkSeconds` is for each key.
+ * Runs the body under several leases or permits, for example at most five calls of a tenant and twenty in total. The keys are acquired in the same order as by
+ * `holdfast.withLeases`, so that callers cannot block each other for good. `parkSeconds` is the limit for each key.
  * @throws HoldfastError InvalidRequest if two entries have one key; as `withLease`
  * @example
  * const entries = [{ key: `openai/${tenant}`, limit: 5 }, { key: 'openai', limit: 20 }];
@@ -174,8 +183,8 @@ export async function withLeases<T>(
 }
 
 /**
- * Reserves a start in a step, and suspends the execution until then, so that no more units start in a period than the rate allows. With a permit too, call
- * `rate` in the body of `withLease`.
+ * Suspends the execution until the work may start, so that all callers together start no more units in a period than the rate allows. If the work also needs
+ * a permit, call `rate` in the body of `withLease`.
  * @throws HoldfastError RateExceeded if the start would be later than `waitSeconds`; Throttled, Unavailable, OutcomeUnknown and Unreachable after four retries
  * @example
  * const { settle } = await rate(ctx, holdfast, 'openai', { name: 'tokens', limit: 100_000, per: '1m', units: 2000, settle: true });
@@ -211,7 +220,7 @@ export async function rate(
       const settled = await inSteps(ctx, 'settle', key, send);
       if (!('failure' in settled)) return 'settled' in settled.value && settled.value.settled;
       if (!isTransient(settled.failure)) throw settled.failure;
-      ctx.logger.warn(`the estimates of ${key} stand`, settled.failure);
+      ctx.logger.warn(`the units for ${key} were not reported: the estimates stand`, settled.failure);
       return false;
     },
   };
@@ -220,7 +229,7 @@ export async function rate(
 /**
  * Runs a call in a step. After a transient error, suspends the execution and runs the call again.
  * @param act receives the problem of the try before
- * @returns the answer, or after how many tries the call has failed for good
+ * @returns the answer, or the error with the number of tries after which the call was given up
  */
 async function inSteps<T>(
   ctx: DurableContext,
@@ -247,11 +256,11 @@ async function inSteps<T>(
   }
 }
 
-/** The name of an operation, the same in every replay. AWS allows up to 256 printable ASCII characters. Two operations may have one name. */
+/** The name of an operation, which must be the same in every replay, but need not be unique. AWS allows up to 256 printable ASCII characters. */
 const nameOf = (verb: string, key: string): string =>
   `${verb} ${key}`.replace(/[^ -~]/g, (other) => `\\u${other.charCodeAt(0).toString(16)}`).slice(0, 256);
 
-/** Several executions of a function wait side by side: each shows its own name, which is the last but one part of its ARN. */
+/** The default holder: the name of the execution tells executions of one function apart. It is the last but one part of the ARN. */
 const holderOf = ({ executionContext }: DurableContext, { holder }: Holdfast): string =>
   `${holder}/${executionContext.durableExecutionArn.split('/').at(-2)}`;
 
@@ -270,7 +279,7 @@ async function acquired(
     bound = ttlSeconds === undefined,
     ...asked
   } = entry;
-  if (!bound) ctx.logger.warn(`the lease of ${key} has an expiry, and no heartbeats: its body must end before`);
+  if (!bound) ctx.logger.warn(`the lease of ${key} expires after its ttl, unless check() extends it`);
   const [grant, callbackId] = await ctx.createCallback(nameOf('lease', key), {
     timeout: { seconds: parkSeconds + MARGIN_SECONDS },
     serdes: { deserialize: async (text) => text },
@@ -287,15 +296,15 @@ async function acquired(
   const parked = await inSteps(ctx, 'park', key, park, request);
   const failure = 'failure' in parked ? parked.failure : undefined;
   if ('failure' in parked && parked.tries === 1) throw parked.failure;
-  // A try without an answer may be in line. If this call gave up, the line would grant the lease later, and no call would release it.
+  // A try without an answer may be in line, and would be granted later. If this call stopped now, nobody would release that grant.
   if (failure) ctx.logger.warn(`the request for ${key} may be in line: waiting for its callback`, failure);
   return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error, failure)));
 }
 
 /**
- * Throws the problem that the service sent, which the SDK passes on as text.
+ * Throws the problem with which the service failed the callback. The SDK passes it on as text.
  * @param failure the error of the last request, if the service did not confirm that the request is in line
- * @throws HoldfastError; or `error` as it is, if it is not from Holdfast
+ * @throws HoldfastError, or the `error` itself if it is not from Holdfast
  */
 function refused(key: string, error: unknown, failure: HoldfastError | undefined): never {
   const { errorType, errorData } = Object(error) as { errorType?: unknown; errorData?: unknown };
@@ -313,8 +322,7 @@ function refused(key: string, error: unknown, failure: HoldfastError | undefined
 }
 
 /**
- * Releases the lease. After an error the SDK suspends the execution and runs the step again. If the last try fails too, this only logs a warning, because the
- * body has done its work.
+ * Releases the lease in a step, which the SDK repeats after an error. If the last try fails too, only a warning is logged, because the body has done its work.
  */
 async function released(
   ctx: DurableContext,

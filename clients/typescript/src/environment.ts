@@ -4,7 +4,7 @@ import type { Credentials } from './sigv4.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The environment variables of the client and of the command, by the option that they set. */
+/** The environment variables of the client and of the command, each under the option that it sets. */
 export const VARIABLES = {
   endpoint: 'HOLDFAST_ENDPOINT',
   namespace: 'HOLDFAST_NAMESPACE',
@@ -12,11 +12,10 @@ export const VARIABLES = {
   holder: 'HOLDFAST_HOLDER',
 } as const;
 
-/** The region in the environment. */
 export const regionIn = (env: Env): string | undefined => env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined;
 
-/** The AWS keys in the environment. Undefined if there are none. */
-export function keysIn(env: Env): Credentials | undefined {
+/** The AWS credentials in the environment. Undefined if there are none. */
+export function credentialsIn(env: Env): Credentials | undefined {
   const {
     AWS_ACCESS_KEY_ID: accessKeyId,
     AWS_SECRET_ACCESS_KEY: secretAccessKey,
@@ -26,13 +25,13 @@ export function keysIn(env: Env): Credentials | undefined {
   return { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) };
 }
 
-/** An API of an emulator of AWS, such as `http://abc.execute-api.localhost`, is signed for. */
+/** `npm start` listens on these hosts. The API of an AWS emulator, such as `http://abc.execute-api.localhost`, is not among them, and needs signatures. */
 const UNSIGNED = /^(127(\.\d+){3}|\[::1\]|([a-z0-9-]+\.)?localhost)$/i;
 
 /** True for the service of `npm start`, on this machine, which needs no signature. @throws TypeError if the endpoint is not a URL */
 export const isLocal = (endpoint: string): boolean => UNSIGNED.test(urlOf(endpoint).hostname);
 
-/** The options that the environment has, below those that are given. @throws TypeError if the endpoint or the holder is missing */
+/** Adds options from the environment to the given ones, which take precedence. @throws TypeError if the endpoint or the holder is missing */
 export function optionsIn(env: Env, given: FromEnvOptions): HoldfastOptions {
   const options: { -readonly [Name in keyof FromEnvOptions]: FromEnvOptions[Name] } = {
     region: regionIn(env),
@@ -45,7 +44,7 @@ export function optionsIn(env: Env, given: FromEnvOptions): HoldfastOptions {
   const { endpoint, holder, token } = options;
   for (const [name, value] of Object.entries({ endpoint, holder }))
     if (!value) throw new TypeError(`${VARIABLES[name as 'endpoint']} is not set, and there is no option ${name}`);
-  const keys = keysIn(env);
-  if (keys && !token && !isLocal(`${endpoint}`)) options.credentials ??= () => keys;
+  const credentials = credentialsIn(env);
+  if (credentials && !token && !isLocal(`${endpoint}`)) options.credentials ??= () => credentials;
   return options as HoldfastOptions;
 }

@@ -3,44 +3,50 @@ import type { components } from './contract.ts';
 type Schemas = components['schemas'];
 type ServiceErrorCode = Schemas['Problem']['code'];
 
-/** Why a lease is no longer held, according to the service or to the clocks of this process. */
+/** Why a lease was lost. The service names the reason, except for `deadline` and `maxHold`, which are by the clocks of this process. */
 export type LossReason = Schemas['LeaseLost']['reason'] | 'deadline' | 'maxHold';
 
-/** The fields of each error, in addition to those of every Error. Errors of the client have no `traceId`. */
+/** The fields of each error, by its code. Errors that the client makes itself have no `traceId`. */
 export type ErrorFields = Omit<{ [Code in ServiceErrorCode]: Schemas[Code] }, 'LeaseLost' | 'Throttled'> & {
   LeaseLost: {
     code: 'LeaseLost';
     key: string;
     reason: LossReason;
-    /** The present holder, if the service said so. */
+    /** The present holder, if the service has named it. */
     holder?: string | null;
   };
   Throttled: { code: 'Throttled'; retryAfterMs?: number };
-  /**
-   * No response of the service: the connection broke, the time ran out, or a gateway failed. A write may have landed, unless `sent` is false.
-   */
+  /** No answer of the service arrived: the connection broke, the time ran out, or a gateway failed. The call may have taken effect, unless `sent` is false. */
   Unreachable: { code: 'Unreachable'; status?: number; sent?: false };
-  /** The gateway refused the caller (401 or 403), or the call. */
+  /** The gateway refused the caller (401 or 403) or the call, so nothing was done. */
   Refused: { code: 'Refused'; status: number };
 };
 
-/** The codes of the service, and two of the client: `Unreachable` and `Refused`. */
+/** The code of an error. `Unreachable` and `Refused` come from the client, all others from the service. */
 export type ErrorCode = keyof ErrorFields;
 
-/** Marks the errors of each copy of the client: a program may load both the ES module and the CommonJS module. */
+/** Marks the errors of every copy of the client, because a program may load both the ES module and the CommonJS module. */
 const BRAND = Symbol.for('holdfast.error');
 
-/** Thrown by every failed call. An aborted call throws the reason of its signal instead. */
+/**
+ * The error of every failed call. Branch on `code`, by `isHoldfastError`. An aborted call throws the reason of its signal instead.
+ * @example
+ * try {
+ *   await holdfast.withLease('nightly', buildReport);
+ * } catch (error) {
+ *   if (!isHoldfastError(error, 'LeaseHeld')) throw error;
+ * }
+ */
 export class HoldfastError extends Error {
-  /** The field to branch on. */
+  /** What went wrong, for a program. The message is for people, and may change. */
   declare readonly code: ErrorCode;
-  /** The HTTP status; undefined if there was no answer. */
+  /** The HTTP status. Undefined if there was no answer. */
   declare readonly status?: number;
-  /** The id of the request, to look up in the logs of the service. */
+  /** The id of the request, by which operators find it in the logs of the service. */
   declare readonly traceId?: string;
   /** After how many milliseconds a retry may succeed. */
   declare readonly retryAfterMs?: number;
-  /** Fields with which the same call learns its outcome. The client adds them to its own retries. */
+  /** Fields to add when you repeat the call yourself, so that it finds out what became of the first try. The client adds them to its own retries. */
   declare readonly retryWith?: Record<string, string>;
 
   /** @internal */
@@ -73,7 +79,7 @@ export function isHoldfastError<Code extends ErrorCode = ErrorCode>(
   return error instanceof HoldfastError && (code === undefined || error.code === code);
 }
 
-/** LeaseHeld from the service, or from a wrapper with too little time to acquire: then `holder` is null. RateExceeded only with `rates`. */
+/** LeaseHeld, or with `rates` RateExceeded. `holder` is null if a wrapper had too little time left to acquire the key. */
 export type HeldError = HoldfastError &
   (ErrorFields['LeaseHeld'] | (ErrorFields['RateExceeded'] & { holder?: undefined }));
 
@@ -94,7 +100,10 @@ export const invalidRequest = (path: string, message: string): HoldfastError =>
 export const unreachable = (detail: string, cause?: unknown, status?: number): HoldfastError =>
   new HoldfastError({ code: 'Unreachable', detail, ...{ status } }, cause);
 
-/** The error for an answer from in front of the service: a 4xx says that nothing ran. @param status undefined for no answer */
+/**
+ * The error for an answer that is not from the service but from a gateway in front of it. After a 4xx nothing has run.
+ * @param status undefined without an answer
+ */
 export function refusal(status: number | undefined, detail: string, cause?: unknown): HoldfastError {
   if (status === undefined || status >= 500) return unreachable(detail, cause, status);
   return new HoldfastError({ code: status === 429 ? 'Throttled' : 'Refused', detail, ...{ status } }, cause);

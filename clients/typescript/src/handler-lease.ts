@@ -14,12 +14,12 @@ export interface LambdaContext {
   getRemainingTimeInMillis(): number;
 }
 
-/** A string for all events, or a function of the event. */
+/** A string for all events, or a function that returns it for an event. */
 export type ByEvent<Event, Text extends string | undefined = string | undefined> = string | ((event: Event) => Text);
 
 /**
- * How the wrappers acquire a lease or a permit: the options of `acquire`, without the options that the wrapper computes from the invocation. With `rates` or
- * `replace`, `waitMs` is a third of the remaining time by default.
+ * How the wrappers acquire a lease or a permit: the options of `acquire`, except those that the wrapper computes from the invocation. The wait is never longer
+ * than a third of the remaining time. With `rates` or `replace`, that is also the default of `waitMs`.
  */
 export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
   LockOptions,
@@ -28,45 +28,46 @@ export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
   PermitOptions &
   RatesOptions & {
     holdfast: Holdfast;
-    /** The key. If a function returns `undefined` for an event, the handler runs without a lease. */
+    /** The key, for example by the id in the event. If the function returns `undefined` for an event, the handler runs without a lease. */
     key: ByEvent<Event, Key>;
-    /** The ARN of the Standard execution that called the function. Its end frees the lease. */
+    /** The ARN of the Standard execution that called the function. When that execution ends, the lease is freed, even if the function crashed. */
     execution?: ByEvent<Event> | undefined;
     /**
-     * With `replace`, what a wrapper does if a newer request replaces this one, in line or while the handler works: `skip` (the default) answers `undefined`, so
-     * that the event counts as done, or `throw` the error. A superseded event that is delivered again would replace the newer one.
+     * With `replace`: what the wrapper does if a newer request replaces this one, in line or while the handler works. `skip` (the default) answers
+     * `undefined`, so that the event counts as done. `throw` throws the error, for callers that do not repeat a failed event: an event that is delivered
+     * again would replace the newer one.
      */
     onSuperseded?: 'skip' | 'throw' | undefined;
   };
 
-/** The lease that a handler gets. Undefined is possible only if `key` may return undefined. */
+/** The lease that a handler receives. It can be undefined only if `key` may return undefined. */
 export type LeaseOf<Key> = undefined extends Key ? Lease | undefined : Lease;
 
 export type { HeldError } from './errors.ts';
 
-/** The least remaining time with which a wrapper acquires, in milliseconds. */
-const LEAST_MS = 3000;
+/** With less remaining time, a wrapper does not acquire, because the handler could do nothing with the lease. In milliseconds. */
+const MIN_LEFT_MS = 3000;
 
-/** How long before the end of the invocation the signal aborts, in milliseconds. */
-const CUT_MS = 1000;
+/** How long before the end of the invocation the signal of the lease aborts, in milliseconds. */
+const ABORT_MS = 1000;
 
-/** How long before the end of the invocation an acquire without a response is aborted, in milliseconds. The withdrawal needs time too. */
-const GIVE_UP_MS = 1500;
+/** How long before the end of the invocation the wrapper stops waiting for an answer, in milliseconds, so that there is time for the withdrawal. */
+const WITHDRAW_MS = 1500;
 
-/** The time that is reserved for the response of the handler, in milliseconds. */
+/** How much time is left for the response of the handler, in milliseconds. */
 export const ANSWER_MS = 200;
 
 /** How long a release may take if there is time, in milliseconds. */
 const RELEASE_MS = 5000;
 
-/** True if a newer request has replaced this one, in line or while it had the lease, and its event counts as done. */
-export const isSkipped = ({ onSuperseded }: Pick<Asking, 'onSuperseded'>, error: unknown): boolean =>
+/** True if a newer request has replaced this one, in line or while it had the lease, so that the event counts as done. */
+export const isSkipped = ({ onSuperseded }: Pick<TakeOptions, 'onSuperseded'>, error: unknown): boolean =>
   onSuperseded !== 'throw' &&
   (isHoldfastError(error, 'Superseded') || (isHoldfastError(error, 'LeaseLost') && error.reason === 'superseded'));
 
-/** How long to wait at most, in milliseconds. @param leftMs the remaining time of the invocation */
-export const patienceMs = (
-  { rates, replace, waitMs = rates || replace ? Infinity : 0 }: Waiting,
+/** The longest wait in an invocation, in milliseconds. @param leftMs the remaining time of the invocation */
+export const maxWaitMs = (
+  { rates, replace, waitMs = rates || replace ? Infinity : 0 }: WaitOptions,
   leftMs: number,
 ): number => Math.min(waitMs, leftMs / 3);
 
@@ -78,22 +79,22 @@ export interface Held<Taken = Lease> {
   lease: Taken;
   /** Releases the lease within the remaining time. Never rejects. */
   end(): Promise<void>;
-  /** Stops the timer that keeps the process alive, which `end` does too. */
+  /** Lets the process end, without a release. `end` does so too. */
   stop(): void;
 }
 
-interface Wanted {
+interface Invocation {
   key: string;
   event: unknown;
   context: LambdaContext;
 }
 
-interface Waiting extends Pick<RatesOptions, 'rates'>, Pick<LockOptions, 'replace'> {
+interface WaitOptions extends Pick<RatesOptions, 'rates'>, Pick<LockOptions, 'replace'> {
   waitMs?: number | undefined;
 }
 
 /** The options that `take` completes or replaces. */
-interface Asking extends Waiting {
+interface TakeOptions extends WaitOptions {
   holdfast: Holdfast;
   key: unknown;
   timeoutMs?: number | undefined;
@@ -103,24 +104,25 @@ interface Asking extends Waiting {
   onSuperseded?: 'skip' | 'throw' | undefined;
 }
 
-/** What can be released. */
+/** A lease, or the run of a slot. */
 interface Releasable {
   release(timeoutMs: number): Promise<unknown>;
 }
 
 /**
- * Acquires a lease within the time of an invocation. If the promise rejects, no grant and no waiter of the request is left, unless the service does not answer.
+ * Acquires a lease within the time of an invocation. If the promise rejects, the request neither waits nor holds the key, unless the service does not answer.
  * @param method `beginRun` begins the run of a slot in place of a lease
- * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; RateExceeded; Unreachable if the service does not answer in time; all errors of `acquire`
+ * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; RateExceeded; Unreachable if the service does not answer in
+ * time; the errors of `acquire`
  */
 export async function take<Taken extends object = Lease>(
-  options: Asking,
-  { key, event, context }: Wanted,
+  options: TakeOptions,
+  { key, event, context }: Invocation,
   method: 'acquire' | 'beginRun' = 'acquire',
 ): Promise<Held<Taken>> {
   const left = () => context.getRemainingTimeInMillis();
   const leftMs = left();
-  if (!(leftMs >= LEAST_MS)) throw tooLate(key, leftMs);
+  if (!(leftMs >= MIN_LEFT_MS)) throw tooLate(key, leftMs);
   const {
     holdfast,
     timeoutMs = 30_000,
@@ -138,16 +140,16 @@ export async function take<Taken extends object = Lease>(
       ...asked,
       ttlSeconds,
       execution: byEvent(execution, event),
-      waitMs: patienceMs(options, leftMs),
+      waitMs: maxWaitMs(options, leftMs),
       timeoutMs: Math.min(timeoutMs, leftMs / 3),
-      maxHoldMs: () => left() - CUT_MS,
+      maxHoldMs: () => left() - ABORT_MS,
       signal,
       waitUntil: (one) => rest.push(one),
     }) as Promise<object> as Promise<Taken>;
     return asking;
   };
   try {
-    const lease = await inTime(by, { ms: leftMs - GIVE_UP_MS }, start);
+    const lease = await inTime(by, { ms: leftMs - WITHDRAW_MS }, start);
     const stop = stayAlive(by);
     const end = async () => {
       await (lease as Releasable).release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
@@ -155,9 +157,9 @@ export async function take<Taken extends object = Lease>(
     };
     return { lease, end, stop };
   } catch (error) {
-    // The process is frozen after the response, so pending work must end before.
-    const over = () => Promise.allSettled([asking]).then(() => Promise.all(rest));
-    await inTime(by, { ms: left() - ANSWER_MS }, over).catch(() => {});
+    // Lambda freezes the process after the response, so the withdrawal must end before.
+    const allEnded = () => Promise.allSettled([asking]).then(() => Promise.all(rest));
+    await inTime(by, { ms: left() - ANSWER_MS }, allEnded).catch(() => {});
     throw error;
   }
 }
@@ -169,7 +171,7 @@ const tooLate = (key: string, leftMs: number): HoldfastError =>
     ...{ key, holder: null, fence: null, expiresAt: null, limit: null, retryAfterMs: 0, used: 0, holders: [] },
   });
 
-/** @throws TypeError for the context of a durable function, because no heartbeats are sent while the function is suspended */
+/** @throws TypeError in a durable function, because nothing extends the lease while the function is suspended */
 export function refuseDurable(context: object): void {
   if ('executionContext' in context) throw new TypeError('a durable function cannot hold a lease');
 }

@@ -19,12 +19,12 @@ export type { BatchRecord, BatchResponse, RecordOptions } from './record-batches
 export { leasedRecords, type SqsRecord } from './record-leases.ts';
 
 /**
- * Runs a Lambda handler under a lease or a permit, and releases the lease before the response is sent.
+ * Wraps a Lambda handler so that it runs under a lease or a permit, which is released before the response is sent.
  *
- * A second before the invocation ends, `lease.signal` aborts. If the handler then ends, the wrapper drops the result and throws LeaseLost (`maxHold`).
- * If the handler does not end, Lambda ends the process, and the lease expires.
- * @throws the errors of the handler; HoldfastError LeaseHeld or RateExceeded unless `onHeld` handles the error; LeaseLost; the errors of `acquire`; TypeError in a
- * durable function; TypeError at once if `onHeld` is not valid
+ * A second before the invocation times out, `lease.signal` aborts. If the handler then ends, the wrapper drops the result and throws LeaseLost (`maxHold`). If
+ * the handler does not end, Lambda stops it, and the lease expires.
+ * @throws the errors of the handler; HoldfastError LeaseHeld or RateExceeded, unless `onHeld` handles them; LeaseLost; the errors of `acquire`; TypeError in
+ * a durable function. The wrapper itself throws TypeError if `onHeld` is not valid
  * @example
  * export const handler = leased({ holdfast, key: 'nightly-report', onHeld: 'skip' })(
  *   async (event: ScheduledEvent, context: Context, lease) => buildReport({ signal: lease.signal, fence: lease.fence }),
@@ -44,7 +44,7 @@ export const leased = <
   return <Own extends Event, Context extends LambdaContext, Result>(
     handler: (event: Own, context: Context, lease: LeaseOf<Key>) => Result | Promise<Result>,
   ) =>
-    // Lambda refuses a handler with a third parameter, which was the callback of former runtimes.
+    // Lambda refuses a handler that declares a third parameter, which older runtimes used for a callback.
     async (
       event: Own,
       context: Context,

@@ -9,18 +9,19 @@ import type { FromEnvOptions } from './requests.ts';
 import type { LeaseEntry, Leases, LeasesOptions } from './several.ts';
 import { moment, stayAlive } from './surroundings.ts';
 import { traced } from './tracing.ts';
-import { type OnHeldOptions, parted, unlessHeld, type Work } from './work.ts';
+import { type OnHeldOptions, optionsAndWork, unlessHeld, type Work } from './work.ts';
 
 /**
- * A client of one deployment. The client has no connection and no timer of its own. The work of `withLease` and `lead` keeps the process alive
- * until the work ends. The timers of a lease keep no process alive.
+ * A client of one deployment. Make one for the whole process: it keeps no connection and no timer of its own, so there is nothing to close.
+ *
+ * The process stays alive while the work of `withLease` and `lead` runs. A lease that you acquire yourself does not keep the process alive.
  * @example
  * const holdfast = new Holdfast({ endpoint: 'http://127.0.0.1:3000', holder: 'worker-1' });
  */
 export class Holdfast extends Calls {
   /**
-   * Makes a client from the variables that the command reads too: `HOLDFAST_ENDPOINT`, `HOLDFAST_NAMESPACE`, `HOLDFAST_TOKEN`, the region and the AWS keys; and
-   * `HOLDFAST_HOLDER`. The options take precedence.
+   * Makes a client from the environment: `HOLDFAST_ENDPOINT`, `HOLDFAST_HOLDER`, `HOLDFAST_NAMESPACE`, `HOLDFAST_TOKEN`, the AWS region and the AWS
+   * credentials. The command reads the same variables. The options take precedence.
    * @throws TypeError if the endpoint or the holder is missing, and as the constructor
    * @example
    * const holdfast = Holdfast.fromEnv({ holder: 'billing' });
@@ -30,8 +31,10 @@ export class Holdfast extends Calls {
   }
 
   /**
-   * Acquires a lease, and extends the lease by heartbeats until the release or a loss. With `rates`, then waits for a start.
-   * @throws HoldfastError LeaseHeld if other callers hold the key until the end of the wait; RateExceeded if the start would be later; the errors of every call
+   * Acquires a lease, and extends it by heartbeats until you release it or it is lost. With `rates`, it then waits for a start. If the lease is for one
+   * piece of work, `withLease` also releases it for you.
+   * @throws HoldfastError LeaseHeld if other callers hold the key until the end of the wait; RateExceeded if the start would be after the wait; the
+   * errors of every call
    * @example
    * await using lease = await holdfast.acquire('nightly', { ttlSeconds: 60, waitMs: 10_000 });
    */
@@ -50,8 +53,8 @@ export class Holdfast extends Calls {
   }
 
   /**
-   * Runs some work under a lease, and releases the lease after the work, even if the work fails. The signal of the options ends the
-   * wait, and aborts `lease.signal`. The process stays alive until the work ends.
+   * Runs some work under a lease, and releases the lease after the work, even if the work fails. The signal of the options ends the wait, and later aborts
+   * `lease.signal`. The process stays alive until the work ends.
    * @returns what the work returns; with `onHeld: 'skip'`, undefined if the key was not granted
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`; TypeError if there is no work
    * @example
@@ -65,7 +68,7 @@ export class Holdfast extends Calls {
     work: Work<Lease, T>,
   ): Promise<T | undefined>;
   async withLease<T>(key: string, ...rest: unknown[]): Promise<T | undefined> {
-    const [options, work] = parted<AcquireOptions, Lease, T>(rest);
+    const [options, work] = optionsAndWork<AcquireOptions, Lease, T>(rest);
     return this.#withLease(key, options, async (lease) => {
       const result = await work(lease);
       if (lease.lost) throw lease.lost;
@@ -92,8 +95,8 @@ export class Holdfast extends Calls {
   }
 
   /**
-   * Runs some work under several leases or permits, for example at most five of a tenant and twenty in total. The client acquires the keys
-   * in the same order for all callers (deeper paths first), sends the heartbeats, and releases in the reverse order. `held.signal` aborts with the first loss.
+   * Runs some work under several leases or permits, for example at most five calls of a tenant and twenty in total. All callers acquire their keys in the same
+   * order (deeper paths first), so that they cannot block each other for good. `held.signal` aborts when any of the leases is lost.
    * @returns what the work returns; with `onHeld: 'skip'`, undefined if a key was not granted
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after a loss; LeaseHeld with the `key` that was refused; InvalidRequest if
    * two entries have the same key; the errors of `acquire`; TypeError if there is no work
@@ -114,7 +117,7 @@ export class Holdfast extends Calls {
   ): Promise<T | undefined>;
   withLeases<T>(entries: readonly LeaseEntry[], ...rest: unknown[]): Promise<T | undefined> {
     return traced('withLeases', {}, async () => {
-      const [{ onHeld, ...common }, work] = parted<LeasesOptions, Leases, T>(rest);
+      const [{ onHeld, ...common }, work] = optionsAndWork<LeasesOptions, Leases, T>(rest);
       const { acquireAll } = await import('./several.ts'); // most callers never load it
       const acquire = (key: string, options: AcquireOptions) => this.#acquire(key, options);
       const held = await unlessHeld(onHeld, acquireAll({ by: this.surroundings, acquire }, entries, common));
@@ -132,7 +135,8 @@ export class Holdfast extends Calls {
   }
 
   /**
-   * Reserves a start, so that no more units start in a period than the rate allows, and resolves then. An abort before the start cancels the reservation.
+   * Waits until the work may start, so that all callers together start no more units in a period than the rate allows. An abort before the start cancels the
+   * reservation.
    * @throws HoldfastError RateExceeded at once if the start would be later than `waitMs`; the errors of every call; the reason of the signal
    * @example
    * await holdfast.rate('vendor', { limit: 50, per: '1m', waitMs: 600_000 });
@@ -144,9 +148,11 @@ export class Holdfast extends Calls {
   }
 
   /**
-   * Runs some work once for a slot: one caller at a time works, and after the work has returned, all other callers receive the result until
-   * `keepSeconds` are over. If the work throws or the process ends, the next caller works. If the work has read `run.signal` and returns after the run was
-   * lost, it may have stopped half way, so no result is stored. The result of other work is stored, unless another caller has taken the slot.
+   * Runs some work once for a slot, such as a backup for each day. One caller at a time works, and when the work has returned, all other callers receive its
+   * result until `keepSeconds` are over. If the work throws or the process ends, the next caller works.
+   *
+   * If the run is lost while it works, and the work has read `run.signal`, the work may have stopped half way, so its result is not stored. The result of
+   * work that has not read the signal is stored, unless another caller has taken the slot.
    * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done; with `onHeld: 'skip'`,
    * undefined if another caller still works
    * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`, or if a slot
@@ -168,13 +174,13 @@ export class Holdfast extends Calls {
   ): Promise<OnceAnswer<T> | undefined>;
   once<T>(key: string, ...rest: unknown[]): Promise<OnceAnswer<T> | undefined> {
     return traced('once', { 'holdfast.key': key }, async () => {
-      const [{ onHeld, ...own }, work] = parted<OnceOptions & SlotOptions, OnceRun, T>(rest);
+      const [{ onHeld, ...own }, work] = optionsAndWork<OnceOptions & SlotOptions, OnceRun, T>(rest);
       const begun = await unlessHeld(onHeld, this.beginRun(key, { ...own, linked: own.signal }));
       return begun && (await import('./once.ts')).runOnce(this.core, begun, work);
     });
   }
 
-  /** @internal For the wrappers of handlers, which end the run themselves. */
+  /** @internal Begins a run for the wrappers of handlers, which end the run themselves. */
   async beginRun(
     key: string,
     options: OnceOptions & SlotOptions & { linked?: AbortSignal | undefined },
@@ -184,8 +190,9 @@ export class Holdfast extends Calls {
   }
 
   /**
-   * Elects a leader, until the signal aborts: waits for the lease, calls `onElected`, and waits again after a loss.
-   * @throws what `onElected` and `onLost` throw; HoldfastError if no wait can succeed
+   * Makes one of several processes the leader at any time, for example to run a scheduler. Waits for the lease, calls `onElected`, and waits again after a
+   * loss, until the signal aborts.
+   * @throws what `onElected` and `onLost` throw; HoldfastError if the lease cannot be acquired, however long the wait
    * @example
    * await holdfast.lead('scheduler', { signal, onElected: (lease) => schedule(lease.signal) });
    */

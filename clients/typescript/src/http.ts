@@ -4,23 +4,23 @@ import { READS } from './routes.ts';
 import type { Credentials } from './sigv4.ts';
 import { problemOf, routeOf, type Transport } from './transport.ts';
 
-/** The address of the API and the identity of the caller. Without `token` and `credentials`, requests are not signed. */
+/** The address of the API and the identity of the caller. Without `token` and `credentials`, requests have no signature, as for `npm start`. */
 export interface HttpOptions {
-  /** The URL of the API, as `npm run deploy` prints it. With a token or credentials it must be https, unless it is on this machine. */
+  /** The URL of the API, as the deployment prints it. With a token or credentials it must be https, unless it is on this machine. */
   endpoint: string;
-  /** A JWT, or a function that returns one, called for each request. */
+  /** A JWT, or a function that returns one, for deployments that check JWTs. The function is called for each request, so that it can renew the token. */
   token?: string | (() => string | Promise<string>) | undefined;
-  /** A function that returns AWS credentials, called for each request, for example a provider of the SDK. */
+  /** A function that returns AWS credentials, for deployments that check IAM, for example a provider of the SDK. It is called for each request. */
   credentials?: (() => Credentials | Promise<Credentials>) | undefined;
-  /** The AWS region. Needed only if the API has a custom domain: otherwise the endpoint contains it. */
+  /** The AWS region, for signatures. Needed only if the API has a custom domain: otherwise the endpoint contains the region. */
   region?: string | undefined;
-  /** Default: the global `fetch`. */
+  /** Sends the requests, for example through a proxy. The default is the global `fetch`. */
   fetch?: typeof fetch | undefined;
 }
 
 /**
- * True if a URL is on this machine, so that no other machine can read the request. A name below localhost may be resolved by DNS to another machine, which
- * could use a token. A signature is valid for that name alone.
+ * True if no other machine can use what the request contains. DNS may resolve a name below localhost to another machine, which could use a token. It could not
+ * use a signature, which is valid only for that name.
  */
 export const isLoopback = ({ hostname }: URL, hasToken: boolean): boolean =>
   /^(127\.[\d.]+|\[::1]|localhost)$/.test(hostname) || (!hasToken && hostname.endsWith('.localhost'));
@@ -56,12 +56,12 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
       headers = await signed({ method, url, headers, body }, await credentials(), scope);
     }
     try {
-      // A redirected request would carry the caller's proof elsewhere, and a POST arrive as a GET.
+      // A redirect would send the token to another server, and turn a POST into a GET.
       const response = await send(url, { method, headers, signal, redirect: 'manual', ...(body && { body }) });
       return answerOf(response, await response.text(), url);
     } catch (error) {
       if (error instanceof HoldfastError) throw error;
-      // The message of `fetch` itself says only that it failed.
+      // `fetch` says only that it failed. The reason is in the cause of its error.
       const { cause = error } = error as Error;
       const { message, code } = cause as Error & { code?: string };
       throw unreachable(`the connection to ${url.origin} failed: ${message || code}`, error);
@@ -69,13 +69,13 @@ export function httpTransport(options: HttpOptions, wall: () => number): Transpo
   };
 }
 
-/** `fetch` would repeat what it cannot send, and a log would have it. @throws TypeError without the token */
+/** `fetch` puts a header that it cannot send into its error message, and so the token into a log. @throws TypeError that does not contain the token */
 function bearer(token: string): string {
   if (/[^!-~]/.test(token)) throw new TypeError('token must have no blanks, and no line breaks');
   return `Bearer ${token}`;
 }
 
-/** The URL of an endpoint. A program without types may pass anything. @throws TypeError if it is not a URL of http or https */
+/** Parses an endpoint. A program without types may pass anything. @throws TypeError if it is not a URL of http or https, without a password in it */
 export function urlOf(endpoint: string): URL {
   const text = `${endpoint}`.replace(/\/\/.*@/, '//***@');
   if (text === endpoint && URL.canParse(endpoint) && /^https?:/i.test(endpoint)) return new URL(endpoint);
@@ -87,13 +87,13 @@ function answerOf({ ok, status }: Response, text: string, { origin, pathname }: 
   const problem = problemOf(body);
   if (problem) throw problem;
   if (ok && body && typeof body === 'object') return body;
-  // An answer in another format comes from a proxy in front of the service, or was cut.
+  // An answer in another format comes from a proxy in front of the service, or was cut off.
   const said = `${(body as { message?: string })?.message ?? (text.slice(0, 200) || 'nothing')} (${origin}${pathname})`;
   const isBelow = status === 404 && /.\/v1\//.test(pathname);
   throw refusal(ok ? undefined : status, isBelow ? `${said}: endpoint must have no path` : said);
 }
 
-/** Undefined if the text is not JSON: the page of a proxy, or an answer that was cut. */
+/** Undefined if the text is not JSON, such as the page of a proxy. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,7 +1,7 @@
-/** The exports of the main module for modules that are loaded later, and for other entries. */
+/** What the main module exports for the other entries, and for the modules that it loads later. */
 export { obtain } from './acquire.ts';
 export { assertTimes, attempt, insist, inTime, isTransient, persist } from './attempt.ts';
 export { invalidRequest, isHeld, leaseLost } from './errors.ts';
-export { giveBack, RELEASE_MS } from './give-back.ts';
 export { escaped } from './query.ts';
+export { RELEASE_MS, tryRelease } from './release.ts';
 export { interruptible, moment, since, sleep, stayAlive, systemSurroundings, watch } from './surroundings.ts';

@@ -2,15 +2,15 @@ import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { type Operation, problemOf, refusal, type Transport, unreachable } from './index.ts';
 
 export interface LambdaOptions {
-  /** The client of the SDK, with region and credentials. Retries of the SDK are harmless. */
+  /** Your Lambda client of the SDK, with region and credentials. It may retry. */
   client: LambdaClient;
-  /** The function of each call: the prefix of the function names, such as `holdfast-prod-`, or a mapping. */
+  /** The prefix of the function names, such as `holdfast-prod-`, or a function that returns the name or ARN for a call. */
   functions: string | ((operation: Operation) => string);
 }
 
 /**
- * Calls the functions of a deployment by lambda:Invoke, without API Gateway. The caller needs that permission on each function, or on
- * the alias of the namespace.
+ * Calls the functions of a deployment directly, without API Gateway, which saves its latency and its price. The caller needs the permission
+ * `lambda:InvokeFunction` on each function, or on the alias of its namespace.
  * @throws HoldfastError as a `Transport`
  * @example
  * const transport = lambdaTransport({ client: new LambdaClient(), functions: 'holdfast-prod-' });
@@ -38,7 +38,7 @@ interface SdkError extends Error {
   $metadata?: { httpStatusCode?: number };
 }
 
-/** Undefined if the function itself failed, for example by a timeout. */
+/** The problem that a function threw. Undefined if the function failed in another way, for example by a timeout. */
 function parsed(message: string | undefined): unknown {
   try {
     return JSON.parse(message ?? '');

@@ -4,9 +4,9 @@ import type { Lease } from './lease.ts';
 import { type Surroundings, sleep } from './surroundings.ts';
 
 interface TermOptions {
-  /** The work of a leader, until `lease.signal` aborts. The next term begins only after its promise has settled. */
+  /** The work of the leader, until `lease.signal` aborts. The client waits for the lease again only after this promise has settled. */
   onElected(lease: Lease): unknown;
-  /** Called after each term that ended because the lease was lost. */
+  /** Called after the work has stopped because its lease was lost, for example to log it. The client then waits for the lease again. */
   onLost?: ((error: HoldfastError) => unknown) | undefined;
 }
 
@@ -15,11 +15,11 @@ export type LeadOptions = Omit<LockOptions, 'waitMs' | 'replace'> & PermitOption
 type UnderLease = (options: AcquireOptions, work: (lease: Lease) => Promise<void>) => Promise<void>;
 
 /** How often the leader checks its lease after `onElected` has returned, in milliseconds. */
-const LOOK_MS = 1000;
+const CHECK_MS = 1000;
 
 /**
  * Waits to be the leader, leads, and waits again after each loss, until the signal aborts.
- * @throws what `onElected` and `onLost` throw, except the abort of `lease.signal`; HoldfastError if no wait can succeed
+ * @throws what `onElected` and `onLost` throw, except the abort of `lease.signal`; HoldfastError if the lease cannot be acquired
  */
 export async function lead(
   by: Surroundings,
@@ -38,7 +38,7 @@ export async function lead(
         } catch (error) {
           if (!isAbort(error, lease.signal)) throw error;
         }
-        while (!lease.signal.aborted) await sleep(by, LOOK_MS, lease.signal).catch(() => {});
+        while (!lease.signal.aborted) await sleep(by, CHECK_MS, lease.signal).catch(() => {});
         lost = lease.lost;
       });
     } catch (error) {
@@ -48,6 +48,6 @@ export async function lead(
   }
 }
 
-/** `fetch` throws the reason of its signal, and timers of Node an error with that as its cause. */
+/** True if the error comes from the signal: `fetch` throws the reason of its signal, and the timers of Node throw an error with the reason as its cause. */
 const isAbort = (error: unknown, { aborted, reason }: AbortSignal): boolean =>
   aborted && (error === reason || (error as Error | undefined)?.cause === reason);

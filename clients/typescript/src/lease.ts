@@ -7,38 +7,44 @@ import {
   leaseLost,
   unreachable,
 } from './errors.ts';
-import { giveBack, RELEASE_MS } from './give-back.ts';
+import { RELEASE_MS, tryRelease } from './release.ts';
 import { interruptible, type Moment, moment, type Surroundings, since, watch } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
 
 export interface LeaseOptions {
-  /** How long the lease lasts without a heartbeat, in seconds: 2 to 86,400; the default is 60. */
+  /**
+   * How long the lease lasts without a heartbeat, in seconds from 2 to 86,400. The default is 60. After a crash, others wait this long; with a shorter ttl, a
+   * shorter network failure loses the lease.
+   */
   ttlSeconds?: number | undefined;
   /**
-   * After how long the lease counts as lost even if heartbeats succeed, in milliseconds from the grant. No limit by default. A function is called when
-   * the grant has arrived, and returns the time from that moment, for example `() => context.getRemainingTimeInMillis() - 1000`.
+   * The longest time that the work may take, in milliseconds from the grant: after that, the lease counts as lost, even if heartbeats succeed. You want it if
+   * work that hangs must not keep the key. There is no limit by default. A function is called when the grant arrives, and returns the time from that
+   * moment, for example `() => context.getRemainingTimeInMillis() - 1000`.
    */
   maxHoldMs?: number | (() => number) | undefined;
-  /** How long a release with its retries may take, in milliseconds; the default is 5,000. */
+  /** How long a release with its retries may take, in milliseconds. The default is 5,000. */
   releaseTimeoutMs?: number | undefined;
 }
 
-/** The run of a slot (`once.ts`): a grant of `onceBegin`, which `end` ends in place of a release. */
+/** How a lease that is the run of a slot ends. `once.ts` passes it. */
 interface RunOfSlot {
+  /** Called in place of a release. */
   end(grant: { key: string; leaseId: string }, timeoutMs: number): Promise<boolean>;
   /** Ends a grant whose answer was lost. Never rejects. */
-  takeBack(request: { key: string; holder: string; requestId: string }): Promise<void>;
+  withdraw(request: { key: string; holder: string; requestId: string }): Promise<void>;
 }
 
-/** For `withLease`: `linked` aborts `signal` too. */
+/** The options of a lease inside the client. */
 export interface LinkedOptions extends LeaseOptions {
+  /** Aborts the signal of the lease too. `withLease` passes the caller's signal. */
   linked?: AbortSignal | undefined;
   once?: RunOfSlot | undefined;
 }
 
 /**
- * A lease or a permit, which the client extends by heartbeats until the release or a loss. A loss is final. `held`, `signal`
- * and `assertHeld` read the clocks each time, because no timer fires while the event loop is blocked.
+ * A lease or a permit, which the client extends by heartbeats until you release it or it is lost. A loss is final. `held`, `signal` and `assertHeld` read the
+ * clocks each time, because no timer fires while the event loop is blocked.
  * @example
  * await using lease = await holdfast.acquire('nightly');
  * for (const part of parts) {
@@ -49,44 +55,47 @@ export interface LinkedOptions extends LeaseOptions {
 export interface Lease extends AsyncDisposable {
   readonly key: string;
   readonly holder: string;
-  /** The fencing token, which is higher in each grant of the key. Pass the fence to the store that you write to. */
+  /** The fencing token, which is higher in each grant of the key. Pass it to the store that you write to, so that the store can refuse a former holder. */
   readonly fence: number;
-  /** The secret proof of the grant, which heartbeat and release need. */
+  /** The secret proof of the grant. Pass it only to a process that is to extend or release the lease in your place. */
   readonly leaseId: string;
-  /** The previous holder, and how its lease ended: after `expired` and `broken` the work may be half done. */
+  /** Who held the key before, and how that grant ended. After `expired` or `broken`, the work may be half done: clean up, or continue it. */
   readonly previous: Acquired['previous'];
-  /** Of a permit: how it shares the key, the limit, its weight, and what all permits weighed with it. Otherwise undefined. */
+  /** A permit has these four: its mode, limit and weight, and what all permits weighed together when it was granted. A lease has none of them. */
   readonly mode: Acquired['mode'];
   readonly limit: Acquired['limit'];
   readonly weight: Acquired['weight'];
   readonly used: Acquired['used'];
-  /** Both limits, if the grant before named another limit: the callers of the key disagree, or you are changing the limit. Otherwise undefined. */
+  /** Both limits, if the grant before named another limit: you are changing the limit, or callers disagree by mistake. Otherwise undefined. */
   readonly limitChanged: Acquired['limitChanged'];
-  /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
+  /** When the lease expires by the clock of the service, unless a heartbeat extends it. ISO 8601. For people; use `remainingMs` to plan work. */
   readonly expiresAt: string;
   /**
-   * How long the lease is certainly held if no further heartbeat succeeds, by the clocks of this process, in
-   * milliseconds. 0 or less after that time.
+   * How long the lease is certainly held even if no further heartbeat succeeds, in milliseconds by the clocks of this process. 0 or less after that time. Use
+   * it as the timeout of a request that must end under the lease.
    */
   readonly remainingMs: number;
-  /** True while the lease is certainly held: no clock has reached the end, and the service has reported no loss. */
+  /** True while the lease is certainly held: its time has not run out by any clock, and the service has not reported a loss. */
   readonly held: boolean;
-  /** The error of the loss. Undefined while the lease is held, and after a release in time. */
+  /** Why the lease was lost. Undefined while the lease is held, and after a release in time. */
   readonly lost: HoldfastError | undefined;
-  /** Aborts before the lease ends, even without a response of the service. The reason is the error that `assertHeld` throws. */
+  /**
+   * Aborts shortly before the lease ends, even if the service does not answer. Pass it to everything that must stop with the lease, such as `fetch`. Its
+   * reason is the error that `assertHeld` throws.
+   */
   readonly signal: AbortSignal;
-  /** @throws HoldfastError LeaseLost, with the `reason` */
+  /** Call it before each effect of the work. @throws HoldfastError LeaseLost, with the `reason` */
   assertHeld(): void;
   /**
-   * Reports the units that the work really took, by the name of the rate. Needs the options `rates` and `settle`.
-   * @returns false if the estimates stand, as `RateStart`
+   * Corrects the estimates of the reservation: reports the units that the work really took, by the name of the rate. Needs the options `rates` and `settle`.
+   * @returns false if the estimates stand, as in `RateStart`
    * @throws HoldfastError InvalidRequest
    */
   settle(units: Readonly<Record<string, number>>): Promise<boolean>;
   /**
-   * Releases the lease, after a pending heartbeat. Best effort: `release` never throws. Call `release` when the work has stopped, also
-   * after a loss: the release of a lease that was broken or superseded hands off to the next waiter.
-   * @param timeoutMs how long the release with its retries may take, in milliseconds; the default is `releaseTimeoutMs`
+   * Releases the lease, so that the next waiter has it at once. Never throws: a lease that cannot be released expires. Call it when the work has stopped, even
+   * after a loss, because a lease that was broken or superseded may stay until its release.
+   * @param timeoutMs how long the release with its retries may take, in milliseconds. The default is `releaseTimeoutMs`
    * @returns true if the service confirmed the release; otherwise the lease was lost, or expires
    */
   release(timeoutMs?: number): Promise<boolean>;
@@ -95,36 +104,36 @@ export interface Lease extends AsyncDisposable {
 type Grant = AnswerOf<'heartbeat'>;
 type Acquired = Extract<AnswerOf<'acquire'>, { leaseId: string }> & { slot?: string };
 
-/** How often the clocks are read, in milliseconds: a wall clock that jumps, for example after sleep, triggers no timer. */
-const LOOK_MS = 1000;
+/** How often the clocks are checked, in milliseconds. A wall clock that jumps, for example when the machine wakes from sleep, triggers no timer. */
+const CHECK_MS = 1000;
 
 /** How long a heartbeat may take at most, in milliseconds. */
 const BEAT_MS = 5000;
 
-/** The longest time between two heartbeats, in milliseconds: a holder whose lease is broken or superseded learns of it from the next heartbeat. */
+/** The longest time between two heartbeats, in milliseconds. By a heartbeat, a holder finds out that its lease was broken or superseded. */
 const MAX_INTERVAL_MS = 20_000;
 
-/** The reserve: how long before the lease deadline `signal` aborts, in milliseconds, but at most a tenth of the ttl, because no timer is exact. */
+/** The reserve: how long before the lease deadline `signal` aborts, because no timer is exact. In milliseconds, and at most a tenth of the ttl. */
 const RESERVE_MS = 1000;
 
-/** What the heartbeats, the end and the release of a lease share. */
-interface Kept {
+/** What the heartbeats, the checks and the release of a lease share. */
+interface LeaseState {
   core: Core;
   granted: Acquired;
   acquiredAt: Moment;
   ttlMs: number;
-  /** After how long, from `acquiredAt`, the lease counts as lost in any case, in milliseconds. */
+  /** How long after `acquiredAt` the lease counts as lost even if heartbeats succeed, in milliseconds. */
   holdMs: number;
   options: LinkedOptions;
   controller: AbortController;
-  /** Aborts the signal together with the linked one. */
+  /** Aborts the signal with the reason of the linked signal. */
   abort(): void;
   term: Term;
   failures: number;
-  /** Why the lease is over: lost or released. */
+  /** Set when the lease is over: it was lost, or released. */
   over?: HoldfastError;
   lost?: HoldfastError;
-  /** True if the service has said that the lease is no longer this caller's. */
+  /** True if the service has answered that this caller does not hold the lease, so there is nothing to release. */
   gone?: boolean;
   beating?: Promise<void> | undefined;
   cancelTimer?(): void;
@@ -133,7 +142,7 @@ interface Kept {
 /** A grant, and how long it lasts by the clocks of this process. */
 interface Term {
   grant: Grant;
-  /** When the request of the grant was sent. Both durations count from then, in milliseconds. */
+  /** When the request of the grant was sent, which is before the service granted it. Both durations count from this moment. */
   sentAt: Moment;
   lastsMs: number;
   beatAtMs: number;
@@ -142,7 +151,7 @@ interface Term {
 /** @param waitedMs how long the request waited before the grant */
 function termOf(by: Surroundings, ttlMs: number, { grant, sentAt, waitedMs = 0 }: Granted): Term {
   const endMs = waitedMs + grant.remainingMs;
-  // When the lease was last extended. If this grant is a repeated one, that was before the request.
+  // When the lease was last extended. The answer to a retry may repeat a grant from before the request, so this may be negative.
   const extendedMs = endMs - ttlMs;
   return {
     grant,
@@ -159,31 +168,31 @@ interface Granted {
 }
 
 /**
- * Keeps a lease that was granted.
+ * Extends a granted lease by heartbeats, until its release or loss.
  * @param acquiredAt when the acquisition was sent
  */
-export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options: LinkedOptions): Lease {
+export function startLease(core: Core, granted: Acquired, acquiredAt: Moment, options: LinkedOptions): Lease {
   const { maxHoldMs = Number.POSITIVE_INFINITY, linked } = options;
   const { waitedMs } = granted;
   const ttlMs = (options.ttlSeconds ?? 60) * 1000;
   const controller = new AbortController();
-  const kept: Kept = {
+  const state: LeaseState = {
     ...{ core, granted, acquiredAt, ttlMs, options, controller },
     holdMs: typeof maxHoldMs === 'function' ? since(core.by, acquiredAt) + maxHoldMs() : waitedMs + maxHoldMs,
     abort: () => controller.abort(linked?.reason),
     term: termOf(core.by, ttlMs, { grant: granted, sentAt: acquiredAt, waitedMs }),
     failures: 0,
   };
-  watch(controller.signal, () => check(kept));
-  linked?.addEventListener('abort', kept.abort);
-  if (linked?.aborted) kept.abort();
-  arm(kept);
-  return leaseOf(kept);
+  watch(controller.signal, () => check(state));
+  linked?.addEventListener('abort', state.abort);
+  if (linked?.aborted) state.abort();
+  arm(state);
+  return leaseOf(state);
 }
 
-/** What the caller sees of a lease. */
-function leaseOf(kept: Kept): Lease {
-  const { key, holder, fence, leaseId, previous, mode, limit, weight, used, limitChanged, slot } = kept.granted;
+/** The object that the caller gets. */
+function leaseOf(state: LeaseState): Lease {
+  const { key, holder, fence, leaseId, previous, mode, limit, weight, used, limitChanged, slot } = state.granted;
   let released: Promise<boolean> | undefined;
   return {
     key,
@@ -194,31 +203,31 @@ function leaseOf(kept: Kept): Lease {
     ...{ mode, limit, weight, used, limitChanged },
     ...(slot !== undefined && { slot }),
     get expiresAt() {
-      return kept.term.grant.expiresAt;
+      return state.term.grant.expiresAt;
     },
     get remainingMs() {
-      return leftMs(kept);
+      return leftMs(state);
     },
     get held() {
-      return !check(kept);
+      return !check(state);
     },
     get lost() {
-      check(kept);
-      return kept.lost;
+      check(state);
+      return state.lost;
     },
     get signal() {
-      check(kept);
-      return kept.controller.signal;
+      check(state);
+      return state.controller.signal;
     },
     assertHeld() {
-      const error = check(kept);
+      const error = check(state);
       if (error) throw error;
     },
     async settle() {
       throw invalidRequest('rates', 'the lease has no rates');
     },
-    release(timeoutMs = kept.options.releaseTimeoutMs ?? RELEASE_MS) {
-      released ??= release(kept, timeoutMs);
+    release(timeoutMs = state.options.releaseTimeoutMs ?? RELEASE_MS) {
+      released ??= release(state, timeoutMs);
       return released;
     },
     async [Symbol.asyncDispose]() {
@@ -227,87 +236,87 @@ function leaseOf(kept: Kept): Lease {
   };
 }
 
-/** How much is left by this process's clocks, in milliseconds. */
-const leftMs = ({ core, term }: Kept): number => term.lastsMs - since(core.by, term.sentAt);
-const holdLeftMs = ({ core, holdMs, acquiredAt }: Kept): number => holdMs - since(core.by, acquiredAt);
+/** How long the lease is held without another heartbeat, by the clocks of this process. */
+const leftMs = ({ core, term }: LeaseState): number => term.lastsMs - since(core.by, term.sentAt);
+const holdLeftMs = ({ core, holdMs, acquiredAt }: LeaseState): number => holdMs - since(core.by, acquiredAt);
 
 /** Ends the lease if its time is up. @returns why the lease is over, if it is */
-function check(kept: Kept): HoldfastError | undefined {
-  // An answer to acquire that is not a grant has no numbers, and is no lease.
-  if (!kept.over && !(leftMs(kept) > 0)) lose(kept, 'deadline');
-  else if (!kept.over && !(holdLeftMs(kept) > 0)) lose(kept, 'maxHold');
-  return kept.over;
+function check(state: LeaseState): HoldfastError | undefined {
+  // Not `<= 0`: an answer that is not a grant has no numbers, and NaN must count as lost.
+  if (!state.over && !(leftMs(state) > 0)) lose(state, 'deadline');
+  else if (!state.over && !(holdLeftMs(state) > 0)) lose(state, 'maxHold');
+  return state.over;
 }
 
-function lose(kept: Kept, reason: LossReason, holder?: string | null): void {
-  const { key, fence } = kept.granted;
+function lose(state: LeaseState, reason: LossReason, holder?: string | null): void {
+  const { key, fence } = state.granted;
   const error = leaseLost(key, reason, holder);
-  kept.lost = error;
-  end(kept, error);
-  kept.core.emit({ type: 'lost', key, fence, reason, error });
+  state.lost = error;
+  end(state, error);
+  state.core.emit({ type: 'lost', key, fence, reason, error });
 }
 
-function end(kept: Kept, error: HoldfastError): void {
-  kept.over = error;
-  kept.cancelTimer?.();
-  kept.options.linked?.removeEventListener('abort', kept.abort);
-  kept.controller.abort(error);
+function end(state: LeaseState, error: HoldfastError): void {
+  state.over = error;
+  state.cancelTimer?.();
+  state.options.linked?.removeEventListener('abort', state.abort);
+  state.controller.abort(error);
 }
 
-function arm(kept: Kept): void {
-  const { by } = kept.core;
-  const beatMs = kept.beating ? LOOK_MS : kept.term.beatAtMs - since(by, kept.term.sentAt);
-  kept.cancelTimer?.();
-  const ms = Math.max(1, Math.min(LOOK_MS, beatMs, holdLeftMs(kept), leftMs(kept)));
-  kept.cancelTimer = by.after(ms, () => look(kept), true);
+function arm(state: LeaseState): void {
+  const { by } = state.core;
+  const beatMs = state.beating ? CHECK_MS : state.term.beatAtMs - since(by, state.term.sentAt);
+  state.cancelTimer?.();
+  const ms = Math.max(1, Math.min(CHECK_MS, beatMs, holdLeftMs(state), leftMs(state)));
+  state.cancelTimer = by.after(ms, () => tick(state), true);
 }
 
-function look(kept: Kept): void {
-  if (check(kept)) return;
-  if (since(kept.core.by, kept.term.sentAt) >= kept.term.beatAtMs) kept.beating ??= beat(kept);
-  arm(kept);
+function tick(state: LeaseState): void {
+  if (check(state)) return;
+  if (since(state.core.by, state.term.sentAt) >= state.term.beatAtMs) state.beating ??= beat(state);
+  arm(state);
 }
 
-async function beat(kept: Kept): Promise<void> {
-  const { core, granted, ttlMs } = kept;
+async function beat(state: LeaseState): Promise<void> {
+  const { core, granted, ttlMs } = state;
   const { key, leaseId, fence } = granted;
   const sentAt = moment(core.by);
-  // Half of the time that is left, so that there is time for another try if this one gets no answer.
-  const ms = Math.max(50, Math.min(BEAT_MS, leftMs(kept) / 2));
+  // A try gets half of the time that is left, so that another try can follow if no answer comes.
+  const ms = Math.max(50, Math.min(BEAT_MS, leftMs(state) / 2));
   let error: unknown;
   try {
     const grant = await attempt(core, 'heartbeat', { key, leaseId }, { ms });
-    // The JSON of a proxy extends nothing, and does not end the lease either.
+    // An answer from a proxy is not a grant: the lease is neither extended nor lost.
     if (!(grant.remainingMs > 0)) throw unreachable('no grant');
-    // An answer after the end comes too late: others were told that the lease is lost. After a release it means nothing.
-    if (check(kept)) return;
-    kept.term = termOf(core.by, ttlMs, { grant, sentAt });
-    kept.failures = 0;
+    // An answer after the loss comes too late, because the work was already asked to stop. After a release the answer means nothing.
+    if (check(state)) return;
+    state.term = termOf(core.by, ttlMs, { grant, sentAt });
+    state.failures = 0;
   } catch (reason) {
     error = reason;
-    if (check(kept)) return;
+    if (check(state)) return;
     if (isHoldfastError(error, 'LeaseLost')) {
-      // A lease that was broken or superseded may be kept for this caller until the work has stopped: its release hands the key on.
-      kept.gone = error.reason !== 'broken' && error.reason !== 'superseded';
-      return lose(kept, error.reason, error.holder);
+      // The service may keep a broken or superseded lease until the work has stopped, so this one must still be released.
+      state.gone = error.reason !== 'broken' && error.reason !== 'superseded';
+      return lose(state, error.reason, error.holder);
     }
-    const pause = Math.min(backoff(core.by, kept.failures++, error), leftMs(kept) / 2);
-    kept.term.beatAtMs = since(core.by, kept.term.sentAt) + pause;
+    const pause = Math.min(backoff(core.by, state.failures++, error), leftMs(state) / 2);
+    state.term.beatAtMs = since(core.by, state.term.sentAt) + pause;
   } finally {
-    kept.beating = undefined;
-    if (!kept.over) arm(kept);
+    state.beating = undefined;
+    if (!state.over) arm(state);
   }
-  core.emit({ type: 'beat', key, fence, expiresAt: kept.term.grant.expiresAt, error });
+  core.emit({ type: 'beat', key, fence, expiresAt: state.term.grant.expiresAt, error });
 }
 
-async function release(kept: Kept, timeoutMs: number): Promise<boolean> {
-  const { core, granted, beating, options } = kept;
+async function release(state: LeaseState, timeoutMs: number): Promise<boolean> {
+  const { core, granted, beating, options } = state;
   const { once } = options;
   const { key, leaseId } = granted;
-  // The work of a slot may have finished in time, even if the lease has expired by these clocks now. The service decides.
-  if (!(once ? kept.over : check(kept))) end(kept, leaseLost(key, 'released'));
-  // If only the clocks of this process said that the lease is lost, there may be something to release.
-  if (kept.gone) return false;
+  // The work of a slot may have finished in time even if the lease has now expired by these clocks. The service decides.
+  if (!(once ? state.over : check(state))) end(state, leaseLost(key, 'released'));
+  // If the lease was lost only by the clocks of this process, the service may still hold it, so the release is sent.
+  if (state.gone) return false;
   const startedAt = moment(core.by);
   const halfMs = timeoutMs / 2;
   if (beating)
@@ -316,5 +325,5 @@ async function release(kept: Kept, timeoutMs: number): Promise<boolean> {
       return core.by.after(halfMs, resolve);
     });
   const restMs = Math.max(halfMs, timeoutMs - since(core.by, startedAt));
-  return once ? once.end({ key, leaseId }, restMs) : giveBack(core, { key, leaseId }, restMs);
+  return once ? once.end({ key, leaseId }, restMs) : tryRelease(core, { key, leaseId }, restMs);
 }

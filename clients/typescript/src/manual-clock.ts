@@ -7,7 +7,8 @@ interface Timer {
 }
 
 /**
- * The clocks, timers and random numbers of a client in a unit test. The test advances the time. All clients of a test share one clock.
+ * The clock of a unit test, which the test advances, so that an hour of waiting takes no time. It also has the timers and random numbers of the client. All
+ * clients and services of a test share one clock.
  * @example
  * const clock = new ManualClock();
  * const service = new MemoryService({ surroundings: clock });
@@ -18,9 +19,9 @@ export class ManualClock implements Surroundings {
   /** The wall clock, in epoch milliseconds. */
   wallMs = Date.parse('2026-01-01T00:00:00Z');
   monotonicMs = 1000;
-  /** The timers that have not fired. */
+  /** The timers that have not fired yet. */
   timers: Timer[] = [];
-  /** The next random number. */
+  /** Returns each random number. Replace it to test other delays. */
   chance = () => 0.5;
   #ids = 0;
 
@@ -30,7 +31,7 @@ export class ManualClock implements Surroundings {
   uuid = () => `id-${++this.#ids}`;
 
   after = (ms: number, act: () => void, idle = false) => {
-    // Whole milliseconds, as in a process: fractions would add up to a moment just before or after the one that is meant.
+    // Timers of a process fire at whole milliseconds. Fractions would let a timer fire just before the moment that a test advances to.
     const timer = { at: this.monotonicMs + Math.ceil(ms), act, idle };
     this.timers.push(timer);
     return () => {
@@ -38,7 +39,10 @@ export class ManualClock implements Surroundings {
     };
   };
 
-  /** Advances the time of a running process: timers fire, and the work that they start runs until it needs more time. @throws RangeError if `ms` is no finite number */
+  /**
+   * Advances the time: timers fire, and the work that they start runs until it waits for more time.
+   * @throws RangeError if `ms` is not a finite number
+   */
   async advance(ms: number): Promise<void> {
     if (!Number.isFinite(ms)) throw new RangeError('ms must be a finite number');
     await settled();
@@ -55,23 +59,23 @@ export class ManualClock implements Surroundings {
     await settled();
   }
 
-  /** Advances the time while the event loop is blocked, or the process is paused: no timer fires. */
+  /** Advances the time without firing timers, as if the event loop were blocked or the process paused. */
   block(ms: number): void {
     this.wallMs += ms;
     this.monotonicMs += ms;
   }
 
-  /** Advances the wall clock while the machine sleeps. The monotonic clock stops. */
+  /** Advances only the wall clock, as if the machine were asleep, when the monotonic clock of Linux stops. */
   suspend(ms: number): void {
     this.wallMs += ms;
   }
 }
 
-/** Browsers have no `setImmediate`. */
+/** Runs `act` after all work that is ready now. Browsers have no `setImmediate`. */
 const soon: (act: () => void) => unknown =
   (globalThis as { setImmediate?: typeof setImmediate }).setImmediate ?? setTimeout;
 
-/** Waits until all work that needs no time is done. */
+/** Waits until all work is done that does not wait for a timer. */
 export async function settled(): Promise<void> {
   for (let turns = 0; turns < 3; turns++) await new Promise<void>((resolve) => soon(resolve));
 }

@@ -7,8 +7,8 @@ type Schemas = components['schemas'];
 export type AcquireRequest = RequestOf<'acquire'>;
 export type Acquired = Schemas['AcquiredGrant'];
 
-/** The limit of a shared request that names none. */
-const MOST_PERMITS = 200;
+/** The limit of a shared request that does not name one. */
+const MAX_PERMITS = 200;
 
 export interface Grant {
   request: AcquireRequest;
@@ -19,17 +19,17 @@ export interface Grant {
   endsAt: number;
   previous: Acquired['previous'];
   limitChanged: Acquired['limitChanged'];
-  /** True if an operator broke the grant, or a newer request has asked its holder to stop, and it stays until its release. */
+  /** True if the holder was asked to stop, by an operator or a newer request, and keeps the grant until its release. */
   ending: boolean;
-  /** The holder of that newer request. */
+  /** The holder of the newer request that asked this one to stop. */
   supersededBy?: string;
 }
 
-/** How a grant ends that its holder releases. */
+/** The reason for which a grant ends when its holder releases it. */
 export const endOf = ({ ending, supersededBy }: Grant) =>
   supersededBy !== undefined ? 'superseded' : ending ? 'broken' : 'released';
 
-/** What the next holder learns of a grant. */
+/** What the next holder sees of a grant that has ended. */
 export function previousOf({ request, fence, supersededBy }: Grant, reason: string, now: number): Acquired['previous'] {
   const ended = reason === 'released' || reason === 'broken' || reason === 'superseded' ? reason : 'expired';
   const by = ended === 'superseded' && supersededBy !== undefined && { by: supersededBy };
@@ -46,7 +46,7 @@ export interface Waiter {
 
 export type ProblemOf = (code: string, status: number, detail: string, fields?: object) => HoldfastError;
 
-/** Problems as the service sends them. */
+/** Makes errors with the fields that the service sends. */
 export const problemsOf =
   (key: string, by: Surroundings): ProblemOf =>
   (code, status, detail, fields = {}) => {
@@ -56,16 +56,16 @@ export const problemsOf =
 
 export const instant = (ms: number): string => new Date(ms).toISOString();
 
-/** Whether a request is for the key alone. */
+/** True if a request is for the key alone. */
 export const isExclusive = ({ limit, mode }: AcquireRequest): boolean =>
   mode === 'exclusive' || (limit === undefined && mode === undefined);
 
-/** An exclusive holder counts as one. */
+/** The weight that readers see. An exclusive grant counts as one. */
 export const weightOf = ({ request: { weight = 1 } }: Pick<Grant, 'request'>): number => weight;
 
-/** Null for an exclusive request. */
+/** The limit of a request. Null for an exclusive request. */
 export const limitOf = (request: AcquireRequest): number | null =>
-  isExclusive(request) ? null : (request.limit ?? MOST_PERMITS);
+  isExclusive(request) ? null : (request.limit ?? MAX_PERMITS);
 
 export function holderOf(grant: Grant): Schemas['Holder'] {
   const { request, fence, endsAt } = grant;
@@ -92,7 +92,7 @@ export function grantView(grant: Grant, now: number): Schemas['FullHolder'] {
   };
 }
 
-/** What an operator has set on a key. `until` is infinite if the cap lasts until it is lifted. */
+/** A cap that an operator has set on a key. `until` is infinite if the cap lasts until it is lifted. */
 export interface Cap {
   limit: number;
   reason: string;
@@ -105,7 +105,7 @@ export const capView = ({ limit, reason, since, until }: Cap): Schemas['Cap'] =>
   until: until === Number.POSITIVE_INFINITY ? null : instant(until),
 });
 
-/** For a caller that the cap keeps out: it may ask again at the end of the cap or of a grant, or else after a minute. */
+/** The fields of a refusal because of a cap: the caller may ask again when the cap or a grant ends, or after a minute if neither has an end. */
 export function cappedFields(cap: Cap, refusal: { holder: string | null; retryAfterMs: number }, now: number) {
   const grantMs = cap.limit > 0 && refusal.holder !== null ? refusal.retryAfterMs : Number.POSITIVE_INFINITY;
   const ms = Math.min(cap.until - now, grantMs);

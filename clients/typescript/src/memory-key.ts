@@ -30,10 +30,10 @@ import type { AnswerOf, RequestOf } from './transport.ts';
 
 type Schemas = components['schemas'];
 
-/** The ttl of a grant that a test gives to another holder, in seconds. */
+/** The ttl of the grants of other holders in a test, in seconds. */
 export const YEAR_SECONDS = 365 * 86_400;
 
-/** One key of the service in memory: its grants and its line. Exported for `MemoryService` alone. */
+/** One key of the service in memory: its grants and its line. */
 export class MemoryKey {
   readonly key: string;
   readonly #by: Surroundings;
@@ -44,20 +44,20 @@ export class MemoryKey {
   #fence = 0;
   #tickets = 0;
   #previous: Acquired['previous'] = null;
-  /** The last grant, and the last one that named a limit. */
   #last: Grant | undefined;
+  /** The last grant that named a limit. */
   #limited: Grant | undefined;
   /** How each grant ended, by its lease id and by its request id. */
   readonly #ended = new Map<string, 'released' | LossReason>();
   readonly #replace: MemoryReplace;
   #cancelTimer = () => {};
   #cap: Cap | undefined;
-  /** When the last command about the cap came. Each has a later instant, which names the command. */
+  /** When the cap was last changed. Each change has a later instant, by which readers tell caps apart. */
   #cappedAt = 0;
-  /** The ticket that an operator has moved to the front. */
+  /** The ticket that an operator has made next. */
   #moved: string | undefined;
 
-  /** @param idPrefix begins each lease id */
+  /** @param idPrefix what each lease id begins with */
   constructor(key: string, by: Surroundings, idPrefix = '') {
     this.key = key;
     this.#by = by;
@@ -81,8 +81,8 @@ export class MemoryKey {
   async wait(request: AcquireRequest, signal: AbortSignal): Promise<Acquired> {
     if (request.replace) this.#replace.join(request, { line: this.#line, grants: this.#grants, ended: this.#ended });
     const { ticket: own } = request;
-    const first = own !== undefined && (own === this.#moved || this.#line.every(({ ticket }) => ticket > own));
-    if (first && this.#hasRoom(request)) return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
+    const isNext = own !== undefined && (own === this.#moved || this.#line.every(({ ticket }) => ticket > own));
+    if (isNext && this.#hasRoom(request)) return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
     try {
       return this.acquire(request);
     } catch (error) {
@@ -108,10 +108,10 @@ export class MemoryKey {
     grant.request.ttlSeconds = ttlSeconds ?? grant.request.ttlSeconds ?? 60;
     grant.version = this.#by.uuid();
     grant.endsAt = this.#now + grant.request.ttlSeconds * 1000;
-    return this.#bare(grant);
+    return this.#grantFields(grant);
   }
 
-  /** Ends a grant whose work is done. An expired grant that no caller has taken is still there. @returns false if the grant has ended */
+  /** Ends a grant whose work is done, even if it has expired, unless another caller has taken the key. @returns false if the grant has ended */
   finish(leaseId: string): boolean {
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
     if (grant) this.#end(grant, 'released');
@@ -124,8 +124,8 @@ export class MemoryKey {
     if (grant) this.#end(grant, endOf(grant));
     const reason = this.#ended.get(leaseId) ?? 'unknown';
     if (grant || reason === 'released') return { key, released: true };
-    const isTold = reason === 'taken' || reason === 'broken' || reason === 'superseded';
-    return { key, released: false, reason: isTold ? reason : 'unknown' };
+    const isShown = reason === 'taken' || reason === 'broken' || reason === 'superseded';
+    return { key, released: false, reason: isShown ? reason : 'unknown' };
   }
 
   withdraw({ requestId, holder }: RequestOf<'withdraw'>): AnswerOf<'withdraw'> {
@@ -173,7 +173,7 @@ export class MemoryKey {
     return answer;
   }
 
-  /** The next grant is for the waiter. */
+  /** Makes a waiter next. */
   runNext({ ticket }: RequestOf<'runNext'>): AnswerOf<'runNext'> {
     const { key } = this;
     if (!this.#line.some((one) => one.ticket === ticket)) {
@@ -195,12 +195,12 @@ export class MemoryKey {
     this.#serve();
   }
 
-  /** True if the key was ever granted or capped. */
+  /** True if the key was ever granted or capped, so that the service has a record of it. */
   get hasRecord(): boolean {
     return this.#fence > 0 || this.#cappedAt > 0;
   }
 
-  /** The response of `readLeases` for the key. @param withWaiters whether the line is in the response */
+  /** The answer of `readLeases` for the key. @param withWaiters whether the answer lists the line */
   view(withWaiters = false): Schemas['Key'] {
     const { hasRecord } = this;
     const holders = this.#grants.map((grant) => grantView(grant, this.#now));
@@ -215,8 +215,8 @@ export class MemoryKey {
     const use = { holders: this.#grants.length, used: this.#used, limit: this.#limit };
     const common = { key, waiting: this.#line.length, ...use, ...(this.#capNow && { cap: capView(this.#capNow) }) };
     const own = this.#grants.filter(({ request }) => holder === undefined || request.holder === holder);
-    const isOver = ({ endsAt }: Grant) => Number(endsAt <= this.#now);
-    const [grant] = own.sort((left, right) => isOver(left) - isOver(right) || left.endsAt - right.endsAt);
+    const isExpired = ({ endsAt }: Grant) => Number(endsAt <= this.#now);
+    const [grant] = own.sort((left, right) => isExpired(left) - isExpired(right) || left.endsAt - right.endsAt);
     if (grant) {
       const { mode, weight, ...shown } = grantView(grant, this.#now);
       return { ...shown, ...common };
@@ -254,7 +254,7 @@ export class MemoryKey {
     return sumOf(this.#grants);
   }
 
-  /** The limit that the last grants have named. Null if the last grant was exclusive. */
+  /** The limit that was named last. Null if the last grant was exclusive. */
   get #limit(): number | null {
     return this.#lastExclusive ? null : (this.#limited?.request.limit ?? null);
   }
@@ -263,6 +263,7 @@ export class MemoryKey {
     return sumOf(this.#live) <= roomUnder(this.#capNow, this.#weighed(request));
   }
 
+  /** The weight of a request, and how much all other holders may weigh. */
   #weighed(request: AcquireRequest) {
     const limit = limitOf(request);
     if (limit === null) return { weight: Number.POSITIVE_INFINITY, room: 0 };
@@ -292,7 +293,7 @@ export class MemoryKey {
       ending: false,
     };
     const last = this.#lastExclusive;
-    // The service remembers the end of an exclusive grant until the next grant.
+    // The service remembers how an exclusive grant ended only until the next grant.
     if (last && this.#ended.get(last.leaseId) === 'released') this.#ended.set(last.leaseId, 'taken');
     if (limit !== undefined) this.#limited = grant;
     if (request.ticket === this.#moved) this.#moved = undefined;
@@ -302,7 +303,7 @@ export class MemoryKey {
     return grant;
   }
 
-  /** Notes how a grant ended, for its holder and for the next one. */
+  /** Records how a grant ended, for its holder and for the next one. */
   #note(grant: Grant, reason: 'released' | LossReason): void {
     this.#ended.set(grant.leaseId, reason);
     if (grant.request.requestId !== undefined) this.#ended.set(grant.request.requestId, reason);
@@ -315,7 +316,7 @@ export class MemoryKey {
     this.#serve();
   }
 
-  /** Grants to the waiters in order, and sets a timer for the expiry of the next grant, or of the cap. */
+  /** Serves the waiters in order, and sets a timer for the moment when a grant or the cap ends. */
   #serve(): void {
     for (let next = this.#line[0]; next && this.#hasRoom(next.request); next = this.#line[0]) {
       this.#line.shift();
@@ -325,6 +326,7 @@ export class MemoryKey {
     this.#arm();
   }
 
+  /** Sets the timer that serves the line when the next grant or the cap ends. */
   #arm(): void {
     this.#cancelTimer();
     const end = Math.min(...this.#live.map(({ endsAt }) => endsAt), this.#capNow?.until ?? Number.POSITIVE_INFINITY);
@@ -355,12 +357,12 @@ export class MemoryKey {
   /** The fields of a refusal: the grant that ends first, and all holders. */
   refusal() {
     const live = this.#live.sort((one, other) => one.endsAt - other.endsAt);
-    const [first] = live;
+    const [soonest] = live;
     return {
-      holder: first?.request.holder ?? null,
-      fence: first?.fence ?? null,
-      expiresAt: first ? instant(first.endsAt) : null,
-      retryAfterMs: first ? first.endsAt - this.#now : 1000,
+      holder: soonest?.request.holder ?? null,
+      fence: soonest?.fence ?? null,
+      expiresAt: soonest ? instant(soonest.endsAt) : null,
+      retryAfterMs: soonest ? soonest.endsAt - this.#now : 1000,
       used: this.#used,
       limit: this.#limit,
       holders: live.slice(0, 10).map((one) => holderOf(one)),
@@ -372,7 +374,7 @@ export class MemoryKey {
     return this.#problem('LeaseLost', 412, `the lease of ${this.key} is lost: ${reason}`, { reason, holder });
   }
 
-  #bare(grant: Grant): Schemas['Grant'] {
+  #grantFields(grant: Grant): Schemas['Grant'] {
     const { leaseId, version, fence } = grant;
     const { holder, data } = grant.request;
     return {
@@ -391,7 +393,7 @@ export class MemoryKey {
     const { mode, weight } = holderOf(grant);
     const terms = { mode, limit: limitOf(request), weight, used: this.#used };
     const permit = mode === 'shared' && { ...terms, ...(limitChanged && { limitChanged }) };
-    return { ...this.#bare(grant), ...how, previous, ...permit };
+    return { ...this.#grantFields(grant), ...how, previous, ...permit };
   }
 }
 

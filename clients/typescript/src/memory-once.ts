@@ -24,7 +24,7 @@ interface Done {
 
 interface Run {
   request: BeginRequest;
-  /** The name of the request in the lock, which remembers requests longer than the service. */
+  /** The id of the request in the lock. A new one for each run, because the lock remembers request ids longer than the service does. */
   lockRequestId: string;
   slot: string;
   fence: number;
@@ -32,23 +32,23 @@ interface Run {
   isDone: boolean;
 }
 
-/** The lease ids of runs begin so. */
+/** What the lease ids of runs begin with. */
 export const ONCE_IDS = 'o.';
 
-/** How often a call that waits looks again, in milliseconds. */
-const LOOK_MS = 100;
+/** How often a call that waits tries again, in milliseconds. */
+const POLL_MS = 100;
 
-/** The request, with the service's default ttl. */
+/** A request, with the default ttl of the service. */
 const termsOf = (request: BeginRequest) => ({ ttlSeconds: 60, ...request });
 
-/** One key of `once` of the service in memory: a lease, and the last slot that was done. Exported for `MemoryService` alone. */
+/** One key of `once` in the service in memory: a lease, and the last slot that was done. */
 export class MemoryOnce {
   readonly key: string;
-  /** The grants. */
+  /** Grants the runs. */
   readonly lock: MemoryKey;
   readonly #by: Surroundings;
   readonly #problem: ProblemOf;
-  /** The last run, and how to find the run of a lease id. */
+  /** The run of each lease id. */
   readonly #runs = new Map<string, Run>();
   #last: Run | undefined;
   #done: Done | undefined;
@@ -76,7 +76,7 @@ export class MemoryOnce {
         if (this.#by.wall() >= until || signal.aborted)
           throw Object.assign(error as HoldfastError, request.per && { retryWith: { slot } });
       }
-      await new Promise<void>((resolve) => this.#by.after(LOOK_MS, resolve, true));
+      await new Promise<void>((resolve) => this.#by.after(POLL_MS, resolve, true));
     }
   }
 
@@ -116,7 +116,7 @@ export class MemoryOnce {
     if (!run || !this.lock.finish(leaseId)) {
       const answer = this.lock.release(leaseId);
       const reason = answer.released ? 'released' : answer.reason;
-      return { key, completed: false, reason: reason === 'superseded' ? 'unknown' : reason }; // no request of `once` replaces another
+      return { key, completed: false, reason: reason === 'superseded' ? 'unknown' : reason }; // `once` has no `replace`
     }
     const { request, slot, fence, keepMs } = run;
     const at = this.#by.wall();

@@ -21,21 +21,22 @@ import type { AnswerOf, RequestOf } from './transport.ts';
 type Schemas = components['schemas'];
 type View = Schemas['RateKey'];
 
-/** What is known of a key, until an operator forgets it. */
+/** The record of a key, until an operator forgets it. */
 interface Row extends Pick<View, 'rates' | 'ratesBefore' | 'by' | 'at'> {
-  /** Microseconds, as in the service. */
+  /** In epoch microseconds, as in the service. */
   paidUntil?: number;
-  /** Names the last request with its charge. */
+  /** The name of the last request, with its charge. */
   last?: string | undefined;
-  /** The charge of each request with an open reservation. */
+  /** The charge of each open reservation, by the name of its request. */
   open: Map<string, number>;
 }
 
 const newRow = (): Row => ({ rates: [], ratesBefore: [], by: null, at: null, open: new Map() });
 
-interface Made extends Charge {
-  /** The name of the request, and the same with its charge. */
+interface Reservation extends Charge {
+  /** The name of the request. */
   name: string;
+  /** The name of the request, with its charge. */
   last: string;
   rates: Rate[];
   settle: boolean;
@@ -49,12 +50,12 @@ function viewOf({ pause, capped }: RateCap): Schemas['Cap'] {
   };
 }
 
-/** The rates of one key of the service in memory. Exported for `MemoryService` alone. */
+/** The rates of one key of the service in memory. */
 export class MemoryRates {
   readonly key: string;
   readonly #by: Surroundings;
   readonly #problem: ProblemOf;
-  readonly #made = new Map<string, Made>();
+  readonly #reservations = new Map<string, Reservation>();
   #row = newRow();
   #cap: RateCap | undefined;
   #cappedAt = 0;
@@ -97,7 +98,7 @@ export class MemoryRates {
       this.#row.last = last;
       if (settle) this.#row.open.set(name, charge.charge);
     }
-    this.#made.set(reservation, { ...charge, name, last, rates: [...paying], settle });
+    this.#reservations.set(reservation, { ...charge, name, last, rates: [...paying], settle });
     const { rates: to, ratesBefore: from } = this.#row;
     const waitMs = Math.ceil((startOf(this.#row.paidUntil ?? now, charge, now) - now) / 1000);
     return {
@@ -110,7 +111,7 @@ export class MemoryRates {
   /** @throws HoldfastError InvalidRequest */
   settle({ reservation, units = {}, cancel }: RequestOf<'rateSettle'>): AnswerOf<'rateSettle'> {
     const { key } = this;
-    const made = this.#made.get(reservation);
+    const made = this.#reservations.get(reservation);
     if (!made) throw invalidRequest('reservation', 'must be the reservation of an answer');
     const { charge, rates, settle } = made;
     if (cancel) {
@@ -171,8 +172,8 @@ export class MemoryRates {
     };
   }
 
-  /** @returns whether the reservation was open */
-  #close({ name, charge }: Made, more: number): boolean {
+  /** Closes a reservation, and corrects its charge. @returns whether the reservation was open */
+  #close({ name, charge }: Reservation, more: number): boolean {
     if (this.#row.open.get(name) !== charge) return false;
     this.#row.open.delete(name);
     this.#change(more);

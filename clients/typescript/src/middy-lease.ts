@@ -10,10 +10,10 @@ import {
 import type { Lease } from './index.ts';
 import { assertOnHeld, notGranted, type OnHeld } from './on-held.ts';
 
-// A type, not an interface, because middy needs an index signature.
+// Middy needs an index signature, which only a type alias has, and not an interface.
 type Internal = { lease?: Lease | undefined };
 
-/** The part of middy's request that the middleware uses, so that users need no types of middy. */
+/** The part of middy's request that the middleware uses. With it, the package does not depend on the types of middy. */
 interface MiddyRequest<Event> {
   event: Event;
   context: object;
@@ -23,25 +23,25 @@ interface MiddyRequest<Event> {
   earlyResponse?: unknown;
 }
 
-/** A middleware of middy 6 and 7. */
+/** A middleware for middy 6 and 7. */
 export interface MiddyLease<Event> {
   before(request: MiddyRequest<Event>): Promise<void>;
   after(request: MiddyRequest<Event>): Promise<void>;
   onError(request: MiddyRequest<Event>): Promise<void>;
 }
 
-/** Keeps the lease on the context of the invocation, because a program may load this module twice, as an ES module and as a CommonJS module. */
+/** The property of the context that carries the lease. The symbol is global, because a program may load both the ES module and the CommonJS module. */
 const LEASE = Symbol.for('holdfast.lease');
 
-/** The lease that `middyLease` acquired for the invocation of this context. Undefined if the handler runs without a lease. */
+/** Returns the lease that `middyLease` acquired for an invocation. Undefined if the handler runs without a lease. */
 export const leaseOf = (context: object): Lease | undefined => Reflect.get(context, LEASE);
 
 /**
- * Acquires a lease or a permit before a handler of middy, and releases it after the handler, or after its error. The handler gets the lease by
- * `leaseOf(context)`; a middleware reads `request.internal.lease`.
+ * A middleware that acquires a lease or a permit before the handler, and releases it after the handler, even if the handler fails. The handler reads the lease
+ * by `leaseOf(context)`, and other middlewares by `request.internal.lease`.
  *
- * Register `middyLease` after the middlewares that parse the event or may answer early, and before the middlewares that must run under the lease. Middy
- * calls `after` and `onError` in reverse order, and calls neither if a middleware answers early.
+ * Register `middyLease` after the middlewares that parse the event or may answer early, and before those that must run under the lease. If a later
+ * middleware answers early, middy calls neither `after` nor `onError`, so the lease would stay until it expires.
  * @throws TypeError if `onHeld` is not valid
  * @example
  * export const handler = middy()
@@ -66,12 +66,12 @@ export function middyLease<Event>({
       try {
         const held = await take(options, { key, event, context });
         holding.set(request, held);
-        // Middy may call neither `after` nor `onError`.
+        // If a later middleware answers early, middy calls neither `after` nor `onError`, and the process must still be able to end.
         held.lease.signal.addEventListener('abort', held.stop);
         Object.defineProperty(context, LEASE, { value: held.lease, configurable: true });
         internal.lease = held.lease;
       } catch (error) {
-        // The presence of `earlyResponse` ends the chain, even if the value is undefined.
+        // Setting `earlyResponse` ends the chain of middlewares, even if the value is undefined.
         request.earlyResponse = await notGranted({ onHeld, onSuperseded }, error, [event, context]);
       }
     },
@@ -83,11 +83,11 @@ export function middyLease<Event>({
       else if (lost) throw lost;
     },
     async onError(request) {
-      // At middy's own timeout the handler still runs, so the lease is not released and expires.
+      // After middy's own timeout the handler still runs, so the lease must not be released. It expires.
       if (isMiddyTimeout(request.error)) return;
       const held = holding.get(request);
       await held?.end();
-      // Middy takes undefined for no answer, and throws the error.
+      // Not undefined, because middy would then throw the error.
       if (isSkipped(options, held?.lease.lost)) request.response = null;
     },
   };

@@ -1,13 +1,13 @@
 import { type Holdfast, isHoldfastError, type OnceOptions, stayAlive } from './index.ts';
 import type { BegunRun } from './once.ts';
 
-/** The `RunCoordinator` of node-cron 4.6, so that users need no types of node-cron here. */
+/** The `RunCoordinator` of node-cron 4.6, written out so that this package does not depend on node-cron. */
 export interface NodeCronCoordinator {
   shouldRun(key: string, ttlMs: number): Promise<boolean>;
   onComplete(key: string): Promise<void>;
 }
 
-/** The key of a fire in node-cron: the name of the task, and the time of the fire. */
+/** The keys of node-cron: the name of the task, and the time at which it fires. */
 const FIRE = /^(.*):(\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z)$/s;
 
 /** The shortest ttl of the service, in seconds. */
@@ -17,9 +17,11 @@ const LEAST_TTL_SECONDS = 2;
 const MOST_TTL_SECONDS = 86_400;
 
 /**
- * Lets one of several processes run each fire of a node-cron task. The key is the name of the task, and the slot is the time of the fire, so the clocks of
- * the processes may differ. A fire is skipped while an earlier run of the task still works. A fire whose run crashed is not repeated.
- * @throws Error from `shouldRun` if the service does not answer, which node-cron logs, and skips the fire
+ * Lets only one of several processes run a node-cron task each time that it fires. The key is the name of the task, and the slot is the time for which it
+ * was scheduled, so the clocks of the processes may differ. A run is skipped while an earlier run of the task still works, and is not repeated if its
+ * process crashes.
+ *
+ * If the service does not answer, `shouldRun` throws: node-cron logs the error, and skips the run.
  * @example
  * setRunCoordinator(nodeCronCoordinator(holdfast));
  * schedule('0 2 * * *', backup, { name: 'backup', distributed: true });
@@ -33,7 +35,7 @@ export function nodeCronCoordinator(
     async shouldRun(key, ttlMs) {
       const [, name = key, slot] = FIRE.exec(key) ?? [];
       const ttlSeconds = Math.min(MOST_TTL_SECONDS, Math.max(LEAST_TTL_SECONDS, Math.ceil(ttlMs / 1000)));
-      // The service refuses to forget a slot before the lease of its run can end.
+      // The service requires that a result is kept at least as long as the lease of its run.
       const keepSeconds = options.keepSeconds && Math.max(options.keepSeconds, ttlSeconds);
       try {
         const begun = await holdfast.beginRun(name, { ...options, slot, ttlSeconds, keepSeconds });

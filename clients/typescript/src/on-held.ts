@@ -2,12 +2,12 @@ import { type HeldError, isSkipped, type LambdaContext } from './handler-lease.t
 import { isHeld } from './index.ts';
 
 /**
- * The action of a wrapper if the key is held, if its `rates` allow no start in time, or if too little time is left: `throw` the error (the default), `skip` the handler and resolve to
- * `undefined`, or answer with the result of a function.
+ * What a wrapper does if the key is held, if its `rates` do not allow a start in time, or if too little time is left: `throw` the error (the default), `skip`
+ * the handler and answer `undefined`, or answer with the result of a function, such as `conflict()`.
  */
 export type OnHeld<Event> = 'throw' | 'skip' | ((error: HeldError, event: Event, context: never) => unknown);
 
-/** The result of a handler that did not run. */
+/** What a wrapper answers if the handler did not run. */
 export type Skipped<Hold> = Hold extends 'skip'
   ? undefined
   : Hold extends (...args: never[]) => infer Answer
@@ -21,8 +21,8 @@ interface ConflictResponse {
 }
 
 /**
- * For `onHeld` of an HTTP handler: answers 409 with `retry-after`, in seconds. The response does not name the holder.
- * @param none takes no argument, so that `onHeld: conflict`, without the parentheses, does not compile
+ * For `onHeld` of an HTTP handler: answers 409 with `retry-after`, in seconds. The response does not name the holder, because it may go to strangers.
+ * @param none is never passed: it is here so that `onHeld: conflict`, without the parentheses, does not compile
  * @throws TypeError if a program without types passes an argument
  * @example
  * export const handler = leased({ holdfast, key: (event: APIGatewayProxyEventV2) => `order/${event.pathParameters?.id}`, onHeld: conflict() })(work);
@@ -39,13 +39,13 @@ export function conflict(none?: never): (error: HeldError) => ConflictResponse {
   });
 }
 
-/** Checks an option that a program without types may set. @throws TypeError if the option is not valid */
+/** Checks an option that a program without types may have set wrong. @throws TypeError if it is not valid */
 export function assertOnHeld(onHeld: unknown): void {
   if (onHeld !== undefined && onHeld !== 'throw' && onHeld !== 'skip' && typeof onHeld !== 'function')
     throw new TypeError(`onHeld must be throw, skip or a function, not ${onHeld}`);
 }
 
-/** The result of a handler whose key was not granted. @throws the error, unless `onHeld` handles a HeldError, or a superseded event counts as done */
+/** What a wrapper answers if the key was not granted. @throws the error, unless `onHeld` handles it, or a superseded event counts as done */
 export async function notGranted(
   { onHeld, onSuperseded }: { onHeld: OnHeld<never> | undefined; onSuperseded: 'skip' | 'throw' | undefined },
   error: unknown,

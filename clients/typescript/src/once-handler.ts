@@ -10,40 +10,40 @@ import {
 import type { Holdfast, OnceOptions, OnceRun } from './index.ts';
 import type { Begun } from './once.ts';
 
-/** How `onceHandler` asks for a slot: the options of `once`, without the options that the wrapper computes from the invocation. */
+/** How `onceHandler` asks for a slot: the options of `once`, except those that the wrapper computes from the invocation. */
 export type OnceHandlerOptions<Event, Key extends string | undefined> = Omit<
   OnceOptions,
   'signal' | 'maxHoldMs' | 'waitUntil' | 'releaseTimeoutMs' | 'execution' | 'inputHash'
 > &
   Pick<HandlerLeaseOptions<Event, Key>, 'execution'> & {
     holdfast: Holdfast;
-    /** The key, such as the id of the message. If a function returns `undefined` for an event, the handler runs without `once`. */
+    /** The key, such as the id of the message. If the function returns `undefined` for an event, the handler runs for each delivery. */
     key: ByEvent<Event, Key>;
-    /** The length of the slots, such as `1d` or `1w`. Without `per` and `slot`, a key is done once, until `keepSeconds` are over. */
+    /** Runs the handler one time in each period, such as `1d` or `1w`. Without `per` and `slot`, a key is done until `keepSeconds` are over. */
     per?: string | undefined;
     /**
-     * The time zone in which days and weeks begin, an IANA name. The default is UTC.
+     * The time zone in which days and weeks begin, as an IANA name. The default is UTC.
      * @example
      * export const handler = onceHandler({ holdfast, key: 'backup', per: '1d', zone: 'Europe/Berlin' })(backup);
      */
     zone?: string | undefined;
-    /** The name of the slot. */
+    /** A name of your own for the slot, such as the day of a report. */
     slot?: ByEvent<Event> | undefined;
-    /** A text that differs if the input differs. If the key is done with another input, the wrapper throws Conflict. */
+    /** A hash of the input. If the key is done with another hash, the wrapper throws Conflict instead of answering with the wrong result. */
     inputHash?: ByEvent<Event> | undefined;
-    /** Whether to store the result of the handler for later deliveries; the default is true. Every caller that may begin can read the result. */
+    /** False if the result must not be stored: every caller that may begin a slot can read it. The default is true, for the answers to later deliveries. */
     result?: boolean | undefined;
   };
 
-/** The run that a handler receives. Undefined only if `key` may return undefined. */
+/** The run that a handler receives. It can be undefined only if `key` may return undefined. */
 export type RunOf<Key> = undefined extends Key ? OnceRun | undefined : OnceRun;
 
 /**
- * Runs a Lambda handler once for a key and a slot. A later delivery receives the stored result, or `undefined` if no result was stored or a later slot is
- * done. If the handler throws, the next delivery runs the handler again.
+ * Wraps a Lambda handler so that it runs once for a key and a slot, even if the event is delivered twice. A later delivery receives the stored result, or
+ * `undefined` if no result was stored or a later slot is done. If the handler throws, the next delivery runs the handler again.
  *
- * A result above 4 KiB of JSON is not stored, with a warning on stderr. A second before the invocation ends, `run.signal` aborts. If the handler has read
- * `run.signal` and ends after that, it may have stopped half way: the wrapper drops the result and throws LeaseLost (`maxHold`).
+ * A result above 4 KiB of JSON is not stored, and the wrapper warns on stderr. A second before the invocation times out, `run.signal` aborts. If the handler
+ * has read `run.signal` and ends after that, it may have stopped half way: the wrapper drops the result and throws LeaseLost (`maxHold`).
  * @throws the errors of the handler; HoldfastError LeaseHeld if another invocation works, so that the event is delivered again; LeaseLost; the errors of
  * `once`; TypeError in a durable function
  * @example
@@ -91,4 +91,4 @@ export const onceHandler =
 /** How long to try to store a result if there is time, in milliseconds. */
 const COMPLETE_MS = 30_000;
 
-const NOT_STORED = 'it is no JSON, or more than 4 KiB of JSON';
+const NOT_STORED = 'it is not JSON, or more than 4 KiB of JSON';

@@ -4,12 +4,14 @@ import { type OnceHandlerOptions, onceHandler, type RunOf } from './once-handler
 import { type BatchRecord, batchHandler, hook, inOrder, type RecordOptions } from './record-batches.ts';
 
 /**
- * Runs a handler once for each record of a batch of SQS, Kinesis or a stream of DynamoDB, by the key of the record. The event source needs
+ * Runs a handler once for the key of each record in a batch of SQS, Kinesis or a DynamoDB stream, even if a record is delivered twice. The event source needs
  * `ReportBatchItemFailures`.
  *
- * A record whose key is done counts as handled. A record whose key another invocation works for, or whose handler fails, is delivered again; in a FIFO queue also
- * all later records of its message group, and in a stream all later records. Records of a stream are handled in order. Those of a queue are handled one after the
- * other, unless `concurrency` allows more. `waitMs` is the limit for each record.
+ * A record whose key is done counts as handled. A record is delivered again if its handler fails, or if another invocation works for its key. With it come all
+ * later records of the same message group in a FIFO queue, and all later records of a stream.
+ *
+ * Records of a stream are handled in order. Records of a queue are handled one after the other, unless `concurrency` allows more. `waitMs` is the limit for
+ * each record.
  * @throws the first failure if every record of the batch failed
  * @example
  * export const handler = onceRecords({ holdfast, key: (record: SQSRecord) => `order/${JSON.parse(record.body).id}` })(

@@ -1,21 +1,21 @@
 import { type LockOptions, obtain } from './acquire.ts';
 import { attempt, type Core, insist, isTransient, persist } from './attempt.ts';
 import { HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
-import { giveBack, RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
+import { RELEASE_MS, tryRelease } from './release.ts';
 import { stayAlive } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
-/** The slot of a call: a period, a name, or without both the only slot of the key. */
+/** Which run of the key the call asks for: the present period, or a name. Without both, the key has a single slot. */
 export type SlotOptions =
   | {
       /**
-       * The length of the slots, such as `15m`, `1h`, `1d` or `1w`. The slot is the present period by the service's clock, even if the call waits over its end.
-       * A week begins on Monday.
+       * Runs the work one time in each period, such as `15m`, `1h`, `1d` or `1w`. The period is the one in which the call arrives, by the clock of the
+       * service, even if the call then waits beyond its end. A week begins on Monday.
        */
       per?: string | undefined;
       /**
-       * The time zone in which days and weeks begin, an IANA name. The default is UTC.
+       * The time zone in which days and weeks begin, as an IANA name. The default is UTC.
        * @example
        * await holdfast.once('backup', { per: '1d', zone: 'Europe/Berlin' }, backup);
        */
@@ -23,30 +23,36 @@ export type SlotOptions =
       slot?: undefined;
     }
   | {
-      /** The name of the slot, such as `2026-11-26`. Slots compare as text: after a later slot is done, an earlier slot is `superseded`. */
+      /**
+       * A name of your own for the run, such as the day `2026-11-26` of a job that catches up. Slots compare as text: when a later slot is done, an
+       * earlier slot is `superseded`.
+       */
       slot?: string | undefined;
       per?: undefined;
       zone?: undefined;
     };
 
-/** The options of every slot. */
+/** The options of `once`, besides the slot. */
 export interface OnceOptions extends Omit<LockOptions, 'fair' | 'replace' | 'target' | 'graceSeconds'> {
-  /** How long the result is kept, in seconds; the default is a day, or two periods of `per` if they are longer. */
+  /** How long other callers receive the result, in seconds. The default is a day, or two periods of `per` if those are longer. */
   keepSeconds?: number | undefined;
-  /** A text that differs if the input of the work differs. If the slot is done with another input, the call fails with Conflict. */
+  /**
+   * A hash of the input of the work. You want it if one key must not be used for two inputs: if the slot is done with another hash, the call fails with
+   * Conflict instead of returning the wrong result.
+   */
   inputHash?: string | undefined;
 }
 
-/** What the work of a slot receives: the lease without `release`, and the slot. */
+/** What the work of a slot receives: a lease without `release`, because `once` ends the run. */
 export type OnceRun = Omit<
   Lease,
   'release' | 'settle' | 'mode' | 'limit' | 'weight' | 'used' | 'limitChanged' | typeof Symbol.asyncDispose
 > & {
-  /** The slot, to name what you write. */
+  /** The name of the slot. Use it in the names of what you write, such as `report-${slot}.csv`. */
   readonly slot: string;
 };
 
-/** Who did a slot, and when. `at` is ISO 8601. */
+/** Who has done a slot, and when. `at` is ISO 8601. */
 interface DoneBy {
   slot: string;
   by: string | null;
@@ -54,7 +60,7 @@ interface DoneBy {
   fence: number | null;
 }
 
-/** What became of a slot. `result` is what the work returned. After `done`, `result` is a copy by JSON, or null if no result was stored. */
+/** What became of a slot. After `ran`, `result` is what the work returned; after `done` it is a JSON copy, or null if no result was stored. */
 export type OnceAnswer<Result> =
   | {
       outcome: 'ran';
@@ -62,28 +68,29 @@ export type OnceAnswer<Result> =
       result: Result;
       fence: number;
       by: string;
-      /** False if the slot is done without a result, because the result is no JSON, or more than 4 KiB of JSON. */
+      /** False if the slot is done without a result, because the result is not JSON, or more than 4 KiB of it. */
       stored: boolean;
     }
   | (DoneBy & { outcome: 'done'; result: Result | null })
-  /** A later slot is done, so no caller works for this slot any more. `by`, `at` and `fence` are those of the later slot. */
+  /** A later slot is done, so nobody will work for this slot. `by`, `at` and `fence` are those of the later slot. */
   | (DoneBy & { outcome: 'superseded'; doneSlot: string; result?: undefined });
 
-/** The answer for a slot, or a run, which must end by `complete` or `release`. */
+/** The answer for a slot that is done, or a run, which must end by `complete` or `release`. */
 export type Begun = Exclude<OnceAnswer<unknown>, { outcome: 'ran' }> | BegunRun;
 
 export interface BegunRun {
   outcome: 'run';
   run: Lease & OnceRun;
   /**
-   * Does the work. @throws what the work throws; HoldfastError LeaseLost if the run was lost before the work has returned, and the work has read the signal: it
-   * may have stopped half way, so its result must not be stored
+   * Does the work.
+   * @throws what the work throws; HoldfastError LeaseLost if the run was lost before the work returned, and the work has read the signal: the work may have
+   * stopped half way, so its result must not be stored
    */
   work<T>(act: (run: OnceRun) => T | Promise<T>): Promise<T>;
   /**
-   * Stores the result, and ends the run. It asks the service even if the run has expired by the clocks of this process, because the service stores a result
+   * Stores the result, and ends the run. The call is sent even if the run has expired by the clocks of this process, because the service accepts a result
    * until another caller takes the slot.
-   * @param timeoutMs how long to retry, in milliseconds; the default is the longer of `timeoutMs` and `releaseTimeoutMs`
+   * @param timeoutMs how long to retry, in milliseconds. The default is the longer of `timeoutMs` and `releaseTimeoutMs`
    * @returns whether the result was stored with the slot
    * @throws HoldfastError LeaseLost if the run was lost, so that the result is not stored; OutcomeUnknown if the slot may or may not be done
    */
@@ -100,7 +107,7 @@ const COMPLETE_MS = 30_000;
 
 type Options = OnceOptions & SlotOptions & { linked?: AbortSignal | undefined };
 
-/** `beginAny`, unless the time zone is wrong. The command leaves that to the service. @throws TypeError before anything is sent; HoldfastError */
+/** Checks the time zone, and begins a slot. The command leaves the check to the service. @throws TypeError before anything is sent; HoldfastError */
 export function begin(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
   const { zone } = options;
   try {
@@ -113,10 +120,10 @@ export function begin(core: Core, key: string, holder: string, options: Options)
 
 /** Begins the work of a slot, or gets its result. @throws HoldfastError as `Holdfast.once` */
 export async function beginAny(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
-  let end = (grant: Grant, timeoutMs: number) => giveBack(core, grant, timeoutMs);
+  let end = (grant: Grant, timeoutMs: number) => tryRelease(core, grant, timeoutMs);
   const got = await obtain(core, key, holder, {
     ...options,
-    once: { end: (...how) => end(...how), takeBack: (request) => takeBack(core, request, options.releaseTimeoutMs) },
+    once: { end: (...how) => end(...how), withdraw: (request) => withdrawRun(core, request, options.releaseTimeoutMs) },
   });
   if (!('release' in got)) {
     const { doneBy: by, doneAt: at, fence, slot } = got;
@@ -145,17 +152,18 @@ export async function beginAny(core: Core, key: string, holder: string, options:
     if (answer?.completed) return answer.hasResult;
     throw (!answer && lease.lost) || leaseLost(key, answer?.reason ?? 'released');
   };
-  // After `complete`, this is the release of `complete`, which has thrown already.
+  // After `complete` the lease is already ending, and `complete` itself has thrown its error.
   const release = (timeoutMs?: number) => lease.release(timeoutMs).catch(() => false);
   return { outcome: 'run', run: lease, work: (act) => workUnder(lease, act), complete, release };
 }
 
-/** The properties by which the work can learn that the run is lost. */
-const TELLING = /^(signal|held|lost|assertHeld)$/;
+/** The properties by which the work can find out that the run is lost. */
+const LOSS_PROPERTIES = /^(signal|held|lost|assertHeld)$/;
 
+/** Runs the work, and throws its loss if the work could see the loss. @throws as `BegunRun.work` */
 async function workUnder<T>(lease: Lease & OnceRun, act: (run: OnceRun) => T | Promise<T>): Promise<T> {
   const { signal } = lease;
-  /** Why the signal has fired: a loss, or the caller's own signal. A loss that the work could not see, because the event loop was blocked, has not stopped it. */
+  /** Why the signal has aborted. While the event loop is blocked it cannot abort, so a loss in that time has not stopped the work. */
   let stopped: unknown = signal.aborted ? signal.reason : undefined;
   let isWatching = false;
   signal.addEventListener('abort', () => {
@@ -163,7 +171,7 @@ async function workUnder<T>(lease: Lease & OnceRun, act: (run: OnceRun) => T | P
   });
   const run = new Proxy(lease, {
     get(target, name) {
-      isWatching ||= TELLING.test(String(name));
+      isWatching ||= LOSS_PROPERTIES.test(String(name));
       return Reflect.get(target, name);
     },
   });
@@ -198,13 +206,13 @@ interface Grant {
   leaseId: string;
 }
 
-/** The result as a field of the call. Without the field, the slot is done without a result. */
+/** The result as a field of the call, or no field if the result cannot be stored: the slot is then done without one. */
 function storable(result: unknown): { result?: unknown } {
   try {
     const text = JSON.stringify(result) as string | undefined;
     if (text !== undefined && new TextEncoder().encode(text).length <= MOST_BYTES) return { result };
   } catch {
-    // A cycle, or a BigInt. The work is done, so complete without a result.
+    // The result contains a cycle or a BigInt. The work is done all the same.
   }
   return {};
 }
@@ -221,7 +229,7 @@ const undecided = ({ key, slot }: OnceRun, cause?: unknown): HoldfastError =>
     cause,
   );
 
-/** Completes the slot. If the service refuses the result, completes without a result. */
+/** Completes the slot, without the result if the service refuses the result. */
 async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: number): Promise<Stored> {
   const hasResult = 'result' in sent;
   let tries = 0;
@@ -240,14 +248,14 @@ async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: 
   }
 }
 
-/** Ends a grant whose response was lost. A retry of the request receives the grant. */
-async function takeBack(core: Core, request: RequestOf<'onceBegin'>, timeoutMs = RELEASE_MS): Promise<void> {
+/** Ends a run whose grant was lost on the way. A retry of the request receives the same grant, which is then released. */
+async function withdrawRun(core: Core, request: RequestOf<'onceBegin'>, timeoutMs = RELEASE_MS): Promise<void> {
   const { key } = request;
   try {
     const answer = await insist(core, 'onceBegin', request, { timeoutMs, ms: timeoutMs / 2 });
-    if ('leaseId' in answer) await giveBack(core, { key, leaseId: answer.leaseId }, timeoutMs);
+    if ('leaseId' in answer) await tryRelease(core, { key, leaseId: answer.leaseId }, timeoutMs);
   } catch (error) {
-    // Another caller works, or the grant has ended: there is no grant to end.
+    // Another caller works, or the grant has ended already.
     if (isHoldfastError(error, 'LeaseHeld') || isHoldfastError(error, 'LeaseLost')) return;
     core.emit({ type: 'released', key, confirmed: false, error });
   }

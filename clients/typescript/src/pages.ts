@@ -1,4 +1,4 @@
-/** Requests page after page, and yields their rows. Pages may follow an empty page. */
+/** Requests page after page, and yields their rows. An empty page may be followed by others. */
 export async function* paged<Page extends { nextCursor: string | null }, Row>(
   ask: (cursor: { cursor?: string }) => Promise<Page>,
   rows: (page: Page) => Row[],

@@ -1,11 +1,11 @@
-/** Percent-encodes all but the unreserved characters of RFC 3986. */
+/** Percent-encodes all characters except the unreserved ones of RFC 3986. */
 export const escaped = (text: string): string =>
   encodeURIComponent(text.toWellFormed()).replace(
     /[!'()*]/g,
     (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 
-/** The query in the canonical form of signatures: a blank is %20, and the names are sorted. */
+/** Writes a query in the canonical form that signatures need: a blank is %20, and the names are sorted. */
 export const queryOf = (fields: object): string =>
   Object.entries(fields)
     .map((field) => field.map((part) => escaped(String(part))).join('\0'))

@@ -1,30 +1,34 @@
 import { mostWaitSeconds } from '../../../shared/rates/charge.ts';
 import { assertTimes, attempt, type Core, insist, isTransient, persist } from './attempt.ts';
 import { isHoldfastError } from './errors.ts';
-import { RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
+import { RELEASE_MS } from './release.ts';
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
-/** A rate of a key: how many units may start in each period, and how many the work takes. */
+/**
+ * How many units may start in each period, and how many of them this work takes.
+ * @example
+ * await holdfast.rate('vendor', { rates: [{ limit: 50, per: '1m' }, { name: 'tokens', limit: 100_000, per: '1m', units: 1200 }] });
+ */
 export interface Rate {
-  /** Tells the rates of a call apart. The default is `requests`. */
+  /** The name of the unit, such as `tokens`. The rates of a key have different names. The default is `requests`. */
   name?: string | undefined;
-  /** How many units each period has. */
+  /** How many units may start in each period. */
   limit: number;
   /** The period, such as `1s`, `1m` or `1d`, at most 31 days. */
   per: string;
-  /** How many units the work takes; the default is 1. */
+  /** How many units the work takes, or an estimate that `settle` corrects. The default is 1. */
   units?: number | undefined;
-  /** How many units may start at once after the key was idle. The default is `units`, so that starts are spaced evenly. */
+  /** How many units may start together when the key has been idle. The default is `units`, so that starts are spaced evenly. */
   burst?: number | undefined;
 }
 
-/** The rates of `acquire` and `withLease`. */
+/** The options with which `acquire` and `withLease` also respect rates. */
 export interface RatesOptions {
-  /** Up to four rates of the key. After the grant, the client reserves a start at these rates, and waits until then, within `waitMs`. */
+  /** Up to four rates of the key. After the grant, the client reserves a start at these rates, and waits for that moment, within `waitMs`. */
   rates?: readonly Rate[] | undefined;
-  /** True to report the units that the work really took by `settle`. */
+  /** True if the `units` are an estimate, which you correct by `lease.settle` after the work. */
   settle?: boolean | undefined;
 }
 
@@ -35,18 +39,22 @@ export const ratesOf = (terms: RateTerms): readonly Rate[] => ('rates' in terms 
 
 export type RateOptions = RateTerms & {
   /**
-   * How late the start may be, in milliseconds. The default is 0. `Infinity` is as long as the service allows: a week, with `settle` the longest period.
+   * How late the start may be, in milliseconds. The default is 0: the call fails with RateExceeded unless the work may start at once. `Infinity` is as long as
+   * the service allows: a week, or with `settle` the longest period.
    */
   waitMs?: number | undefined;
-  /** How long to retry after transient failures, beyond `waitMs`, in milliseconds. The default is 30,000. */
+  /** How long to retry after transient failures, in milliseconds on top of `waitMs`. The default is 30,000. */
   timeoutMs?: number | undefined;
-  /** Ends the wait, and cancels the reservation. */
+  /** Ends the wait when it aborts, and cancels the reservation, so that others may start earlier. */
   signal?: AbortSignal | undefined;
-  /** True to report the units that the work really took by `settle`. */
+  /** True if the `units` are an estimate, which you correct by the `settle` of the answer after the work. */
   settle?: boolean | undefined;
-  /** The name of the caller, which other callers see. */
+  /** The name that operators see at the rates of the key. The default is the holder of the client. */
   holder?: string | undefined;
-  /** Called with the promise of the work that continues after an abort: cancelling the reservation. The promise never rejects. */
+  /**
+   * For a platform that freezes the process between two calls, such as Lambda. After an abort, it is called with the promise of cancelling the
+   * reservation, which never rejects, so that the platform can wait for it.
+   */
   waitUntil?: ((rest: Promise<unknown>) => void) | undefined;
 };
 
@@ -56,11 +64,15 @@ export interface RateStart {
   readonly startAt: string;
   /** How long the call took, in milliseconds. */
   readonly waitedMs: number;
-  /** Both lists of rates, if the caller before named other rates. The faster rate is kept. Otherwise undefined. */
+  /**
+   * Both lists of rates, if the caller before named other rates; the faster rate counts. You are changing the rates, or callers disagree. Otherwise
+   * undefined.
+   */
   readonly rateChanged: AnswerOf<'rateReserve'>['rateChanged'];
   /**
-   * Reports the units that the work really took, by the name of the rate. Needs the option `settle`. The estimate of a rate without units stands.
-   * @returns false if the service did not confirm it: the service did not answer, or the reservation was settled before, or its 15 minutes were over
+   * Corrects the estimates: reports the units that the work really took, by the name of the rate. Needs the option `settle`. The estimate of a rate that
+   * you do not name stands.
+   * @returns false if the estimates stand: the service did not answer, or the reservation was settled before, or is older than 15 minutes
    * @throws HoldfastError InvalidRequest
    */
   settle(units: Readonly<Record<string, number>>): Promise<boolean>;
@@ -68,15 +80,15 @@ export interface RateStart {
 
 /** Reserves a start, and resolves at that moment. @param holder if the options name none @throws as `Holdfast.rate` */
 export const start = (core: Core, key: string, holder: string, options: RateOptions): Promise<RateStart> =>
-  // A pending request continues after an abort, so that its reservation can be cancelled.
+  // The pending request continues after an abort, so that its reservation can be cancelled.
   interruptible(options.signal, (resolve, reject) => {
     const { signal, waitUntil } = options;
     assertTimes(options);
-    const starting = reserved(core, { key, holder: options.holder ?? holder, options }).then(resolve, reject);
+    const starting = reserveStart(core, { key, holder: options.holder ?? holder, options }).then(resolve, reject);
     return () => signal?.aborted && waitUntil?.(starting);
   });
 
-interface Asking {
+interface Reserving {
   key: string;
   holder: string;
   options: RateOptions;
@@ -84,18 +96,18 @@ interface Asking {
 
 type Settlement = { units: Readonly<Record<string, number>> } | { cancel: true };
 
-const settled = (core: Core, key: string, reservation: string, how: Settlement) =>
+const settleReservation = (core: Core, key: string, reservation: string, how: Settlement) =>
   insist(core, 'rateSettle', { key, reservation, ...how } as RequestOf<'rateSettle'>, { timeoutMs: RELEASE_MS });
 
-async function reserved(core: Core, asking: Asking): Promise<RateStart> {
+async function reserveStart(core: Core, reserving: Reserving): Promise<RateStart> {
   const { by } = core;
-  const { key, options } = asking;
+  const { key, options } = reserving;
   const startedAt = moment(by);
-  const { reservation, startAt, waitMs, rateChanged } = await ask(core, asking, startedAt);
+  const { reservation, startAt, waitMs, rateChanged } = await reserveInTime(core, reserving, startedAt);
   const answeredAt = by.monotonic();
-  const settle = (how: Settlement) => settled(core, key, reservation, how);
+  const settle = (how: Settlement) => settleReservation(core, key, reservation, how);
   try {
-    // By the monotonic clock, because the wall clock may be set forward. In a loop, because timers may fire early.
+    // The monotonic clock counts, because the wall clock may be set forward. The loop is there because timers may fire early.
     for (let leftMs = waitMs; leftMs > 0; leftMs = answeredAt + waitMs - by.monotonic())
       await sleep(by, leftMs, options.signal);
     options.signal?.throwIfAborted();
@@ -118,27 +130,32 @@ async function reserved(core: Core, asking: Asking): Promise<RateStart> {
   };
 }
 
-async function ask(core: Core, { key, holder, options }: Asking, startedAt: Moment): Promise<AnswerOf<'rateReserve'>> {
+async function reserveInTime(
+  core: Core,
+  { key, holder, options }: Reserving,
+  startedAt: Moment,
+): Promise<AnswerOf<'rateReserve'>> {
   const { by } = core;
   const { waitMs = 0, timeoutMs, signal, settle, holder: _holder, waitUntil, ...terms } = options;
   const rates = ratesOf(terms);
-  // One id for all tries, so that a retry after a lost answer does not pay again.
+  // All tries have the same id, so that a retry after a lost answer does not pay again.
   const request = { key, holder, requestId: by.uuid(), rates, settle } as RequestOf<'rateReserve'>;
   for (;;) {
     const leftMs = Math.max(0, waitMs - since(by, startedAt));
     const waitSeconds = Math.min(mostWaitSeconds(rates, settle), Math.floor(leftMs / 1000));
-    const once = () => attempt(core, 'rateReserve', { ...request, waitSeconds });
+    const send = () => attempt(core, 'rateReserve', { ...request, waitSeconds });
     try {
-      return await persist(by, { timeoutMs, signal }, once);
+      return await persist(by, { timeoutMs, signal }, send);
     } catch (error) {
-      // The answer to the last try may be lost. The same request receives its reservation again.
+      // The last try may have made a reservation whose answer was lost. The same request receives it again, so that it can be cancelled.
       if (signal?.aborted && !isHoldfastError(error, 'RateExceeded'))
-        await once()
-          .then(({ reservation }) => settled(core, key, reservation, { cancel: true }))
+        await send()
+          .then(({ reservation }) => settleReservation(core, key, reservation, { cancel: true }))
           .catch(() => {});
       if (!isHoldfastError(error, 'RateExceeded')) throw error;
       const { retryAfterMs, cap } = error;
-      // An operator may lift a pause at any time. Otherwise the service counts whole seconds, and the rest of the wait may be enough.
+      // An operator may lift a pause at any time, so a paused caller asks again. Otherwise the service was asked for whole seconds only, and a start within the
+      // rest of the wait is still possible.
       const isPaused = cap?.limit === 0 && leftMs > 0;
       if (!isPaused && !(retryAfterMs <= leftMs % 1000)) throw error;
       await sleep(by, Math.min(retryAfterMs, leftMs), signal);
@@ -146,7 +163,7 @@ async function ask(core: Core, { key, holder, options }: Asking, startedAt: Mome
   }
 }
 
-/** What `underRates` needs beside the lease. */
+/** The options of `acquire` that `underRates` uses. */
 interface UnderRates extends RatesOptions {
   rates: readonly Rate[];
   waitMs?: number | undefined;

@@ -1,7 +1,7 @@
 import { type ByEvent, byEvent, type LambdaContext, refuseDurable } from './handler-lease.ts';
 import { isHeld, type Lease } from './index.ts';
 
-/** The part of a record that the wrappers use: of SQS, of Kinesis, or of a stream of DynamoDB. */
+/** The part that the wrappers use of a record from SQS, Kinesis or a DynamoDB stream. */
 export interface BatchRecord {
   messageId?: string | undefined;
   eventSourceARN?: string | undefined;
@@ -10,20 +10,20 @@ export interface BatchRecord {
   dynamodb?: { SequenceNumber?: string | undefined } | undefined;
 }
 
-/** The records of a batch that must be delivered again: of a stream, the first of them and all after it. */
+/** The records of a batch that must be delivered again. In a stream, the first of them also brings all records after it. */
 export interface BatchResponse {
   batchItemFailures: { itemIdentifier: string }[];
 }
 
 export interface RecordOptions<Message> {
-  /** How many keys are handled at once. The default is 1, and a value below 1 counts as 1. */
+  /** How many keys are handled at the same time. The default is 1. */
   concurrency?: number | undefined;
   /**
-   * Called for each record whose key is held, or whose start would be too late, to change its visibility. Without `defer`, SQS delivers the record again after the visibility timeout. The
-   * wrapper logs what `defer` and `onFailure` throw.
+   * Called for each record whose key is held, or whose start would be too late, so that you can shorten its visibility timeout in SQS to `retryAfterMs`.
+   * Without `defer`, SQS delivers the record again after the whole timeout. The wrapper logs what `defer` and `onFailure` throw.
    */
   defer?: ((record: Message, retryAfterMs: number) => unknown) | undefined;
-  /** Called once for each cause of a failure, with the records that fail for this cause; the default logs the error to stderr. */
+  /** Called for each error, with the records that fail because of it. The default logs the error to stderr. */
   onFailure?: ((error: unknown, records: Message[]) => unknown) | undefined;
 }
 
@@ -40,7 +40,7 @@ interface Batch<Message, Context> extends RecordOptions<Message> {
 }
 
 /**
- * Handles a batch: the records of a key in order, and keys that share no record group in turn, or several at once.
+ * Handles a batch: the records of a key or of a message group in order, and up to `concurrency` keys at the same time.
  * @throws the first failure if every record of the batch failed
  */
 export const batchHandler =
@@ -69,7 +69,7 @@ export const batchHandler =
     };
     // Without a worker, the response would say that all records were handled.
     await Promise.all(Records.slice(0, concurrency > 1 ? concurrency : 1).map(worker));
-    // Without ReportBatchItemFailures, any response counts as success of the whole batch.
+    // If the event source lacks ReportBatchItemFailures, any response counts as a success of the whole batch, so this one throws.
     if (entries.length > 0 && entries.length === failures.entries.size) throw failures.cause;
     const again = entries.filter((entry) => failures.entries.has(entry));
     return { batchItemFailures: again.map(({ record }) => ({ itemIdentifier: idOf(record) })) };
@@ -113,7 +113,7 @@ interface InOrder<Message> {
   isOver?(): boolean;
 }
 
-/** Handles the records of one key one after the other, until their lease is lost. */
+/** Handles the records of one key one after the other. If their lease is lost, the rest fails. */
 export async function inOrder<Message>(
   entries: Entry<Message>[],
   { failures, lease, handle, isOver = () => false }: InOrder<Message>,
@@ -135,9 +135,9 @@ export async function inOrder<Message>(
 export interface Entry<Message> {
   record: Message;
   key?: string | undefined;
-  /** The message group of a FIFO queue. A batch of a stream is one group, because all records after a failure come again. */
+  /** The message group of a FIFO queue. All records of a stream are one group, because all records after a failure are delivered again. */
   group: string | undefined;
-  /** What the function threw that was to name the key. */
+  /** What the user's function threw instead of returning a key. */
   fault?: unknown;
 }
 
@@ -155,7 +155,7 @@ function entryOf<Message extends BatchRecord>(record: Message, key: ByEvent<Mess
 const idOf = ({ messageId, kinesis, dynamodb }: BatchRecord): string =>
   messageId ?? kinesis?.sequenceNumber ?? dynamodb?.SequenceNumber ?? '';
 
-/** A held key is no fault, so it takes one line, without a stack. */
+/** A held key is not a fault, so it is logged in one line, without a stack. */
 function logged(error: unknown, records: BatchRecord[]): void {
   const ids = records.map(idOf);
   if (isHeld(error)) console.error(`held: ${ids}: ${error.message}`);
@@ -174,8 +174,8 @@ export const hook = <Args extends unknown[]>(
 const isSame = (one: unknown, other: unknown): boolean => one !== undefined && one === other;
 
 /**
- * Splits a batch into chains that share neither a key nor a message group, so that no chain need wait for another. In a chain, records of one key or
- * one group have the order of the batch.
+ * Splits a batch into chains that share neither a key nor a message group, so that no chain has to wait for another. A chain keeps the order of the batch for
+ * records of one key or one group.
  */
 function chainsOf<Message>(entries: Entry<Message>[]): Entry<Message>[][] {
   let chains: Entry<Message>[][] = [];

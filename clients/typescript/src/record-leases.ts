@@ -4,7 +4,7 @@ import {
   isSkipped,
   type LambdaContext,
   type LeaseOf,
-  patienceMs,
+  maxWaitMs,
   take,
 } from './handler-lease.ts';
 import { isHeld, type Lease } from './index.ts';
@@ -22,9 +22,10 @@ export interface SqsRecord {
 /**
  * Runs a handler for each record of an SQS batch, under the lease or permit of the record's key. The event source needs `ReportBatchItemFailures`.
  *
- * Records with the same key run in order under one lease; with `rates`, each record waits for a start of its own. Keys are handled one after the other, unless `concurrency` allows more. `waitMs` is the limit
- * for all keys together. SQS delivers again the records of a held key, and each record whose handler fails; in a FIFO queue also all later records of
- * the same message group.
+ * Records with the same key run in order under one lease. With `rates`, each record waits for a start of its own. Keys are handled one after the other,
+ * unless `concurrency` allows more. `waitMs` is the limit for all keys together.
+ *
+ * A record is delivered again if its key is held, or if its handler fails. In a FIFO queue, all later records of the same message group come with it.
  * @throws the first failure if every record of the batch failed
  * @example
  * export const handler = leasedRecords({ holdfast, key: (record: SQSRecord) => `account/${JSON.parse(record.body).account}` })(
@@ -45,9 +46,9 @@ export const leasedRecords =
       ...{ key: options.key, concurrency, onFailure },
       start: (context) => {
         const left = () => context.getRemainingTimeInMillis();
-        /** The remaining time of the invocation when all waits have ended, in milliseconds. */
-        const waitedOutMs = left() - patienceMs({ ...options, rates }, left());
-        // A request that replaces others must be able to wait.
+        /** At this remaining time of the invocation, in milliseconds, no record waits any longer. */
+        const waitedOutMs = left() - maxWaitMs({ ...options, rates }, left());
+        // A request may replace others only if it can wait, even for a moment.
         const waitLeftMs = () => Math.max(options.replace ? 1 : 0, left() - waitedOutMs);
 
         /** Waits for the start of a record. @throws HoldfastError RateExceeded, after the record was deferred */

@@ -6,21 +6,26 @@ import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 
 interface CommonOptions {
-  /** The name of the caller, which other callers of the same key see. Up to 256 bytes. */
+  /** The name that other callers see while you hold a key, such as the name of the service and the host. Up to 256 bytes. */
   holder: string;
-  /** The namespace that calls are confined to. Without it, calls are for the whole deployment. */
+  /** The namespace of your team, if teams share the deployment. Without it, calls are for the whole deployment. */
   namespace?: string | undefined;
-  /** Called with each event in the life of a lease. An error of the hook surfaces as an uncaught error. */
+  /**
+   * Called with each event in the life of a lease, for logs and metrics. If the hook throws, the lease goes on, and the error is reported as uncaught.
+   */
   onEvent?: Emit | undefined;
-  /** Clocks, timers and random numbers, for tests. */
+  /** Clocks, timers and random numbers. Tests pass a `ManualClock`. */
   surroundings?: Surroundings | undefined;
 }
 
-/** How to reach the service: over HTTP, or through a transport of `holdfast-client/lambda` or `holdfast-client/direct`. */
+/**
+ * How to reach the service: over HTTP by `endpoint`, or by a `transport`: of `holdfast-client/lambda`, `holdfast-client/direct` or
+ * `holdfast-client/testing`. With a transport, `fetch` sends uploads.
+ */
 export type HoldfastOptions = CommonOptions &
   (HttpOptions | { transport: Transport; fetch?: typeof fetch | undefined });
 
-/** The options of `Holdfast.fromEnv`. What is missing is read from the environment. */
+/** The options of `Holdfast.fromEnv`. Options that you leave out are read from the environment. */
 export type FromEnvOptions = Partial<CommonOptions & HttpOptions>;
 
 /** A commit. Content above 1 MiB is uploaded first. */
@@ -34,14 +39,17 @@ export type CommitRequest = Omit<RequestOf<'commit'>, 'body' | 'encoding'> & {
 export type ParkRequest = Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> &
   ({ taskToken: string } | { callbackId: string; execution: string });
 
-/** What a read of one key lists besides its holders. */
+/** What `readLease` lists besides the holders. */
 export type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 
-/** The fields of a list request. The iterator itself keeps the cursor. */
+/** The fields of a list request, without the cursor, which the iterator keeps. */
 export type Filter<O extends Operation> = Omit<RequestOf<O>, 'cursor'>;
 
-/** A call with the request of the contract. */
-export type Plain<O extends Operation> = (request: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
+/** A method that sends one call of the contract. */
+export type CallOf<O extends Operation> = (request: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
 
-/** The same for a request whose fields are all optional. */
-export type Bare<O extends Operation> = (request?: RequestOf<O>, options?: CallOptions) => Promise<AnswerOf<O>>;
+/** A method for a call whose fields are all optional, so that the request may be left out. */
+export type OptionalCallOf<O extends Operation> = (
+  request?: RequestOf<O>,
+  options?: CallOptions,
+) => Promise<AnswerOf<O>>;

@@ -17,17 +17,17 @@ export type LeasesOptions = LockOptions;
 export interface Leases extends AsyncDisposable {
   /** The leases, in the order of the entries. */
   readonly leases: readonly Lease[];
-  /** The fencing token of each key. Pass to a store the fence of the key that guards the store. */
+  /** The fencing token of each key. Pass to a store the fence of the key that protects it. */
   readonly fences: Readonly<Record<string, number>>;
   /** True if all leases are certainly held. */
   readonly held: boolean;
-  /** The loss of the first lost lease, in the order of acquisition. */
+  /** Why the first lost lease was lost, in the order of acquisition. Undefined while all are held. */
   readonly lost: HoldfastError | undefined;
-  /** How long all leases are certainly held if no further heartbeat succeeds, in milliseconds. */
+  /** How long all leases are certainly held even if no further heartbeat succeeds, in milliseconds. */
   readonly remainingMs: number;
-  /** Aborts with the first loss, before the lost lease ends, and with the signal of the options. */
+  /** Aborts shortly before the first of the leases ends, or with the signal of the options. */
   readonly signal: AbortSignal;
-  /** @throws HoldfastError LeaseLost of a lost lease */
+  /** Call it before each effect of the work. @throws HoldfastError LeaseLost if any of the leases is lost */
   assertHeld(): void;
   /** Releases all leases in reverse order. Never rejects. @returns true if the service confirmed each release */
   release(): Promise<boolean>;
@@ -40,12 +40,12 @@ interface Tools {
 
 const depthOf = (key: string): number => key.split('/').length;
 
-/** The UTF-8 bytes of a key. Strings of JavaScript compare by UTF-16. */
+/** The UTF-8 bytes of a key, because strings in JavaScript compare by UTF-16, and clients in other languages must find the same order. */
 const bytesOf = (key: string): string => String.fromCharCode(...new TextEncoder().encode(key));
 
 /**
- * The one order in which every caller acquires: deeper paths first, then by bytes. So no two callers wait for each other, and a caller that waits for the wide key
- * `openai` holds only its narrow key `openai/tenant-a`, which no caller of another tenant needs.
+ * The order in which every caller acquires: deeper paths first, then by bytes. Since all callers use the same order, two callers never wait for each other.
+ * A caller that waits for the wide key `openai` holds only the narrow key `openai/tenant-a`, which callers of other tenants do not need.
  */
 export const inOrder = <Entry extends { key: string }>(entries: readonly Entry[]): Entry[] =>
   [...entries].sort(
@@ -69,8 +69,8 @@ export async function acquireAll(
   const controller = new AbortController();
   const acquired: Lease[] = [];
   const abort = () => controller.abort(signal?.reason);
-  /** Reads the clocks of all leases, and passes on the first loss. */
-  const look = () => {
+  /** Checks the clocks of all leases, and passes on a loss. */
+  const checkAll = () => {
     for (const { signal: own } of acquired) if (own.aborted) controller.abort(own.reason);
   };
   const stop = stayAlive(by);
@@ -85,17 +85,17 @@ export async function acquireAll(
     released ??= releaseAll();
     return released;
   };
-  watch(controller.signal, look);
+  watch(controller.signal, checkAll);
   signal?.addEventListener('abort', abort);
   if (signal?.aborted) abort();
   try {
     for (const { key, ...entry } of inOrder(entries)) {
-      // A request that replaces others must be able to wait.
+      // A request may replace others only if it can wait, even for a moment.
       const leftMs = Math.max(waitMs && 1, waitMs - since(by, startedAt));
       const options = { ...common, ...entry, waitMs: leftMs, signal: controller.signal };
       const lease = await acquire(key, options as AcquireOptions);
       acquired.push(lease);
-      lease.signal.addEventListener('abort', look);
+      lease.signal.addEventListener('abort', checkAll);
     }
     controller.signal.throwIfAborted();
   } catch (error) {
@@ -117,7 +117,7 @@ export async function acquireAll(
       return Math.min(...acquired.map(({ remainingMs }) => remainingMs));
     },
     get signal() {
-      look();
+      checkAll();
       return controller.signal;
     },
     assertHeld() {

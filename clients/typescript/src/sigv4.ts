@@ -1,6 +1,6 @@
 import { escaped } from './query.ts';
 
-/** As credential providers of the AWS SDK return them. */
+/** AWS credentials, as the credential providers of the AWS SDK return them. */
 export interface Credentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -36,8 +36,8 @@ async function hmac(key: Bytes, text: string): Promise<ArrayBuffer> {
 }
 
 /**
- * AWS Signature Version 4, for every service except S3. It signs all given headers and `host`. Header names must be in
- * lower case, and values without superfluous blanks. The query must be as `queryOf` writes it.
+ * Signs a request by AWS Signature Version 4, for every service except S3. The signature covers all given headers and `host`. Header names must be in
+ * lower case, header values must not contain superfluous blanks, and the query must be as `queryOf` writes it.
  * @returns the headers to send, without `host`, which every HTTP client adds by itself
  */
 export async function signed(

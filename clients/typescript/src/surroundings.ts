@@ -1,17 +1,18 @@
-/** The clocks, timers and random numbers of the client. Tests pass their own and move time by hand. */
+/** The clocks, timers and random numbers of the client. Tests pass a `ManualClock`, so that they need not wait. */
 export interface Surroundings {
-  /** Epoch milliseconds. It can be set, and goes on while the machine sleeps. */
+  /** Epoch milliseconds. This clock can be set, and goes on while the machine sleeps. */
   wall(): number;
-  /** Milliseconds since some start. It cannot be set, and on Linux it stands still while the machine sleeps. */
+  /** Milliseconds since some start. This clock cannot be set, and on Linux it stands still while the machine sleeps. */
   monotonic(): number;
   /**
-   * Calls `act` once after `ms`. @returns a function that cancels it
-   * @param idle whether the process may end before
+   * Calls `act` after `ms`.
+   * @param idle true if the process may end before
+   * @returns a function that cancels the timer
    */
   after(ms: number, act: () => void, idle?: boolean): () => void;
   /** A number in [0, 1). */
   random(): number;
-  /** A version 4 UUID, unguessable. */
+  /** A version 4 UUID that cannot be guessed. */
   uuid(): string;
 }
 
@@ -23,7 +24,7 @@ export const systemSurroundings: Surroundings = {
   monotonic: () => performance.now(),
   after: (ms, act, idle) => {
     const timer: unknown = setTimeout(act, Math.min(ms, MAX_TIMER_MS));
-    if (idle) (timer as { unref?(): void }).unref?.(); // browsers have numbers
+    if (idle) (timer as { unref?(): void }).unref?.(); // in browsers a timer is a number
     return () => clearTimeout(timer as number);
   },
   random: () => Math.random(),
@@ -36,17 +37,16 @@ export type Moment = readonly [wall: number, monotonic: number];
 export const moment = (by: Surroundings): Moment => [by.wall(), by.monotonic()];
 
 /**
- * Milliseconds since `then`, by the clock that advanced further: the wall clock may have been set back, and the monotonic
- * clock may have stood still.
+ * Milliseconds since a moment, by the clock that advanced further: the wall clock may have been set back, and the monotonic clock may have stood still.
  */
 export const since = (by: Surroundings, [wall, monotonic]: Moment): number =>
   Math.max(by.wall() - wall, by.monotonic() - monotonic);
 
-/** Rejects with the signal's reason as soon as it aborts. Keeps the process alive, because a caller awaits it. */
+/** Waits, and keeps the process alive. Rejects with the reason of the signal as soon as it aborts. */
 export const sleep = (by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> =>
   interruptible(signal, (resolve) => by.after(ms, resolve));
 
-/** Keeps the process alive, as work does whose promise is awaited. @returns a function that ends that */
+/** Keeps the process alive while only idle timers run, which Node does not wait for. @returns a function that lets the process end */
 export function stayAlive(by: Surroundings): () => void {
   let cancel = () => {};
   const arm = () => {
@@ -56,7 +56,7 @@ export function stayAlive(by: Surroundings): () => void {
   return () => cancel();
 }
 
-/** @param start begins something, and returns what to call when it is over or the signal aborts */
+/** A promise that rejects as soon as the signal aborts. @param start begins the work, and returns a function that is called when the promise is settled */
 export function interruptible<T>(
   signal: AbortSignal | undefined,
   start: (resolve: (value: T) => void, reject: (reason: unknown) => void) => () => unknown,
@@ -74,7 +74,7 @@ export function interruptible<T>(
   }).finally(() => over());
 }
 
-/** Makes a signal check, each time it is read, whether it is due to abort. */
+/** Makes a signal call `check` each time it is read, so that it can abort even if no timer fired in time. */
 export function watch(signal: AbortSignal, check: () => void): void {
   for (const name of ['aborted', 'reason', 'throwIfAborted'])
     Object.defineProperty(signal, name, {

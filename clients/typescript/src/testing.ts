@@ -10,11 +10,11 @@ import type { AnswerOf, Operation, RequestOf } from './transport.ts';
 
 export { ManualClock } from './manual-clock.ts';
 
-/** The grant that a test gives to another holder. */
+/** The grant that `hold` gives to another holder. */
 export interface HoldOptions extends Pick<AcquireRequest, 'limit' | 'weight' | 'mode' | 'data'> {
-  /** The name of the holder; the default is `another`. */
+  /** The name of the holder. The default is `another`. */
   holder?: string | undefined;
-  /** The time until the grant expires, in seconds; the default is a year. */
+  /** The time until the grant expires, in seconds. The default is a year. */
   ttlSeconds?: number | undefined;
 }
 
@@ -24,12 +24,13 @@ const refused = (call: string): HoldfastError =>
 type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) => Promise<AnswerOf<O>> | AnswerOf<O> };
 
 /**
- * Holdfast in memory, for unit tests: the client's own code runs over its `transport`.
+ * Holdfast in memory, for unit tests of code that uses the client. The client itself is the real one, and sends its calls over the `transport` of this service.
  *
- * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease`, `capKey`, `runNext`, `readLeases`, and the calls of
- * `once` and of rates (`readOnce` and `readRates` for one key). Each other call is `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions,
- * namespaces (all keys are in one space), most checks of the input, the order of a list by `sort`, lost responses and clocks that differ. To test these,
- * use `npm start`.
+ * The service answers `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease`, `capKey`, `runNext`,
+ * `readLeases`, and the calls of `once` and of rates (`readOnce` and `readRates` for one key). Every other call is `Refused`.
+ *
+ * It does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the input, the order
+ * of a list by `sort`, lost responses and clocks that differ. To test these, run the service of `npm start`.
  * @example
  * const service = new MemoryService();
  * const holdfast = new Holdfast({ transport: service.transport, holder: 'test' });
@@ -42,7 +43,7 @@ export class MemoryService {
   readonly #slots = new Map<string, MemoryOnce>();
   readonly #rates = new Map<string, MemoryRates>();
 
-  /** @param options `surroundings` is the clock of the service, and must be the same object as for the client; the default is the clock of the system */
+  /** @param options `surroundings` is the clock, the same object as for the client. The default is the clock of the system */
   constructor({ surroundings = systemSurroundings }: { surroundings?: Surroundings } = {}) {
     this.#by = surroundings;
   }
@@ -51,13 +52,13 @@ export class MemoryService {
   readonly transport: Transport = async (operation, payload, signal) => {
     const call = this.#calls[operation] as ((request: unknown, signal: AbortSignal) => unknown) | undefined;
     if (!call || 'taskToken' in payload || 'callbackId' in payload) throw refused(operation);
-    // Copies, as over the wire, so that the caller and the service cannot change each other's objects.
+    // Both sides get copies, as over a network, so that they cannot change each other's objects.
     const answer = await call(JSON.parse(JSON.stringify(payload)), signal);
     return JSON.parse(JSON.stringify(answer));
   };
 
   /**
-   * Grants a key to another holder.
+   * Grants a key to another holder, so that your test can show what your code does when the key is held.
    * @returns a function that releases the grant
    * @throws HoldfastError LeaseHeld if the key cannot be granted now
    * @example
@@ -70,8 +71,12 @@ export class MemoryService {
   }
 
   /**
-   * Ends every grant of a key, so that the next heartbeat of each holder fails.
-   * @param reason the reason of the LeaseLost that the holders receive; `taken` grants the key to another holder
+   * Ends every grant of a key, so that your test can show what your code does when it loses a lease. The next heartbeat of each holder fails.
+   * @param reason the reason of the LeaseLost that the holders receive. `taken` also grants the key to another holder
+   * @example
+   * service.lose('nightly');
+   * await clock.advance(20_000);
+   * expect(lease.held).toBe(false);
    */
   lose(key: string, reason: 'taken' | 'broken' | 'unknown' = 'taken'): void {
     this.#key(key).lose(reason);
@@ -95,7 +100,7 @@ export class MemoryService {
     return one;
   }
 
-  /** The lock of a grant, which the lease id tells. */
+  /** The lock of a grant, which depends on the prefix of its lease id. */
   #lockOf(key: string, leaseId: string): MemoryKey {
     return leaseId.startsWith(ONCE_IDS) ? this.#once(key).lock : this.#key(key);
   }

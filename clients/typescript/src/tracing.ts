@@ -9,10 +9,10 @@ interface Tracer {
   startActiveSpan<T>(name: string, options: { kind: 2; attributes: object }, work: (span: Span) => T): T;
 }
 
-/** The global under which every copy of @opentelemetry/api 1.x registers. Reading it needs no import that could fail. */
+/** Every copy of @opentelemetry/api 1.x registers under this global. Without an import, the client also works where that package is missing. */
 const API = Symbol.for('opentelemetry.js.api.1');
 
-/** Runs some work in its own span if the process has OpenTelemetry. */
+/** Runs some work in a span of its own if the process uses OpenTelemetry. */
 export async function traced<T>(name: string, attributes: object, work: (span?: Span) => Promise<T>): Promise<T> {
   const api = (globalThis as { [API]?: { trace?: { getTracer(name: string): Tracer } } })[API];
   const tracer = api?.trace?.getTracer('holdfast-client');

@@ -7,7 +7,7 @@ export type Operation = keyof operations;
 
 type JsonOf<Part> = Part extends { content: { 'application/json': infer Json } } ? Json : never;
 
-/** The request of a call: the JSON body, or the fields of the query. */
+/** The request of a call: the fields of its JSON body or of its query. */
 export type RequestOf<O extends Operation> = operations[O] extends { requestBody: infer Body }
   ? JsonOf<Body>
   : Exclude<operations[O]['parameters']['query'], undefined> extends infer Query extends object
@@ -24,12 +24,11 @@ export type AnswerOf<O extends Operation> = {
 }[keyof operations[O]['responses']];
 
 /**
- * Sends one try of a call, and ends it when the signal aborts.
- * @param namespace one that `assertNamespace` accepted; undefined for the whole deployment
- * @param timeoutMs milliseconds until the client stops the try, and aborts the signal
- * @returns the answer as the contract has it
- * @throws HoldfastError with the service's problem; `Unreachable` without a response of the service; `Refused` if
- * a retry would not help
+ * Sends one try of a call, and ends it when the signal aborts. Write your own to reach the service in another way.
+ * @param namespace a valid namespace, or undefined for the whole deployment
+ * @param timeoutMs after how many milliseconds the client stops the try, and aborts the signal
+ * @returns the answer, as the contract describes it
+ * @throws HoldfastError with the problem that the service answered; `Unreachable` if the service did not answer; `Refused` if a retry would not help
  */
 export type Transport = (
   operation: Operation,
@@ -38,7 +37,7 @@ export type Transport = (
   ...more: [namespace?: string | undefined, timeoutMs?: number]
 ) => Promise<unknown>;
 
-/** The namespaces that the service accepts. Any other text in a path could name another namespace, or none. */
+/** The namespaces that the service accepts. Any other text in the path of a URL could lead to another namespace, or to none. */
 const NAMESPACE = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
 /** A program without types may pass anything. @throws TypeError if the value is given and is not a namespace */
@@ -47,11 +46,11 @@ export function assertNamespace(namespace: string | undefined): void {
     throw new TypeError(`the namespace must match ${NAMESPACE}, not '${namespace}'`);
 }
 
-/** The path of a call, relative to /v1/. A call outside of /v1/ is in the path of the namespace too, if a namespace is given. */
+/** The path of a call, relative to /v1/. With a namespace, even a call that is otherwise outside of /v1/ is inside the path of the namespace. */
 export const routeOf = (operation: Operation, namespace?: string): string =>
   namespace === undefined ? ROUTES[operation] : `ns/${namespace}/${ROUTES[operation].replace('../', '')}`;
 
-/** The error for a problem of the service. Undefined if the body is not such a problem. */
+/** The error for a problem that the service answered. Undefined if the body is not such a problem. */
 export function problemOf(body: unknown): HoldfastError | undefined {
   const { type, code, detail } = (body ?? {}) as Record<string, unknown>;
   const known = typeof type === 'string' && type.startsWith('urn:holdfast:error:');

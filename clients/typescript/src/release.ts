@@ -1,10 +1,10 @@
 import { type Core, insist } from './attempt.ts';
 
-/** Time for a release including its retries, in milliseconds. */
+/** How long a release with its retries may take by default, in milliseconds. */
 export const RELEASE_MS = 5000;
 
-/** Tries to release within so many milliseconds, and never throws. @returns whether the service confirmed it */
-export async function giveBack(
+/** Tries to release a grant, and never throws: a grant that stays expires. @returns whether the service confirmed the release */
+export async function tryRelease(
   core: Core,
   { key, leaseId }: { key: string; leaseId: string },
   timeoutMs: number,
