@@ -1,7 +1,7 @@
 """The fixtures of Holdfast for pytest.
 
-pytest loads this module in each run. So it is outside of the package `holdfast`, and imports the package only for a
-test that uses a fixture.
+pytest loads this module in every run, even if no test uses it. So it is outside of the package `holdfast`, and imports
+the package only in a fixture.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def holdfast_clock() -> ManualClock:
-    """A clock that the test moves: `holdfast_clock.advance(60)`. `holdfast_service` then runs on it too."""
+    """A clock that the test advances: `holdfast_clock.advance(60)`. `holdfast_service` then uses the same clock."""
     from holdfast.testing import ManualClock
 
     return ManualClock()
@@ -25,7 +25,7 @@ def holdfast_clock() -> ManualClock:
 
 @pytest.fixture
 def holdfast_service(request: pytest.FixtureRequest) -> Iterator[MemoryService]:
-    """Holdfast in memory. During the test, `holdfast.lease`, `holdfast.aio.lease` and the other functions use it."""
+    """Holdfast in memory. During the test, `holdfast.lease` and the other functions of the package use it."""
     from holdfast.testing import MemoryService, installed
 
     clock = request.getfixturevalue("holdfast_clock") if "holdfast_clock" in request.fixturenames else None

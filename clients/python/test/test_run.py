@@ -274,16 +274,16 @@ def test_a_text_of_another_caller_cannot_forge_a_line(service: Service) -> None:
 TOGETHER = """
 import os, signal, sys
 from holdfast import run
-def tell(self, event):
+def on_event(self, event):
     if event["type"] == "acquired":
         os.kill(os.getpid(), signal.SIGTERM)
-run._Runner._tell = tell
+run._Runner._on_event = on_event
 sys.exit(run.main(sys.argv[1:]))
 """
 
 
 @pytest.mark.parametrize("options", [[], ["--slot", "a"]])
-def test_a_signal_that_comes_together_with_the_grant_gives_it_back(options: list[str], service: Service) -> None:
+def test_a_signal_that_comes_together_with_the_grant_releases_it(options: list[str], service: Service) -> None:
     grant = {"key": "k", "fence": 7, "expiresAt": "2026-01-01T00:00:00.000Z", "remainingMs": 60_000, "holder": "me"}
     run_of_slot = {**grant, "outcome": "run", "leaseId": "l", "slot": "a", "waitedMs": 0}
     service.answers["begin"] = lambda _: (200, run_of_slot)

@@ -1,7 +1,8 @@
 """Run code under a Holdfast lease, and never past its end.
 
-The functions of this module use a client from the environment: HOLDFAST_ENDPOINT, HOLDFAST_NAMESPACE, HOLDFAST_TOKEN
-and HOLDFAST_HOLDER. `holdfast.aio` has the same functions for asyncio. All times are in seconds.
+The functions of this module use one client for the whole process, which is made from HOLDFAST_ENDPOINT,
+HOLDFAST_NAMESPACE, HOLDFAST_TOKEN and HOLDFAST_HOLDER. `holdfast.aio` has the same functions for asyncio. All times are
+in seconds.
 
 Example:
     >>> import holdfast
@@ -37,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def client() -> Holdfast:
-    """Returns the client that the functions of this module use. Each process makes its own from the environment."""
+    """Returns the client that the functions of this module use, for example to call `read_lease` on it."""
     return default_client(Holdfast)
 
 
@@ -62,7 +63,7 @@ def exclusive(key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOpt
 
 
 def rate(key: str, **options: Unpack[RateOptions]) -> RateStart:
-    """Waits until the rate of a key lets the work start. See `Holdfast.rate`.
+    """Waits until the rates of a key allow the work to start. See `Holdfast.rate`.
 
     Example:
         >>> holdfast.rate("vendor", limit=50, per="1m", wait=600)

@@ -1,4 +1,4 @@
-"""`python -m holdfast run KEY -- COMMAND`."""
+"""The entry of `python -m holdfast run KEY -- COMMAND`."""
 
 import sys
 

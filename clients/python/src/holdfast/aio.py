@@ -36,7 +36,10 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _tasks: set[asyncio.Task[Any]] = set()
-"""The keepers and releases that run. The loop has only weak references to its tasks, so one could vanish."""
+"""The keepers and releases that run.
+
+The loop has only weak references to tasks, so without this set one could vanish.
+"""
 
 
 def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -46,29 +49,29 @@ def _task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return task
 
 
-def _signal(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], None]:
-    """Returns a function that sets an event of a loop, from any thread."""
+def _setter(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[], None]:
+    """Returns a function that sets an event of a loop, and that any thread may call."""
 
-    def wake() -> None:
+    def set_event() -> None:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(event.set)
 
-    return wake
+    return set_event
 
 
 def _started(kept: Kept) -> None:
     """Starts a task that sends the heartbeats of a lease, and ends with the lease."""
-    keeper, woken, by = Keeper(kept), asyncio.Event(), kept.core.by
-    kept.wake = _signal(asyncio.get_running_loop(), woken)
+    keeper, changed, by = Keeper(kept), asyncio.Event(), kept.core.by
+    kept.on_change = _setter(asyncio.get_running_loop(), changed)
 
     async def keep() -> None:
         while (seconds := keeper.turn()) is not None:
-            waiting = asyncio.ensure_future(woken.wait())
+            waiting = asyncio.ensure_future(changed.wait())
             try:
                 await by.wait_async(waiting, seconds)
             finally:
                 waiting.cancel()
-            woken.clear()
+            changed.clear()
         if kept.lost and kept.keeping.on_lost:
             done = kept.keeping.on_lost(kept.lost)
             if inspect.isawaitable(done):
@@ -80,7 +83,8 @@ def _started(kept: Kept) -> None:
 class Lease(LeaseView):
     """A lease or a permit that a task extends until it is released or lost. A loss is final.
 
-    While your code blocks the loop, no heartbeat is sent. If that costs you the lease, `check` raises afterwards.
+    While your code blocks the event loop, heartbeats cannot be sent. If the lease is lost because of that, `check`
+    raises afterwards.
     """
 
     def __init__(self, kept: Kept) -> None:
@@ -91,7 +95,7 @@ class Lease(LeaseView):
         self._reservation: Reservation | None = None
 
     async def release(self, timeout: float | None = None) -> bool:
-        """Releases the lease, even if the caller is cancelled meanwhile. See `holdfast.Lease.release`."""
+        """Releases the lease, even if your task is cancelled meanwhile. See `holdfast.Lease.release`."""
         if self._released is None:
             own = self._kept.keeping.release_timeout if timeout is None else timeout
             assert_seconds(timeout=own)
@@ -99,7 +103,7 @@ class Lease(LeaseView):
         return await asyncio.shield(self._released)
 
     async def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took. See `holdfast.Lease.settle`."""
+        """Corrects the estimates by the units that the work really took. See `holdfast.Lease.settle`."""
         if self._reservation is None:
             raise no_rates()
         return await play_async(self._kept.core, self._reservation.settle(units))
@@ -120,12 +124,12 @@ class RateStart(StartView):
     """A reserved start. Its moment has come, so the work may begin."""
 
     async def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took. See `holdfast.RateStart.settle`."""
+        """Corrects the estimates by the units that the work really took. See `holdfast.RateStart.settle`."""
         return await play_async(self._reservation.core, self._reservation.settle(units))
 
 
 class Holdfast(Base, AsyncCalls):
-    """A client of one deployment, for asyncio. It has the methods of `holdfast.Holdfast`, to await.
+    """A client of one deployment, for asyncio. It has the methods of `holdfast.Holdfast`, which you await.
 
     Example:
         >>> client = aio.Holdfast("http://127.0.0.1:3000", holder="worker-1")
@@ -172,7 +176,7 @@ class Holdfast(Base, AsyncCalls):
         return exclusive_by(lambda: self, key, on_held, options)
 
     async def rate(self, key: str, **options: Unpack[RateOptions]) -> RateStart:
-        """Waits until the rate of a key lets the work start. See `holdfast.Holdfast.rate`."""
+        """Waits until the rates of a key allow the work to start. See `holdfast.Holdfast.rate`."""
         assert_known("rate", options)
         reservation = Reservation(self.core, key, self.holder, options)
         with ended_by_sigterm():
@@ -181,7 +185,7 @@ class Holdfast(Base, AsyncCalls):
     async def once(
         self, key: str, work: Callable[[Run], Awaitable[T]], **options: Unpack[OnceOptions]
     ) -> OnceAnswer[T]:
-        """Runs work once for a slot; other callers receive its result. See `holdfast.Holdfast.once`."""
+        """Runs work once for a slot, and returns its result to other callers. See `holdfast.Holdfast.once`."""
         assert_known("once", options)
         if not callable(work):
             raise TypeError("work must be a function")
@@ -204,7 +208,7 @@ class Holdfast(Base, AsyncCalls):
 
 
 def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:
-    """The decorator for async functions. It asks for the client at each call, so a default client can come later."""
+    """The decorator for async functions. It gets the client at each call, because the environment may be set later."""
     assert_known("lease", options, on_held)
 
     def decorate(function: F) -> F:
@@ -213,7 +217,7 @@ def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, opti
         injects = takes_lease(function)
 
         @functools.wraps(function)
-        async def guarded(*args: Any, **kwargs: Any) -> Any:
+        async def under_lease(*args: Any, **kwargs: Any) -> Any:
             async with AsyncExitStack() as stack:
                 try:
                     lease = await stack.enter_async_context(client().lease(key_of(key, args, kwargs), **options))
@@ -223,13 +227,13 @@ def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, opti
                     raise
                 return await function(*args, **kwargs, **({"lease": lease} if injects else {}))
 
-        return guarded  # type: ignore[return-value]
+        return under_lease  # type: ignore[return-value]
 
     return decorate
 
 
 def client() -> Holdfast:
-    """Returns the client that the functions of this module use. Each process makes its own from the environment."""
+    """Returns the client that the functions of this module use. See `holdfast.client`."""
     return default_client(Holdfast)
 
 
@@ -244,10 +248,10 @@ def exclusive(key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOpt
 
 
 async def rate(key: str, **options: Unpack[RateOptions]) -> RateStart:
-    """Waits until the rate of a key lets the work start. See `holdfast.rate`."""
+    """Waits until the rates of a key allow the work to start. See `holdfast.rate`."""
     return await client().rate(key, **options)
 
 
 async def once(key: str, work: Callable[[Run], Awaitable[T]], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
-    """Runs work once for a slot; other callers receive its result. See `holdfast.once`."""
+    """Runs work once for a slot, and returns its result to other callers. See `holdfast.once`."""
     return await client().once(key, work, **options)

@@ -19,10 +19,10 @@ OMITTED = Omitted.OMITTED
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller gave, where None counts as not given."""
+    """The fields that the caller gave. None counts as not given."""
     return {name: value for name, value in fields.items() if value is not None and value is not OMITTED}
 
 
 def sent(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller gave, where None counts as a value."""
+    """The fields that the caller gave. None counts as a value."""
     return {name: value for name, value in fields.items() if value is not OMITTED}

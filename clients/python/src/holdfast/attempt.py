@@ -1,4 +1,4 @@
-"""How a call is tried again."""
+"""Sends a call, and sends it again after transient failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .surroundings import Surroundings, moment, since
 T = TypeVar("T")
 
 TRY_SECONDS = 10.0
-"""How long one try may take, in addition to its wait inside the service."""
+"""How long one try may take, on top of its wait inside the service."""
 
 SLOW = frozenset({"commit", "resetFence", "report", "clean"})
 """The calls that may need all of the 30 seconds after which API Gateway ends a request."""
@@ -26,7 +26,7 @@ ID_OF = {
     "commit": "commitId",
     "resetFence": "commitId",
 }
-"""The field by which a retry after a lost answer finds what the first try has done."""
+"""The field that names a call, so that a retry after a lost answer finds what an earlier try has done."""
 
 
 def attempt(operation: str, request: Mapping[str, Any], seconds: float | None = None) -> Steps[Any]:
@@ -37,9 +37,10 @@ def attempt(operation: str, request: Mapping[str, Any], seconds: float | None = 
 
 
 def backoff(by: Surroundings, failures: int, error: BaseException | None = None) -> float:
-    """Returns how many seconds to wait after a number of failures: full jitter on top of what the service asks for.
+    """Returns how many seconds to pause after a number of failures: as long as the service asks for, and a random time.
 
-    The jitter is at most four seconds, because the service keeps a position in line for five.
+    The random time keeps clients from returning together. It is at most four seconds, because the service keeps a
+    position in line for five.
     """
     asked = error.retry_after_ms if isinstance(error, HoldfastError) else None
     return (asked or 0) / 1000 + by.random() * min(4.0, 0.1 * 2.0 ** min(failures, 10))
@@ -54,8 +55,8 @@ def persist(
     """Repeats `act` until it succeeds, fails permanently, or the time is up.
 
     Args:
-        act: receives the fields that the service wants in a retry, so that the retry learns the outcome of a lost
-            answer.
+        act: receives the fields that the service wants in a retry, so that the retry finds out what became of the try
+            before.
     """
     started_at = moment(by)
     retry_with: dict[str, str] = {}
@@ -82,7 +83,7 @@ def insist(
         core.by,
         timeout,
         lambda retry_with: attempt(operation, {**named, **retry_with}, seconds),
-        # A report whose answer was lost may still run. The service would refuse a second one beside it.
+        # A report whose answer was lost may still run, and the service would refuse a second report.
         lambda error: is_transient(error, request) and not (operation == "report" and error.code == "Unreachable"),
     )
 

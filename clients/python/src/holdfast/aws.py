@@ -10,7 +10,7 @@ from .http import Signer, url_of
 
 
 def region_of(endpoint: str, env: Mapping[str, str], region: str | None = None) -> str | None:
-    """Returns the region: as given, or from the endpoint of API Gateway, or from the environment."""
+    """Returns the given region, or the one in the endpoint of API Gateway, or the one in the environment."""
     found = re.search(r"\.execute-api\.([\w-]+)\.", url_of(endpoint).hostname or "")
     return region or (found and found[1]) or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
 
@@ -19,7 +19,7 @@ def signer_of(credentials: Any, region: str) -> Signer:
     """Returns a function that signs requests.
 
     Args:
-        credentials: those of botocore or boto3 (`session.get_credentials()`), or a function that returns them and is
+        credentials: credentials of botocore or boto3 (`session.get_credentials()`), or a function that returns them,
             called for each request.
     """
     from botocore.auth import SigV4Auth
@@ -28,7 +28,7 @@ def signer_of(credentials: Any, region: str) -> Signer:
     def signed(method: str, url: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
         own: Any = credentials() if callable(credentials) else credentials
         request = AWSRequest(method, url, dict(headers), body)
-        if hasattr(own, "get_frozen_credentials"):  # a refresh between two reads would mix two keys
+        if hasattr(own, "get_frozen_credentials"):  # a refresh between two reads would mix old and new credentials
             own = own.get_frozen_credentials()
         SigV4Auth(own, "execute-api", region).add_auth(request)
         return dict(request.headers.items())
@@ -37,7 +37,7 @@ def signer_of(credentials: Any, region: str) -> Signer:
 
 
 def default_signer(endpoint: str, env: Mapping[str, str], region: str | None = None) -> Signer | None:
-    """Returns a signer with the credentials that botocore finds: variables, profiles, roles.
+    """Returns a signer with the credentials that botocore finds in variables, profiles and roles.
 
     Returns None if botocore, the credentials or the region are missing.
     """

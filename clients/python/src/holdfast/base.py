@@ -1,4 +1,4 @@
-"""What the clients for threads and for asyncio share: their options, their events, and the default client."""
+"""The parts that the clients for threads and for asyncio share: options, events, and the default client."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ log = logging.getLogger("holdfast")
 
 OnHeld = Literal["throw", "skip"]
 Key: TypeAlias = "str | Callable[..., str]"
-"""The key of a decorated function: a text, or a function of its arguments."""
+"""The key of a decorated function: a text, or a function that returns it for the arguments of a call."""
 
 
 class Base:
     """One deployment, seen by one caller.
 
-    Threads may share a client: it does not keep a connection or a thread of its own.
+    Threads may share a client. It does not keep a connection or a thread of its own, so there is nothing to close.
     """
 
     def __init__(
@@ -48,17 +48,18 @@ class Base:
         """Makes a client. Nothing is sent yet.
 
         Args:
-            endpoint: the URL of the API, as `npm run deploy` prints it. With a token or credentials it must be https,
+            endpoint: the URL of the API, as the deployment prints it. With a token or credentials it must be https,
                 unless it is on this machine.
-            holder: the name of the caller, which other callers see. The default is `user@host/process`.
-            namespace: the namespace in which all names are.
-            token: a JWT, or a function that returns one, called for each request.
-            credentials: those of botocore or boto3, or a function that returns them, called for each request. By
-                default those that botocore finds, unless the endpoint is on this machine.
-            region: needed only if the API has a custom domain.
+            holder: the name that other callers see while you hold a key. The default is `user@host/process`.
+            namespace: the namespace of your team, if teams share the deployment.
+            token: a JWT, or a function that returns one, called for each request, so that it can renew the token.
+            credentials: AWS credentials of botocore or boto3, or a function that returns them, called for each request.
+                The default is what botocore finds, unless the endpoint is on this machine.
+            region: the AWS region. Needed only if the API has a custom domain.
             transport: sends the calls in place of HTTP, such as `holdfast.testing.MemoryService`.
-            on_event: called with each event: `acquired`, `waiting`, `beat`, `lost`, `released`.
-            surroundings: the clocks, for tests.
+            on_event: called with each event in the life of a lease, for logs and metrics. The `type` of an event is
+                `acquired`, `waiting`, `beat`, `lost` or `released`.
+            surroundings: the clocks. Tests pass a `ManualClock`.
 
         Raises:
             ValueError: the endpoint is not a URL, the namespace is not valid, or credentials come without a region.
@@ -82,16 +83,16 @@ class Base:
 
     @classmethod
     def options_from_env(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the options of a client: those given, and the others from the environment."""
+        """Returns the given options, and those that only the environment has."""
         return options_in(os.environ, given)
 
     def __reduce__(self) -> NoReturn:
-        """A pickle would have the token, and another process is another holder."""
+        """Refuses to be pickled: a pickle would contain the token, and another process is another holder."""
         raise TypeError("a client cannot be pickled: make one in each process")
 
     @property
     def holder(self) -> str:
-        """The name of the caller, unless a call names another one."""
+        """The name that other callers see, unless a call names another one."""
         return self._own_holder or own_name()
 
     def _emit(self, event: dict[str, Any]) -> None:
@@ -105,12 +106,13 @@ class Base:
         if self._on_event is None:
             return
         if isinstance(error, HoldfastError):
-            # The frames of the error itself have the lease id, which tools that record local variables would send.
+            # The hook gets a copy. The traceback of the error itself refers to the lease id, which tools that record
+            # local variables would send.
             event = {**event, "error": type(error)(error.fields)}
         try:
             self._on_event(event)
         except Exception:  # an error of the hook must not end a lease
-            log.exception("on_event has failed")
+            log.exception("on_event raised an error")
 
 
 C = TypeVar("C", bound="Base")
@@ -118,8 +120,9 @@ _clients: dict[tuple[int, type[Base]], Base] = {}
 
 
 def default_client(kind: type[C]) -> C:
-    """Returns the client of this process, made from the environment. A forked process is another holder, so it has its
-    own.
+    """Returns the client of this process, made from the environment.
+
+    A forked process is another holder, so it gets a client of its own.
     """
     made = _clients.get((os.getpid(), kind))
     if not isinstance(made, kind):
@@ -142,11 +145,11 @@ def assert_known(kind: Literal["lease", "once", "rate"], options: Mapping[str, A
             meant = difflib.get_close_matches(name, _OPTIONS[kind], 1)
             raise TypeError(f"there is no option {name!r}{f'; did you mean {meant[0]!r}?' if meant else ''}")
     if on_held not in ("throw", "skip"):
-        raise ValueError(f"on_held is throw or skip, not {on_held!r}")
+        raise ValueError(f"on_held must be throw or skip, not {on_held!r}")
 
 
 def assert_has_run(result: object) -> None:
-    """Raises TypeError for what a function returns if its work has only been prepared, and would run later."""
+    """Raises TypeError if a function has returned a coroutine or a generator, whose work would run after the lease."""
     if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise TypeError(f"the work returned a {type(result).__name__}, so it has not run under the lease")
 
@@ -157,10 +160,10 @@ def key_of(key: Key, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
 
 def takes_lease(function: Callable[..., Any]) -> bool:
-    """Whether a function has a parameter `lease`, which receives the lease."""
+    """True if a function has a parameter `lease`, which then receives the lease."""
     return "lease" in inspect.signature(function).parameters
 
 
 def is_skipped(on_held: OnHeld, error: HoldfastError) -> bool:
-    """Whether to skip the work without an error: others hold the key, and the caller said `skip`."""
+    """True if others hold the key, and the caller said to skip the work then."""
     return on_held == "skip" and is_held(error)

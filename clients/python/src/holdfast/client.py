@@ -1,4 +1,4 @@
-"""The client for threads. `aio.py` has the same for asyncio."""
+"""The client for threads. `aio.py` is its twin for asyncio."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _started(kept: Kept) -> None:
     """Starts a thread that sends the heartbeats of a lease. It ends with the lease, or with the process."""
-    keeper, woken, by = Keeper(kept), threading.Event(), kept.core.by
-    kept.wake = woken.set
+    keeper, changed, by = Keeper(kept), threading.Event(), kept.core.by
+    kept.on_change = changed.set
 
     def keep() -> None:
         while (seconds := keeper.turn()) is not None:
-            by.wait(woken, seconds)
-            woken.clear()
+            by.wait(changed, seconds)
+            changed.clear()
         if kept.lost and kept.keeping.on_lost:
             kept.keeping.on_lost(kept.lost)
 
@@ -57,15 +57,15 @@ class Lease(LeaseView):
         self._reservation: Reservation | None = None
 
     def release(self, timeout: float | None = None) -> bool:
-        """Releases the lease, after a pending heartbeat. Never raises an error of the service.
+        """Releases the lease, so that the next waiter has it at once. Never raises an error of the service.
 
-        Call it when the work has stopped, even after a loss: if the lease was broken or superseded, the next waiter may
-        be waiting for this release.
+        Call it when the work has stopped, even after a loss, because a lease that was broken or superseded may stay
+        until its release. A lease that cannot be released expires.
 
         Args:
             timeout: how long the release with its retries may take, in seconds. The default is `release_timeout`.
 
-        Returns: True if the service confirmed the release. Otherwise the lease was lost, or ends with its ttl.
+        Returns: True if the service confirmed the release. Otherwise the lease was lost, or it expires.
         """
         with self._releasing:
             if self._released is None:
@@ -75,11 +75,14 @@ class Lease(LeaseView):
             return self._released
 
     def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took, by the name of the rate, such as `{"tokens": 900}`.
+        """Corrects the estimates: reports the units that the work really took, by the name of the rate.
 
         Needs the options `rates` and `settle`.
 
         Returns: False if the service did not confirm the report, so that the estimates may stand.
+
+        Example:
+            >>> lease.settle({"tokens": 900})
         """
         if self._reservation is None:
             raise no_rates()
@@ -132,12 +135,15 @@ class RateStart(StartView):
     """A reserved start. Its moment has come, so the work may begin."""
 
     def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took, by the name of the rate, such as `{"tokens": 900}`.
+        """Corrects the estimates: reports the units that the work really took, by the name of the rate.
 
         Needs the option `settle`.
 
-        Returns: False if the service did not confirm it, if the reservation was settled before, or if it is older than
-            15 minutes.
+        Returns: False if the estimates stand: the service did not answer, or the reservation was settled before, or is
+            older than 15 minutes.
+
+        Example:
+            >>> start.settle({"tokens": 900})
         """
         return play(self._reservation.core, self._reservation.settle(units))
 
@@ -155,7 +161,7 @@ class Holdfast(Base, Calls):
     def from_env(cls, **given: Any) -> Holdfast:
         """Makes a client from HOLDFAST_ENDPOINT, HOLDFAST_NAMESPACE, HOLDFAST_TOKEN and HOLDFAST_HOLDER.
 
-        It takes the options of the constructor, and they take precedence over the environment.
+        Options of the constructor that you pass take precedence over the environment.
 
         Raises:
             ValueError: HOLDFAST_ENDPOINT is not set, or the constructor refuses an option.
@@ -163,7 +169,9 @@ class Holdfast(Base, Calls):
         return cls(**cls.options_from_env(given))
 
     def call(self, operation: str, request: Mapping[str, Any], *, timeout: float = 30.0) -> Any:
-        """Sends a call of the API, and repeats it after transient failures.
+        """Sends any call of the API by its name, and repeats it after transient failures.
+
+        Each call is also a method of its own.
 
         Args:
             timeout: how long to retry after transient failures, in seconds.
@@ -174,15 +182,20 @@ class Holdfast(Base, Calls):
         return play(self.core, insist(self.core, operation, request, timeout))
 
     def acquire(self, key: str, **options: Unpack[LeaseOptions]) -> Lease:
-        """Acquires a lease or a permit, which you must release. A `with` block of `lease` releases by itself.
+        """Acquires a lease or a permit that you release yourself, for example in another function.
 
-        The options are those of `LeaseOptions`. Times are in seconds.
+        If one block of code does the work, `lease` also releases it for you. The options are those of `LeaseOptions`.
+        Times are in seconds.
 
         Raises:
             LeaseHeld: others still hold the key at the end of the wait.
             RateExceeded: the rates allow no start in time.
             Superseded: a newer request has replaced this one.
             HoldfastError: the errors of every call.
+
+        Example:
+            >>> lease = client.acquire("nightly", wait=600)
+            >>> lease.release()
         """
         assert_known("lease", options)
         started_at = moment(self.core.by)
@@ -218,7 +231,9 @@ class Holdfast(Base, Calls):
         return Leasing(lambda: self.acquire(key, **options))
 
     def exclusive(self, key: Key, *, on_held: OnHeld = "throw", **options: Unpack[LeaseOptions]) -> Callable[[F], F]:
-        """Runs each call of a function under a lease. A parameter `lease` of the function receives the lease.
+        """Decorates a function so that each call runs under a lease.
+
+        A parameter `lease` of the function receives the lease.
 
         Args:
             key: the key, or a function of the arguments that returns it.
@@ -232,7 +247,9 @@ class Holdfast(Base, Calls):
         return exclusive_by(lambda: self, key, on_held, options)
 
     def rate(self, key: str, **options: Unpack[RateOptions]) -> RateStart:
-        """Waits until the work may start, so that no more units start in a period than the rate allows.
+        """Waits until the work may start.
+
+        All callers together start no more units in a period than the rate allows.
 
         The options are those of `RateOptions`. Times are in seconds.
 
@@ -248,10 +265,10 @@ class Holdfast(Base, Calls):
             return RateStart(reservation, play(self.core, reservation.steps()))
 
     def once(self, key: str, work: Callable[[Run], T], **options: Unpack[OnceOptions]) -> OnceAnswer[T]:
-        """Runs work once for a slot: one caller at a time works, and all others receive its result.
+        """Runs work once for a slot, such as a backup for each day.
 
-        If the work raises, or the process ends, the next caller works. The options are those of `OnceOptions`, with
-        times in seconds.
+        One caller at a time works, and when the work has returned, all others receive its result. If the work raises,
+        or the process ends, the next caller works. The options are those of `OnceOptions`, with times in seconds.
 
         Raises:
             LeaseHeld: another caller still works when the wait is over.
@@ -285,18 +302,18 @@ class Holdfast(Base, Calls):
 
 
 def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, options: LeaseOptions) -> Callable[[F], F]:
-    """The decorator for functions. It asks for the client at each call, so a default client can come later."""
+    """The decorator for functions. It gets the client at each call, because the environment may be set later."""
     assert_known("lease", options, on_held)
 
     def decorate(function: F) -> F:
         if inspect.iscoroutinefunction(function):
             raise TypeError("an async function needs `exclusive` of holdfast.aio")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError("a generator would run after the lease: hold the lease in its body")
+            raise TypeError("a generator would run after the lease has ended: hold the lease in its body")
         injects = takes_lease(function)
 
         @functools.wraps(function)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
+        def under_lease(*args: Any, **kwargs: Any) -> Any:
             with ExitStack() as stack:
                 try:
                     lease = stack.enter_context(client().lease(key_of(key, args, kwargs), **options))
@@ -308,6 +325,6 @@ def exclusive_by(client: Callable[[], Holdfast], key: Key, on_held: OnHeld, opti
                 assert_has_run(result)
                 return result
 
-        return guarded  # type: ignore[return-value]
+        return under_lease  # type: ignore[return-value]
 
     return decorate

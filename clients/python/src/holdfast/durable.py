@@ -1,7 +1,7 @@
 """Leases, permits and rates of durable functions, over `aws-durable-execution-sdk-python`.
 
-The SDK throws a suspension as a BaseException, so a `with` block or a `finally` would release at each suspension.
-`with_lease` releases when the body has ended, and no sooner.
+The SDK suspends a function by raising a BaseException, so a `with` block or a `finally` would release the lease at each
+suspension. `with_lease` releases it only when the body has ended.
 
 Example:
     >>> def work(lease):
@@ -34,37 +34,44 @@ __all__ = ["DurableLease", "DurableLeaseOptions", "DurableStart", "rate", "with_
 
 T = TypeVar("T")
 Act = Callable[[Mapping[str, Any]], Any]
-"""Makes one try. It receives the problem of the last try, which is empty at first."""
+"""Makes one try. It receives the problem of the try before, or an empty mapping."""
 Outcome = tuple[Any, "HoldfastError | None", int]
-"""The answer, the error that no further try helps, and how many tries there were."""
+"""The answer, or the error with which the call was given up, and the number of tries."""
 
 MARGIN_SECONDS = 240
-"""How much longer the callback lasts than the wait: two minutes for the service to end the wait, two for retries."""
+"""How long after the wait the callback times out: two minutes for the service to end the wait, and two for retries."""
 
 RETRIES = 4
-"""How often a request is sent again after a transient error. The execution is suspended before each retry."""
+"""How many times a request is sent again after a transient error. The execution is suspended before each retry."""
 
 STEP_SECONDS = 5.0
-"""How long one step repeats its request."""
+"""How long one step repeats its request, in seconds."""
 
 
 class DurableLeaseOptions(TypedDict, total=False):
     """How a durable function waits for a lease or a permit, and how long it holds it. Times are in seconds."""
 
     park_seconds: int
-    """How long to wait in line, up to a week; the default is 3600."""
+    """How long to wait in line, up to a week. The default is 3600. The execution is suspended, and costs nothing."""
     limit: int
     weight: int
     mode: Literal["shared", "exclusive"]
     replace: Literal["waiting", "running"]
-    """As for `Holdfast.lease`. With `running`, `lease.check()` raises if the execution is asked to stop."""
+    """Latest wins, as for `Holdfast.lease`.
+
+    With `running`, `lease.check()` raises if the execution is asked to stop.
+    """
     holder: str
-    """The default is the holder of the client with the name of the execution, such as `billing/order-42`."""
+    """The name that other callers see. The default is the holder of the client with the name of the execution."""
     data: Any
+    """Any JSON up to 4 KiB that other callers may read."""
     grace_seconds: int
-    """How long the lease stays after a stop or a timeout, up to 900 (the default), because the code may still run."""
+    """How long the lease stays after the execution was stopped or timed out, because its code may still run.
+
+    Up to 900, which is the default. If your function has a shorter timeout, set it to that timeout, and never to less.
+    """
     ttl: int
-    """How long the lease lasts, instead of until the execution ends. Only `lease.check()` extends it."""
+    """How long the lease lasts, if it should not last until the execution ends. Only `lease.check()` extends it."""
 
 
 class DurableLease:
@@ -80,10 +87,11 @@ class DurableLease:
     def check(self) -> None:
         """Asks the service in a step whether the lease is still held, and extends a lease with a `ttl`.
 
-        The role of the function needs the call `heartbeat`.
+        Call it between the steps of long work, so that the work can stop when it is asked to. The role of the function
+        needs the permission for the call `heartbeat`.
 
         Raises:
-            LeaseLost: with the reason `superseded` or `broken` if the body is asked to stop.
+            LeaseLost: with the reason `superseded` or `broken` if the body should stop.
             HoldfastError: the service does not answer after four retries.
         """
 
@@ -95,9 +103,9 @@ class DurableLease:
             raise failure
 
     def _release(self) -> None:
-        """Releases in a step. After an error, the SDK suspends the execution and runs the step again.
+        """Releases the lease in a step, which the SDK repeats after an error.
 
-        If the last try fails too, this only logs a warning, because the body has done its work.
+        If the last try fails too, only a warning is logged, because the body has done its work.
         """
         call = self._client.release
 
@@ -123,9 +131,11 @@ class DurableStart:
         """The earliest start, by the clock of the service, the same in every replay. ISO 8601."""
 
     def settle(self, units: Mapping[str, float]) -> bool:
-        """Reports the units that the work really took, by the name of the rate, in a step. Needs the option `settle`.
+        """Corrects the estimates in a step: reports the units that the work really took, by the name of the rate.
 
-        Returns: False if the service did not confirm it, so that the estimates may stand.
+        Needs the option `settle`.
+
+        Returns: False if the service did not confirm the report, so that the estimates may stand.
         """
         request = {"key": self._key, "reservation": self._reservation, "units": dict(units)}
 
@@ -136,18 +146,18 @@ class DurableStart:
         if failure and not is_transient(failure):
             raise failure
         if failure:
-            self._ctx.logger.warning("the estimates of %s stand: %s", self._key, failure)
+            self._ctx.logger.warning("the units for %s were not reported: the estimates stand: %s", self._key, failure)
         return not failure and bool(answer.get("settled"))
 
 
 def with_lease(
     ctx: Any, client: Holdfast, key: str, body: Callable[[DurableLease], T], **options: Unpack[DurableLeaseOptions]
 ) -> T:
-    """Runs the body under a lease or a permit.
+    """Runs the body of a durable function under a lease or a permit.
 
     The execution is suspended while it waits in line, and keeps the lease while the body is suspended. The lease is
-    released after the body, at the latest `grace_seconds` after the end of the execution. The body runs again in each
-    replay, as all code outside of steps does: put effects into steps.
+    released after the body, and at the latest `grace_seconds` after the end of the execution. The body runs again in
+    each replay, like all code outside of steps, so put effects into steps.
 
     Args:
         ctx: the context of the handler, or of a branch of `ctx.parallel`.
@@ -183,12 +193,12 @@ def rate(
     holder: str | None = None,
     **terms: Unpack[RateTerms],
 ) -> DurableStart:
-    """Reserves a start in a step, and suspends the execution until then.
+    """Suspends the execution until the work may start. The arguments are those of `Holdfast.rate`.
 
-    To hold a permit as well, call it in the body of `with_lease`.
+    If the work also needs a permit, call it in the body of `with_lease`.
 
-    Args: see `Holdfast.rate`. `wait_seconds` is how late the start may be: at most a week, and with `settle` the
-        longest period.
+    Args:
+        wait_seconds: how late the start may be: at most a week, or with `settle` the longest period.
 
     Raises:
         RateExceeded: the start would be later.
@@ -221,7 +231,8 @@ def rate(
 def _in_steps(ctx: Any, verb: str, key: str, act: Act, request: Mapping[str, Any] | None = None) -> Outcome:
     """Runs a call in a step. After a transient error, suspends the execution and runs the call again.
 
-    The error is a result of the step, so that a replay has its code and all its fields.
+    The error is returned as a result of the step, because a replay keeps only the message of an error that a step
+    raises.
     """
     before: Mapping[str, Any] = {}
     for tries in itertools.count(1):
@@ -244,12 +255,12 @@ def _in_steps(ctx: Any, verb: str, key: str, act: Act, request: Mapping[str, Any
 
 
 def _name(verb: str, key: str) -> str:
-    """The name of an operation, the same in every replay. AWS allows up to 256 printable ASCII characters."""
+    """The name of an operation, which must be the same in every replay. AWS allows 256 printable ASCII characters."""
     return re.sub("[^ -~]", lambda found: f"\\u{ord(found[0]):x}", f"{verb} {key}")[:256]
 
 
 def _holder(ctx: Any, client: Holdfast) -> str:
-    """The name of the caller with that of the execution, so that several in line can be told apart."""
+    """The default holder: the name of the execution distinguishes executions of one function in line."""
     return f"{client.holder}/{ctx.execution_context.durable_execution_arn.split('/')[-2]}"
 
 
@@ -265,7 +276,7 @@ def _acquired(ctx: Any, client: Holdfast, key: str, options: Mapping[str, Any]) 
     named = {"key": key, "holder": given.pop("holder", None) or _holder(ctx, client), "parkSeconds": park_seconds}
     request = {**named, "execution": ctx.execution_context.durable_execution_arn, **ends, **given}
     if "ttlSeconds" in request:
-        ctx.logger.warning("the lease of %s has an expiry, and no heartbeats: its body must end before", key)
+        ctx.logger.warning("the lease of %s expires after its ttl, unless check() extends it", key)
     timeout = Duration.from_seconds(park_seconds + MARGIN_SECONDS)
     callback = ctx.create_callback(name=_name("lease", key), config=CallbackConfig(timeout=timeout))
     request["callbackId"] = callback.callback_id
@@ -277,8 +288,8 @@ def _acquired(ctx: Any, client: Holdfast, key: str, options: Mapping[str, Any]) 
     if failure and tries == 1:
         raise failure
     if failure:
-        # A try without an answer may be in line. If this call gave up now, the line could grant the lease later, and
-        # nobody would release it.
+        # A try without an answer may be in line, and would be granted later. If this call stopped now, nobody would
+        # release that grant.
         ctx.logger.warning("the request for %s may be in line: waiting for its callback: %s", key, failure)
     try:
         text = callback.result()
@@ -294,7 +305,7 @@ def _acquired(ctx: Any, client: Holdfast, key: str, options: Mapping[str, Any]) 
 
 
 def _refused(key: str, error: Exception, failure: HoldfastError | None) -> HoldfastError | None:
-    """The problem that the service sent, which the SDK passes on as text. None if it is not from Holdfast."""
+    """The problem with which the service failed the callback, as an error. None if the error is not from Holdfast."""
     if type(error).__name__ == "CallbackTimeoutError":
         why = f": {failure}" if failure else ""
         return unreachable(f"Holdfast has not answered the callback for {key}{why}")

@@ -1,4 +1,4 @@
-"""Reads the environment variables, which are the same as those of the command."""
+"""Reads the environment variables, which the command `holdfast` reads too."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ VARIABLES = {
     "token": "HOLDFAST_TOKEN",
     "holder": "HOLDFAST_HOLDER",
 }
-"""The variable of each option."""
+"""The environment variable of each option."""
 
 
 def options_in(env: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options: those given, and the others from the environment. Raises ValueError without an endpoint."""
+    """Adds options from the environment to the given ones. Raises ValueError if there is no endpoint."""
     options = {name: env[variable] for name, variable in VARIABLES.items() if env.get(variable)}
     options.update({name: value for name, value in given.items() if value is not None})
     if not options.get("endpoint") and not options.get("transport"):
@@ -27,7 +27,7 @@ def options_in(env: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, An
 
 
 def own_name() -> str:
-    """The name of this process, such as `ada@build-7/4711`: the holder, if the program does not name one."""
+    """The name of this process, such as `ada@build-7/4711`. It is the default holder."""
     try:
         user = getpass.getuser()
     except (ImportError, KeyError, OSError):

@@ -28,11 +28,14 @@ class HoldfastError(Exception):
     status: int | None = None
     """The HTTP status. None if there was no answer."""
     trace_id: str | None = None
-    """The id of the request, to look up in the logs of the service."""
+    """The id of the request, by which operators find it in the logs of the service."""
     retry_after_ms: int | None = None
     """After how many milliseconds a retry may succeed."""
     retry_with: Mapping[str, str] | None = None
-    """Fields with which the same call learns its outcome. The client adds them to its own retries."""
+    """Fields to add when you repeat the call yourself, so that it finds out what became of the first try.
+
+    The client adds them to its own retries.
+    """
     fields: Mapping[str, Any]
     """The problem as the service sent it."""
 
@@ -44,37 +47,37 @@ class HoldfastError(Exception):
             setattr(self, snake(name), value)
 
     def __reduce__(self) -> tuple[type[HoldfastError], tuple[Mapping[str, Any]]]:
-        """Spark, Airflow and other frameworks pickle an error to send it to another process."""
+        """Lets frameworks such as Spark and Airflow pickle an error, to send it to another process."""
         return type(self), (self.fields,)
 
 
 def snake(name: str) -> str:
-    """A name of the API as Python writes it: `retryAfterMs` is `retry_after_ms`."""
+    """Turns a name of the API into one of Python: `retryAfterMs` becomes `retry_after_ms`."""
     return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda found: "_" + found[0], name).lower()
 
 
 def error_of(fields: Mapping[str, Any]) -> HoldfastError:
-    """The error for a problem, in the class for its code."""
-    from .contract import ERRORS  # which imports this module
+    """Makes the error for a problem, of the class for its code."""
+    from .contract import ERRORS  # here, because that module imports this one
 
     return ERRORS.get(fields["code"], HoldfastError)(fields)
 
 
 def problem_of(body: object) -> HoldfastError | None:
-    """The error for a problem of the service. None if the body is something else."""
+    """The error for a problem that the service answered. None if the body is something else."""
     if not isinstance(body, dict) or not str(body.get("type")).startswith(_PREFIX):
         return None
     return error_of({"detail": "", **body}) if isinstance(body.get("code"), str) else None
 
 
 def lease_lost(key: str, reason: str, holder: str | None = None) -> HoldfastError:
-    """The error of a lease that is lost or released."""
+    """The error for a lease that was lost or released."""
     detail = f"the lease of {key} is no longer held: {reason}"
     return error_of({"code": "LeaseLost", "detail": detail, "key": key, "reason": reason, "holder": holder})
 
 
 def unreachable(detail: str, status: int | None = None) -> HoldfastError:
-    """The error of a call that the service did not answer. A write may have landed."""
+    """The error for a call that the service did not answer. The call may have taken effect."""
     return error_of({"code": "Unreachable", "detail": detail, "status": status})
 
 
@@ -90,7 +93,10 @@ TRANSIENT = frozenset({"Throttled", "Unavailable", "OutcomeUnknown", "Unreachabl
 
 
 def is_transient(error: BaseException, request: Mapping[str, Any] | None = None) -> bool:
-    """True if the same call may succeed later. QueueFull ends a task or a callback for good, so there it is not."""
+    """True if the same call may succeed later.
+
+    QueueFull is final for a task or a callback, because it has ended them.
+    """
     if not isinstance(error, HoldfastError) or error.code not in TRANSIENT:
         return False
     parks = request is not None and ("taskToken" in request or "callbackId" in request)
@@ -98,10 +104,10 @@ def is_transient(error: BaseException, request: Mapping[str, Any] | None = None)
 
 
 def is_unknown(error: BaseException) -> bool:
-    """True if a write may have landed in spite of the error."""
+    """True if the call may have taken effect in spite of the error."""
     return isinstance(error, HoldfastError) and error.code in ("OutcomeUnknown", "Unreachable")
 
 
 def is_held(error: BaseException) -> bool:
-    """True if other holders have the key, or if its rates do not allow a start in time."""
+    """True if others hold the key, or if its rates do not allow a start in time."""
     return isinstance(error, HoldfastError) and error.code in ("LeaseHeld", "RateExceeded")

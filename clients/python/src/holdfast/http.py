@@ -1,4 +1,4 @@
-"""Calls the API over HTTP, with urllib: it knows proxies, certificates and timeouts, and every Python has it."""
+"""Calls the API over HTTP by urllib, which every Python has, and which supports proxies, certificates and timeouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMESPACE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
 def url_of(endpoint: str) -> SplitResult:
-    """The URL of an endpoint. Raises ValueError if it is not a URL of http or https, or has a user name."""
+    """Parses an endpoint. Raises ValueError if it is not a URL of http or https, or if it contains a user name."""
     text = str(endpoint)
     shown = re.sub("//.*@", "//***@", text)
     with suppress(ValueError):
@@ -48,23 +48,26 @@ def is_local(endpoint: str) -> bool:
 
 
 def assert_namespace(namespace: str | None) -> None:
-    """Raises ValueError if a text is not a valid namespace: in a path, it could name another one."""
+    """Raises ValueError if a text is not a valid namespace.
+
+    In the path of a URL, it could lead to another namespace.
+    """
     if namespace is not None and not NAMESPACE.fullmatch(str(namespace)):
         raise ValueError(f"the namespace must match {NAMESPACE.pattern}, not {namespace!r}")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: they would carry the caller's proof elsewhere, and turn a POST into a GET."""
+    """Refuses redirects, which would send the token to another server, and turn a POST into a GET."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         """Does not follow the redirect, so that the caller gets the 3xx as an error."""
 
 
 class Http:
-    """Sends one try of a call over HTTP. It blocks for the time that the caller gives it."""
+    """Sends one try of a call over HTTP, and blocks until it is answered or its time is up."""
 
     def __init__(self, endpoint: str, token: str | Callable[[], str] | None, signer: Signer | None) -> None:
-        """Raises ValueError if the endpoint is not a URL, or if a proof would go to another machine over http."""
+        """Raises ValueError if the endpoint is not a URL, or if http would show a token or signature to others."""
         url = url_of(endpoint)
         if isinstance(token, str):
             bearer(token)
@@ -74,7 +77,7 @@ class Http:
         self._signer = signer
         self._origin = f"{url.scheme}://{url.netloc}"
         self._base = f"{self._origin}{url.path.rstrip('/')}"
-        # A proxy does not reach this machine.
+        # A proxy cannot reach a service on this machine.
         direct = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
         self._opener = urllib.request.build_opener(_NoRedirect, *direct)
 
@@ -116,7 +119,7 @@ class Http:
         try:
             body = json.loads(text)
         except ValueError:
-            body = None  # the page of a proxy, or an answer that was cut
+            body = None  # the page of a proxy, or an answer that was cut off
         problem = problem_of(body)
         if problem:
             raise problem
@@ -132,14 +135,14 @@ class Http:
 
 
 def bearer(token: str) -> str:
-    """The header for a token. The ValueError does not show the token, because errors end up in logs."""
+    """The header for a token. Its ValueError does not show the token, because errors end up in logs."""
     if not re.fullmatch("[!-~]+", token):
         raise ValueError("token must have no blanks, and no line breaks")
     return f"Bearer {token}"
 
 
 def query_of(fields: Mapping[str, Any]) -> str:
-    """The query in the canonical form of signatures: a blank is %20, and the names are sorted."""
+    """Writes a query in the canonical form that signatures need: a blank is %20, and the names are sorted."""
     texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in fields.items()}
     parts = [(quote(name, safe="-_.~"), quote(text, safe="-_.~", errors="replace")) for name, text in texts.items()]
     return "&".join(f"{name}={text}" for name, text in sorted(parts))

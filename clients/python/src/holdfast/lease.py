@@ -1,4 +1,4 @@
-"""A grant, and how long the caller certainly has it: by two clocks, by heartbeats, and by what the service says."""
+"""Keeps a lease by heartbeats, and finds out when it is lost: by two clocks, and by the answers of the service."""
 
 from __future__ import annotations
 
@@ -21,10 +21,16 @@ BEAT_SECONDS = 5.0
 """How long a heartbeat may take at most."""
 
 MAX_INTERVAL_SECONDS = 20.0
-"""The longest time between two heartbeats. Only by one does a holder learn that its lease is broken or superseded."""
+"""The longest time between two heartbeats.
+
+By a heartbeat, a holder finds out that its lease was broken or superseded.
+"""
 
 RESERVE_SECONDS = 1.0
-"""How long before its end a lease counts as lost, because timers are not exact; at most a tenth of the ttl."""
+"""The reserve: how long before its end a lease counts as lost, because timers are not exact.
+
+At most a tenth of the ttl.
+"""
 
 
 @dataclass
@@ -39,7 +45,7 @@ class Term:
 
 @dataclass
 class Keeping:
-    """What the client needs to know to keep a lease, besides what it asks the service for."""
+    """The options of a lease that only the client uses."""
 
     ttl: float = 60.0
     max_hold: float | Callable[[], float] | None = None
@@ -48,7 +54,7 @@ class Keeping:
 
 
 class Kept:
-    """A grant that heartbeats extend. Several threads call it, so whatever ends it takes a lock."""
+    """A lease that this process keeps. Several threads use it, so a method that ends it takes a lock."""
 
     def __init__(self, core: Core, granted: Mapping[str, Any], acquired_at: Moment, keeping: Keeping) -> None:
         """`acquired_at` is when the acquisition was sent."""
@@ -62,34 +68,34 @@ class Kept:
         self.hold = since(core.by, acquired_at) + limit() if callable(limit) else waited + _or_inf(limit)
         self.term = self._term(granted, acquired_at, waited)
         self.over: HoldfastError | None = None
-        """Why the lease is over: lost or released."""
+        """Set when the lease is over: it was lost, or released."""
         self.lost: HoldfastError | None = None
         self.gone = False
-        """True if the service has said that the lease is no longer this caller's."""
-        self.wake: Callable[[], object] = lambda: None
-        """Called to make the keeper look again at once. The thread or task that plays its turns sets this."""
+        """True if the service has answered that this caller does not hold the lease, so there is nothing to release."""
+        self.on_change: Callable[[], object] = lambda: None
+        """Called so that the keeper takes its next turn at once. The thread or task that plays the turns sets it."""
         self.under_way: tuple[Send, Moment, Future[Any]] | None = None
         """The heartbeat that is under way."""
         self._failures = 0
-        self._lock = threading.RLock()  # a handler of a signal may come while it is held
+        self._lock = threading.RLock()  # reentrant, because a signal handler may run while the thread has the lock
         self._process = os.getpid()
 
     def _term(self, grant: Mapping[str, Any], sent_at: Moment, waited: float = 0.0) -> Term:
         ttl = self.keeping.ttl
         end = waited + grant["remainingMs"] / 1000
-        # When the lease was last extended. If this grant is a repeated one, that was before the request.
+        # When the lease was last extended. The answer to a retry may repeat a grant from before the request.
         extended = end - ttl
         interval = min(ttl / 3, MAX_INTERVAL_SECONDS) * (0.8 + 0.2 * self.core.by.random())
         return Term(grant, sent_at, end - min(RESERVE_SECONDS, ttl / 10), extended + interval)
 
     @property
     def is_of_this_process(self) -> bool:
-        """False in a process that was forked from the holder: it must neither extend the lease nor release it."""
+        """False in a process that was forked from the holder, which must neither extend nor release the lease."""
         return self._process == os.getpid()
 
     @property
     def left(self) -> float:
-        """How many seconds are left by the clocks of this process. It may be negative."""
+        """How many seconds are left by the clocks of this process. May be negative."""
         term = self.term  # a heartbeat may replace the term between two reads
         return term.lasts - since(self.core.by, term.sent_at)
 
@@ -114,9 +120,9 @@ class Kept:
         with self._lock:
             if self.over is not None:
                 return
-            self.lost = error  # before `over`, by which the keeper learns that there may be a loss
+            self.lost = error  # set before `over`, because the keeper reads it when `over` is set
             self.over = error
-        self.wake()
+        self.on_change()
         self.core.emit(
             {"type": "lost", "key": self.key, "fence": self.granted["fence"], "reason": reason, "error": error}
         )
@@ -126,21 +132,21 @@ class Kept:
         with self._lock:
             if self.over is None:
                 self.over = lease_lost(self.key, "released")
-        self.wake()
+        self.on_change()
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for a heartbeat."""
+        """True if it is time for a heartbeat."""
         return since(self.core.by, self.term.sent_at) >= self.term.beat_at
 
     def pause(self, until_beat: float | None = None) -> float:
-        """How long the keeper may sleep before it looks again, in seconds."""
+        """How long the keeper may sleep before its next turn, in seconds."""
         if until_beat is None:
             until_beat = self.term.beat_at - since(self.core.by, self.term.sent_at)
-        return max(0.001, min(self.core.by.look_seconds, until_beat, self.hold_left, self.left))
+        return max(0.001, min(self.core.by.check_seconds, until_beat, self.hold_left, self.left))
 
-    def beaten(self, sent_at: Moment, answer: Any, error: HoldfastError | None) -> None:
-        """Takes in the answer or the error of a heartbeat. After the end of the lease it does not count."""
+    def take_in(self, sent_at: Moment, answer: Any, error: HoldfastError | None) -> None:
+        """Takes in the answer or the error of a heartbeat, unless the lease is over."""
         if self.check() is not None:
             return
         if error is None:
@@ -148,8 +154,8 @@ class Kept:
             self._failures = 0
         elif error.code == "LeaseLost":
             reason: str = error.fields["reason"]
-            # A lease that was broken or superseded may be kept for this caller until the work has stopped. Its release
-            # is then the hand-off to the next waiter.
+            # The service may keep a broken or superseded lease until the work has stopped, so this one must still be
+            # released.
             self.gone = reason not in ("broken", "superseded")
             self.lose(reason, error.fields.get("holder"))
             return
@@ -174,18 +180,18 @@ class Kept:
         # If only the clocks of this process say that the lease is lost, the service may still have the grant.
         if self.gone or not self.is_of_this_process:
             return False
-        return (yield from give_back(self.core, self.key, self.granted["leaseId"], timeout))
+        return (yield from try_release(self.core, self.key, self.granted["leaseId"], timeout))
 
 
 class Keeper:
-    """Sends the heartbeats of a lease, and looks at the clocks meanwhile. A thread or a task plays its turns."""
+    """Sends the heartbeats of a lease, and checks the clocks. A thread or a task plays its turns."""
 
     def __init__(self, kept: Kept) -> None:
         """Sends nothing yet."""
         self._kept = kept
 
     def turn(self) -> float | None:
-        """Looks at the clocks, takes in the last heartbeat, and sends the next one if it is due.
+        """Checks the clocks, takes in the last heartbeat, and sends the next one if it is due.
 
         Returns how long to wait until the next turn, or None if the lease is over.
         """
@@ -198,12 +204,12 @@ class Keeper:
         if kept.check() is not None:
             return None
         if kept.under_way is None and kept.is_due:
-            # Half of the time that is left, so that there is time for another try if this one gets no answer.
+            # A try gets half of the time that is left, so that another try can follow if no answer comes.
             seconds = max(0.05, min(BEAT_SECONDS, kept.left / 2))
             send = Send("heartbeat", {"key": kept.key, "leaseId": kept.granted["leaseId"]}, seconds)
             sent_at = moment(by)
             kept.under_way = send, sent_at, started(kept.core, send)
-            kept.under_way[2].add_done_callback(lambda _: kept.wake())
+            kept.under_way[2].add_done_callback(lambda _: kept.on_change())
         return kept.pause(kept.under_way[0].seconds - since(by, kept.under_way[1]) if kept.under_way else None)
 
     def _take_in(self, send: Send, sent_at: Moment, answer: Future[Any]) -> None:
@@ -214,18 +220,18 @@ class Keeper:
             grant = None if error else answer.result()
         # An answer that is not a grant does not extend the lease.
         if error is None and not isinstance((grant or {}).get("remainingMs"), (int, float)):
-            error = unreachable("the answer to a heartbeat was no grant")
+            error = unreachable("the answer to a heartbeat was not a grant")
         if error is not None and not isinstance(error, HoldfastError):
             error = unreachable(f"a heartbeat could not be sent: {error}")
-        self._kept.beaten(sent_at, grant, error)
+        self._kept.take_in(sent_at, grant, error)
 
 
 def _or_inf(seconds: float | None) -> float:
     return float("inf") if seconds is None else seconds
 
 
-def give_back(core: Core, key: str, lease_id: str, timeout: float) -> Steps[bool]:
-    """Tries to release for up to `timeout` seconds. Returns whether the service confirmed it."""
+def try_release(core: Core, key: str, lease_id: str, timeout: float) -> Steps[bool]:
+    """Tries to release a grant for up to `timeout` seconds. Returns whether the service confirmed the release."""
     failure: HoldfastError | None = None
     confirmed = False
     try:

@@ -15,11 +15,11 @@ from .surroundings import Surroundings
 Fields = dict[str, Any]
 DAY = 86_400
 KEPT_MS = 5000
-"""How long a position in line is kept for a caller that comes back."""
+"""How long the position of a caller in line is kept until it comes back."""
 
 
 def problem(code: str, detail: str, /, **fields: Any) -> HoldfastError:
-    """The error that the service sends."""
+    """Makes an error as the service sends it."""
     return error_of({"type": f"urn:holdfast:error:{code}", "code": code, "detail": detail, **fields})
 
 
@@ -44,11 +44,11 @@ class Grant:
     ends: int
     previous: Fields | None
     ending: str | None = None
-    """`broken` or `superseded`, if the grant only stays until its holder releases it."""
+    """`broken` or `superseded`, if the holder was asked to stop, and keeps the grant until its release."""
 
     @property
     def shown(self) -> Fields:
-        """What others see of the grant."""
+        """The fields of the grant that others see."""
         named = {"holder": self.request["holder"], "fence": self.fence, "expiresAt": instant(self.ends)}
         mode = "exclusive" if limit_of(self.request) is None else "shared"
         return {**named, "mode": mode, "weight": self.request.get("weight", 1)}
@@ -56,19 +56,19 @@ class Grant:
 
 @dataclass(eq=False)
 class Waiter:
-    """A call in line. Its thread waits for the event."""
+    """A call in line. Its thread waits for the event `ended`."""
 
     request: Fields
     ticket: str
     since: int
-    woken: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
     answer: Fields | None = None
     error: HoldfastError | None = None
 
-    def wake(self, answer: Fields | None, error: HoldfastError | None = None) -> None:
+    def end(self, answer: Fields | None, error: HoldfastError | None = None) -> None:
         """Ends the wait."""
         self.answer, self.error = answer, error
-        self.woken.set()
+        self.ended.set()
 
 
 class Key:
@@ -80,8 +80,8 @@ class Key:
         self.line: list[Waiter] = []
         self.over: dict[str, str] = {}
         """How each grant ended, by its lease id and by its request id."""
-        self.newer: dict[str, str] = {}
-        """The holder of the newer request, by the id of the request that it replaced."""
+        self.superseded_by: dict[str, str] = {}
+        """The holder that superseded a request, by the id of that request."""
         self.latest: str | None = None
         self.fence = self.tickets = 0
         self.previous: Fields | None = None
@@ -98,7 +98,7 @@ class Key:
 
     @property
     def live(self) -> list[Grant]:
-        """The grants that have not expired, in the order of their ends."""
+        """The grants that have not expired, ordered by when they end."""
         return sorted((one for one in self.grants if one.ends > self.now), key=lambda one: one.ends)
 
     def acquire(self, request: Fields) -> Fields:
@@ -118,13 +118,13 @@ class Key:
         return self.wait(request, ticket)
 
     def wait(self, request: Fields, ticket: str | None) -> Fields:
-        """Waits in line."""
+        """Waits in line for up to `waitSeconds`."""
         self.tickets += 1
         waiter = Waiter(request, ticket or f"{self.tickets:012}", self.now)
         self.line = sorted([*self.line, waiter], key=lambda one: one.ticket)
         until = self.now + request["waitSeconds"] * 1000
-        while not waiter.woken.is_set() and self.now < until:
-            self.pause(waiter.woken, min([until, *(one.ends for one in self.live)]))
+        while not waiter.ended.is_set() and self.now < until:
+            self.pause(waiter.ended, min([until, *(one.ends for one in self.live)]))
             self.serve()
         if waiter.answer:
             return waiter.answer
@@ -133,16 +133,16 @@ class Key:
             self.line.remove(waiter)
         raise waiter.error
 
-    def pause(self, woken: threading.Event, until: int) -> None:
+    def pause(self, event: threading.Event, until: int) -> None:
         """Lets other calls act until the event is set, or the moment comes."""
         self.mutex.release()
         try:
-            self.clock.wait(woken, max(1, until - self.now) / 1000)
+            self.clock.wait(event, max(1, until - self.now) / 1000)
         finally:
             self.mutex.acquire()
 
     def has_room(self, request: Mapping[str, Any]) -> bool:
-        """Whether a request fits beside the grants."""
+        """True if a request fits beside the grants."""
         limit, live = limit_of(request), self.live
         if limit is None or any(limit_of(one.request) is None for one in live):
             return not live
@@ -150,30 +150,30 @@ class Key:
         return used + int(request.get("weight", 1)) <= limit
 
     def serve(self) -> None:
-        """Grants to the waiters in order."""
+        """Serves the waiters in order."""
         while self.line and self.has_room(self.line[0].request):
             waiter = self.line.pop(0)
-            waiter.wake({**self.answer(self.grant(waiter.request)), "waitedMs": self.now - waiter.since})
+            waiter.end({**self.answer(self.grant(waiter.request)), "waitedMs": self.now - waiter.since})
 
     def replace(self, request: Fields) -> None:
         """Makes a request the newest one, which replaces the one before."""
         own, holder = request["requestId"], request["holder"]
-        if own in self.newer:
+        if own in self.superseded_by:
             raise self.superseded(own)
         if self.latest and self.latest != own:
-            self.newer[self.latest] = holder
+            self.superseded_by[self.latest] = holder
             for waiter in [one for one in self.line if one.request["requestId"] == self.latest]:
                 self.line.remove(waiter)
-                waiter.wake(None, self.superseded(self.latest))
+                waiter.end(None, self.superseded(self.latest))
         self.latest = own
         for grant in self.live:
             if request["replace"] == grant.request.get("replace") == "running" and not grant.ending:
                 grant.ending = "superseded"
-                self.newer[grant.request["requestId"]] = holder
+                self.superseded_by[grant.request["requestId"]] = holder
 
     def superseded(self, request_id: str) -> HoldfastError:
-        """The error of a request that was replaced."""
-        by = self.newer[request_id]
+        """The error for a request that was replaced."""
+        by = self.superseded_by[request_id]
         return problem("Superseded", f"a newer request, by {by}, has replaced this one", key=self.name, by=by)
 
     def grant(self, request: Fields) -> Grant:
@@ -189,7 +189,7 @@ class Key:
         return grant
 
     def end(self, grant: Grant, reason: str) -> None:
-        """Ends a grant, and notes how, for its holder and for the next one."""
+        """Ends a grant, and records how it ended, for its holder and for the next one."""
         self.grants.remove(grant)
         self.over[grant.lease_id] = self.over[grant.request["requestId"]] = reason
         ended = reason if reason in ("released", "broken", "superseded") else "expired"
@@ -205,10 +205,10 @@ class Key:
             used = sum(one.request.get("weight", 1) for one in self.live)
             permit = {"mode": "shared", "limit": limit, "weight": grant.request.get("weight", 1), "used": used}
         own = {"leaseId": grant.lease_id, "previous": grant.previous, "repeated": repeated, "waitedMs": 0}
-        return {**self.bare(grant), **own, **permit}
+        return {**self.fields_of(grant), **own, **permit}
 
-    def bare(self, grant: Grant) -> Fields:
-        """What a heartbeat answers."""
+    def fields_of(self, grant: Grant) -> Fields:
+        """The fields that every holder of a grant sees, which are the answer of a heartbeat."""
         left = {"remainingMs": grant.ends - self.now, "expiresAt": instant(grant.ends)}
         return {"key": self.name, "holder": grant.request["holder"], "fence": grant.fence, **left}
 
@@ -217,7 +217,7 @@ class Key:
         return next((one for one in self.grants if one.lease_id == lease_id), None)
 
     def knows(self, lease_id: str) -> bool:
-        """Whether the key has, or had, the grant of a lease id."""
+        """True if the key has, or had, the grant of a lease id."""
         return lease_id in self.over or self.find(lease_id) is not None
 
     def heartbeat(self, request: Fields) -> Fields:
@@ -226,7 +226,7 @@ class Key:
         if not grant or grant.ending:
             raise self.lost((grant and grant.ending) or self.over.get(request["leaseId"], "unknown"))
         grant.ends = self.now + grant.request.get("ttlSeconds", 60) * 1000
-        return self.bare(grant)
+        return self.fields_of(grant)
 
     def release(self, request: Fields) -> Fields:
         """Ends a grant for its holder."""
@@ -245,7 +245,7 @@ class Key:
         grants = [one for one in self.grants if (one.request["requestId"], one.request["holder"]) == own]
         for waiter in waiters:
             self.line.remove(waiter)
-            waiter.wake(None, self.lost("cancelled"))
+            waiter.end(None, self.lost("cancelled"))
         for grant in grants:
             self.end(grant, grant.ending or "released")
         cancelled = bool(waiters or grants)
@@ -276,18 +276,18 @@ class Key:
         self.serve()
 
     def lost(self, reason: str) -> HoldfastError:
-        """The error of a grant that is over."""
+        """The error for a grant that has ended."""
         text = f"the grant is no longer yours ({reason}): stop the work under the grant"
         alone = next((one.request["holder"] for one in self.live if limit_of(one.request) is None), None)
         holder = None if reason in ("broken", "superseded", "cancelled") else alone
         return problem("LeaseLost", text, status=412, key=self.name, reason=reason, holder=holder)
 
     def held(self, request: Fields, waiter: Waiter | None = None) -> HoldfastError:
-        """The error of a call that does not get a grant now."""
+        """The error for a call that is not granted now."""
         live = self.live
-        first = live[0].shown if live else {"holder": None, "fence": None, "expiresAt": None}
-        text = f"{self.name} is held by {first['holder']} until {first['expiresAt']}"
-        fields = {name: first[name] for name in ("holder", "fence", "expiresAt")}
+        soonest = live[0].shown if live else {"holder": None, "fence": None, "expiresAt": None}
+        text = f"{self.name} is held by {soonest['holder']} until {soonest['expiresAt']}"
+        fields = {name: soonest[name] for name in ("holder", "fence", "expiresAt")}
         fields.update(used=sum(one.request.get("weight", 1) for one in live), limit=limit_of(request))
         if live and fields["limit"] is None:
             fields["limit"] = limit_of(live[0].request)
@@ -301,13 +301,13 @@ class Key:
     def view(self) -> Fields:
         """The answer of `readLeases` for the key."""
         shown = sorted(self.grants, key=lambda one: (one.ends <= self.now, one.ends))
-        first = shown[0] if shown else self.last
-        named = first.shown if first else {"holder": None, "fence": None}
+        grant = shown[0] if shown else self.last
+        named = grant.shown if grant else {"holder": None, "fence": None}
         expires_at = shown[0].shown["expiresAt"] if shown else None
-        state = ("held" if shown[0].ends > self.now else "expired") if shown else "released" if first else "free"
+        state = ("held" if shown[0].ends > self.now else "expired") if shown else "released" if grant else "free"
         use = {"used": sum(one.request.get("weight", 1) for one in shown), "waiting": len(self.line)}
         own = {"key": self.name, "state": state, "holder": named["holder"], "fence": named["fence"]}
-        data = first.request.get("data") if first else None
+        data = grant.request.get("data") if grant else None
         return {**own, "expiresAt": expires_at, "data": data, "holders": [one.shown for one in shown], **use}
 
     # Slots.
@@ -346,7 +346,7 @@ class Key:
         return {"outcome": "done", **known, "fence": done["fence"], "result": done["result"]}
 
     def complete(self, request: Fields) -> Fields:
-        """Ends a run with its result."""
+        """Stores the result of a run, and ends the run."""
         lease_id, grant = request["leaseId"], self.find(request["leaseId"])
         if grant:
             asked = grant.request
@@ -383,7 +383,7 @@ class Key:
         return {"key": self.name, "reservation": request["requestId"], **start}
 
     def settle(self, request: Fields) -> Fields:
-        """Replaces the charge of the estimate by that of the real units, or cancels."""
+        """Corrects the charge of a reservation by the real units, or cancels the reservation."""
         own = self.reserved.get(request["reservation"])
         if own and request.get("cancel"):
             self.paid -= own["charge"]
@@ -405,7 +405,7 @@ def period_of(per: str, path: str) -> int:
 
 
 def charge_of(rate: Mapping[str, Any], units: float) -> float:
-    """The time in which a rate allows so many units, in milliseconds."""
+    """How long a rate needs to allow so many units, in milliseconds."""
     return 1000 * period_of(rate["per"], "rates.per") * units / int(rate["limit"])
 
 
@@ -423,6 +423,6 @@ def slot_at(now: int, per: str, length: int, zone: str | None) -> str:
 
 
 def rows_of(keys: Iterable[Key], prefix: str) -> list[Fields]:
-    """The keys of a list, as `readLeases` has them."""
+    """The rows of a list, as `readLeases` answers them."""
     used = [one for one in keys if one.fence and one.name.startswith(prefix)]
     return [{**one.view(), "holders": len(one.grants)} for one in sorted(used, key=lambda one: one.name)]

@@ -1,4 +1,4 @@
-"""Runs work once for a slot: acquires its run, and at the end stores the result."""
+"""Runs work once for a slot: acquires its run, and stores the result when the work is done."""
 
 from __future__ import annotations
 
@@ -23,16 +23,23 @@ class OnceOptions(HoldOptions, total=False):
     """The options of `once`."""
 
     per: str
-    """The length of a slot, such as `15m`, `1h`, `1d` or `1w`. The service's clock says which slot it is now."""
+    """Runs the work one time in each period, such as `15m`, `1h`, `1d` or `1w`, by the clock of the service."""
     zone: str
-    """The time zone in which days and weeks begin, an IANA name such as `Europe/Berlin`. The default is UTC."""
+    """The time zone in which days and weeks begin, as an IANA name such as `Europe/Berlin`. The default is UTC."""
     slot: str
-    """The name of the slot, in place of `per`. Once a later slot is done, an earlier one is `superseded`."""
+    """A name of your own for the run, in place of `per`, such as the day of a job that catches up.
+
+    Slots compare as text: when a later slot is done, an earlier slot is `superseded`.
+    """
     keep: int
-    """How long the result is kept, in seconds; the default is a day, or two periods of `per` if they are longer."""
+    """How long others receive the result, in seconds.
+
+    The default is a day, or two periods of `per` if those are longer.
+    """
     input_hash: str
-    """A text that changes with the input of the work. If the slot is done with another text, the call fails with
-    Conflict.
+    """A hash of the input of the work. You want it if one key must not be used for two inputs.
+
+    If the slot is done with another hash, the call fails with Conflict instead of returning the wrong result.
     """
 
 
@@ -41,7 +48,7 @@ class OnceAnswer(Generic[T]):
     """What became of a slot."""
 
     outcome: Literal["ran", "done", "superseded"]
-    """`ran`: by this call. `done`: by an earlier run. `superseded`: not run, because a later slot is done."""
+    """`ran` by this call, `done` by an earlier run, or `superseded`, because a later slot is done."""
     slot: str
     result: T | None
     """What the work returned. After `done`, its JSON read back, or None if it was not stored."""
@@ -50,20 +57,20 @@ class OnceAnswer(Generic[T]):
     at: str | None = None
     """When an earlier run was done. ISO 8601."""
     stored: bool | None = None
-    """False if the slot is done without a result, because it is not JSON, or has more than 4 KiB."""
+    """False if the slot is done without a result, because the result is not JSON, or more than 4 KiB of it."""
     done_slot: str | None = None
     """The later slot, if the outcome is `superseded`."""
 
 
 def beginning(core: Core, key: str, holder: str, options: Mapping[str, Any]) -> Acquisition:
-    """The acquisition of a run."""
+    """Makes the acquisition of a run."""
     named = {"keep": "keepSeconds", "input_hash": "inputHash"}
     fields = {named.get(name, name): value for name, value in options.items()}
     return acquisition(core, key, holder, fields, "onceBegin")
 
 
 def answer_of(answer: Mapping[str, Any]) -> OnceAnswer[Any]:
-    """The answer for a slot that is done, or superseded."""
+    """The answer for a slot that is done or superseded."""
     return OnceAnswer(
         outcome=answer["outcome"],
         slot=answer["slot"],
@@ -78,7 +85,7 @@ def answer_of(answer: Mapping[str, Any]) -> OnceAnswer[Any]:
 def complete(kept: Kept, result: T, timeout: float) -> Steps[OnceAnswer[T]]:
     """Stores the result, and ends the run.
 
-    It asks the service even if the run has expired by the clocks of this process, because the service stores a result
+    The call is sent even if the run has expired by the clocks of this process, because the service accepts a result
     until another caller takes the slot. Raises LeaseLost if the run was lost and the result is not stored, and
     OutcomeUnknown if the slot may or may not be done.
     """
@@ -107,11 +114,11 @@ def complete(kept: Kept, result: T, timeout: float) -> Steps[OnceAnswer[T]]:
 
 
 def _storable(result: object) -> dict[str, object]:
-    """The result as a field of the call. Without the field, the slot is done without a result."""
+    """The result as a field of the call. Empty if the result cannot be stored: the slot is then done without one."""
     try:
         text = json.dumps(result, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
-        return {}  # not JSON, but the work is done, so complete without a result
+        return {}  # not JSON, but the work is done all the same
     return {"result": result} if len(text.encode(errors="replace")) <= MOST_BYTES else {}
 
 
@@ -124,7 +131,7 @@ def _undecided(kept: Kept, cause: HoldfastError | None = None) -> HoldfastError:
 
 
 def _stored(kept: Kept, sent: Mapping[str, Any], timeout: float) -> Steps[Mapping[str, Any]]:
-    """Completes the slot. If the service refuses the result, completes without a result."""
+    """Completes the slot, without the result if the service refuses the result."""
     tries = 0
 
     def act(_: Mapping[str, str]) -> Steps[Mapping[str, Any]]:

@@ -18,7 +18,7 @@ def paged(ask: Callable[[dict[str, Any]], Any], request: dict[str, Any], rows: s
 async def apaged(
     ask: Callable[[dict[str, Any]], Awaitable[Any]], request: dict[str, Any], rows: str
 ) -> AsyncIterator[Any]:
-    """The same, for asyncio."""
+    """Requests page after page, and yields their rows, for asyncio."""
     cursor: dict[str, str] | None = {}
     while cursor is not None:
         page = await ask({**request, **cursor})

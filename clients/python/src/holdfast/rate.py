@@ -1,4 +1,4 @@
-"""Reserves starts, so that no more units of work start in a period than the rates of a key allow."""
+"""Reserves starts, so that all callers together start no more units in a period than the rates of a key allow."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ class RateOptions(RateTerms, total=False):
     rates: list[RateTerms]
     """Up to four rates, in place of one."""
     wait: float
-    """How late the start may be. The default is 0; `float("inf")` is as late as the service allows."""
+    """How late the start may be. The default is 0: the call raises RateExceeded unless the work may start at once.
+
+    `float("inf")` is as late as the service allows: a week, or with `settle` the longest period.
+    """
     timeout: float
-    """How long to retry after transient failures, beyond `wait`. The default is 30."""
+    """How long to retry after transient failures, on top of `wait`. The default is 30."""
     settle: bool
-    """Whether you report the units that the work really took, by `start.settle`."""
+    """True if the `units` are estimates, which you correct by the `settle` of the answer after the work."""
     holder: str
-    """The name of the caller, which other callers see."""
+    """The name that operators see at the rates of the key. The default is the holder of the client."""
 
 
 class Reservation:
@@ -46,7 +49,7 @@ class Reservation:
         terms = {name: options[name] for name in ("name", "limit", "per", "units", "burst") if name in options}
         self.rates: list[Mapping[str, Any]] = list(options["rates"]) if "rates" in options else [terms]
         self.settles = bool(options.get("settle"))
-        # One id for all tries, so that a retry after a lost answer does not pay again.
+        # All tries have the same id, so that a retry after a lost answer does not pay again.
         request = {"key": key, "holder": options.get("holder") or holder, "requestId": core.by.uuid()}
         self.request: dict[str, Any] = {**request, "rates": self.rates, **({"settle": True} if self.settles else {})}
         self.started_at = moment(core.by)
@@ -54,7 +57,7 @@ class Reservation:
 
     @classmethod
     def under(cls, kept: Kept, holder: str, options: Mapping[str, Any], took: float) -> Reservation:
-        """The reservation of a lease that has rates, within what is left of its wait."""
+        """Makes the reservation for a lease that has rates, within what is left of its wait."""
         wanted = {"rates": options["rates"], "settle": options.get("settle", False)}
         limits = {"wait": max(0.0, options.get("wait", 0.0) - took), "timeout": options.get("timeout", 30.0)}
         return cls(kept.core, kept.key, holder, {**wanted, **limits})
@@ -67,7 +70,8 @@ class Reservation:
         except (HoldfastError, GeneratorExit):
             raise
         except BaseException:
-            # The request may have arrived. The same request, sent again, receives its reservation to cancel.
+            # The request may have made a reservation. Sent again, it receives that reservation, so that it can be
+            # cancelled.
             yield from self._cancel(self.request)
             raise
         answered_at = by.monotonic()
@@ -76,7 +80,7 @@ class Reservation:
             # The monotonic clock counts, because the wall clock may be set forward. The loop is there because a wait
             # may end early.
             while (left := answered_at + wait - by.monotonic()) > 0:
-                yield Sleep(min(left, by.look_seconds) if kept else left)
+                yield Sleep(min(left, by.check_seconds) if kept else left)
                 if kept and (lost := kept.check()):
                     raise lost
         except GeneratorExit:
@@ -100,8 +104,8 @@ class Reservation:
                 if error.code != "RateExceeded":
                     raise
                 after = (error.retry_after_ms or 0) / 1000
-                # An operator may lift a pause at any time. Without a pause, another try helps only if the start is less
-                # than a second too late: the service counts whole seconds, and the caller waits fractions too.
+                # An operator may lift a pause at any time, so a paused caller asks again. Otherwise the service was
+                # asked for whole seconds only, and a start within the rest of the wait is still possible.
                 is_paused = (error.fields.get("cap") or {}).get("limit") == 0 and left > 0
                 if not is_paused and not (math.isfinite(left) and after <= left % 1):
                     raise
@@ -117,10 +121,10 @@ class Reservation:
                 self.answer = yield from attempt("rateReserve", asked, RELEASE_SECONDS / 2)
             yield from self._settle({"cancel": True})
         except HoldfastError:
-            return  # the estimate stands: its units count as used
+            return  # the units then count as used
 
     def settle(self, units: Mapping[str, float]) -> Steps[bool]:
-        """Reports the units that the work really took. Returns False if the service did not confirm it."""
+        """Corrects the estimates. Returns False if the service did not confirm the report."""
         try:
             return bool((yield from self._settle({"units": dict(units)})).get("settled"))
         except HoldfastError as error:
@@ -130,7 +134,7 @@ class Reservation:
 
 
 def no_rates() -> HoldfastError:
-    """The error of `settle` for a lease without rates."""
+    """The error of `settle` for a lease that has no rates."""
     message = "the lease has no rates"
     issues = [{"path": "rates", "message": message}]
     return error_of({"code": "InvalidRequest", "detail": f"rates: {message}", "issues": issues})
@@ -146,7 +150,7 @@ def period_seconds(per: str) -> int:
 
 
 def most_wait_seconds(rates: list[Mapping[str, Any]], settles: bool) -> int:
-    """How many seconds a call may wait for its start.
+    """The longest wait of a call for its start, in seconds.
 
     With `settle`, at most the longest period, because the estimate may be wrong for that long.
     """

@@ -1,7 +1,4 @@
-"""Lets SIGTERM end a program that waits for a lease or holds one, as Ctrl-C does.
-
-The request is withdrawn, or the lease is released.
-"""
+"""Lets SIGTERM end a program as Ctrl-C does, so that its request is withdrawn, or its lease is released."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _process = 0
 
 
 def _exit(number: int, _: FrameType | None) -> None:
-    if os.getpid() != _process:  # a child that was forked ends as it would without a handler
+    if os.getpid() != _process:  # a forked child has no lease, so it ends as it would without this handler
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
         return

@@ -1,9 +1,9 @@
-"""The two ways to play a protocol.
+"""Plays a protocol of the client, in a thread or in a task of asyncio.
 
-Each protocol is written once, as a generator that yields what it needs (`Send`, `Sleep`) and receives the answer or the
-error. `play` plays it in the calling thread, `play_async` in a task of asyncio. An exception that arrives while the
-protocol waits, such as KeyboardInterrupt or CancelledError, is thrown into the generator, so that the protocol can
-withdraw its request.
+So that each protocol exists only one time, it is a generator, which yields what it needs (`Send`, `Sleep`) and
+receives the answer or the error. `play` plays it in the calling thread, and `play_async` in a task. An exception that
+arrives while the protocol waits, such as KeyboardInterrupt or CancelledError, is thrown into the generator, so that
+the protocol can withdraw its request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .surroundings import Surroundings
 
 T = TypeVar("T")
 Transport = Callable[[str, Mapping[str, Any], float, "str | None"], Any]
-"""Sends one try of a call: operation, request, seconds for it, namespace.
+"""Sends one try of a call. Its arguments are the operation, the request, the time limit in seconds, and the namespace.
 
 It may block. It returns the answer, or raises HoldfastError.
 """
@@ -33,15 +33,15 @@ class Send:
     """One try of a call. The answer is the JSON of the service."""
 
     operation: str
-    request: Mapping[str, Any] = field(repr=False)  # it may have a lease id
+    request: Mapping[str, Any] = field(repr=False)  # it may contain a lease id
     seconds: float
     answer: Future[Any] | None = field(default=None, repr=False)
-    """Once it is sent. It goes on if the caller is interrupted."""
+    """Set when the try is sent. The try goes on even if the caller is interrupted."""
 
 
 @dataclass(frozen=True)
 class Sleep:
-    """A pause, which ends early if an answer comes."""
+    """A pause, which ends early when the future `until` is done."""
 
     seconds: float
     until: Future[Any] | None = None
@@ -62,8 +62,9 @@ class Core:
 
 
 def started(core: Core, send: Send) -> Future[Any]:
-    """Sends in a thread of its own. A resolver that hangs, or a server that answers byte by byte, blocks only that
-    thread.
+    """Sends a try in a thread of its own.
+
+    A resolver that hangs, or a server that answers byte by byte, then blocks only that thread.
     """
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
@@ -82,7 +83,7 @@ def started(core: Core, send: Send) -> Future[Any]:
 
 
 def late(send: Send) -> HoldfastError:
-    """The error of a try that was not answered in its time."""
+    """The error for a try that was not answered in time."""
     return unreachable(f"no answer to {send.operation} in {send.seconds:g} s")
 
 
@@ -119,13 +120,13 @@ async def perform_async(core: Core, effect: Send | Sleep) -> Any:
         if not answered.done():
             answered.set_result(None)
 
-    def tell(_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so no task waits
+    def on_answer(_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits
             loop.call_soon_threadsafe(set_answered)
 
     future = _awaited(core, effect)
     if future:
-        future.add_done_callback(tell)
+        future.add_done_callback(on_answer)
     return _outcome(effect, await core.by.wait_async(answered, effect.seconds))
 
 
@@ -158,7 +159,7 @@ async def play_async(core: Core, steps: Steps[T]) -> T:
 
 
 def later(core: Core, seconds: float, steps: Steps[object]) -> None:
-    """Plays a protocol after some seconds, unless the process ends before. The protocol must not raise."""
+    """Plays a protocol after some seconds, unless the process has ended by then. The protocol must not raise."""
 
     def run() -> None:
         perform(core, Sleep(seconds))

@@ -1,4 +1,7 @@
-"""The clocks, the random numbers and the waiting of the client. Tests pass their own, and move time by hand."""
+"""The clocks, the random numbers and the waiting of the client.
+
+Tests pass a `ManualClock`, so that they need not wait.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ import uuid
 from typing import Any
 
 LONGEST_WAIT = 86_400.0
-"""The longest single wait, in seconds, because some platforms refuse longer ones. Every caller looks again after it."""
+"""The longest single wait, in seconds, because some platforms refuse longer ones. Callers wait in a loop."""
 
 
 class Surroundings:
     """The clocks, the random numbers and the waiting of a process. All times are in seconds."""
 
-    look_seconds = 1.0
-    """How often the clocks are read. A wall clock that jumps, as after a sleep of the machine, ends no wait."""
+    check_seconds = 1.0
+    """How often the clocks are checked. A wall clock that jumps, as when the machine wakes from sleep, ends no wait."""
 
     def wall(self) -> float:
         """Seconds since 1970. This clock can be set, and goes on while the machine sleeps."""
@@ -32,21 +35,21 @@ class Surroundings:
         return random.random()
 
     def uuid(self) -> str:
-        """A version 4 UUID, which nobody can guess."""
+        """A version 4 UUID that cannot be guessed."""
         return str(uuid.uuid4())
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
         """Waits until the event is set, for at most `seconds`. Returns whether it is set."""
-        # In pieces, because the system may hand a signal to another thread, as after a stop of the process. The main
-        # thread acts on the signal between two pieces.
+        # The wait is cut into pieces, because the system may deliver a signal to another thread, for example when the
+        # process was stopped. The main thread then acts on the signal between two pieces.
         end = time.monotonic() + seconds
-        while not event.wait(min(self.look_seconds, max(end - time.monotonic(), 0))):
+        while not event.wait(min(self.check_seconds, max(end - time.monotonic(), 0))):
             if time.monotonic() >= end:
                 return False
         return True
 
     async def wait_async(self, future: asyncio.Future[Any], seconds: float) -> bool:
-        """Waits until the future is done, for at most `seconds`. Returns whether it is. Does not cancel it."""
+        """Waits until the future is done, for at most `seconds`. Returns whether it is done. Does not cancel it."""
         await asyncio.wait({future}, timeout=min(max(seconds, 0), LONGEST_WAIT))
         return future.done()
 
@@ -61,7 +64,7 @@ def moment(by: Surroundings) -> Moment:
 
 
 def since(by: Surroundings, then: Moment) -> float:
-    """Seconds since a moment, by the clock that went further.
+    """Seconds since a moment, by the clock that advanced further.
 
     The wall clock may have been set back, and the monotonic clock may have stood still.
     """

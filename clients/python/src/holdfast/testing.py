@@ -1,4 +1,4 @@
-"""Holdfast for unit tests: a service in memory, and a clock that the test moves.
+"""Holdfast for unit tests: a service in memory, and a clock that the test advances.
 
 Example:
     >>> clock = ManualClock()
@@ -30,10 +30,10 @@ from .surroundings import Surroundings
 
 __all__ = ["ManualClock", "MemoryService", "async_client", "client", "installed"]
 
-LOOK_SECONDS = 0.001
-"""How often a wait checks whether the test has moved the time, in real seconds."""
+POLL_SECONDS = 0.001
+"""How often a wait checks whether the test has advanced the time, in real seconds."""
 
-GIVE_UP_SECONDS = 0.5
+BLOCKED_SECONDS = 0.5
 """How long a thread may work until it counts as blocked elsewhere, in real seconds."""
 
 
@@ -49,18 +49,21 @@ class ManualClock(Surroundings):
         >>> await clock.advance_async(60)  # in a coroutine
     """
 
-    look_seconds = 3600.0
+    check_seconds = 3600.0
 
     def __init__(self) -> None:
-        """The wall clock begins at 2026-01-01T00:00:00Z."""
-        # Whole milliseconds: sums of fractions would be just before or after the moment that is meant.
+        """Starts the wall clock at 2026-01-01T00:00:00Z."""
+        # In whole milliseconds, because sums of fractions would miss the moment that a test advances to.
         self._wall, self._monotonic = 1_767_225_600_000, 1_000_000
         self._waits: dict[object, tuple[_Moment, Callable[[], bool]]] = {}
-        """Until when each thread or task waits, and for what."""
+        """For each thread or task that waits: until when, and a function that says whether the wait has ended early."""
         self._numbers = itertools.count()
         self._due: _Moment = (0, 0)
-        """The last wait that is over. Waits that end in the same instant end one by one, the oldest first."""
-        # The threads that do not wait for this clock: those older than it, and those that wait for something else.
+        """The last wait that has ended.
+
+        Waits that end at the same moment end one by one, in the order of their begin.
+        """
+        # The threads that do not wait for this clock: they are older than the clock, or wait for something else.
         self._others = set(threading.enumerate())
 
     def wall(self) -> float:
@@ -87,7 +90,7 @@ class ManualClock(Surroundings):
         self._waits[own] = until, event.is_set
         try:
             while not event.is_set() and self._due < until:
-                event.wait(LOOK_SECONDS)
+                event.wait(POLL_SECONDS)
         finally:
             del self._waits[own]
         return event.is_set()
@@ -98,27 +101,27 @@ class ManualClock(Surroundings):
         self._waits[own] = until, future.done
         try:
             while not future.done() and self._due < until:
-                await asyncio.wait({future}, timeout=LOOK_SECONDS)
+                await asyncio.wait({future}, timeout=POLL_SECONDS)
         finally:
             del self._waits[own]
         return future.done()
 
     def advance(self, seconds: float) -> None:
-        """Advances the time. Each thread whose wait ends by then wakes in order, and works until it waits again."""
+        """Advances the time. The waits of threads end in order, and each thread works until it waits again."""
         for _ in self._steps(seconds):
-            given_up = time.monotonic() + GIVE_UP_SECONDS
+            blocked_at = time.monotonic() + BLOCKED_SECONDS
             while busy := self._busy():
-                if time.monotonic() > given_up:
+                if time.monotonic() > blocked_at:
                     self._others.update(one for one in busy if isinstance(one, threading.Thread))
                     break
-                time.sleep(LOOK_SECONDS / 4)
+                time.sleep(POLL_SECONDS / 4)
 
     async def advance_async(self, seconds: float) -> None:
         """Advances the time in a coroutine, so that the tasks of the loop run. See `advance`."""
         for _ in self._steps(seconds):
-            turns, given_up = 0, time.monotonic() + GIVE_UP_SECONDS
-            while turns < 10 and time.monotonic() < given_up:  # an answer needs several turns to reach its task
-                await asyncio.sleep(LOOK_SECONDS / 4 if self._busy() else 0)
+            turns, blocked_at = 0, time.monotonic() + BLOCKED_SECONDS
+            while turns < 10 and time.monotonic() < blocked_at:  # an answer needs several turns to reach its task
+                await asyncio.sleep(POLL_SECONDS / 4 if self._busy() else 0)
                 turns = 0 if self._busy() else turns + 1
 
     def _steps(self, seconds: float) -> Iterator[None]:
@@ -132,8 +135,8 @@ class ManualClock(Surroundings):
         yield
 
     def _busy(self) -> list[object]:
-        """The threads that work, and the waits that are over."""
-        # Before and after the look at the waits: a thread may end, or a thread that waits may have started one.
+        """The threads that work, and the waits that have ended."""
+        # The threads are listed before and after the waits, because meanwhile a thread may end or be started.
         before, waits = threading.enumerate(), {**self._waits}
         threads = {*before, *threading.enumerate()}
         over = [one for one, (until, is_done) in waits.items() if until <= self._due or is_done()]
@@ -146,21 +149,22 @@ class ManualClock(Surroundings):
         self.suspend(seconds)
 
     def suspend(self, seconds: float) -> None:
-        """Advances the wall clock alone, as if the machine slept or the clock was set."""
+        """Advances only the wall clock, as if the machine were asleep or the clock was set."""
         self._wall += round(seconds * 1000)
 
 
 class MemoryService:
-    """Holdfast in memory: a transport for the real client.
+    """Holdfast in memory, for unit tests of code that uses the client. It is a transport for the real client.
 
-    It has `acquire` (leases and permits, waiting in line, `replace`), `heartbeat`, `release`, `breakLease`, `withdraw`,
-    `readLeases`, `onceBegin`, `onceComplete`, `rateReserve` and `rateSettle`. Every other call is Refused. It answers
-    as the service does, with fewer fields. It does not imitate executions, tasks, `fair=False`, caps, permissions, most
-    checks of the input, lost answers, and clocks that differ: use `npm start` for these.
+    The service answers `acquire` (leases and permits, waiting in line, `replace`), `heartbeat`, `release`,
+    `breakLease`, `withdraw`, `readLeases`, `onceBegin`, `onceComplete`, `rateReserve` and `rateSettle`, with fewer
+    fields than the real one. Every other call is Refused. It does not imitate executions, tasks, `fair=False`, caps,
+    permissions, most checks of the input, lost answers, and clocks that differ. To test these, run the service of `npm
+    start`.
     """
 
     def __init__(self, clock: Surroundings | None = None) -> None:
-        """`clock` can be a ManualClock, which the clients must have too. The default is the real time."""
+        """`clock` can be a ManualClock, the same one as for the clients. The default is the real time."""
         self.clock = clock or Surroundings()
         self._mutex = threading.Lock()
         self._keys: dict[tuple[str | None, str, str], Key] = {}
@@ -168,7 +172,7 @@ class MemoryService:
     def __call__(self, operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None = None) -> Any:
         """Answers a call as the service does. It blocks while the call waits in line."""
         beyond = next((name for name in ("taskToken", "callbackId", "execution") if name in request), None)
-        # Copies, as over the wire, so that the caller and the service cannot change each other's objects.
+        # Both sides get copies, as over a network, so that they cannot change each other's objects.
         asked = json.loads(json.dumps(request, allow_nan=False))
         with self._mutex:
             answer = None if beyond else self._answer(operation, asked, namespace)
@@ -207,7 +211,9 @@ class MemoryService:
         return self._keys.setdefault((space, kind, name), Key(name, self.clock, self._mutex))
 
     def hold(self, key: str, holder: str = "another", ttl: int = 365 * DAY, **asked: Any) -> Callable[[], bool]:
-        """Grants a key to another holder. Returns a function that releases the grant.
+        """Grants a key to another holder, so that a test can show what your code does when the key is held.
+
+        Returns: a function that releases the grant.
 
         Raises:
             LeaseHeld: the key cannot be granted now.
@@ -217,26 +223,29 @@ class MemoryService:
         return lambda: bool(self("release", grant, 0)["released"])
 
     def lose(self, key: str, reason: Literal["taken", "broken", "unknown"] = "taken") -> None:
-        """Ends every grant of a key, so that the next heartbeat of each holder fails. `taken` grants it to another."""
+        """Ends every grant of a key, so that a test can show what your code does when it loses a lease.
+
+        The next heartbeat of each holder fails. `taken` also grants the key to another holder.
+        """
         with self._mutex:
             self._key(None, "lease", key).lose(reason)
 
 
 def client(service: MemoryService | None = None, holder: str = "test") -> Holdfast:
-    """A client of a service in memory, on the clock of the service."""
+    """Makes a client of a service in memory, with the clock of the service."""
     service = service or MemoryService()
     return Holdfast(transport=service, surroundings=service.clock, holder=holder)
 
 
 def async_client(service: MemoryService | None = None, holder: str = "test") -> aio.Holdfast:
-    """A client of a service in memory, for asyncio."""
+    """Makes a client of a service in memory, for asyncio."""
     service = service or MemoryService()
     return aio.Holdfast(transport=service, surroundings=service.clock, holder=holder)
 
 
 @contextmanager
 def installed(service: MemoryService, holder: str = "test") -> Iterator[MemoryService]:
-    """Lets the functions of `holdfast` and `holdfast.aio`, such as `holdfast.lease`, use a service in memory."""
+    """Makes `holdfast.lease` and the other functions of `holdfast` and `holdfast.aio` use a service in memory."""
     before, own = dict(base._clients), os.getpid()
     base._clients.update({(own, Holdfast): client(service, holder), (own, aio.Holdfast): async_client(service, holder)})
     try:

@@ -1,4 +1,4 @@
-"""What your program sees of a lease, a permit or a run."""
+"""The properties of a lease, a permit, a run or a start, which are the same for threads and for asyncio."""
 
 from __future__ import annotations
 
@@ -19,22 +19,28 @@ class LeaseView:
 
     @property
     def key(self) -> str:
-        """The key."""
+        """The key that is held."""
         return self._kept.key
 
     @property
     def holder(self) -> str:
-        """The name of the holder, which other callers see."""
+        """The name that other callers see."""
         return str(self._kept.granted["holder"])
 
     @property
     def fence(self) -> int:
-        """The fencing token, which is higher in each grant of the key. Pass it to the store that you write to."""
+        """The fencing token, which is higher in each grant of the key.
+
+        Pass it to the store that you write to, so that the store can refuse a former holder.
+        """
         return int(self._kept.granted["fence"])
 
     @property
     def previous(self) -> Mapping[str, Any] | None:
-        """The previous holder, and how its lease ended: after `expired` and `broken` the work may be half done."""
+        """Who held the key before, and how that grant ended.
+
+        After `expired` or `broken`, the work may be half done: clean up, or continue it.
+        """
         return self._kept.granted.get("previous")
 
     @property
@@ -59,38 +65,44 @@ class LeaseView:
 
     @property
     def limit_changed(self) -> Mapping[str, Any] | None:
-        """Both limits, if the grant before had another one: callers of the key disagree, or you are changing it."""
+        """Both limits, if the grant before had another limit: you are changing it, or callers disagree by mistake."""
         return self._kept.granted.get("limitChanged")
 
     @property
     def expires_at(self) -> str:
-        """When the service ends the lease unless a heartbeat extends it. ISO 8601."""
+        """When the lease expires by the clock of the service, unless a heartbeat extends it. ISO 8601. For people."""
         return str(self._kept.term.grant["expiresAt"])
 
     @property
     def remaining(self) -> float:
-        """How many seconds the lease is certainly held without another heartbeat, by the clocks of this process."""
+        """How many seconds the lease is certainly held without another heartbeat, by the clocks of this process.
+
+        Use it as the timeout of a request that must end under the lease.
+        """
         return self._kept.left
 
     @property
     def held(self) -> bool:
-        """True while the lease is certainly held: no clock has reached its end, and no loss was reported."""
+        """True while the lease is certainly held: its time has not run out, and the service has not reported a loss."""
         return self._kept.check() is None
 
     @property
     def lost(self) -> HoldfastError | None:
-        """The error of the loss. None while the lease is held, and after a release in time."""
+        """Why the lease was lost. None while the lease is held, and after a release in time."""
         self._kept.check()
         return self._kept.lost
 
     def check(self) -> None:
-        """Raises LeaseLost if the lease is not certainly held by the clocks. Call it before each step of the work."""
+        """Raises LeaseLost if the lease is not certainly held. Call it before each effect of the work.
+
+        It only reads the clocks, so it costs nothing.
+        """
         error = self._kept.check()
         if error:
             raise error
 
     def __repr__(self) -> str:
-        """Shows the state to people, but never the lease id, which proves the grant."""
+        """Shows the state, but never the lease id, which is the proof of the grant."""
         error = self._kept.check()
         state = error.fields["reason"] if error else f"held for {self.remaining:.0f} s more"
         return f"<{type(self).__name__} of {self.key!r}, fence {self.fence}, {state}>"
@@ -100,16 +112,16 @@ class Run(LeaseView):
     """The run of a slot, which `once` ends by itself."""
 
     is_watched = False
-    """Whether the work has looked for a loss, so that it may have stopped half way."""
+    """True if the work has checked for a loss, so that it may have stopped half way."""
 
     def assert_whole(self) -> None:
-        """Raises LeaseLost if the run was lost and the work could have seen it, and so may have stopped half way."""
+        """Raises LeaseLost if the run was lost and the work could see that, so that it may have stopped half way."""
         if self._kept.lost and (self.is_watched or self._kept.keeping.on_lost):
             raise self._kept.lost
 
     @property
     def slot(self) -> str:
-        """The slot. Use it to name what you write."""
+        """The name of the slot. Use it in the names of what you write."""
         return str(self._kept.granted["slot"])
 
     @property
@@ -120,12 +132,12 @@ class Run(LeaseView):
 
     @property
     def lost(self) -> HoldfastError | None:
-        """The error of the loss. None while the run is held."""
+        """Why the run was lost. None while the run is held."""
         self.is_watched = True
         return super().lost
 
     def check(self) -> None:
-        """Raises LeaseLost if the run is not certainly held. Call it before each step of the work."""
+        """Raises LeaseLost if the run is not certainly held. Call it before each effect of the work."""
         self.is_watched = True
         super().check()
 
@@ -141,4 +153,4 @@ class StartView:
         self.waited = waited
         """How long the call took, in seconds."""
         self.rate_changed: Mapping[str, Any] | None = reservation.answer.get("rateChanged")
-        """Both lists of rates, if the caller before named other rates. The faster rate is kept."""
+        """Both lists of rates, if the caller before named other rates; the faster rate counts. Otherwise None."""

@@ -30,10 +30,10 @@ _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "S
 
 def main(words: list[str]) -> int:
     """Run the command line, and return the exit code."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # a file that is opened later must not become stderr
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # so that no file opened later becomes stderr
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
-    logging.getLogger("holdfast").disabled = True  # what matters is in the lines of this program
+    logging.getLogger("holdfast").disabled = True  # this program prints what matters itself
     try:
         verb, *typed = words or [""]
         if verb not in ("run", "--help", "-h"):
@@ -55,17 +55,17 @@ def main(words: list[str]) -> int:
 
 
 class _Interrupted(BaseException):
-    """A signal has ended the wait."""
+    """A signal ended the wait."""
 
 
 class _CommandFailed(Exception):
-    """The command has failed, so the slot stays free for another caller."""
+    """The command failed, so its slot stays free for another caller."""
 
 
 class _Signals(Surroundings):
-    """Takes the signals to this process: they end the wait, and go to the command once it runs.
+    """Takes the signals to this process: they end the wait, and when the command runs, they are passed on to it.
 
-    It raises an exception only while the client waits. At another moment, that could lose the answer with the grant.
+    A signal raises an exception only while the client waits. At another moment, the exception could lose the grant.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Signals(Surroundings):
             signal.signal(getattr(signal, name), self._receive)
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """As in the base class, but a signal ends a wait of the main thread."""
+        """As in the base class, but a signal interrupts the main thread."""
         self._is_waiting = threading.current_thread() is threading.main_thread()
         try:
             self._raise(self._is_waiting)
@@ -85,7 +85,7 @@ class _Signals(Surroundings):
             self._is_waiting = False
 
     def forward_to(self, command: Command) -> None:
-        """Sends signals to the command from now on. Raises if one came together with the answer that has the grant."""
+        """Passes signals on to the command from now on. Raises if a signal came together with the grant."""
         self._raise(self.received > 0)
         self._command = command
 
@@ -99,7 +99,7 @@ class _Signals(Surroundings):
             self._command.signal(number)
         elif number != signal.SIGWINCH:
             if self.received:
-                os._exit(128 + self.received)  # whoever sends a second signal does not want to wait
+                os._exit(128 + self.received)  # a second signal means: end at once
             self.received = number
             self._raise(self._is_waiting)
 
@@ -108,7 +108,7 @@ class _Runner:
     """Runs a command under a lease, or for a slot."""
 
     def __init__(self, args: Arguments) -> None:
-        """Read every option, before anything is acquired."""
+        """Check every option, before anything is acquired."""
         self.key, self.words, self.is_quiet = args.key, args.command, args.has("--quiet")
         ttl = args.seconds("--ttl", 60, 2, 86_400)
         self.grace = args.seconds("--grace", min(_GRACE_SECONDS, ttl / 3), 0, ttl / 3)
@@ -128,11 +128,11 @@ class _Runner:
         if not (given["endpoint"] or os.environ.get("HOLDFAST_ENDPOINT")):
             raise Failure("no endpoint: give --endpoint, or set HOLDFAST_ENDPOINT")
         try:
-            self.client = Holdfast.from_env(**given, on_event=self._tell, surroundings=self.signals)
+            self.client = Holdfast.from_env(**given, on_event=self._on_event, surroundings=self.signals)
         except ValueError as error:
             raise Failure(str(error)) from error
         core = self.client.core
-        self.core = self.client.core = replace(core, transport=self._outspoken(core.transport))
+        self.core = self.client.core = replace(core, transport=self._with_notes(core.transport))
         self.started_at = moment(self.signals)
         self.lease: LeaseView | None = None
         self.exit_code: int | None = None
@@ -168,7 +168,8 @@ class _Runner:
                 self._note(f"the limit of {self.key} was {changed['from']}, and is now {changed['to']}: {advice}")
             return self._work(lease, {})
         finally:
-            # An expired lease needs no release. If the service did not answer before, it would not answer now.
+            # An expired lease needs no release, and if the service did not answer the heartbeats, a release would only
+            # delay the exit.
             if lease.remaining > 0:
                 lease.release()
 
@@ -178,7 +179,8 @@ class _Runner:
                 left = max(0.0, self.limits["wait"] - since(self.signals, self.started_at))
                 asked = {**self.limits, "rates": self.rates, "wait": left}
                 play(self.core, Reservation(self.core, self.key, run.holder, asked).steps(run._kept))
-            # A view of its own: the service decides about a command that succeeded before its loss was seen here.
+            # A separate view, because `once` must not see that the lease was checked: if the command has succeeded, the
+            # service decides whether that was in time.
             if self._work(LeaseView(run._kept), {"HOLDFAST_SLOT": run.slot}) != 0:
                 raise _CommandFailed
 
@@ -201,13 +203,16 @@ class _Runner:
         return self.exit_code
 
     def _environment(self, lease: LeaseView, more: Mapping[str, str]) -> dict[str, str]:
-        """The environment of the command. It lacks the lease id, which any process of the command could pass on."""
+        """The environment of the command.
+
+        It lacks the lease id, because any process of the command could pass it on.
+        """
         named = {"HOLDFAST_KEY": lease.key, "HOLDFAST_FENCE": str(lease.fence), "HOLDFAST_HOLDER": lease.holder, **more}
         if self.core.namespace:
             named["HOLDFAST_NAMESPACE"] = self.core.namespace
         if self.fence_name:
             named[self.fence_name] = str(lease.fence)
-        # An outer run may have set these for its own keys.
+        # If this runs inside of another run, these belong to the keys of the other one.
         inherited = {name: value for name, value in os.environ.items() if name not in _OF_OUTER_RUN}
         return {**inherited, **named}
 
@@ -221,26 +226,26 @@ class _Runner:
         if not self.is_quiet:
             complain(text)
 
-    def _tell(self, event: Mapping[str, Any]) -> None:
+    def _on_event(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "waiting" and (line := self.lines.line(event)):
             self._note(line)
 
-    def _outspoken(self, transport: Transport) -> Transport:
-        """Print once why a call is tried again, until an answer comes. Under the lease, only a loss is printed."""
-        failure, is_told = "", False
+    def _with_notes(self, transport: Transport) -> Transport:
+        """Print why a call is tried again, one line until an answer comes. Under the lease, only a loss is printed."""
+        failure, is_noted = "", False
 
         def send(operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None) -> Any:
-            nonlocal failure, is_told
-            if failure and not is_told and self.lease is None and operation in _AWAITED:
+            nonlocal failure, is_noted
+            if failure and not is_noted and self.lease is None and operation in _AWAITED:
                 self._note(f"{failure}: trying again")
-                is_told = True
+                is_noted = True
             failure = "no answer came"
             try:
                 answer = transport(operation, request, seconds, namespace)
             except HoldfastError as error:
                 failure = message_of(error) if is_transient(error) else ""
                 raise
-            failure, is_told = "", False
+            failure, is_noted = "", False
             return answer
 
         return send

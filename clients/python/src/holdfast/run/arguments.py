@@ -1,4 +1,4 @@
-"""The command line of `python -m holdfast run`: the options, checks and words of `holdfast run`."""
+"""Reads the command line of `python -m holdfast run`, with the options and the checks of `holdfast run`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_LIMIT = float("inf")
 
 
 class Failure(Exception):
-    """An error of the caller or its environment, with a line for people and an exit code."""
+    """An error of the user or the machine, with a line for people and an exit code."""
 
     def __init__(self, message: str, exit_code: int = EXIT_MISUSE) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class Failure(Exception):
 
 
 class Arguments:
-    """What was typed. Each method raises Failure with a line that names the wrong option."""
+    """The arguments that were typed. Each method raises Failure with a line that names the wrong option."""
 
     def __init__(self, args: list[str]) -> None:
         at = args.index("--") if "--" in args else len(args)
@@ -67,11 +67,11 @@ class Arguments:
         return words
 
     def has(self, option: str) -> bool:
-        """Whether the option was typed."""
+        """True if the option was typed."""
         return option in self._values
 
     def text(self, option: str) -> str | None:
-        """The value of an option, the last one if it was repeated."""
+        """The value of an option, or its last value if it was repeated."""
         return self._values[option][-1] if self.has(option) else None
 
     def whole(self, option: str, least: int, most: int) -> int | None:
@@ -96,7 +96,7 @@ class Arguments:
         raise Failure(f"{option} must be a duration {span}, {such}, not '{text}'")
 
     def data(self) -> Any:
-        """What other callers see with the lease."""
+        """The data that other callers see with the lease."""
         text = self.text("--data")
         try:
             return None if text is None else json.loads(text)
@@ -104,7 +104,7 @@ class Arguments:
             raise Failure(f"--data must be JSON, not '{text}'") from None
 
     def permit(self) -> dict[str, Any]:
-        """How the key is shared, and whom the run replaces."""
+        """The options that say how the key is shared, and which runs this one replaces."""
         limit = self.whole("--limit", 1, _MOST_PERMITS)
         weight = self.whole("--weight", 1, limit or _MOST_PERMITS)
         is_shared, is_exclusive, replace = self.has("--shared"), self.has("--exclusive"), self.text("--replace")
@@ -122,7 +122,7 @@ class Arguments:
         return {"limit": limit, "weight": weight, "mode": mode, "replace": replace}
 
     def slot(self) -> dict[str, Any] | None:
-        """Which slot the command works for."""
+        """The options that name the slot. None if the command has no slot."""
         keep = self.seconds("--keep", 0, 2)
         name = "--once-per" if self.has("--once-per") else "--slot"
         if self.has(name):
@@ -139,7 +139,7 @@ class Arguments:
                 raise Failure(f"{option} and {other} exclude each other")
 
     def rates(self) -> list[dict[str, Any]]:
-        """The rates of the key: `50/1m`, or with a name and units `tokens:100000/1m=2000`."""
+        """The rates of the key, such as `50/1m`, or with a name and units `tokens:100000/1m=2000`."""
         rates = []
         for text in self._values.get("--rate", []):
             match = re.fullmatch("(?:([A-Za-z0-9_-]+):)?([0-9]+)/([0-9]+[smhd])(?:=([0-9]+))?", text)

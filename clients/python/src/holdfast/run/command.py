@@ -1,4 +1,4 @@
-"""A command in a process group of its own, with a guard that ends the group when this process can no longer do so."""
+"""Runs a command in a process group of its own, with a guard that ends the group if this process cannot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .arguments import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failure
 
 
 def executable(command: str, path: str) -> str:
-    """Look for a command as a shell does. A mistake shows before the lease is acquired."""
+    """Find the file of a command as a shell does, so that a mistake shows before the lease is acquired."""
     files = [command] if "/" in command else [os.path.join(folder or ".", command) for folder in path.split(":")]
     there = [file for file in files if command and os.path.exists(file)]
     for file in there:
@@ -29,15 +29,16 @@ def executable(command: str, path: str) -> str:
 
 
 class Command:
-    """A guard, and the command once it is started.
+    """A guard, and the command that it starts.
 
-    The guard is a program of its own, and not a fork of this process. The interpreter may have loaded something with
-    threads, such as a tracer, and a fork can block on their locks. A fork would also have the memory of this process,
-    with its token, and its command line: whoever kills the command by name would kill the guard too.
+    The guard is a program of its own, and not a fork of this process, for three reasons. The interpreter may have
+    loaded something with threads, such as a tracer, and a fork can block on their locks. A fork would have the memory
+    of this process, with its token. And a fork would have the same command line, so that somebody who kills the
+    command by its name would kill the guard too.
     """
 
     def __init__(self, may_go_on: Callable[[], bool]) -> None:
-        """Start the guard. `may_go_on` says whether a command that was stopped may continue."""
+        """Start the guard. `may_go_on` returns whether a command that was stopped may continue."""
         self.exit_code: int | None = None
         self.failure: str | None = None
         self.was_signalled = False
@@ -62,18 +63,18 @@ class Command:
             theirs.close()
 
     def start(self, words: Sequence[str], env: Mapping[str, str], remaining: float) -> None:
-        """Start the command: the path of its program, and its arguments. Without `extend` it ends after `remaining`."""
+        """Start the command: `words` are the path of its program, and its arguments. See `extend` for `remaining`."""
         self._name = words[1]
         self.extend(remaining)
         coded = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-        self._tell("run", [os.fsencode(word) for word in words], coded, self._is_in_foreground())
+        self._send_message("run", [os.fsencode(word) for word in words], coded, self._is_in_foreground())
 
     def extend(self, remaining: float) -> None:
-        """Tell the guard in how many seconds it ends the group."""
-        self._tell("until", *[now + remaining for now in guard_program.clocks()])
+        """Let the command go on for so many seconds. After that, the guard ends the group."""
+        self._send_message("until", *[now + remaining for now in guard_program.clocks()])
 
     def pause(self, seconds: float) -> None:
-        """Wait for what the guard says."""
+        """Wait for a message of the guard."""
         if not self._is_over and select.select([self._messages], [], [], seconds)[0]:
             self._receive()
 
@@ -94,7 +95,7 @@ class Command:
                 self.exit_code, self.failure = EXIT_NOT_EXECUTABLE, f"{self._name}: it cannot be executed ({value})"
             elif self.terminal is not None:  # stopped
                 self._hand_terminal(self._guard.pid, os.getpgrp())
-                os.kill(0, signal.SIGTSTP)  # the user's shell stops and wakes this group
+                os.kill(0, signal.SIGTSTP)  # the user's shell stops and continues this group
                 self.resume()
         if not data and self.exit_code is None:
             self.exit_code = 128 + signal.SIGKILL
@@ -103,39 +104,39 @@ class Command:
     def signal(self, number: int) -> None:
         """Send a signal to the whole group."""
         if self._is_over:
-            return  # another group may have the number by now
+            return  # the system may have given the number to another group
         if number not in (signal.SIGCONT, signal.SIGSTOP, signal.SIGWINCH):
             self.was_signalled = True
         if self._is_running:
-            self._send(number)
+            self._send_signal(number)
         else:
             self._early.append(number)
 
     def stop(self) -> None:
-        """Stop together with this process."""
-        self.signal(signal.SIGSTOP)  # a group in a session of its own ignores SIGTSTP
+        """Stop the command and this process, until the user continues them."""
+        self.signal(signal.SIGSTOP)  # not SIGTSTP, which a group in a session of its own ignores
         os.kill(os.getpid(), signal.SIGSTOP)
         self.resume()
 
     def resume(self) -> None:
-        """Let a command that was stopped go on, with the terminal if this process has it again."""
+        """Continue a command that was stopped. It gets the terminal if this process has the terminal again."""
         if self._is_running and self._may_go_on():
             self._hand_terminal(os.getpgrp(), self._guard.pid)
             self.signal(signal.SIGCONT)
 
     def is_alive(self) -> bool:
-        """Whether anything of the group still runs, or is stopped, besides the guard."""
+        """True if any process of the group besides the guard still runs, or is stopped."""
         return self._is_running and not self._is_over and _has_members(self._guard.pid)
 
     def has_ended(self) -> bool:
-        """Whether the command has run, and its whole group has ended."""
+        """True if the command has run, and its whole group has ended."""
         return self._is_running and not self.is_alive()
 
     def kill(self) -> None:
-        """End the whole group and the guard. It must be called at the end."""
+        """End the whole group and the guard. Must always be called in the end."""
         if not self._is_over:
             self._hand_terminal(self._guard.pid, os.getpgrp())
-            self._send(signal.SIGKILL)
+            self._send_signal(signal.SIGKILL)
             self._is_over = True
             self.exit_code = 128 + signal.SIGKILL if self.exit_code is None else self.exit_code
             self._messages.close()  # this also ends a guard that is about to start the command
@@ -144,12 +145,12 @@ class Command:
             if self.terminal is not None:
                 os.close(self.terminal)
 
-    def _tell(self, *message: object) -> None:
+    def _send_message(self, *message: object) -> None:
         if not self._is_over:
-            with suppress(OSError):  # if the guard has ended, reading from it says so
+            with suppress(OSError):  # if the guard has ended, the next read shows it
                 self._messages.sendall(f"{message!r}\n".encode())
 
-    def _send(self, number: int) -> None:
+    def _send_signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._guard.pid, number)
 
@@ -167,7 +168,7 @@ class Command:
 
 
 def _has_members(group: int) -> bool:
-    """Whether a group has a process that has not ended, besides its first one."""
+    """True if a group has a process that has not ended, besides the guard, whose id is the id of the group."""
     if sys.platform == "linux":
         stats = map(_stat, filter(str.isdigit, os.listdir("/proc")))
     else:
@@ -177,7 +178,7 @@ def _has_members(group: int) -> bool:
 
 
 def _stat(pid: str) -> list[str]:
-    """The id of a process, its state and its group. Its name may have any character, and ends at the last bracket."""
+    """The id of a process, its state and its group. They follow its name, which may contain brackets itself."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
             state, _, group = stat.read().rpartition(")")[2].split()[:3]

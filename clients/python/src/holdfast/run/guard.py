@@ -1,9 +1,11 @@
-"""The guard of a command: a program in the process group of the command, which is also its parent.
+"""The guard of a command: a program that starts the command, and ends its process group if the supervisor cannot.
 
-It ends the group when the supervisor has ended in any way, and when the time of the lease is over, because the
-supervisor may be stopped. It blocks the signals to the group, so that only SIGKILL and SIGSTOP reach it. It does not
-import the package, because it must start fast. The supervisor sends it everything over a socket, whose other end only
-the supervisor has. So the command line of the guard shows neither the arguments nor the environment of the command.
+The guard ends the group when the supervisor has ended in any way. It also does so when the time of the lease is over,
+because the supervisor may be stopped.
+
+It blocks the signals to the group, so that only SIGKILL and SIGSTOP reach it. It does not import the package, because
+it must start fast. It receives the command over a socket, whose other end only the supervisor has, so that its own
+command line shows neither the arguments nor the environment of the command.
 """
 
 from __future__ import annotations
@@ -17,19 +19,19 @@ import socket
 import sys
 import time
 
-# The longest time between two looks at the clocks: timers do not run while the machine sleeps.
-LOOK_SECONDS = 5.0
-# This clock goes on while the machine sleeps, and is never set back.
+# How often the clocks are checked, because timers do not run while the machine sleeps.
+CHECK_SECONDS = 5.0
+# A clock that goes on while the machine sleeps, and is never set back.
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 
 
 def clocks() -> list[float]:
-    """The time of two clocks, which all processes of the machine share."""
+    """The time by two clocks that all processes of the machine share."""
     return [time.clock_gettime(_CLOCK), time.time()]
 
 
 class Guard:
-    """Waits for messages of the supervisor, for the end of the command, and for the end of the lease."""
+    """Waits for messages of the supervisor, the end of the command, and the end of the lease."""
 
     def __init__(self, supervisor: socket.socket, terminal: int | None) -> None:
         self.supervisor = supervisor
@@ -39,7 +41,7 @@ class Guard:
         self.command = 0
         self.rest = b""
 
-    def tell(self, what: str, value: object = None) -> None:
+    def report(self, what: str, value: object = None) -> None:
         """Send a message to the supervisor."""
         self.supervisor.sendall(f"{(what, value)!r}\n".encode())
 
@@ -52,36 +54,36 @@ class Guard:
             os.killpg(0, signal.SIGKILL)
 
     def run(self, words: list[bytes], env: dict[bytes, bytes], takes_terminal: bool) -> None:
-        """Start the command: the path of its program, and its arguments."""
+        """Start the command: `words` are the path of its program, and its arguments."""
         if self.terminal is not None and takes_terminal:
             os.tcsetpgrp(self.terminal, os.getpgrp())
         usual = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-        # A script without a line that names its program is run by a shell, as every shell would.
+        # A shell runs a script that lacks the line with its interpreter, as every shell does.
         for path, args in (words[0], words[1:]), (b"/bin/sh", [b"/bin/sh", words[0], *words[2:]]):
             try:
                 self.command = os.posix_spawn(path, args, env, setsigmask=[], setsigdef=usual)
             except OSError as error:
                 if error.errno == errno.ENOEXEC and path == words[0]:
                     continue
-                self.tell("failed", errno.errorcode.get(error.errno or 0))
+                self.report("failed", errno.errorcode.get(error.errno or 0))
             else:
-                self.tell("started")
+                self.report("started")
             break
 
     def reap(self) -> None:
-        """Tell the supervisor how the command has ended, or that it was stopped."""
+        """Report to the supervisor how the command has ended, or that it was stopped."""
         while self.command:
             pid, status = os.waitpid(self.command, os.WNOHANG | os.WUNTRACED)
             if pid == 0:
                 break
             if os.WIFSTOPPED(status):
-                self.tell("stopped")
+                self.report("stopped")
                 continue
             self.command = 0
-            self.tell("exited", os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+            self.report("exited", os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
     def receive(self) -> None:
-        """Do what the supervisor says."""
+        """Follow the messages of the supervisor."""
         data = self.supervisor.recv(65_536)
         if not data:
             self.kill()
@@ -99,7 +101,7 @@ class Guard:
             left = min(end - now for end, now in zip(self.ends, clocks(), strict=True))
             if left <= 0:
                 self.kill()
-            ready, _, _ = select.select([self.supervisor.fileno(), children], [], [], min(left, LOOK_SECONDS))
+            ready, _, _ = select.select([self.supervisor.fileno(), children], [], [], min(left, CHECK_SECONDS))
             if children in ready:
                 os.read(children, 4096)
                 self.reap()
@@ -108,7 +110,7 @@ class Guard:
 
 
 def main(descriptor: int, terminal: int | None = None) -> None:
-    """Guard a command. With a terminal, the guard has a process group of its own in the session of the supervisor."""
+    """Guard a command. With a terminal, the guard gets a process group of its own in the session of the supervisor."""
     children, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

@@ -1,4 +1,4 @@
-"""What `python -m holdfast run` prints, in the words of `holdfast run`."""
+"""The lines that `python -m holdfast run` prints, which are those of `holdfast run`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CODES = {
     **dict.fromkeys(("LeaseHeld", "RateExceeded", "Superseded"), EXIT_HELD),
     **{"Forbidden": EXIT_FORBIDDEN, "LeaseLost": EXIT_LOST},
 }
-_LINE_SECONDS = 60.0  # how often a line says how a wait goes on
-_MOST_COUNTED = 100  # the service counts others in line up to this
-_MOST_UNBOUND_SECONDS = 2 * 86_400  # the expiry of a lease that its execution ends is 400 days away
+_LINE_SECONDS = 60.0  # how often a line about a long wait is printed
+_MOST_COUNTED = 100  # up to this number, the service counts the others in line
+_MOST_UNBOUND_SECONDS = 2 * 86_400  # a lease that lasts as long as its execution has an expiry in 400 days
 
 
 def complain(text: str) -> None:
-    """Print a line on stderr. A command and its lease go on even if stderr cannot be written."""
+    """Print a line on stderr. The command and its lease go on even if nobody can read stderr."""
     with suppress(OSError):
         os.write(2, f"holdfast: {''.join(map(_shown, text))}\n".encode())
 
@@ -46,17 +46,17 @@ def exit_code_of(error: HoldfastError) -> int:
 
 
 def message_of(error: HoldfastError) -> str:
-    """A line for people, or a line for each field that is wrong."""
+    """The error as a line for people, or a line for each wrong field."""
     if error.code == "InvalidRequest":
         return "\n".join(f"{issue['path']}: {issue['message']}" for issue in error.fields["issues"])
     said = error.detail
-    if error.code in ("Refused", "Unreachable"):  # it may be the page of a proxy, or of another service
+    if error.code in ("Refused", "Unreachable"):  # the text may be the page of a proxy, or of another service
         said = (f"HTTP {error.status}: " if error.status else "") + re.sub(r"\s+", " ", said).strip()
     return f"{said} [{error.code}{f', trace {error.trace_id}' if error.trace_id else ''}]"
 
 
 def refusal(error: HoldfastError, read: Mapping[str, Any] | None) -> str:
-    """The line for a run that does not get the key. `read` is what the service shows of the key now."""
+    """The line for a run that does not get the key. `read` is the present state of the key, if it could be read."""
     fields = error.fields
     key, cap = fields["key"], fields.get("cap")
     if error.code == "Superseded":
@@ -81,7 +81,7 @@ def refusal(error: HoldfastError, read: Mapping[str, Any] | None) -> str:
 
 
 def done_text(key: str, answer: Any) -> str:
-    """The line that says who did the slot, and when."""
+    """The line that says who has done the slot, and when."""
     name = re.sub(r"^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):", "", answer.by or "another caller")
     by = f"by {name} at {answer.at} ({duration(time.time() - _instant(answer.at))} ago)"
     later = f"the later slot {answer.done_slot}" if answer.outcome == "superseded" else answer.slot
@@ -97,26 +97,26 @@ def duration(seconds: float) -> str:
 
 
 class Wait:
-    """The lines about a wait: at its beginning, when a position is first known, and then one a minute if it changed."""
+    """The lines about a wait. One when it begins, one when a position is known, then one a minute after a change."""
 
     def __init__(self) -> None:
-        self._told = ("", "", "")
-        self._told_at = 0.0
+        self._last = ("", "", "")
+        self._last_at = 0.0
 
     def line(self, event: Mapping[str, Any]) -> str | None:
-        """A line about an event of the client, if there is news."""
+        """A line about an event of the client. None if there is nothing new to say."""
         key, cap, place = event["key"], event.get("cap"), _place_text(event)
         is_shared = _is_shared(event)
         state = f"in use: {_used_text(event)}" if is_shared else f"held by {event.get('holder') or 'another caller'}"
         until = "" if is_shared else _until(event.get("expiresAt"))
         if cap and cap.get("limit") == 0:
             state, until = _cap_text(cap), ""
-        told_key, _, told_place = self._told
-        is_new = key != told_key or (place and not told_place)
-        is_due = (key, state, place) != self._told and time.monotonic() - self._told_at >= _LINE_SECONDS
+        last_key, _, last_place = self._last
+        is_new = key != last_key or (place and not last_place)
+        is_due = (key, state, place) != self._last and time.monotonic() - self._last_at >= _LINE_SECONDS
         if not (is_new or is_due):
             return None
-        self._told, self._told_at = (key, state, place or told_place), time.monotonic()
+        self._last, self._last_at = (key, state, place or last_place), time.monotonic()
         return f"waiting since {event['since']}{place}: {key} is {state}{until}"
 
 
