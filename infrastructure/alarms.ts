@@ -2,13 +2,13 @@ import type { Kind } from '../shared/expiry/kinds.ts';
 import { capital, lambdaId } from './logical-ids.ts';
 
 /**
- * Every alarm, as serverless.yml includes it. To watch one thing more, add a row to FUNCTIONS, TABLES or METRICS, a section to docs/operations.md,
- * and what the alarm costs to docs/cost.md: CloudWatch charges for each metric of an alarm.
+ * All alarms, which serverless.yml includes. For a new one, add a row to FUNCTIONS, TABLES or METRICS, a section to docs/operations.md, and the cost
+ * to docs/cost.md: CloudWatch charges for each metric of an alarm.
  */
 
 /**
- * A page is for callers that are refused or wait now. Two of the last three periods must show it, because callers retry. A ticket can wait for
- * the next morning, so a single event fires it. `alarms=essential` has the pages alone.
+ * A page wakes somebody, because callers are refused or wait now. It needs two of the last three periods, because callers retry. A ticket can wait
+ * for the next morning, so a single event fires it. `alarms=essential` creates only the pages.
  */
 type Urgency = 'page' | 'ticket';
 
@@ -18,9 +18,9 @@ const PERIODS = {
 };
 
 interface FunctionGroup {
-  /** What the alarms' ids begin with. */
+  /** The beginning of the ids of the alarms. */
   id: string;
-  /** What the alarms' descriptions begin with. */
+  /** The beginning of the descriptions of the alarms. */
   subject: string;
   urgency: Urgency;
   crashes?: string[];
@@ -37,7 +37,7 @@ const COMMITS = ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFe
 const EXPIRY = ['report', 'readExpired', 'clean'];
 const CONTRACT = ['readContract', 'whoami', 'readHealth'];
 
-/** One alarm takes ten metrics, and an alarm on crashes needs two for each function. Hence three groups for the functions of leases. */
+/** An alarm can have ten metrics, and an alarm on crashes needs two for each function. So the functions of leases form three groups. */
 const FUNCTIONS: FunctionGroup[] = [
   { id: 'Lease', subject: 'A lease function', urgency: 'page', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
   { id: 'Queue', subject: 'A function of the queues', urgency: 'page', crashes: QUEUE },
@@ -124,14 +124,14 @@ const SERVICE = { service: `\${self:service}-\${sls:stage}` };
 const MESSAGES = { namespace: 'AWS/SQS', name: 'ApproximateNumberOfMessagesVisible' };
 const queue = (id: string) => ({ QueueName: { 'Fn::GetAtt': [id, 'QueueName'] } });
 
-/** Fires if a report lists a record of the kind. */
+/** Fires if a report lists a record of this kind. */
 const reported = (kind: Kind, description: string): Metric => ({
   ...{ description, urgency: 'ticket', statistic: 'Maximum', periodSeconds: 900 },
   ...{ namespace: 'Holdfast', name: 'ExpiredRecords', dimensions: { ...SERVICE, kind } },
 });
 
 const METRICS: Record<string, Metric> = {
-  // Failures that no caller is to blame for: Unavailable and OutcomeUnknown, through any adapter.
+  // Unavailable and OutcomeUnknown are never the fault of a caller, whether it came through HTTP or as a task.
   FaultsAlarm: {
     description: 'Holdfast answers with Unavailable or OutcomeUnknown',
     urgency: 'page',
@@ -152,7 +152,7 @@ const METRICS: Record<string, Metric> = {
     threshold: `\${param:waiterOverdueSeconds}`,
   },
   ExecutionEndedDeadLettersAlarm: {
-    description: 'The leases of an execution that has ended could not be freed; they stay until they expire',
+    description: 'The leases of an execution that has ended could not be freed, so they stay until they expire',
     urgency: 'ticket',
     ...MESSAGES,
     dimensions: queue('ExecutionEndedDeadLetters'),
@@ -160,7 +160,7 @@ const METRICS: Record<string, Metric> = {
     periodSeconds: 300,
   },
   RepairsCutShortAlarm: {
-    description: 'A run of repairQueues ended before it had looked at every key with a line',
+    description: 'A run of repairQueues ended before it had checked every key with a line',
     urgency: 'ticket',
     namespace: 'Holdfast',
     name: 'RepairsCutShort',
@@ -169,7 +169,7 @@ const METRICS: Record<string, Metric> = {
     periodSeconds: 300,
   },
   FailedEventsAlarm: {
-    description: 'A function failed at an event of EventBridge, and all retries failed too',
+    description: 'A function failed to handle an event of EventBridge, even after all retries',
     urgency: 'ticket',
     ...MESSAGES,
     dimensions: queue('FailedEventsQueue'),
@@ -187,7 +187,7 @@ const METRICS: Record<string, Metric> = {
   HoldersEndedAlarm: reported('holderEnded', 'An execution has ended, and still holds a bound lease or permit'),
   HoldersUnknownAlarm: reported(
     'holderUnknown',
-    'AWS does not say whether the execution of a bound lease or permit runs, so its end frees no key',
+    'AWS does not say whether the execution of a bound lease or permit still runs, so its end does not free the key',
   ),
   NamespaceLeasesAlarm: {
     description: 'A namespace holds more leases and permits than maxLeasesPerNamespace',
@@ -200,7 +200,6 @@ const METRICS: Record<string, Metric> = {
   },
 };
 
-/** What serverless.yml includes. */
 export const alarms = () => ({
   Conditions: {
     AllAlarms: { 'Fn::Equals': [`\${param:alarms}`, 'all'] },
@@ -237,7 +236,7 @@ function onMetric({ namespace, name, dimensions, statistic, periodSeconds, thres
   return { ...rest, properties: { ...metric, Statistic: statistic, Period: periodSeconds, Threshold: threshold } };
 }
 
-/** What callers receive from the API: errors of functions, and those of the gateway that could not start one. */
+/** Counts the errors that callers receive: those of functions, and those of the gateway when it cannot start a function. */
 function onApiErrors(): Alarm {
   const ofApi = (id: string, name: string) => seriesOf(id, ['AWS/ApiGateway', name], { ApiId: { Ref: 'HttpApi' } });
   return {
@@ -254,7 +253,7 @@ function onApiErrors(): Alarm {
   };
 }
 
-/** An acquire takes as long as its caller waits. Heartbeats and releases write the same records and never wait. */
+/** Acquire takes as long as its caller waits, so it says nothing about latency. Heartbeat and release write the same records, and never wait. */
 function onLatency(): Alarm {
   const slowest = (name: string) => seriesOf(name, ['AWS/Lambda', 'Duration', 300, 'p99'], lambda(name));
   return {
@@ -272,8 +271,8 @@ function onLatency(): Alarm {
 }
 
 /**
- * On a new stack no report has completed yet. So the alarm waits until the schedule of each minute has run for half of
- * the period, which shows that the stack is older.
+ * On a new stack, no report is complete yet. So the alarm first waits until a function that runs each minute has run for half of the period, which
+ * shows that the stack is old enough.
  */
 function onOverdueReport(): Alarm {
   const period = `\${param:reportOverdueSeconds}`;
@@ -298,8 +297,8 @@ function* onFunctions({ id, subject, urgency, crashes, throttles }: FunctionGrou
     const Metrics = [
       { Id: 'crashes', Expression: 'SUM(FILL(METRICS("errors"), 0)) - SUM(FILL(METRICS("expected"), 0))' },
       ...crashes.map((name) => seriesOf(`errors${capital(name)}`, ['AWS/Lambda', 'Errors'], lambda(name))),
-      // A task learns of LeaseHeld by a thrown error, which Lambda counts among its Errors. The alarm subtracts those.
-      // Both counts carry the time at which the call arrived, so that they fall into the same period.
+      // For a task, a function throws errors such as LeaseHeld, which Lambda counts among its Errors. The alarm subtracts those.
+      // Both counts carry the time at which the call arrived, so they fall into the same period.
       ...crashes.map((name) =>
         seriesOf(`expected${capital(name)}`, ['Holdfast', 'TaskFailures'], { ...SERVICE, function: name }),
       ),
@@ -331,21 +330,21 @@ function onTable({ subject, urgency, name, index }: Table): Alarm {
   return { description: `DynamoDB throttles ${subject}`, urgency, properties: { Metrics } };
 }
 
-/** Alarms that share a section of the runbook, in the order of its heading. Each other alarm has a section of its own. */
+/** Alarms that share a section of the runbook, in the order of its heading. Every other alarm has its own section. */
 const SECTIONS = [
   FUNCTIONS.map(({ id }) => `${id}Errors`),
   FUNCTIONS.flatMap(({ id, throttles }) => (throttles ? [`${id}Throttles`] : [])),
   ['LeasesTableThrottles', 'NameserviceTableThrottles', 'CommitsTableThrottles'],
 ];
 
-/** The anchor that Markdown gives the section of an alarm. */
+/** The anchor of the alarm's section in docs/operations.md. */
 function anchorOf(id: string): string {
   const name = id.replace(/Alarm$/, '');
   const names = SECTIONS.find((section) => section.includes(name)) ?? [name];
   return names.join('-').toLowerCase();
 }
 
-/** A ticket goes where pages go, unless it has a topic of its own. */
+/** Tickets go to the same topic as pages, unless they have their own. */
 const ACTIONS = {
   page: { 'Fn::If': ['NotifyAlarms', `\${param:alarmTopicArn, ''}`, { Ref: 'AWS::NoValue' }] },
   ticket: {

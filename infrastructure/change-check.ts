@@ -11,12 +11,12 @@ import {
 } from './cloudformation.ts';
 import { CHANGE_CHECK } from './logical-ids.ts';
 import { PARAMETERS } from './parameters.ts';
-import { NAMES } from './stored-names.ts';
+import { RESOURCE_NAMES } from './resource-names.ts';
 
-/** How much code CloudFormation takes within a template, in characters. */
+/** The most characters of code that CloudFormation accepts inside a template. */
 const MAX_CODE = 4096;
 
-/** CloudFormation gives up after this long, and not after an hour. In seconds. */
+/** If the function does not answer, CloudFormation gives up after these seconds, instead of after an hour. */
 const PATIENCE_SECONDS = 300;
 
 const NAME = sub(`holdfast-\${stage}-checkChanges`);
@@ -24,7 +24,7 @@ const LOG_GROUP = sub(`/aws/lambda/holdfast-\${stage}-checkChanges`);
 
 /**
  * Adds a custom resource that refuses an update which would change a fixed parameter or drop a limit, whichever tool sends the update.
- * Every other resource depends on the change check, so CloudFormation changes none of them before the change check has agreed.
+ * Every other resource depends on it, so CloudFormation changes none of them before the check has agreed.
  * @throws Error if the code of the change check is too long for a template
  */
 export function addChangeCheck({ Resources, Outputs }: CloudFormationTemplate): void {
@@ -56,20 +56,19 @@ export function addChangeCheck({ Resources, Outputs }: CloudFormationTemplate): 
 
 const namesOf = (kind: 'fixed' | 'limit') => Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.[kind]);
 
-/** The value that a parameter has if none is given. */
 function defaultOf(name: string): [string, Json][] {
-  const [, made] = (Object(NAMES[name])['Fn::If'] ?? []) as Json[];
+  const [, made] = (Object(RESOURCE_NAMES[name])['Fn::If'] ?? []) as Json[];
   const value = made ?? PARAMETERS[name]?.default;
   return value === undefined ? [] : [[name, value]];
 }
 
 const CHECKED = {
-  values: Object.fromEntries(namesOf('fixed').map((name) => [name, NAMES[name] ?? ref(name)])),
+  values: Object.fromEntries(namesOf('fixed').map((name) => [name, RESOURCE_NAMES[name] ?? ref(name)])),
   limits: Object.fromEntries(namesOf('limit').map((name) => [name, ref(name)])),
   defaults: Object.fromEntries([...namesOf('fixed'), ...namesOf('limit')].flatMap(defaultOf)),
 };
 
-/** Only an update that succeeds changes an output, so the change check reads here what was accepted. */
+/** An output changes only with an update that succeeds, so it tells the change check which values were accepted last. */
 const ACCEPTED: Json = {
   'Fn::Join': [
     ' ',
@@ -79,7 +78,7 @@ const ACCEPTED: Json = {
   ],
 };
 
-/** It is not in the VPC, because its response goes to a bucket of CloudFormation, which no endpoint of a VPC need let through. */
+/** The function stays outside the VPC: its response goes to a bucket of CloudFormation, which the endpoints of a VPC may block. */
 const checkFunction = (): TemplateResource => ({
   Type: 'AWS::Lambda::Function',
   DependsOn: [`${CHANGE_CHECK}LogGroup`],
@@ -119,7 +118,7 @@ const ROLE: TemplateResource = {
                 `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/holdfast-\${stage}-checkChanges:*`,
               ),
             },
-            // To read whether CloudFormation rolls an update back, and what was accepted.
+            // The check must know whether CloudFormation rolls an update back, and which values were accepted last.
             { Effect: 'Allow', Action: ['cloudformation:DescribeStacks'], Resource: ref('AWS::StackId') },
           ],
         },
@@ -128,7 +127,7 @@ const ROLE: TemplateResource = {
   },
 };
 
-/** The code is in the template, so that no tool can deploy one without the other. */
+/** The code stands inside the template, so that no tool can deploy one without the other. */
 const CODE = await code();
 
 async function code(): Promise<string> {

@@ -1,4 +1,3 @@
-/** Anything that JSON can hold. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 export type Properties = { [name: string]: Json };
 
@@ -30,7 +29,7 @@ export const NO_VALUE: Json = { Ref: 'AWS::NoValue' };
 export const equals = (name: string, value: string): Json => ({ 'Fn::Equals': [ref(name), value] });
 export const isGiven = (name: string): Json => ({ 'Fn::Not': [equals(name, '')] });
 
-/** Puts a condition around some statements of a role, because the framework takes none there. @param pattern of an action that each of them has */
+/** Puts a condition around statements of a role, which the framework cannot. @param pattern matches an action of each statement that is meant */
 export function allowOnlyIf(condition: string, { Properties }: TemplateResource, pattern: RegExp): void {
   const isMeant = (one: Json) => [Object(one).Action].flat().some((action) => pattern.test(String(action)));
   for (const { PolicyDocument } of (Properties?.Policies ?? []) as { PolicyDocument: { Statement: Json[] } }[])

@@ -1,24 +1,24 @@
 import { ERRORS } from '../shared/errors.ts';
 import { KINDS } from '../shared/expiry/kinds.ts';
 import { type CloudFormationTemplate, type Json, sub, type TemplateResource } from './cloudformation.ts';
-import { NAMES } from './stored-names.ts';
+import { RESOURCE_NAMES } from './resource-names.ts';
 
-/** In CloudWatch's form: namespace, name, pairs of a dimension's name and value, and how to draw it. */
+/** A metric as CloudWatch wants it: namespace, name, then name and value of each dimension, and how to draw it. */
 type Line = (string | Drawing)[];
 type Drawing = Record<string, unknown>;
 
 interface Widget {
   title: string;
   lines: Line[];
-  /** The statistic of lines that name none. */
+  /** The statistic of lines that do not name their own. */
   stat: 'Sum' | 'Maximum' | 'SampleCount' | 'p50';
   periodSeconds?: number;
 }
 
-/** Three in a row of CloudWatch's 24 columns. */
+/** CloudWatch has 24 columns, so three widgets fit in a row. */
 const [WIDTH, HEIGHT, IN_ROW] = [8, 6, 3];
 
-/** A dashboard of the whole deployment: what callers and tasks experience, and what causes it. */
+/** A dashboard of the whole deployment: what callers and tasks experience, and the likely causes. */
 export function dashboard(template: CloudFormationTemplate): TemplateResource {
   const functions = Object.values(template.Resources).flatMap(({ Type, Properties = {} }) =>
     Type === 'AWS::Lambda::Function' ? [functionName(Properties.FunctionName)] : [],
@@ -28,7 +28,9 @@ export function dashboard(template: CloudFormationTemplate): TemplateResource {
     ...{ x: (index % IN_ROW) * WIDTH, y: Math.floor(index / IN_ROW) * HEIGHT, width: WIDTH, height: HEIGHT },
     properties: drawn(widget),
   }));
-  const tables = Object.fromEntries(TABLES.map(({ parameter }) => [`${parameter}Name`, NAMES[parameter] ?? null]));
+  const tables = Object.fromEntries(
+    TABLES.map(({ parameter }) => [`${parameter}Name`, RESOURCE_NAMES[parameter] ?? null]),
+  );
   return {
     Type: 'AWS::CloudWatch::Dashboard',
     Condition: 'HasDashboard',
@@ -148,6 +150,6 @@ function limits(functions: string[]): Widget[] {
   ];
 }
 
-/** A function's name in serverless.yml, from its deployed name, such as `holdfast-${stage}-acquire`. */
+/** The name of a function in serverless.yml, taken from its deployed name, such as `holdfast-${stage}-acquire`. */
 export const functionName = (FunctionName: Json | undefined): string =>
   JSON.stringify(FunctionName).match(/-(\w+)"\}?$/)?.[1] ?? '';

@@ -1,15 +1,15 @@
 import { allowOnlyIf, type CloudFormationTemplate, type Properties, sub } from './cloudformation.ts';
 
-/** The condition of events.yml. */
+/** Defined in events.yml. */
 const SERVES = 'ServesDurableFunctions';
 
 const ACTION = /^lambda:(SendDurableExecutionCallback\w+|GetDurableExecution)$/;
 
 /**
- * Leaves out the permissions on durable functions if the deployment serves none. The rule receives only the events of the functions that the
- * parameter names.
+ * Leaves out the permissions on durable functions if the parameter `durableFunctions` is empty, and otherwise lets the rule receive only the events
+ * of the functions that it names.
  */
-export function durableFunctions({ Resources }: CloudFormationTemplate): void {
+export function restrictDurableFunctions({ Resources }: CloudFormationTemplate): void {
   for (const resource of Object.values(Resources))
     if (resource.Type === 'AWS::IAM::Role') allowOnlyIf(SERVES, resource, ACTION);
   const { EventPattern } = Resources.DurableExecutionEndedRule?.Properties ?? {};

@@ -10,9 +10,9 @@ const NOTHING = Symbol('AWS::NoValue');
 type Value = Json | typeof NOTHING;
 
 /**
- * Evaluates a template as CloudFormation does: it decides conditions and fills in references to parameters. A reference
- * to something that only AWS knows stays.
- * @param given the values of parameters; the others have their defaults
+ * Evaluates a template as CloudFormation would: it decides conditions and fills in parameters. References to things that only AWS knows
+ * stay as they are.
+ * @param given the values of parameters. All others have their defaults
  * @throws Error that names a parameter with neither a value nor a default
  */
 export function evaluate(template: CloudFormationTemplate, given: Record<string, string>): Evaluated {
@@ -35,7 +35,7 @@ export function evaluate(template: CloudFormationTemplate, given: Record<string,
   };
 }
 
-/** Every parameter with its value, and the pseudo parameters that are given. @throws Error that names a parameter with neither a value nor a default */
+/** Every parameter with its value, and the given pseudo parameters. @throws Error that names a parameter with neither a value nor a default */
 function parameterValues(
   { Parameters = {} }: Pick<CloudFormationTemplate, 'Parameters'>,
   given: Record<string, string>,
@@ -92,14 +92,14 @@ function filled(value: Json, values: Record<string, string>, holds: (name: strin
   ) as Json;
 }
 
-/** A Fn::Join of known texts is a text. */
+/** A Fn::Join becomes a text if all its parts are known. */
 function concatenated([separator = '', parts = []]: Json[], fill: (part: Json) => Value): Json {
   const known = fill(parts) as Json[];
   const isText = Array.isArray(known) && known.every((part) => typeof part === 'string');
   return isText ? known.join(String(separator)) : { 'Fn::Join': [separator, known] };
 }
 
-/** Fills the known values into a Fn::Sub: the result is a text, or a Fn::Sub of the rest. */
+/** Fills known values into a Fn::Sub. It becomes a text if nothing unknown is left. */
 function substituted(argument: Json, values: Record<string, string>, fill: (part: Json) => Value): Json {
   const [text, variables] = (Array.isArray(argument) ? argument : [argument, {}]) as [string, Record<string, Json>];
   const own = Object.fromEntries(Object.entries(variables).map(([key, part]) => [key, fill(part)]));

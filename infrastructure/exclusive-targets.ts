@@ -1,10 +1,10 @@
 import { type CloudFormationTemplate, choose, type Json, NO_VALUE, type Properties, sub } from './cloudformation.ts';
 
-/** How many names `exclusiveTargets` may have. A number, because a template has no loop without a transform. */
+/** The most names in `exclusiveTargets`. The number is fixed, because a template cannot loop without a transform. */
 const PLACES = 8;
 
-/** Lets `exclusive` run the state machines of each name in the list. The framework itself knows only one name. */
-export function exclusiveTargets({ Conditions, Resources }: CloudFormationTemplate): void {
+/** Lets `exclusive` start the state machines of every name in the list. Without this, the list would count as a single name. */
+export function allowExclusiveTargets({ Conditions, Resources }: CloudFormationTemplate): void {
   for (let place = 1; place < PLACES; place++)
     Conditions[conditionOf(place)] = { 'Fn::Not': [{ 'Fn::Equals': [nameAt(place), ''] }] };
   const { Policies } = Resources.ExclusiveStateMachineRole?.Properties ?? {};
@@ -17,7 +17,7 @@ export function exclusiveTargets({ Conditions, Resources }: CloudFormationTempla
 
 const conditionOf = (place: number) => `ExclusiveTarget${place + 1}`;
 
-/** Commas appended to the list make every place exist. */
+/** Fn::Select fails beyond the end of a list, so commas are appended. */
 const nameAt = (place: number): Json => ({
   'Fn::Select': [place, { 'Fn::Split': [',', sub(`\${exclusiveTargets}${','.repeat(PLACES)}`)] }],
 });

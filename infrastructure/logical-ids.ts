@@ -1,16 +1,16 @@
-/** The id that the framework gives a function in the template. @param name as in a file of this folder */
+/** The id that the framework gives a function in the template. @param name as in the .yml files of this folder */
 export const lambdaId = (name: string) => `${capital(name)}LambdaFunction`;
 
 export const capital = (name: string) => `${name[0]?.toUpperCase()}${name.slice(1)}`;
 
-/** The id of the resource that refuses changes of fixed parameters. */
+/** The custom resource that refuses changes of fixed parameters. */
 export const CHANGE_CHECK = 'ChangeCheck';
 
-/** The account and region of everything local, as ARNs have them. */
+/** The account and the region in ARNs of the local stack. */
 export const ACCOUNT = '000000000000';
 export const REGION = 'us-east-1';
 
-/** The values that CloudFormation would fill in. */
+/** The local stack needs these values, which CloudFormation would fill in. */
 export const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::AccountId': ACCOUNT,
   'AWS::Region': REGION,

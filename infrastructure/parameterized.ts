@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { addAliases } from './aliases.ts';
 import { addChangeCheck } from './change-check.ts';
 import {
   allowOnlyIf,
@@ -14,26 +15,25 @@ import {
   type TemplateResource,
 } from './cloudformation.ts';
 import { functionName } from './dashboard.ts';
-import { durableFunctions } from './durable-functions.ts';
-import { exclusiveTargets } from './exclusive-targets.ts';
+import { restrictDurableFunctions } from './durable-functions.ts';
+import { allowExclusiveTargets } from './exclusive-targets.ts';
 import { lambdaId } from './logical-ids.ts';
-import { namespaces } from './namespaces.ts';
 import type { ParameterName } from './parameters/kinds.ts';
 import { GROUPS, PARAMETERS } from './parameters.ts';
-import { platform } from './platform.ts';
-import { NAMES } from './stored-names.ts';
+import { applyPlatformParameters } from './platform.ts';
+import { RESOURCE_NAMES } from './resource-names.ts';
 
-/** Stands for a parameter while the framework packages. It has only characters that the framework accepts in names. */
+/** Stands for a parameter while the framework packages. The framework accepts only such characters in names. */
 const placeholder = (name: ParameterName): string => `0${name}0`;
 
-/** Parameters for which the framework demands numbers, patterns of its own or choices. They are set in the finished template. */
+/** The framework checks the values of these parameters and would refuse a placeholder, so they are set in the finished template. */
 const SET_AFTERWARDS = new Set(
   'auth memoryMb logRetentionDays acquireConcurrency heartbeatConcurrency releaseConcurrency reportSchedule autoClean'.split(
     ' ',
   ),
 );
 
-/** The options with which the framework packages for every deployment at once. */
+/** The options for the framework, with a placeholder for each parameter. */
 export const packagingOptions = (): string[] => [
   `--stage=${placeholder('stage')}`,
   '--param=auth=jwt',
@@ -43,7 +43,7 @@ export const packagingOptions = (): string[] => [
 ];
 
 /**
- * The template for every stage and configuration, from what the framework packaged under `packagingOptions`.
+ * Turns what the framework packaged with `packagingOptions` into one template for every stage and configuration.
  * @param zips the name of each function's zip, by the name of the function
  */
 export function parameterized(
@@ -51,25 +51,25 @@ export function parameterized(
   zips: Record<string, string>,
   version: string,
 ): CloudFormationTemplate {
-  // A release has no use for the framework's bucket, nor for its common role: each function has a role of its own.
+  // A release does not need the framework's bucket, and each function has its own role in place of the framework's common one.
   const isOfFramework = ([id]: [string, unknown]) => /^(ServerlessDeploymentBucket|IamRoleLambdaExecution)/.test(id);
   const without = (parts: object) => Object.fromEntries(Object.entries(parts).filter((one) => !isOfFramework(one)));
   const { Never: _, ...conditions } = packaged.Conditions;
   const template: CloudFormationTemplate = {
     AWSTemplateFormatVersion: packaged.AWSTemplateFormatVersion,
-    Description: `Holdfast ${version}: leases, conditional commits, a nameservice and a report of expired records.`,
+    Description: `Holdfast ${version}: leases, permits, once, rates, conditional commits, a nameservice and a report of expired records.`,
     Metadata: consoleGroups(),
     Parameters: parameters(),
     Rules: RULES,
     Conditions: { ...(filled(conditions, {}) as Record<string, Json>), ...CONDITIONS },
     Resources: filled(without(packaged.Resources) as Json, VALUES) as unknown as Record<string, TemplateResource>,
-    Outputs: filled(without(packaged.Outputs) as Json, NAMES) as unknown as CloudFormationTemplate['Outputs'],
+    Outputs: filled(without(packaged.Outputs) as Json, RESOURCE_NAMES) as unknown as CloudFormationTemplate['Outputs'],
   };
-  for (const [id, resource] of Object.entries(template.Resources)) settle(id, resource, zips);
-  durableFunctions(template);
-  exclusiveTargets(template);
-  namespaces(template);
-  platform(template);
+  for (const [id, resource] of Object.entries(template.Resources)) complete(id, resource, zips);
+  restrictDurableFunctions(template);
+  allowExclusiveTargets(template);
+  addAliases(template);
+  applyPlatformParameters(template);
   addChangeCheck(template);
   refuseLeftovers(template);
   return template;
@@ -92,15 +92,18 @@ const CONDITIONS: Record<string, Json> = {
   PutsEvents: equals('events', 'ENABLED'),
 };
 
-/** The expressions that stand in resources for parameters. */
-const VALUES: Record<ParameterName, Json> = { ...NAMES, namespaceExecutions: choose('OwnExecutions', 'own', 'any') };
+/** The expressions that replace parameters in resources, where a plain reference is not enough. */
+const VALUES: Record<ParameterName, Json> = {
+  ...RESOURCE_NAMES,
+  namespaceExecutions: choose('OwnExecutions', 'own', 'any'),
+};
 
 const needs = (name: ParameterName, other: ParameterName): Json => ({
   RuleCondition: isGiven(name),
   Assertions: [{ Assert: isGiven(other), AssertDescription: `${name} needs ${other}` }],
 });
 
-/** What CloudFormation refuses before it changes anything, whichever tool sends the template. */
+/** CloudFormation checks these before it changes anything, whichever tool sends the template. */
 const RULES: Record<string, Json> = {
   JwtNeedsIssuerAndAudience: {
     RuleCondition: equals('auth', 'jwt'),
@@ -117,8 +120,8 @@ const RULES: Record<string, Json> = {
   },
 };
 
-/** The state machines whose executions send an event when they end. */
-const OF_SOME: Json = choose(
+/** The filter for the state machines whose executions send an event when they end. */
+const STATE_MACHINES_WITH_EVENTS: Json = choose(
   'NarrowExecutions',
   [
     // The wrappers always hold leases.
@@ -131,7 +134,7 @@ const OF_SOME: Json = choose(
 
 const ACQUIRE = lambdaId('acquire');
 
-/** What begins new work. */
+/** The functions that begin new work. */
 const STOPPED_BY_DRAIN = [ACQUIRE, lambdaId('onceBegin'), lambdaId('rateReserve')];
 
 /** Functions with reserved concurrency. */
@@ -141,7 +144,7 @@ const RESERVED: Record<string, [condition: string, parameter: ParameterName]> = 
   ReleaseLambdaFunction: ['ReserveRelease', 'releaseConcurrency'],
 };
 
-function settle(id: string, resource: TemplateResource, zips: Record<string, string>): void {
+function complete(id: string, resource: TemplateResource, zips: Record<string, string>): void {
   const { Type, Properties: properties = {} } = resource;
   switch (Type) {
     case 'AWS::Lambda::Function': {
@@ -160,7 +163,7 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
       return;
     }
     case 'AWS::IAM::Role':
-      // The report puts its events always.
+      // The report also puts events, but always, so its role keeps the permission.
       if (id.startsWith('RepairQueues')) allowOnlyIf('PutsEvents', resource, /^events:/);
       return;
     case 'AWS::Logs::LogGroup':
@@ -179,19 +182,19 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
     case 'AWS::Events::Rule':
       if (id === 'ReportEventsRuleSchedule1') properties.ScheduleExpression = ref('reportSchedule');
       if (id === 'ExecutionEndedRule')
-        Object.assign(Object(properties.EventPattern).detail, { stateMachineArn: OF_SOME });
+        Object.assign(Object(properties.EventPattern).detail, { stateMachineArn: STATE_MACHINES_WITH_EVENTS });
       if (id === 'ExpiredReportedRule') properties.State = choose('CleanAutomatically', 'ENABLED', 'DISABLED');
       return;
   }
 }
 
-/** The name of a function's zip. It changes with the code, so that CloudFormation sees the difference. */
+/** The name of a function's zip. It has a hash of the code, because CloudFormation updates a function only if the name changes. */
 export const zipName = (name: string, content: Buffer): string =>
   `${name}-${createHash('sha256').update(content).digest('hex')}.zip`;
 
 const PLACEHOLDERS = new RegExp(Object.keys(PARAMETERS).map(placeholder).join('|'), 'g');
 
-/** Replaces placeholders by references. @param names the expression for a parameter that is not a plain reference */
+/** Replaces placeholders by references. @param names the expression for each parameter that needs more than a plain reference */
 function filled(value: Json, names: Record<ParameterName, Json>): Json {
   if (typeof value === 'string') return filledText(value.replaceAll('${', '${!'), value, names);
   if (Array.isArray(value)) return value.map((part) => filled(part, names));
@@ -201,7 +204,7 @@ function filled(value: Json, names: Record<ParameterName, Json>): Json {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, filled(part, names)]));
 }
 
-/** @param template the text in the form of Fn::Sub @param unchanged the result if it has no placeholder */
+/** @param template a text in the form of Fn::Sub @param unchanged the result if the text has no placeholder */
 function filledText(template: string, unchanged: Json, names: Record<ParameterName, Json>): Json {
   const found = [...new Set(template.match(PLACEHOLDERS))].map((one) => one.slice(1, -1));
   if (found.length === 0) return unchanged;

@@ -1,2 +1,2 @@
-// The framework includes JavaScript, and no TypeScript.
+// The framework can include JavaScript, but not TypeScript.
 export { defaults } from './parameters.ts';

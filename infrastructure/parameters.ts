@@ -5,7 +5,7 @@ import { PLATFORM, releasedOnly } from './parameters/platform.ts';
 import { COMMITS, EXPIRED_RECORDS, LEASES, NAMESERVICE } from './parameters/service.ts';
 import { STORAGE } from './parameters/storage.ts';
 
-/** The parameters by the heading under which CloudFormation's console shows them. */
+/** The parameters, under the headings that CloudFormation's console shows. */
 export const GROUPS: Record<string, Group> = {
   Deployment: DEPLOYMENT,
   Callers: CALLERS,
@@ -20,7 +20,7 @@ export const GROUPS: Record<string, Group> = {
 
 export const PARAMETERS: Record<ParameterName, Parameter> = Object.assign({}, ...Object.values(GROUPS));
 
-/** The values of a deployment that sets nothing, as serverless.yml includes them. Where a value is empty, its place in the stack makes one up. */
+/** The defaults, which serverless.yml includes. Empty ones are left out, because serverless.yml then makes up its own value. */
 export const defaults = (): Record<ParameterName, string | number> =>
   Object.fromEntries(
     Object.entries(PARAMETERS).flatMap(([name, { default: value, releasedOnly }]) =>

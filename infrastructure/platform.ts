@@ -12,11 +12,11 @@ import {
 } from './cloudformation.ts';
 import { dashboard } from './dashboard.ts';
 
-/** Adds the demands of a platform team as parameters that are off, or safe, by default. */
-export function platform(template: CloudFormationTemplate): void {
+/** Adds what platform teams ask for: boundaries, keys, a VPC, logs, a domain and throttling. Each has a parameter that is off, or safe, by default. */
+export function applyPlatformParameters(template: CloudFormationTemplate): void {
   Object.assign(template.Conditions, CONDITIONS);
   Object.assign(template.Resources, RESOURCES, { Dashboard: dashboard(template) });
-  for (const resource of Object.values(template.Resources)) demand(resource);
+  for (const resource of Object.values(template.Resources)) applyTo(resource);
   logOperators(template);
   throttleLists(template);
   template.Outputs.ApiUrl = {
@@ -40,11 +40,11 @@ const CONDITIONS: Record<string, Json> = {
   HasHostedZone: { 'Fn::And': [isGiven('domainName'), isGiven('hostedZoneId')] },
 };
 
-/** What API Gateway logs about a request: its caller, its path, and so its namespace, and its outcome. */
+/** What API Gateway logs about a request. The path shows the namespace. */
 const ACCESS_LOG = {
   time: '$context.requestTime',
   requestId: '$context.requestId',
-  integrationRequestId: '$context.integration.requestId', // the traceId in the line of the function
+  integrationRequestId: '$context.integration.requestId', // equals the traceId in the log line of the function
   route: '$context.routeKey',
   path: '$context.path',
   status: '$context.status',
@@ -95,11 +95,11 @@ const RESOURCES: Record<string, TemplateResource> = {
 
 const list = (name: string): Json => ({ 'Fn::Split': [',', ref(name)] });
 
-function demand({ Type, Properties: properties = {} }: TemplateResource): void {
+function applyTo({ Type, Properties: properties = {} }: TemplateResource): void {
   switch (Type) {
     case 'AWS::IAM::Role':
       properties.PermissionsBoundary = choose('HasBoundary', ref('permissionsBoundaryArn'), NO_VALUE);
-      if (isOf('lambda', properties)) statementsOf(properties).push(...demandedOf(statementsOf(properties)));
+      if (isOf('lambda', properties)) statementsOf(properties).push(...platformStatements(statementsOf(properties)));
       if (isOf('states', properties)) statementsOf(properties).push(choose('Traces', SAMPLED_TRACES, NO_VALUE));
       return;
     case 'AWS::StepFunctions::StateMachine':
@@ -172,7 +172,7 @@ const BUCKET_KEY: Json = {
 
 const allow = (actions: string[], resource: Json) => ({ Effect: 'Allow', Action: actions, Resource: resource });
 
-/** What DynamoDB demands of each principal that reads or writes a table under a key. */
+/** DynamoDB demands these of each principal that reads or writes a table with its own key. */
 const USE_TABLE_KEY = ['Encrypt', 'ReEncryptFrom', 'ReEncryptTo', 'GenerateDataKey', 'DescribeKey'].map(
   (action) => `kms:${action}`,
 );
@@ -191,17 +191,17 @@ const NETWORK_INTERFACES = [
   'UnassignPrivateIpAddresses',
 ].map((action) => `ec2:${action}`);
 
-/** Neither X-Ray nor EC2 has resources for what the functions do there. */
+/** For these actions, X-Ray and EC2 accept only `*` as the resource. */
 const TRACES = allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], '*');
-/** Step Functions asks which executions to trace, as Lambda does for itself. */
+/** Step Functions must ask which executions to trace. Lambda asks for itself. */
 const SAMPLED_TRACES = allow([...TRACES.Action, 'xray:GetSamplingRules', 'xray:GetSamplingTargets'], '*');
 
-/** What a function may do besides its own work, if a parameter needs it. @param own the statements for its own work, which it confines */
-function demandedOf(own: Json[]): Json[] {
+/** What a function must be allowed besides its own work, if a parameter is set. @param own the statements for its own work, which are narrowed to the own account */
+function platformStatements(own: Json[]): Json[] {
   const allowed = (own as Properties[]).filter(({ Effect }) => Effect === 'Allow');
   const actionsOf = ({ Action }: Properties) => [Action].flat() as string[];
   const ofBucket = allowed.filter((statement) => actionsOf(statement).some((action) => action.startsWith('s3:')));
-  // The name of a bucket that is deleted is free for other accounts. A bucket that a parameter names may be of another account on purpose.
+  // After a bucket is deleted, another account may take its name. But a bucket that a parameter names may belong to another account on purpose.
   for (const statement of ofBucket)
     statement.Condition = choose(
       'CreateBucket',
@@ -210,13 +210,13 @@ function demandedOf(own: Json[]): Json[] {
     );
   const may = (one: string) => allowed.flatMap(actionsOf).some((action) => action.startsWith(one));
   const [key, bucketKey] = [ref('kmsKeyArn'), ref('bucketKmsKeyArn')];
-  // Lambda decrypts the environment and SQS the messages in the name of the function.
+  // Lambda decrypts the environment, and SQS the messages, with the rights of the function.
   const ofKey = [
     allow(['kms:Decrypt'], key),
     ...(may('dynamodb:') ? [through('dynamodb', allow(USE_TABLE_KEY, key))] : []),
     ...(may('sqs:SendMessage') ? [through('sqs', allow(['kms:GenerateDataKey'], key))] : []),
   ];
-  // An upload in parts decrypts what it has written.
+  // An upload in parts decrypts the parts that it has written.
   const ofBucketKey = may('s3:PutObject') ? ['kms:Decrypt', 'kms:GenerateDataKey'] : ['kms:Decrypt'];
   return [
     ...ofKey.map((statement) => choose('HasKmsKey', statement, NO_VALUE)),
@@ -235,8 +235,8 @@ function statementsOf({ Policies }: Properties): Json[] {
 }
 
 /**
- * The routes whose function scans up to a megabyte of a table in a call, or reads up to twenty objects for a report. The list of the
- * nameservice is not one of them: it reads an index, and every reader of a ledger uses its route to look up aliases.
+ * The routes whose function scans up to a megabyte of a table in a call, or reads up to twenty objects of a report. The list of the
+ * nameservice is not among them: it reads an index, and every reader of a ledger finds aliases on the same route.
  */
 const LISTS = ['/leases', '/once', '/rates', '/commits/in-flight', '/expired'].flatMap((path) => [
   `GET /v1${path}`,
@@ -244,8 +244,8 @@ const LISTS = ['/leases', '/once', '/rates', '/commits/in-flight', '/expired'].f
 ]);
 
 /**
- * Numbers and no parameters: CloudFormation does not know the types in RouteSettings, and would hand a parameter on as text. What `false` chooses
- * is the quota of an account, because settings that a template no longer has may stay.
+ * Numbers instead of parameters, because CloudFormation does not know the types in RouteSettings and would pass a parameter on as text. For `false`
+ * the limits are the quotas of an account: settings that are only left out of the template may stay.
  */
 const LIST_THROTTLE = choose(
   'ThrottlesLists',
@@ -253,18 +253,18 @@ const LIST_THROTTLE = choose(
   { ThrottlingRateLimit: 10000, ThrottlingBurstLimit: 5000 },
 );
 
-/** API Gateway takes settings only of routes that exist, so the stage comes after them. */
+/** API Gateway accepts settings only for routes that exist, so the stage must be created after them. */
 function throttleLists({ Resources }: CloudFormationTemplate): void {
   const { Properties: stage = {}, ...resource } = Resources.HttpApiStage ?? {};
   stage.RouteSettings = Object.fromEntries(LISTS.map((route) => [route, LIST_THROTTLE]));
   const ids = Object.entries(Resources).flatMap(([id, { Properties = {} }]) =>
     LISTS.includes(String(Properties.RouteKey)) ? [id] : [],
   );
-  if (ids.length !== LISTS.length) throw new Error('a list has no route');
+  if (ids.length !== LISTS.length) throw new Error('a route of LISTS is not in the template');
   Resources.HttpApiStage = { ...resource, Type: 'AWS::ApiGatewayV2::Stage', DependsOn: ids, Properties: stage };
 }
 
-/** A function that may write to the log of operators writes there. */
+/** Sends the log of a function to the log of operators, if the role of the function may write there. */
 function logOperators({ Resources }: CloudFormationTemplate): void {
   for (const { Type, Properties: properties = {} } of Object.values(Resources)) {
     if (Type !== 'AWS::Lambda::Function') continue;

@@ -3,7 +3,7 @@ import { ACCOUNT, lambdaId, REGION } from './logical-ids.ts';
 /** An EventBridge event pattern. */
 export type Pattern = { [field: string]: Pattern | unknown[] };
 
-/** What invokes a function, other than HTTP. */
+/** What invokes a function, besides HTTP. */
 export type Trigger =
   | { kind: 'schedule'; rates: string[]; input: unknown }
   | { kind: 'pattern'; pattern: Pattern }
@@ -21,21 +21,21 @@ export interface Queue {
   id: string;
   delaySeconds: number;
   visibilitySeconds: number;
-  /** How often a message is delivered at most. */
+  /** How often the queue delivers a message at most. */
   mostDeliveries: number;
 }
 
-/** Where a rule of the resources sends an event: a queue, or a function by its name. */
+/** Where a rule sends an event: to a queue, or to a function by its name. */
 export interface Target {
   queue?: string;
   functionName?: string;
-  /** The payload that is sent instead of the event. */
+  /** Makes the payload that is sent instead of the event. */
   transformer?: { InputPathsMap?: Record<string, string>; InputTemplate: string };
 }
 
 export interface EventResources {
   queues: Queue[];
-  /** The rules that target a function are among its triggers. */
+  /** Rules in `resources`. Those in the events of a function are among its triggers. */
   rules: { pattern: Pattern; targets: Target[] }[];
   stateMachines: { name: string; definition: string }[];
 }
@@ -65,7 +65,7 @@ interface RawTarget {
   InputTransformer?: NonNullable<Target['transformer']>;
 }
 
-/** @param deployed gives the deployed name of a function or resource */
+/** @param deployed the deployed name of a function or a resource */
 export function eventResources(
   resources: Record<string, RawResource>,
   deployed: (name: string) => string,
@@ -101,7 +101,7 @@ export function eventResources(
   };
 }
 
-/** The logical id that `!GetAtt X.Arn` or `!Ref X` names. */
+/** The logical id X in `!GetAtt X.Arn` or `!Ref X`. */
 function referred(value: unknown): string {
   const { 'Fn::GetAtt': attribute, Ref } = Object(value);
   return String(Ref ?? [attribute ?? value].flat()[0]).replace(/\.Arn$/, '');

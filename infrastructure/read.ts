@@ -9,16 +9,16 @@ const require = createRequire(import.meta.url);
 const configuration = 'osls/lib/configuration';
 const source = (name: string) => require(`${configuration}/variables/sources/${name}.js`);
 const merge = require('osls/lib/utils/merge-plain-objects.js');
-/** Merges the parts of a list as the framework does. */
+/** Merges the files that a section of serverless.yml includes, as the framework does. */
 const merged = <T>(parts: T[]): T => parts.reduce((all, part) => merge(all, part), {} as T);
 
 interface ServiceFunction {
   name: string;
-  /** For example holdfast-dev-acquire */
+  /** Such as holdfast-dev-acquire. */
   deployedName: string;
-  /** For example functions/leases/acquire.ts */
+  /** Such as functions/leases/acquire.ts. */
   source: string;
-  /** For example dist/leases/acquire */
+  /** Such as dist/leases/acquire. */
   bundle: string;
   timeoutSeconds: number;
   routes: { method: string; path: string }[];
@@ -31,7 +31,7 @@ export interface TableDefinition {
 }
 
 interface ServiceTable extends TableDefinition {
-  /** What it holds, for example leases. */
+  /** What the table holds, such as leases. */
   kind: string;
 }
 
@@ -39,17 +39,17 @@ interface ServiceTable extends TableDefinition {
 export interface Service extends EventResources {
   functions: ServiceFunction[];
   tables: ServiceTable[];
-  /** Names. */
+  /** The names of the buckets. */
   buckets: string[];
-  /** Of all functions together: no two of them give one variable different values. */
+  /** One environment for all functions, because none of them gives a variable another value. */
   environment: Record<string, string>;
 }
 
-/** Reads serverless.yml and what it includes with the framework's own reader, so that nothing is written twice. */
+/** Reads serverless.yml and its includes with the framework's own reader. */
 export async function readService(stage = 'local'): Promise<Service> {
   const serviceDir = join(import.meta.dirname, '..');
   const service = await require(`${configuration}/read.js`)(join(serviceDir, 'serverless.yml'));
-  // The source of parameters reads the file literally, and would take a reference to another file for an empty set.
+  // The framework does not resolve the include of the parameters here, and would take it for an empty set.
   service.params = { default: defaults() };
   const options = { stage };
   await require(`${configuration}/variables/index.js`)({
@@ -110,7 +110,7 @@ interface RawResource {
   };
 }
 
-/** A reference to a queue is its URL, which ends in its id here. */
+/** The value of a reference in the local stack. The URL of a queue ends in its logical id there. */
 function plain(value: unknown): string {
   const { 'Fn::Sub': template, Ref } = Object(value) as { 'Fn::Sub'?: string; Ref?: string };
   if (Ref !== undefined && Ref in PSEUDO_PARAMETERS) return String(PSEUDO_PARAMETERS[Ref]);
@@ -118,7 +118,6 @@ function plain(value: unknown): string {
   return template?.replaceAll(/\$\{(.+?)\}/g, (found, name) => PSEUDO_PARAMETERS[name] ?? found) ?? String(value);
 }
 
-/** The same table under another name. */
 export const renamed = ({ definition, ttlAttribute }: TableDefinition, TableName: string): TableDefinition => ({
   definition: { ...definition, TableName },
   ttlAttribute,

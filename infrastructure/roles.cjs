@@ -1,6 +1,6 @@
 /**
- * A plugin of the framework that gives each function its own role, with its `iamRoleStatements`, the right to write its log, and the right
- * to receive from its queues. The framework alone would give all functions the same role.
+ * A plugin of the framework that gives each function its own role. Without it, all functions would share one. The role has the
+ * `iamRoleStatements` of the function, and may write the log of the function and receive from its queues.
  */
 module.exports = class Roles {
   constructor(framework) {
@@ -35,7 +35,7 @@ function addRoles({ service, providers }) {
   }
   for (const resource of Object.values(Resources))
     if (resource.Type === 'AWS::Lambda::EventSourceMapping')
-      // Lambda refuses to poll a queue before the role may receive from it.
+      // Lambda refuses the mapping if the role may not yet receive from the queue.
       resource.DependsOn = roleIds.get(resource.Properties.FunctionName['Fn::GetAtt'][0]);
 }
 

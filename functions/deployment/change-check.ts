@@ -6,14 +6,14 @@ import {
   type ParameterChange,
 } from '../../shared/fixed-parameters.ts';
 
-/** A request of CloudFormation to the resource `ChangeCheck`. */
+/** What CloudFormation sends to the custom resource `ChangeCheck`. */
 export interface CheckRequest {
   RequestType: 'Create' | 'Update' | 'Delete';
   RequestId: string;
   StackId: string;
   LogicalResourceId: string;
   PhysicalResourceId?: string;
-  /** Presigned. The response is one PUT. */
+  /** A presigned URL, which takes the response in one PUT. */
   ResponseURL: string;
   ResourceProperties: CheckProperties;
   OldResourceProperties?: CheckProperties;
@@ -21,24 +21,23 @@ export interface CheckRequest {
 
 type CheckProperties = CheckedParameters & { allowChange?: string };
 
-/** How long a response may take, in milliseconds. */
 const RESPONSE_MS = 10_000;
 
-/** The buckets of CloudFormation, in each partition. */
+/** The addresses of CloudFormation's buckets, in every partition of AWS. */
 const RESPONSES =
   /^https:\/\/cloudformation-custom-resource-response-[a-z0-9-]+\.s3[.-]([a-z0-9-]+\.)*(amazonaws\.(com|com\.cn|eu)|c2s\.ic\.gov|sc2s\.sgov\.gov)$/;
 
-/** CloudFormation reads at most 4096 bytes of a response. In characters. */
+/** In characters. CloudFormation reads at most 4096 bytes of a response. */
 const MAX_REASON = 2000;
 
 /**
  * Fails an update of the stack that would change a fixed parameter or drop a limit, unless `allowChange` names the parameter with its new
- * value. All other resources of the template depend on the change check, so they have not changed yet.
- * @throws Error if CloudFormation does not take the response. Lambda then calls again
+ * value. All other resources of the template depend on this one, so they have not changed yet.
+ * @throws Error if CloudFormation does not accept the response, so that Lambda calls again
  */
 export async function handler(request: CheckRequest): Promise<void> {
   const { origin } = new URL(request.ResponseURL);
-  // Otherwise anyone who may invoke the function could make it write anywhere. An emulator sets this variable to its own address.
+  // Otherwise anyone who may invoke the function could make it write anywhere. The variable allows the address of an emulator.
   if (!RESPONSES.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
     throw new Error('the response would not go to CloudFormation');
   const reason = (await refusalOf(request))?.slice(0, MAX_REASON);
@@ -55,12 +54,12 @@ export async function handler(request: CheckRequest): Promise<void> {
   if (!ok) throw new Error(`CloudFormation did not take the response: ${status}`);
 }
 
-/** @returns why the update is refused; undefined if the change check has no objection */
+/** @returns why the update is refused. Undefined if it may go on */
 async function refusalOf(request: CheckRequest): Promise<string | undefined> {
   const { RequestType, ResourceProperties: after, OldResourceProperties: old, StackId } = request;
   if (RequestType !== 'Update') return undefined;
   const stack: State = await stateOf(StackId).catch(({ message }: Error) => ({ problem: message }));
-  // A rollback returns to what was accepted. Its request looks like that of an update that forgets a parameter.
+  // A rollback returns to accepted values, but its request looks like an update that forgets a parameter.
   if (stack.isReturning) return undefined;
   const objection = objectionTo(after, old, stack.accepted);
   if (objection === undefined || stack.problem === undefined) return objection;
@@ -68,16 +67,16 @@ async function refusalOf(request: CheckRequest): Promise<string | undefined> {
 }
 
 interface State {
-  /** Whether CloudFormation rolls an update back. */
+  /** Whether CloudFormation is rolling an update back. */
   isReturning?: boolean;
   /** The parameters of the last successful update, each as `name=value`. */
   accepted?: string[] | undefined;
-  /** Why neither of these is known. */
+  /** Why the state is not known. */
   problem?: string;
 }
 
 async function stateOf(StackName: string): Promise<State> {
-  // The Node of Lambda has the SDK.
+  // Lambda's Node.js brings the SDK, so the bundle does not.
   const { CloudFormationClient, DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
   const { Stacks: [stack] = [] } = await new CloudFormationClient({}).send(new DescribeStacksCommand({ StackName }));
   const output = stack?.Outputs?.find(({ OutputKey }) => OutputKey === ACCEPTED_OUTPUT)?.OutputValue;
@@ -87,7 +86,7 @@ async function stateOf(StackName: string): Promise<State> {
   };
 }
 
-/** @param accepted the parameters of the last update that succeeded. The old properties may be those of an update that was refused */
+/** @param accepted the parameters of the last update that succeeded. `old` may stem from an update that was refused */
 function objectionTo(after: CheckProperties, old?: CheckProperties, accepted?: string[]): string | undefined {
   if (!old?.values || !after.values) return 'The former or the new values are not known. Nothing was changed.';
   const inForce = (names: object) =>
@@ -100,7 +99,7 @@ function objectionTo(after: CheckProperties, old?: CheckProperties, accepted?: s
   const refused = changes.filter((change) => change.name === 'stage' || !allowed.includes(allowanceOf(change)));
   if (refused.length > 0) return reasonFor(refused);
   const wanted = Object.entries({ ...after.values, ...after.limits }).map(([name, to]) => allowanceOf({ name, to }));
-  // A value left over from an earlier change would later allow the way back.
+  // A leftover of an earlier change would later allow the way back.
   const stale = allowed.find((one) => !wanted.includes(one));
   return stale && `allowChange has ${stale}, which this update does not have. Nothing was changed. Remove it.`;
 }

@@ -4,7 +4,7 @@ export const DEPLOYMENT: Group = {
   stage: {
     description:
       'The name of this deployment. It is part of the name of every resource, so it can never change. At most 14 characters fit in every region.',
-    // Buckets of these names are for the code of every stage.
+    // The buckets for code have these names.
     pattern: '^(?!(bounded-)?code(-|$))[a-z0-9-]{1,19}$',
     constraint: 'must be 1 to 19 of a-z, 0-9 and -, and not begin with code or bounded-code',
     fixed: true,
@@ -13,13 +13,13 @@ export const DEPLOYMENT: Group = {
   allowChange: {
     default: '',
     description:
-      'The fixed parameters that this update may change, each with its new value, such as leasesTable=my-leases. Separated by spaces.',
+      'The fixed parameters and limits that this update may change, each with its new value, such as leasesTable=my-leases, separated by spaces.',
     pattern: '^([A-Za-z]+=[!-~]*( [A-Za-z]+=[!-~]*)*)?$',
     constraint: 'must be name=value, with spaces between several, or empty',
     releasedOnly: true,
   },
   codeBucket: {
-    description: 'The bucket of this region that has the zips of the functions.',
+    description: 'The bucket in this region that holds the zips of the functions.',
     pattern: '^[a-z0-9.-]{3,63}$',
     constraint: 'must be the name of a bucket',
     releasedOnly: true,
@@ -33,7 +33,7 @@ export const DEPLOYMENT: Group = {
   },
 };
 
-/** A namespace, or nothing at the place of a removed one. It names an alias, so it must not be a number. */
+/** A namespace, or nothing where one was removed. It becomes the name of an alias of Lambda, which must not be a number. */
 const NAMESPACE = '([0-9]{0,8}[a-z][a-z0-9-]{0,23})?';
 
 /** The name of a state machine, or a pattern of such names. */
@@ -55,7 +55,7 @@ export const CALLERS: Group = {
   },
   jwtAudience: {
     default: '',
-    description: 'auth=jwt: the audiences, with commas between them. A token must name one of the audiences.',
+    description: 'auth=jwt: the audiences, with commas between them. A token must name one of them.',
     pattern: '^[!-~]{0,256}$',
     constraint: 'must have no spaces',
     fixed: true,
@@ -63,7 +63,7 @@ export const CALLERS: Group = {
   jwtNamespaceClaim: {
     default: 'holdfast_namespace',
     description:
-      'auth=jwt: the claim that names the namespaces of a caller, a single namespace as text or several as a list.',
+      'auth=jwt: the claim that names the namespaces of a caller, as a text for one or as a list for several.',
     pattern: '^[!-~]{1,256}$',
     constraint: 'must be the name of a claim',
     fixed: true,
@@ -112,7 +112,7 @@ export const CALLERS: Group = {
   namespaces: {
     default: '',
     description:
-      'Namespaces of Step Functions tasks, at most eight with commas between them. Each gets an alias on the functions that tasks call, and its own state machine exclusive.',
+      'The namespaces of Step Functions tasks, at most eight, with commas between them. Each gets an alias on the functions that tasks call, and its own state machine exclusive.',
     pattern: `^${NAMESPACE}(,${NAMESPACE}){0,7}$`,
     constraint:
       'must be at most eight names of a-z, 0-9 and -, each with a letter before its first -, with commas between them',
@@ -122,7 +122,7 @@ export const CALLERS: Group = {
   exclusiveTargets: {
     default: '',
     description:
-      'The names of the state machines that exclusive may start, at most eight with commas between them. * and ? are wildcards. Empty: none.',
+      'The names of the state machines that exclusive may start, at most eight, with commas between them. * and ? are wildcards. Empty: none.',
     pattern: `^(${MACHINES}(,${MACHINES}){0,7})?$`,
     constraint:
       'must be at most eight names of state machines, with * and ? for others and commas between them, or empty',

@@ -1,15 +1,15 @@
 import { ARN, type Group } from './kinds.ts';
 
 export const FUNCTIONS: Group = {
-  memoryMb: { default: '512', description: 'Memory of each function.', least: 128, most: 10240 },
+  memoryMb: { default: '512', description: 'The memory of each function, in MB.', least: 128, most: 10240 },
   logLevel: {
     default: 'INFO',
-    description: 'Log level of the functions.',
+    description: 'The log level of the functions.',
     allowed: ['DEBUG', 'INFO', 'WARN', 'ERROR', 'SILENT'],
   },
   logRetentionDays: {
     default: '30',
-    description: 'Retention of every log group.',
+    description: 'How many days every log group keeps its lines.',
     allowed: '1,3,5,7,14,30,60,90,120,150,180,365,400,545,731,1096,1827,2192,2557,2922,3288,3653'.split(','),
   },
   alarms: {
@@ -26,20 +26,20 @@ export const FUNCTIONS: Group = {
   },
   waiterOverdueSeconds: {
     default: '14400',
-    description: 'An alarm fires if a task or a call is in line for longer.',
+    description: 'An alarm fires if a task or a call is in line for longer than so many seconds.',
     least: 60,
     most: 31536000,
   },
   events: {
     default: 'DISABLED',
     description:
-      'ENABLED: an event Lease Waited on the default event bus if a task or a call is in line for longer than waiterOverdueSeconds, and again after each further period.',
+      'ENABLED: if a task or a call is in line for longer than waiterOverdueSeconds, the default event bus receives an event Lease Waited, and another one after each further period.',
     allowed: ['ENABLED', 'DISABLED'],
   },
   runbookUrl: {
     default: '',
     description:
-      'The URL of a copy of docs/operations.md. Each alarm links its section there. Empty: alarms only name the section.',
+      'The URL of a copy of docs/operations.md, so that each alarm can link its section. Empty: alarms only name the section.',
     pattern: '^[!-~]{0,200}$',
     constraint: 'must be a URL or a path without spaces, or empty',
   },

@@ -1,8 +1,8 @@
 export type ParameterName = string;
 
-/** A parameter that a deployment can set. serverless.yml takes its default from here, and the released template the rest. */
+/** A parameter of a deployment. serverless.yml uses the default, and the released template everything else. */
 export interface Parameter {
-  /** An empty default means off, or chosen by the template. Without a default the parameter must be given. */
+  /** Empty means off, or that the template chooses a value. A parameter without a default is required. */
   default?: string;
   description: string;
   /** A regular expression that the whole value matches. */
@@ -14,9 +14,9 @@ export interface Parameter {
   most?: number;
   /** A change on a running stack would move callers to other records, or shut them out. The change check refuses it. */
   fixed?: true;
-  /** Limits what callers or functions may do. An update without it would widen the limit, or take rights from callers. */
+  /** The parameter limits what callers or functions may do. An update that forgets it would widen the limit, or take rights from callers. */
   limit?: true;
-  /** Only the released template has it. serverless.yml does not know it. */
+  /** The parameter exists only in the released template, and not in serverless.yml. */
   releasedOnly?: true;
 }
 
@@ -24,7 +24,7 @@ export type Group = Record<ParameterName, Parameter>;
 
 export const SWITCH = ['true', 'false'];
 export const TABLE = { pattern: '^([a-zA-Z0-9_.-]{3,255})?$', constraint: 'must be the name of a table, or empty' };
-/** Of a resource of an account, or of AWS itself. @param kind what its name begins with */
+/** The ARN of a resource of an account, or of AWS itself. @param kind what the last part of the ARN begins with */
 export const ARN = (service: string, kind = '') => ({
   pattern: `^(arn:[a-z-]+:${service}:[a-z0-9-]*:([0-9]{12}|aws):${kind}[!-~]+)?$`,
   constraint: `must be an ARN like arn:aws:${service}:${service === 'iam' ? '' : 'eu-west-1'}:111122223333:${kind}name, or empty`,

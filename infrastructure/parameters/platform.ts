@@ -1,10 +1,10 @@
 import { ARN, type Group, IDS, SWITCH } from './kinds.ts';
 
-/** Parameters for the demands of a platform team. All of them are off, or safe, by default. */
+/** What platform teams ask for. All of it is off, or safe, by default. */
 export const PLATFORM: Group = {
   permissionsBoundaryArn: {
     default: '',
-    description: 'A managed policy that bounds every role of the stack.',
+    description: 'A managed policy that becomes the permissions boundary of every role of the stack.',
     ...ARN('iam', 'policy/'),
     limit: true,
   },
@@ -61,19 +61,19 @@ export const PLATFORM: Group = {
   throttleLists: {
     default: 'true',
     description:
-      'Whether API Gateway accepts only 200 requests a second, and at once, on each route that lists leases, keys of once, commits in flight or expired records. Their scans use the capacity of the tables.',
+      'Whether API Gateway limits each route that lists leases, keys of once or rates, commits in flight or expired records to 200 requests a second and 200 at once, because their scans use the capacity of the tables.',
     allowed: SWITCH,
   },
   alarmOkTopicArn: { default: '', description: 'An SNS topic that is notified when an alarm ends.', ...ARN('sns') },
   domainName: {
     default: '',
-    description: 'A domain of yours for the API.',
+    description: 'Your own domain for the API.',
     pattern: '^([a-z0-9*-]+(\\.[a-z0-9-]+)+)?$',
     constraint: 'must be a domain name, or empty',
   },
   disableExecuteApiEndpoint: {
     default: 'false',
-    description: 'true: the API answers only under domainName, and not under the name that AWS gives the API.',
+    description: 'true: the API answers only under domainName, and no longer under the name that AWS gives it.',
     allowed: SWITCH,
   },
   certificateArn: {
@@ -83,7 +83,7 @@ export const PLATFORM: Group = {
   },
   hostedZoneId: {
     default: '',
-    description: 'The hosted zone of Route 53 that gets the record of domainName.',
+    description: 'The hosted zone of Route 53 in which the stack creates the record of domainName.',
     pattern: '^(Z[A-Z0-9]+)?$',
     constraint: 'must be the id of a hosted zone, or empty',
   },

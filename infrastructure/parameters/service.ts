@@ -6,10 +6,14 @@ export const LEASES: Group = {
     description: 'How far clocks may differ, in milliseconds. An expired lease stays protected for this long.',
     ...WHOLE,
   },
-  maxWaitSeconds: { default: '20', description: 'A longer waitSeconds of acquire is cut to this.', ...WHOLE },
+  maxWaitSeconds: {
+    default: '20',
+    description: 'The longest wait of a call, in seconds. A longer waitSeconds is cut to this.',
+    ...WHOLE,
+  },
   maxHeldCalls: {
     default: '100',
-    description: 'How many calls that wait the service holds at once, each in an environment of Lambda. 0: none.',
+    description: 'How many waiting calls the service holds at once, each in its own environment of Lambda. 0: none.',
     least: 0,
     most: 10000,
   },
@@ -21,7 +25,7 @@ export const LEASES: Group = {
   },
   maxWaitersPerNamespace: {
     default: '100000',
-    description: 'How many tasks and calls may be in line in a namespace, as each minute counts them.',
+    description: 'How many tasks and calls may be in line in a namespace. They are counted once a minute.',
     least: 1,
     most: 1000000,
   },
@@ -33,18 +37,18 @@ export const LEASES: Group = {
   },
   fenceRetentionSeconds: {
     default: '3600',
-    description: 'How long a released record stays before TTL may delete it.',
+    description: 'How long a released record stays before the TTL of DynamoDB may delete it, in seconds.',
     ...WHOLE,
   },
   acquireConcurrency: {
     default: '',
-    description: 'Reserved concurrency of acquire. 0: no call of acquire runs.',
+    description: 'Reserved concurrency of acquire. 0 stops acquire.',
     ...COUNT,
   },
   drained: {
     default: 'false',
     description:
-      'true: no call of acquire, onceBegin or rateReserve runs. All other calls still run, such as heartbeat and release.',
+      'true: acquire, onceBegin and rateReserve do not run, so that no work begins. All other calls still run, such as heartbeat and release.',
     allowed: SWITCH,
     releasedOnly: true,
   },
@@ -53,29 +57,30 @@ export const LEASES: Group = {
   namespaceExecutions: {
     default: 'auto',
     description:
-      'own: callers of a namespace may name only executions of state machines whose names begin with the namespace and a hyphen. any: executions of all state machines. auto: own if the parameter namespaces is not empty.',
+      'own: callers of a namespace may name only executions of state machines whose names begin with the namespace and a hyphen. any: executions of all state machines. auto: own if the parameter namespaces is set, and any otherwise.',
     allowed: ['auto', 'any', 'own'],
     limit: true,
   },
   executionStateMachines: {
     default: '*',
     description:
-      'The name of the state machines whose executions may hold leases. * is a wildcard. The functions have no access to other executions.',
+      'The name of the state machines whose executions may hold leases. * is a wildcard. The functions do not get access to other executions.',
     pattern: '^[a-zA-Z0-9_*-]{1,80}$',
-    constraint: 'must be the name of state machines, with * for others',
+    constraint: 'must be the name of state machines, in which * is a wildcard',
     limit: true,
   },
   durableFunctions: {
     default: '',
     description:
-      'The name of the durable functions whose callbacks may wait for leases and whose executions may hold them; * stands for others. Name no functions whose callbacks are approvals. Empty: none.',
+      'The name of the durable functions whose callbacks may wait for leases, and whose executions may hold them. * is a wildcard. Do not name functions that use callbacks for approvals. Empty: none.',
     pattern: '^[a-zA-Z0-9_*-]{0,140}$',
-    constraint: 'must be the name of functions, with * for others, or empty',
+    constraint: 'must be the name of functions, in which * is a wildcard, or empty',
     limit: true,
   },
   executionEvents: {
     default: 'ENABLED',
-    description: 'DISABLED: leases of executions that end stay until they expire.',
+    description:
+      'Whether events free the leases of executions that end. DISABLED: these leases stay until they expire.',
     allowed: ['ENABLED', 'DISABLED'],
   },
 };
@@ -83,35 +88,44 @@ export const LEASES: Group = {
 export const COMMITS: Group = {
   commitProtocol: {
     default: 'dynamo',
-    description: 'dynamo shares the commits table with writers of object_store; native relies on S3 alone.',
+    description: 'dynamo: shares the commits table with writers of object_store. native: relies on S3 alone.',
     allowed: ['dynamo', 'native'],
     fixed: true,
   },
   commitTimeoutMs: {
     default: '20000',
     description:
-      'Milliseconds until the path of an interrupted commit is free. All clients of the commits table need the same value.',
+      'How long an interrupted commit blocks its path, in milliseconds. All clients of the commits table need the same value.',
     ...WHOLE,
   },
   maxClockSkewRate: {
     default: '3',
-    description: 'The record of a third-party client can be taken over after its timeout times this.',
+    description: 'The record of a third-party client can be taken over after its timeout, multiplied by this number.',
     ...WHOLE,
   },
   commitTtlSeconds: {
     default: '3600',
-    description: 'How long a commit record stays before TTL may delete it.',
+    description: 'How long a commit record stays before the TTL of DynamoDB may delete it, in seconds.',
     ...WHOLE,
   },
-  maxUploadMib: { default: '1024', description: 'A larger upload cannot be committed; at most 5120.', ...WHOLE },
-  multipartThresholdMib: { default: '256', description: 'A staged upload above this is copied in parts.', ...WHOLE },
-  multipartPartMib: { default: '64', description: 'The size of these parts.', ...WHOLE },
+  maxUploadMib: {
+    default: '1024',
+    description: 'The largest upload that can be committed, in MiB, at most 5120.',
+    ...WHOLE,
+  },
+  multipartThresholdMib: {
+    default: '256',
+    description: 'A staged upload that is larger is copied in parts, in MiB.',
+    ...WHOLE,
+  },
+  multipartPartMib: { default: '64', description: 'The size of these parts, in MiB.', ...WHOLE },
 };
 
 export const NAMESERVICE: Group = {
   pointerAttributes: {
     default: 'address',
-    description: 'The attribute for commits and indexes; id is for tables of public Fluree 4.',
+    description:
+      'The attribute in which the table keeps addresses of commits and indexes. id: for tables of public Fluree 4.',
     allowed: ['address', 'id'],
     fixed: true,
   },
@@ -127,25 +141,29 @@ export const EXPIRED_RECORDS: Group = {
   },
   reportReadUnitsPerSecond: {
     default: '500',
-    description: 'The most that a report reads per second; 0 for no limit.',
+    description: 'The most read units that a report uses in a second. 0: no limit.',
     ...WHOLE,
   },
-  reportSegments: { default: '4', description: 'Segments of each table that are scanned at once, to 64.', ...WHOLE },
+  reportSegments: {
+    default: '4',
+    description: 'How many segments of each table a report scans at once, at most 64.',
+    ...WHOLE,
+  },
   reportGiveUpHours: {
     default: '24',
-    description: 'A report that has not ended after this many hours starts again.',
+    description: 'A report that is not complete after so many hours starts again.',
     ...WHOLE,
   },
   reportOverdueSeconds: {
     default: '3600',
-    description: 'An alarm fires after this long without a complete report.',
+    description: 'An alarm fires if no report is complete for so many seconds.',
     least: 60,
     most: 86400, // the longest period of CloudWatch
   },
   autoClean: { default: 'false', description: 'true: a clean-up follows each report.', allowed: SWITCH },
   autoCleanOlderThanSeconds: {
     default: '86400',
-    description: 'Minimum age of a record that automatic clean-up deletes.',
+    description: 'How long ago a record must have expired before the automatic clean-up deletes it, in seconds.',
     ...WHOLE,
   },
 };

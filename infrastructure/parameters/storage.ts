@@ -3,31 +3,31 @@ import { type Group, SWITCH, TABLE } from './kinds.ts';
 export const STORAGE: Group = {
   leasesTable: {
     default: '',
-    description: 'An existing table of leases and permits to use. Empty: holdfast-<stage>-leases is created.',
+    description: 'An existing table to use for leases and permits. Empty: the stack creates holdfast-<stage>-leases.',
     ...TABLE,
     fixed: true,
   },
   waitersTable: {
     default: '',
-    description: 'An existing table of waiters to use. Empty: holdfast-<stage>-waiters is created.',
+    description: 'An existing table to use for waiters. Empty: the stack creates holdfast-<stage>-waiters.',
     ...TABLE,
     fixed: true,
   },
   commitsTable: {
     default: '',
-    description: 'An existing table of commits to use. Empty: holdfast-<stage>-commits is created.',
+    description: 'An existing table to use for commits. Empty: the stack creates holdfast-<stage>-commits.',
     ...TABLE,
     fixed: true,
   },
   nameserviceTable: {
     default: '',
-    description: 'An existing table of the nameservice to use. Empty: holdfast-<stage>-nameservice is created.',
+    description: 'An existing table to use for the nameservice. Empty: the stack creates holdfast-<stage>-nameservice.',
     ...TABLE,
     fixed: true,
   },
   bucket: {
     default: '',
-    description: 'An existing bucket to use. Empty: holdfast-<stage>-<account>-<region> is created.',
+    description: 'An existing bucket to use. Empty: the stack creates holdfast-<stage>-<account>-<region>.',
     pattern: '^([a-z0-9.-]{3,63})?$',
     constraint: 'must be the name of a bucket, or empty',
     fixed: true,
@@ -40,8 +40,7 @@ export const STORAGE: Group = {
   },
   noncurrentVersionDays: {
     default: '',
-    description:
-      'Days after which S3 deletes versions of objects that a commit replaced. Empty: it keeps them without end.',
+    description: 'After how many days S3 deletes a version of an object that a commit has replaced. Empty: never.',
     pattern: '^([1-9][0-9]{0,3})?$',
     constraint: 'must be a number of days, or empty',
   },

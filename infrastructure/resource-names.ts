@@ -1,8 +1,8 @@
 import { choose, type Json, ref, sub } from './cloudformation.ts';
 import type { ParameterName } from './parameters/kinds.ts';
 
-/** The names that the template makes up where a parameter is empty. */
-export const NAMES: Record<ParameterName, Json> = {
+/** The names of the tables and the bucket. If a parameter is empty, the template makes up the name. */
+export const RESOURCE_NAMES: Record<ParameterName, Json> = {
   leasesTable: choose('CreateLeasesTable', sub(`holdfast-\${stage}-leases`), ref('leasesTable')),
   waitersTable: choose('CreateWaitersTable', sub(`holdfast-\${stage}-waiters`), ref('waitersTable')),
   commitsTable: choose('CreateCommitsTable', sub(`holdfast-\${stage}-commits`), ref('commitsTable')),

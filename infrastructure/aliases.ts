@@ -9,26 +9,26 @@ import {
 import { lambdaId } from './logical-ids.ts';
 
 /**
- * How many namespaces of tasks a deployment can have by its parameter `namespaces`. A number, because a template has no loop
- * without a transform, and neither CDK's include nor StackSets take templates with one.
+ * The most namespaces that the parameter `namespaces` can name. The number is fixed, because a template cannot loop without a transform,
+ * and neither CDK's include nor StackSets accept templates with one.
  */
 const SLOTS = 8;
 
-/** The functions that tasks call. For other functions and more namespaces, an operator makes aliases: docs/authorization.md. */
+/** The functions that tasks call. For other functions or more namespaces, an operator makes aliases (docs/authorization.md). */
 const TASK_FUNCTIONS = [
   ...['acquire', 'heartbeat', 'release', 'readLeases', 'rateReserve'],
   ...['commit', 'stageUpload', 'readCommit', 'publish', 'readNames'],
 ];
 
-/** The alias that the API invokes. No namespace has capitals, so none can collide with it. */
+/** The alias that the API invokes. Namespaces have no capitals, so none of them has this name. */
 const API_ALIAS = 'HTTP';
 
 /**
- * Adds an alias of each function for the API, which then invokes nothing else. For each namespace of tasks it adds
- * aliases, and an `exclusive` that may invoke only those.
+ * Adds an alias of each function for the API, and lets the API invoke only these. For each namespace of tasks, adds further aliases and
+ * a state machine `exclusive` that may invoke only the aliases of its namespace.
  */
-export function namespaces(template: CloudFormationTemplate): void {
-  for (const [id, resource] of Object.entries(template.Resources)) throughAlias(template, id, resource);
+export function addAliases(template: CloudFormationTemplate): void {
+  for (const [id, resource] of Object.entries(template.Resources)) invokeAlias(template, id, resource);
   for (let slot = 0; slot < SLOTS; slot++) addNamespace(template, slot);
 }
 
@@ -37,8 +37,8 @@ const alias = (functionId: string, name: Json): TemplateResource => ({
   Properties: { FunctionName: ref(functionId), FunctionVersion: '$LATEST', Name: name },
 });
 
-/** The integration of a function, and the permission of the API to invoke it. */
-function throughAlias(
+/** Points the integration of a function, and the permission of the API to invoke it, at the alias. */
+function invokeAlias(
   { Resources }: CloudFormationTemplate,
   id: string,
   { Type, Properties = {} }: TemplateResource,
@@ -46,13 +46,13 @@ function throughAlias(
   const field = { 'AWS::ApiGatewayV2::Integration': 'IntegrationUri', 'AWS::Lambda::Permission': 'FunctionName' }[Type];
   if (!field || (field === 'FunctionName' && Properties.Principal !== 'apigateway.amazonaws.com')) return;
   const [functionId = ''] = [Object(Properties[field])['Fn::GetAtt']].flat() as string[];
-  if (Resources[functionId]?.Type !== 'AWS::Lambda::Function') throw new Error(`${id} is of no function`);
+  if (Resources[functionId]?.Type !== 'AWS::Lambda::Function') throw new Error(`${id} does not belong to a function`);
   const aliasId = `${functionId}HttpAlias`;
   Resources[aliasId] ??= alias(functionId, API_ALIAS);
   Properties[field] = ref(aliasId);
 }
 
-/** The name at a place of the list. Commas appended to the list make every place exist. */
+/** A namespace of the list. Fn::Select fails beyond the end of a list, so commas are appended. */
 const nameAt = (slot: number): Json => ({
   'Fn::Select': [slot, { 'Fn::Split': [',', sub(`\${namespaces}${','.repeat(SLOTS)}`)] }],
 });
@@ -76,7 +76,7 @@ function addNamespace(template: CloudFormationTemplate, slot: number): void {
   } as CloudFormationTemplate['Outputs'][string];
 }
 
-interface OfNamespace {
+interface Namespace {
   name: Json;
   /** The aliases of acquire, release and rateReserve. */
   invoked: Json[];
@@ -84,9 +84,9 @@ interface OfNamespace {
 
 function exclusive(
   template: CloudFormationTemplate,
-  { name, role, invoked }: OfNamespace & { role: string },
+  { name, role, invoked }: Namespace & { role: string },
 ): TemplateResource {
-  const { Type, Properties } = whole(template, 'ExclusiveStateMachine');
+  const { Type, Properties } = copyOf(template, 'ExclusiveStateMachine');
   const [acquire = null, release = null, reserve = null] = invoked;
   const given = Properties.DefinitionSubstitutions as Properties;
   return {
@@ -103,20 +103,20 @@ function exclusive(
   };
 }
 
-/** It may start the state machines of the namespace: those whose names begin with it and a hyphen. */
-function exclusiveRole(template: CloudFormationTemplate, { name, invoked }: OfNamespace): TemplateResource {
-  const { Type, Properties } = whole(template, 'ExclusiveStateMachineRole');
+/** Lets `exclusive` start the state machines of the namespace: those whose names begin with the namespace and a hyphen. */
+function exclusiveRole(template: CloudFormationTemplate, { name, invoked }: Namespace): TemplateResource {
+  const { Type, Properties } = copyOf(template, 'ExclusiveStateMachineRole');
   const [{ PolicyName, PolicyDocument }] = Properties.Policies as [{ PolicyName: Json; PolicyDocument: Properties }];
   const own = (kind: string): Json => ({
     'Fn::Sub': [`arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:${kind}`, { namespace: name }],
   });
-  const learnsOfEnds = (PolicyDocument.Statement as Json[]).at(-1) ?? null;
+  const mayWatchExecutions = (PolicyDocument.Statement as Json[]).at(-1) ?? null;
   const allow = (actions: string[], resource: Json): Json => ({ Effect: 'Allow', Action: actions, Resource: resource });
   const statements = [
     allow(['lambda:InvokeFunction'], invoked),
     allow(['states:StartExecution'], own(`stateMachine:\${namespace}-*`)),
     allow(['states:DescribeExecution', 'states:StopExecution'], own(`execution:\${namespace}-*:*`)),
-    learnsOfEnds,
+    mayWatchExecutions,
   ];
   return {
     Type,
@@ -127,8 +127,8 @@ function exclusiveRole(template: CloudFormationTemplate, { name, invoked }: OfNa
   };
 }
 
-/** A copy of the resource that serves the whole deployment. */
-function whole({ Resources }: CloudFormationTemplate, id: string): { Type: string; Properties: Properties } {
+/** Copies the resource that serves the whole deployment. */
+function copyOf({ Resources }: CloudFormationTemplate, id: string): { Type: string; Properties: Properties } {
   const { Type, Properties } = structuredClone(Resources[id]) ?? {};
   if (!Type || !Properties) throw new Error(`the template has no ${id}`);
   return { Type, Properties };
