@@ -42,7 +42,7 @@ function durableLeases(startBackend: StartBackend): void {
         if (!isHoldfastError(error)) throw error;
         return { ...error };
       });
-  /** The local stack has shown these in the same run, and AWS's runner takes seconds for each. */
+  /** Tests that AWS's runner plays only in a full run: each takes it seconds, and the local stack plays all of them. */
   const rare = startBackend === startRunner && !isFull ? it.skip : it;
   const pause = (ctx: DurableContext) => ctx.wait('pause', { seconds: 1 });
 
@@ -94,7 +94,7 @@ function durableLeases(startBackend: StartBackend): void {
     });
     expect(await resultOf(arn)).toBe(true);
     expect(replays).toBeGreaterThan(2);
-    // A second of a wait may take less. The start is one period after that of the first caller, and the reservation is settled.
+    // The start is one period after the start of the first caller, and the reservation is settled. A waited second may take less.
     const { paidUntil, open } = (await holdfast.readRates({ key })) as { paidUntil: string; open: number };
     expect([starts.map(Date.parse), open]).toEqual([[Date.parse(paidUntil) - 2000], 1]);
   });

@@ -15,8 +15,8 @@ const struck = ({ steps, ...plan }: Plan, faultRate: number): Plan => ({
   steps: steps.map((step) => ({ ...step, faultRate, mostly: 'error500' })),
 });
 
-// One capability at a time, because the schedule works on several keys at once, and without queue, because a call in line sends several requests at
-// once. The simulation does not order the answers of such requests, so on a busy machine their order differs.
+// The simulation does not order the answers of requests that are sent at once, so on a busy machine their order differs. The schedule works on
+// several keys at once, so only one capability is played; and a call in line sends several requests at once, so `queue` is left out.
 it.each(['commits', 'permits', 'expiry'])(
   'histories of %s are the same again for the same seed',
   async (capability) => {
@@ -30,7 +30,7 @@ it.each(['commits', 'permits', 'expiry'])(
       ]);
     };
     const first = await played();
-    // A client that counted over histories what it may send again would have used it up.
+    // A client that counted its retries over all histories would have none left by now.
     for (const other of [seed + 1, seed + 2, seed + 3])
       await play(struck(planWorld(other, ['leases', 'commits']), 1), service, noFaults());
     expect([seed, await played()]).toEqual([seed, first]);

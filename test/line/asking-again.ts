@@ -28,7 +28,7 @@ export async function askingAgain(lineWorld: LineWorld) {
     const [, grant] = await timeline.play(
       () =>
         later(5100, async () => {
-          await repair(key); // its first deadline, and the five seconds after it, are over
+          await repair(key); // past its first deadline, and past the five seconds after that
           const seconds = Math.ceil((askedAt + 25_000) / 1000);
           expect(await rows(key)).toMatchObject([
             {

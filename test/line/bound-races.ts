@@ -3,7 +3,7 @@ import { before as beforeStep, stepped } from '../support/faults/mortal.ts';
 import { aFew } from '../support/time/rounds.ts';
 import type { Grant, LineWorld } from './world.ts';
 
-/** More than any of these calls sends. */
+/** More requests than any of these calls sends, so that the race before each of them is played. */
 const MAX_STEPS = 40;
 
 const SURE_MS = 61_000;
@@ -75,7 +75,7 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
       expect(await heartbeat(grant), context).toMatchObject({ holder: 'wf' });
       timeline.advance(SURE_MS);
       await executionEnded(execution, false, end(execution));
-      timeline.advance(SURE_MS + 1000); // with a grace, this is over as well
+      timeline.advance(SURE_MS + 1000); // past the end of a grace as well
       await repair(key);
     }
     const next = task ? grantOf(task) : (other ?? (await acquire({ key, holder: 'next' })));

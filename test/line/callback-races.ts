@@ -9,7 +9,7 @@ import { before, stepped } from '../support/faults/mortal.ts';
 import { aFew } from '../support/time/rounds.ts';
 import type { Grant, LineWorld } from './world.ts';
 
-/** More than any of these calls sends. */
+/** More requests than these calls send, so that the race before each of them is played. */
 const MAX_STEPS = 30;
 
 const MEETS_RELEASE = 'the second park before each step of a release';

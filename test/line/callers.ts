@@ -163,7 +163,7 @@ export async function callers(lineWorld: LineWorld) {
     await dyingAtClaim(key);
     timeline.advance(9999);
     await repair(key);
-    expect(await rows(key)).toHaveLength(1); // the call may be about to do so
+    expect(await rows(key)).toHaveLength(1); // the call itself may be about to delete its row
     timeline.advance(1);
     await repair(key);
     expect([await rows(key), steps.requests]).toEqual([[], []]);

@@ -53,7 +53,7 @@ it('a message to a task survives a closed idle connection to Step Functions', as
     const first = await idle.acquire({ key });
     await idle.park({ key });
     expect(await idle.release(first)).toMatchObject({ released: true });
-    expect(await idle.rows(key)).toEqual([]); // the ticket of a delivered grant is gone
+    expect(await idle.rows(key)).toEqual([]); // the task was notified, so its ticket is gone
   }
   expect(forgetful.arrived).toEqual(['SendTaskSuccess', 'SendTaskSuccess']);
 });

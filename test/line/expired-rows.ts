@@ -58,7 +58,7 @@ export async function expiredRows(lineWorld: LineWorld) {
     expect((await see(key)).holder).toBeUndefined();
 
     expect(await failure(acquire({ key, holder: 'barger' }))).toMatchObject({ code: 'LeaseHeld' });
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const next = await park({ key });
     expect([next.parked, next.task.state]).toEqual([true, 'waiting']);
     await repairAll();

@@ -28,7 +28,7 @@ export async function fullLines(lineWorld: LineWorld) {
     const names = Array.from({ length: count - 1 }, (_, index) => `${template?.ticket?.S}-${index}`);
     await putTickets(names.map((name) => ({ ...template, ticket: { S: name } })));
     await setCounts(key, { waiters: count, ...counts });
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     requests.sent.length = 0;
     return key;
   }

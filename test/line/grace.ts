@@ -90,7 +90,7 @@ export async function graces(lineWorld: LineWorld) {
     const [one, two, three] = [steps.newExecution(), steps.newExecution(), steps.newExecution()];
     const { key, grant } = await hold();
     await park({ key, execution: one });
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const { task } = await park({ key, execution: two, graceSeconds: 5 });
     await release(grant);
     expect(await executionEnded(one)).toMatchObject({ freed: 1, graced: 0 });

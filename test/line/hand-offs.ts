@@ -28,7 +28,7 @@ export async function handOffs(lineWorld: LineWorld) {
     const { key, first } = await heldKey();
     const overdue: Task[] = [];
     for (let nth = 0; nth < 12; nth++) overdue.push((await park({ key, holder: `o${nth}`, parkSeconds: 1 })).task);
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const { task } = await park({ key, holder: 'next' });
     timeline.advance(1000);
     await release(first);
@@ -41,7 +41,7 @@ export async function handOffs(lineWorld: LineWorld) {
   it('a release deletes ten expired rows of callers, from the first millisecond on', async () => {
     const { key, first } = await heldKey();
     for (let nth = 0; nth < 12; nth++) await waits(key, `c${nth}`, 1);
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const { task } = await park({ key, holder: 'next' });
     timeline.advance(5999);
     await release(first);

@@ -70,7 +70,7 @@ export async function lateWrites(lineWorld: LineWorld) {
         await acquire(asked);
       };
       const gone = async () => {
-        timeline.advance(6000); // its place is over
+        timeline.advance(6000); // past the time for which its row is kept
         await repair(key);
       };
       requests.faultsOf.UpdateItem = [precededBy(reason === 'granted' ? granted : gone)];
@@ -80,7 +80,7 @@ export async function lateWrites(lineWorld: LineWorld) {
   );
 
   const WAIT_MS = 1000;
-  /** Its answer, if something happens after its deadline, before the nth of its reads from then on. */
+  /** @returns the answer of a call that waits, if `what` happens before the nth read that the call sends after its deadline */
   async function leaving(key: string, nth: number, what: () => Promise<unknown>) {
     const deadline = now() + WAIT_MS;
     let reads = 0;

@@ -5,7 +5,7 @@ import type { LineWorld } from './world.ts';
 
 const WINDOW_MS = 2000;
 const MARGIN_MS = 500;
-/** The first look of a steady call, and the time between its looks. */
+/** When a steady call first polls the record, and how often it polls after that. */
 const LOOK_MS = 25;
 
 /** What a call in line does by what it sees of the record and of its own waiter. */
@@ -37,7 +37,7 @@ export async function looks(lineWorld: LineWorld) {
   const beforeFirstLook = (what: () => Promise<unknown>) => {
     requests.faultsOf.GetItem = [precededBy(what)];
   };
-  /** Something happens right after the first look of a call, which is answered that long after it was sent. */
+  /** `what` happens right after the first look of a call. The answer to that look arrives `ms` after it was sent. */
   const afterFirstLook = (ms: number, what: () => Promise<unknown> = async () => {}) => {
     requests.faultsOf.GetItem = [
       async (send) => {
@@ -245,7 +245,7 @@ export async function looks(lineWorld: LineWorld) {
     steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
     await release(first);
     steps.faults = {};
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const states: string[] = [];
     beforeFirstLook(async () => {
       await releaseOnly(await acquire(ofTask));

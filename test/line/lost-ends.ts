@@ -55,7 +55,7 @@ export async function lostEnds(lineWorld: LineWorld) {
     timeline.advance(MINUTE_MS);
     await repairAll();
     expect(task.state).toBe('waiting');
-    steps.executions.set(target, 'ABORTED'); // the event of which is lost
+    steps.executions.set(target, 'ABORTED'); // the event of this end is lost
     timeline.advance(MINUTE_MS);
     await repairAll();
     expect(task.state).toBe('succeeded');

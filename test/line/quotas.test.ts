@@ -39,7 +39,7 @@ async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {})
     await world.putTickets(Array.from({ length: count }, (_, at) => named(nameOf(at))));
     world.requests.sent.length = 0;
   };
-  /** Gives a page of the count so few rows, and calls `read` after it. */
+  /** Limits each page of the count to so many rows, and calls `read` after each page. */
   const paged = (rows: number, read = () => {}) =>
     world.dynamodb.middlewareStack.add(
       (next, { commandName }) =>
@@ -59,7 +59,7 @@ it('the quota of a key does not count callers that have left', async () => {
   const { acquire, park, wait, rows, clock } = await crowdedWorld();
   await acquire({ key: 'left', ttlSeconds: 3600 });
   for (let one = 0; one < 5; one++) await failure(wait('left', undefined, { requestId: `r${one}` }));
-  clock.advance(6000); // their places are over
+  clock.advance(6000); // the callers can no longer come back
   expect(await rows('left')).toHaveLength(5);
   for (let late = 0; late < 2; late++) expect((await failure(wait('left', undefined))).code).toBe('LeaseHeld');
   clock.advance(6000);
@@ -84,7 +84,7 @@ it('the quota of a key refuses tasks and calls beyond it', async () => {
   expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
 });
 
-/** Four in line for each of two keys of team-a, as many as it may have, and the repair has seen them. */
+/** Two keys of team-a have four waiters each, which is the quota of the namespace. The repair has counted them. */
 async function fullWorld(quotas?: Parameters<typeof crowdedWorld>[0]) {
   const world = await crowdedWorld(quotas);
   const { acquire, park, repair } = world;
@@ -102,12 +102,12 @@ it('the quota of a namespace refuses its tasks and calls beyond it', async () =>
   const quota = { key: 'team-a/1', quota: 'maxWaitersPerNamespace', limit: 8 };
   expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull', context: quota });
   expect(requests.sent).toEqual(['GetItem']);
-  // The first try to get the lease, and no more: what is full is asked every ten seconds.
+  // Only the first try is sent, because a function reads the full namespaces once in ten seconds.
   expect(await failure(wait('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull', context: quota });
   expect(requests.sent).toEqual(['GetItem', 'UpdateItem']);
   expect(await rows('team-a/1')).toHaveLength(4);
   expect(await rawItem('team-a/1')).toEqual(before);
-  // A call that does not wait asks for nothing.
+  // A call that does not wait does not read the quota.
   requests.sent.length = 0;
   expect(await acquire({ key: 'team-a/3' }, call({ namespace: 'team-a' }))).toMatchObject({ repeated: false });
   expect(requests.sent).toEqual(['UpdateItem']);
@@ -195,7 +195,7 @@ it('a count that fails does not keep a run from its keys', async () => {
 it('a function asks for the full namespaces every ten seconds', async () => {
   const { park, requests, clock } = await fullWorld();
   const asks = async (afterMs: number) => {
-    clock.advance(afterMs - 1); // parking takes one more
+    clock.advance(afterMs - 1); // the park takes another millisecond
     requests.sent.length = 0;
     expect((await failure(park('team-a/1', 'team-a'))).code).toBe('QueueFull');
     return requests.sent.length;
@@ -249,7 +249,7 @@ it('the quota of a namespace names a thousand namespaces at most', async () => {
 it('the quota of a namespace keeps the position of a call that asks again', async () => {
   const { wait, clock, park, acquire, repair } = await crowdedWorld();
   for (const key of ['team-a/1', 'team-a/2']) await acquire({ key, ttlSeconds: 3600 });
-  // Two of them are longer than a function goes without asking which namespaces are full.
+  // Two such waits are longer than the ten seconds after which a function reads the full namespaces again.
   const asked = { requestId: 'r', waitSeconds: 6 };
   const { context } = await failure(wait('team-a/1', 'team-a', asked));
   expect(context).toMatchObject({ place: 1 });
@@ -314,6 +314,6 @@ it('a count of the future is not believed, and is counted again', async () => {
   expect((await rawItem('holdfast:full-namespaces'))?.counted_at).not.toEqual(ahead);
 });
 
-/** A function asks again then. */
+/** After this time a function reads the full namespaces again. */
 const ASKED_AGAIN_MS = 10_000;
 const LAPSED_MS = 150_000;

@@ -127,7 +127,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     it('an unclaimed grant goes to a task that cannot be notified yet', async () => {
       const key = await unclaimed();
       await park({ key, holder: 'next' });
-      timeline.advance(1); // a later ticket
+      timeline.advance(1); // so that the next ticket is later
       steps.faults.SendTaskSuccess = ['refused'];
       const { task, parked } = await park({ key, ...asked });
       expect([parked, task.state]).toEqual([true, 'waiting']);

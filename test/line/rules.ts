@@ -100,7 +100,7 @@ export async function rulesOfCalls(lineWorld: LineWorld) {
   it('a waiter that is not next sleeps no longer than its patience', async () => {
     const { key, first } = await held();
     const { task } = await park({ key, holder: 'next' });
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const left = await failure(timeline.play(() => steady(key, { waitSeconds: 1 })));
     let releasedAt = 0;
     await timeline.play(

@@ -13,7 +13,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
   async function twoTasks(more: object = {}) {
     const { key, first } = await heldKey({ holder: 'first' });
     const one = await park({ ...asked(key), ...more });
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const two = await park({ ...asked(key), ...more });
     return { key, first, one: one.task, two: two.task };
   }
@@ -58,7 +58,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
     const { ttlSeconds, ...request } = asked(key);
     const [ownTerms, otherTerms] = terms === 'bound' ? [bound(), { ttlSeconds }] : [{ ttlSeconds }, bound()];
     const { task: one } = await park({ ...request, ...ownTerms });
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const { task: two } = await park({ ...request, ...otherTerms });
     await release(first);
     timeline.advance(10_000);
@@ -75,7 +75,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
   it('an unclaimed grant is not sent to the second task', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const { task } = await park({ ...asked(key), parkSeconds: 1 });
     timeline.advance(999);
     await release(first);
@@ -88,7 +88,7 @@ export async function secondWaiters(lineWorld: LineWorld) {
   it('a hand-off to a call sends the message for a task', async () => {
     const { key, first } = await heldKey({ holder: 'first' });
     await dyingAfter(3, () => acquire({ ...asked(key), waitSeconds: 20 }));
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     await park(asked(key));
     messages.length = 0;
     await release(first);

@@ -22,7 +22,7 @@ export async function withdrawals(lineWorld: LineWorld) {
   /** A call of the owner that joins the line, and then exits. */
   const dieInLine = async (asked: object) => {
     await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...asked }, owner)));
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
   };
   /** A held lock with a call of the owner, which has exited, and a task behind it. */
   async function inLine() {
@@ -193,7 +193,7 @@ export async function withdrawals(lineWorld: LineWorld) {
     const { key, first } = await heldKey({ holder: 'first' });
     if (kind === 'call') await dieInLine(ofB(key));
     else await park({ key, holder: 'cancelled' });
-    timeline.advance(1); // a later ticket
+    timeline.advance(1); // so that the next ticket is later
     const [row] = await rows(key);
     const { task } = await park({ key, holder: 'task' });
     await release(first, late);

@@ -26,7 +26,7 @@ const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
   ...(out !== undefined && { line_out: { N: String(out) } }),
 });
 
-/** The terms of a call, and of the row of a call, that has a key alone. */
+/** What a call asks for to have a key alone, and what its row in the waiters table says of that. */
 const ONE = { name: 'a permit', terms: { limit: 1 }, row: { weight: { N: '1' }, limit: { N: '1' } } };
 const ALONE = { name: 'a lease', terms: {}, row: {} };
 
@@ -42,7 +42,7 @@ async function lineOf({ name, terms, row }: typeof ONE | typeof ALONE, overrides
   const acquire = (input: object, as = call()) => world.acquire({ ...terms, ...input }, as);
   /** A task of its own each time. Within a millisecond, chance decides who comes first. */
   const park = (input: object, task?: Task) => world.park({ ...terms, ...input }, task);
-  /** When a caller leaves that waits for another minute, as its row says. */
+  /** The times in the row of a caller that waits for another minute. */
   const aMinute = () => ({
     deadline: { N: String(timeline.now() + 60_000) },
     keep_until: { N: String(timeline.now() + 65_000) },
@@ -83,12 +83,12 @@ async function lineOf({ name, terms, row }: typeof ONE | typeof ALONE, overrides
     repairAll: (as = call()) => world.repairWith(as),
     /** What a message does that looks at the key again. */
     lookAgain: (message: RepairMessage | undefined) => world.repairKey(message?.key ?? ''),
-    /** Reads the record. @returns a hand-off by it, as of a call that was paused since */
+    /** Reads the record now. @returns starts a hand-off from that record later, as a call does that was paused in between */
     handOffLater: async (key: string) => {
       const record = await readKey(dependencies, key, call());
       return () => handOff(dependencies, { record }, call());
     },
-    /** What a reader sees of a key, without the holder of before. */
+    /** What a reader sees of a key. The last holder of a free key is left out. */
     see: async (key: string) => {
       const { waiting, waiters = [], ...view } = await world.read(key, { waiters: true });
       const isHeld = view.state !== 'released' && view.state !== 'free';
@@ -120,8 +120,8 @@ async function lineOf({ name, terms, row }: typeof ONE | typeof ALONE, overrides
   };
 }
 
-/** With a limit of 1, unless a call asks for other terms. */
+/** The line before the only permit of a key: each call has a limit of 1, unless it says otherwise. */
 export const permitLine: LineWorld = (overrides) => lineOf(ONE, overrides);
 
-/** Without terms. */
+/** The line before a lease: calls name neither a limit nor a mode. */
 export const leaseLine: LineWorld = (overrides) => lineOf(ALONE, overrides);

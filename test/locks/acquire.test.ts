@@ -6,7 +6,7 @@ import { failure, leaseWorld } from '../support/worlds/leases.ts';
 const world = await leaseWorld();
 const { acquire, release, clock, requests } = world;
 
-/** What `act` sent to DynamoDB. */
+/** The commands that `act` sends to DynamoDB. */
 async function sentBy(act: () => Promise<unknown>): Promise<string[]> {
   const before = requests.sent.length;
   await act();

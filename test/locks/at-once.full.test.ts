@@ -4,14 +4,14 @@ import { Timeline } from '../support/time/timeline.ts';
 import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const timeline = new Timeline();
-// Requests take parts of milliseconds, which a clock does not tell.
+// Requests take parts of milliseconds, which a clock does not show.
 const clock = { now: () => Math.floor(timeline.now()), sleep: timeline.sleep };
 const seed = testSeed();
 const world = await permitLineWorld({ clock, ids: seededIds(seed) });
 const { acquire, release, read, form, rows, requests, dynamodb, steps } = world;
 afterAll(() => steps.stop());
 
-/** One processor has the requests of all callers, one after the other, and each takes so long besides. */
+/** How long a request takes on the one processor that serves all callers one after the other, and how long it takes besides. */
 const busy = { processorMs: 0, networkMs: 0, freeAt: 0, random: seededRandom(seed) };
 
 dynamodb.middlewareStack.add(

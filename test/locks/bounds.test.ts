@@ -16,7 +16,7 @@ beforeEach(() => {
   steps.faults = {};
 });
 
-/** A call of which this much time is left at each look. */
+/** A call with these remaining times, one for each time that it asks. The last one stays. */
 const withTime = (...left: number[]) => call({ timeLeftMs: () => (left.length > 1 ? left.shift() : left[0]) ?? 0 });
 
 /** A lease that is held, and a task in line. */
@@ -122,7 +122,7 @@ it('a throttled message arrives with the whole ttl within three pauses', async (
   expect(await world.repairKey(key)).toMatchObject({ notified: 0, unanswered: 1 });
   expect(next.state).toBe('waiting');
   await world.repairKey(key);
-  // Until the message. The rest of the ttl counts from that moment too.
+  // The wait ended with the message, and the ttl began with it.
   expect(next.output).toMatchObject({ waitedMs: clock.now() - startedAt, remainingMs: 30_000 });
 });
 
@@ -142,7 +142,7 @@ it('a throttled message is not waited for at the end of the invocation', async (
 describe('dead tickets', () => {
   const denied = { name: 'AccessDeniedException', status: 400 };
 
-  /** The line of a lease that is about to be released: the first task is gone, and what comes after it cannot be read. */
+  /** A lease that is about to be released, with two tasks in line. The first is gone, and the line cannot be read again behind it. */
   async function brokenOff(key: string) {
     const first = await acquire({ key, holder: 'first' });
     const dead = await park({ key, ttlSeconds: 86_400, requestId: 'r' });
@@ -176,7 +176,7 @@ it('a read of a key does not read its whole line', async () => {
   expect('waiters' in all && all.waiters?.at(-1)?.ticket).toBe(ticket);
 });
 
-/** What the client asks of the table of tickets in the meantime. */
+/** The inputs of the requests of one command that are sent while `act` runs. */
 async function askedOf(command: string, act: () => Promise<unknown>) {
   const inputs: Record<string, unknown>[] = [];
   world.dynamodb.middlewareStack.add(

@@ -8,7 +8,7 @@ import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
-// Who broke a lease or a permit, and when, as every reader of the key sees it.
+// Readers of a key and its next holder see which operator broke a grant, and when.
 
 const world = await queueWorld();
 afterAll(() => world.steps.stop());

@@ -69,7 +69,7 @@ const setBackDuring =
     return answer;
   };
 
-/** When a caller of the third machine takes the lease over, which asks every five milliseconds. In true time. */
+/** When a caller on the third machine takes the lease over, in true time. It asks every five milliseconds. */
 async function takenOverAt(asked: { key: string }): Promise<number> {
   for (;;) {
     await sleep(5);

@@ -82,12 +82,12 @@ it('a write pays for the whole record: a write unit for each kilobyte', async ()
   expect(costs.slice(0, 5)).toEqual([1, 1, 1, 1, 1]);
   expect(costs[9]).toBe(2);
   expect(costs[29]).toBe(6);
-  // A consistent read takes one for each four kilobytes.
+  // A consistent read costs one unit for each four kilobytes.
   expect(await unitsOf(() => read({ key: 'units' }))).toEqual([2]);
 });
 
 const [line, other] = [await queueWorld(), await queueWorld()];
-/** A lost condition is an exception, which reports no units, and costs 1 on AWS. */
+/** Counts the units of all answers. A write that loses its condition is missing: it is an exception without units, and costs one on AWS. */
 const lineUnits = unitCounter(line.dynamodb);
 const otherUnits = unitCounter(other.dynamodb);
 const execution = 'arn:aws:states:eu-west-1:000000000000:execution:nightly:1';
@@ -119,6 +119,6 @@ it.runIf(inject('countsUnits'))('a run of the schedule costs one read unit, each
   expect(await otherUnits(other.repair)).toEqual([0.5, 0.5]);
   await other.acquire({ key: 'repaired' });
   await other.park({ key: 'repaired' });
-  // Anywhere in the table it starts, so in which order is left open.
+  // A run begins at a random place in the table, so the order of its requests is open.
   expect((await otherUnits(other.repair)).toSorted()).toEqual([0.5, 0.5, 0.5, 1, 1, 1]);
 });

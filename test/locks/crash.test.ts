@@ -12,22 +12,22 @@ const TTL_MS = 20_000;
 const executionOf = (key: string) =>
   `arn:aws:states:us-east-1:123456789012:execution:machine:${encodeURIComponent(key)}`;
 
-/** The tasks that are parked for a key, and what an observer sees: which were notified, until when, and which have let go. */
+/** The tasks that are parked for a key, and the call that dies among them. */
 interface Scene {
   key: string;
   waiters: Task[];
   /** The call that dies. */
   act: () => Promise<unknown>;
-  /** Tasks that nobody needs to be granted in the end: cancelled, or of the dead. */
+  /** Tasks that need not be granted the lease in the end, because they were cancelled or their execution died. */
   spared?: Task[];
-  /** Who holds the lease all along, where the call that dies does not end it. */
+  /** The grant of the holder, if the call that dies does not end it. */
   holds?: { leaseId: string; expiresAt: string };
 }
 
 const waiter = async (key: string, input: object = {}) =>
   (await park({ key, ttlSeconds: TTL_MS / 1000, holder: 'waiter', ...input })).task;
 
-/** Each of the paths on which tasks are parked, granted or woken. */
+/** Each path on which tasks are parked, granted the lease, or notified. */
 const PATHS: Record<string, (key: string) => Promise<Scene>> = {
   'park for a free lease': async (key) => {
     const task = steps.newTask();
@@ -68,7 +68,7 @@ const PATHS: Record<string, (key: string) => Promise<Scene>> = {
   'break of a grant that was never told': async (key) => {
     const first = await acquire({ key, ttlSeconds: 20 });
     const untold = await waiter(key);
-    await dyingAfter(3, () => release(first)); // the transfer, and no word of it
+    await dyingAfter(3, () => release(first)); // it exits after the transfer, before the message to the task
     const fence = Number((await rawItem(key))?.fence?.N);
     return { key, waiters: [], spared: [untold], act: () => breakLease({ key, fence }) };
   },
@@ -128,14 +128,14 @@ it.each(Object.entries(PATHS))(
       for (const task of spared) expect(task.state, context).not.toBe('waiting');
       expect(await rows(key), context).toEqual([]);
       if (survived) {
-        expect(calls).toBeGreaterThan(2); // it had calls to die after
+        expect(calls).toBeGreaterThan(2); // so the path has requests after which a call can die
         return;
       }
     }
   },
 );
 
-/** Notes grants that came while an earlier one, neither let go nor run out, was its holder's. */
+/** Notes each grant that a task received while an earlier grant had neither been released nor expired. */
 function witness({ key, holds }: Scene) {
   const overlaps: string[] = [];
   let last: { key: string; leaseId: string; until: number } | undefined;
@@ -151,7 +151,7 @@ function witness({ key, holds }: Scene) {
 
 const letGo = new Set<string>();
 
-/** Each task that is granted the lease works a little and lets go. The schedule runs each minute. Nothing else happens. */
+/** Each task that is granted the lease works a little and releases it. The schedule runs each minute. Nothing else happens. */
 async function untilAllHaveHadTheirTurn({ key, waiters, spared = [] }: Scene, context: string): Promise<void> {
   const done = new Set<Task>();
   for (let minutes = 0; minutes < 8; minutes++) {

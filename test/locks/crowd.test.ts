@@ -61,11 +61,11 @@ describe('several permits', async () => {
 
   type Proof = Parameters<typeof release>[0];
 
-  /** The first of two releases has exited by then, as far as the second can see. */
+  /** After so many milliseconds, the second of two releases must take the first for exited. */
   const A_WHILE = 100;
 
   describe('two hand-offs at once', () => {
-    /** Two permits are held, and two calls in line, which look no more. */
+    /** Two permits are held, and two calls are in line that have stopped polling. */
     const prepared = async (key: string) => {
       const asked = { key, limit: 2, ttlSeconds: 60 };
       const held = [await acquire({ ...asked, holder: 'a' }), await acquire({ ...asked, holder: 'b' })] as const;

@@ -28,7 +28,7 @@ const own = { holder: 'R', requestId: 'r', limit: 1, ttlSeconds: 10 };
 /** A call that joins the line, and then exits. */
 const dieInLine = async (key: string, more: object = {}) => {
   await timeline.play(() => dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more })));
-  timeline.advance(1); // a later ticket
+  timeline.advance(1); // so that the next ticket is later
 };
 
 /** A heartbeat, which writes a new version. */
@@ -126,7 +126,7 @@ const first = () => acquire({ key: newKey(), holder: 'first' });
 const ofB = (key: string) => ({ key, holder: 'b', requestId: 'r' });
 const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
 
-/** Its holder releases it, and another takes it. A third-party client has dropped the mark, so the release looks at no line. */
+/** The holder releases the key, and another caller takes it. A third-party client has removed the mark, so the release does not read the line. */
 async function passedOn(key: string) {
   const { mark: _, ...unmarked } = (await rawItem(key)) ?? {};
   await putRaw(unmarked);
@@ -154,7 +154,7 @@ it('a withdrawal of a call without a grant is not remembered', async () => {
   expect(refused).toMatchObject(lost('cancelled'));
   await release(held);
   expect(await acquire(ofB(key))).toMatchObject({ holder: 'b', repeated: false });
-  expect(await withdraw(ofB(key))).toMatchObject({ cancelled: true }); // a grant is remembered
+  expect(await withdraw(ofB(key))).toMatchObject({ cancelled: true }); // the record remembers the grant that the request had
   expect((await failure(acquire(ofB(key)))).code).toBe('LeaseLost');
 });
 

@@ -37,7 +37,7 @@ it.each([
   const { task } = await park({ key });
   steps.faults.SendTaskSuccess = faults;
   await release(first);
-  requests.faultsOf.Query = ['none', 'none', DENIED]; // after those for what the execution has
+  requests.faultsOf.Query = ['none', 'none', DENIED]; // after the queries for what the execution holds
   expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   expect([requests.faultsOf.Query, task.state]).toEqual([[], 'waiting']);
   expect(await read({ key })).toMatchObject({ state: 'released' });
@@ -80,7 +80,7 @@ it.each([
 ])('a pass takes the keys in an order by chance (%j)', async (lots, order) => {
   const execution = steps.newExecution();
   await acquire({ key: `lots in line ${lots}` });
-  await park({ key: `lots in line ${lots}`, execution }); // its deletion is the DeleteItem
+  await park({ key: `lots in line ${lots}`, execution }); // the pass deletes this ticket by a DeleteItem
   await acquire({ key: `lots held ${lots}`, execution });
   requests.sent.length = 0;
   const ids = { ...dependencies.ids, random: () => lots.shift() ?? 0 };
@@ -187,7 +187,7 @@ describe('several permits of a key', async () => {
     Promise.all(Array.from({ length: count }, (_, n) => acquire({ holder: `h${n}`, requestId: `r${n}`, ...asked })));
   const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
 
-  /** Longer than a call can take, and than what counts as young. */
+  /** Longer than any call takes, and longer than a grant counts as young. */
   const AGAIN_MS = 90_000;
 
   describe('permits', () => {
@@ -293,7 +293,7 @@ describe('several permits of a key', async () => {
       const [row, ...more] = await executionRows('often');
       expect(more).toEqual([]);
       const hash = createHash('sha256').update(execution).digest('base64url');
-      expect(row?.ticket).toEqual({ S: `x${hash.slice(0, 16)}` }); // by which functions of each version find it
+      expect(row?.ticket).toEqual({ S: `x${hash.slice(0, 16)}` }); // functions of every version find the row by this name
       expect(row?.ttl).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 400 * 86_400}` });
     });
 

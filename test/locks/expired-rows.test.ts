@@ -11,7 +11,7 @@ beforeEach(() => {
   requests.faultsOf = {};
 });
 
-/** Rows of callers that gave up, whose places are over from this moment on. */
+/** Rows of callers that left, which have expired. */
 const over = (key: string, count: number) =>
   Array.from({ length: count }, (_, index) =>
     callerRow(key, `over ${String(index).padStart(5, '0')}`, {
@@ -20,7 +20,7 @@ const over = (key: string, count: number) =>
     }),
   );
 
-/** Behind all others. */
+/** The row of a caller behind all others. */
 const last = (key: string) => callerRow(key, 'last', { ticket: { S: '999999999999999-last' } });
 
 it('a message deletes about a hundred expired rows, because other keys wait behind it', async () => {
@@ -40,7 +40,7 @@ it.each([
   const { keep_until: _keepUntil, ...task } = callerRow(key, 'task', { deadline: { N: '1' } });
   const tasks = Array.from({ length: 3 }, (_row, index) => ({
     ...task,
-    ticket: { S: `000000000000001-over 00050-${index}` }, // among those rows
+    ticket: { S: `000000000000001-over 00050-${index}` }, // sorts among the expired rows
     task_token: { S: `token-none-${index}` },
     request_id: { S: `task ${index}` },
   }));

@@ -33,7 +33,7 @@ const delayed =
     return send();
   };
 
-/** Holders of a weight of one, whose permits are over. */
+/** A record with so many expired permits of weight one. */
 const crowd = async (key: string, count: number) => {
   const { leaseId } = await other.acquire({ key, holder: 'dead', limit: 200, ttlSeconds: 2 });
   const [, name] = leaseId.split('.');
@@ -247,7 +247,7 @@ describe('DynamoDB that fails', () => {
     }
   });
 
-  /** Answers nothing, or what the test sets. */
+  /** A server in the place of DynamoDB. It never answers, unless the test gives an answer. */
   async function stub(answer?: (respond: (status: number, body: string) => void) => void): Promise<string> {
     const server = createServer((_, response) => {
       answer?.((status, body) => {
@@ -279,7 +279,7 @@ describe('DynamoDB that fails', () => {
     for (const answered of ['over HTTP', 'to the task']) {
       await began.promise;
       began = Promise.withResolvers();
-      // Half a second before it is up, and not earlier.
+      // The call gives up half a second before the end of the invocation, and not earlier.
       await vi.advanceTimersByTimeAsync(999);
       const turn = new Promise((resolve) => setImmediate(resolve, 'neither'));
       expect(await Promise.race([answering, began.promise, turn]), answered).toBe('neither');

@@ -7,7 +7,7 @@ import { rustClient } from '../support/worlds/rust-lease.ts';
 const world = await leaseWorld();
 const { acquire, breakLease, release, clock, dynamodb, table, rawItem } = world;
 
-/** Each takes the key away from its holder in another way. */
+/** The ways in which a grant may end before the next one. */
 const endings: Record<string, (grant: { key: string; leaseId: string; fence: number }) => Promise<unknown>> = {
   release,
   'expiry, by take-over': async () => clock.advance(2501),
@@ -15,7 +15,7 @@ const endings: Record<string, (grant: { key: string; leaseId: string; fence: num
   'TTL deletion of the released record': async (grant) => {
     await release(grant);
     await dynamodb.send(new DeleteItemCommand({ TableName: table, Key: { key: { S: grant.key } } }));
-    clock.advance(1); // DynamoDB never deletes within the millisecond
+    clock.advance(1); // no deletion by TTL lands in the same millisecond
   },
   'TTL deletion of the expired record': async ({ key }) => {
     clock.advance(2501);
@@ -41,7 +41,7 @@ const endings: Record<string, (grant: { key: string; leaseId: string; fence: num
 
 const kinds = Object.entries({ lease: {}, permit: { limit: 1 } });
 const cases = kinds.flatMap(([kind, terms]) => Object.keys(endings).map((ending) => ({ ending, kind, terms })));
-// The crate takes no key that has shared holders, or had them last.
+// The crate does not take a key whose holders are or were shared.
 it.each(cases.filter(({ ending, kind }) => kind === 'lease' || !ending.includes('Rust')))(
   'fencing tokens rise across $ending, of a $kind',
   async ({ ending, kind, terms }) => {

@@ -19,7 +19,7 @@ const waits = (key: string, more: object = {}) => acquire({ key, limit: 4, waitS
 const heavyFirst = async (key: string) => {
   for (const holder of ['a', 'b', 'c']) await acquire({ key, holder, limit: 4, ttlSeconds: 600 });
   await park({ key, holder: 'heavy', limit: 4, weight: 2 });
-  timeline.advance(1); // a later ticket
+  timeline.advance(1); // so that the next ticket is later
   requests.sent.length = 0;
 };
 

@@ -9,7 +9,7 @@ const { acquire, park, read, repairWith, steps, clock, requests, dependencies } 
 afterAll(() => steps.stop());
 
 const LOOK_MS = 30_000;
-/** Of callers in a minute. */
+/** How many callers ask for the key in a minute. */
 const TRIES = 10;
 let keys = 0;
 let key = '';

@@ -13,7 +13,7 @@ const EXECUTION = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
 const ABROAD = 'arn:aws:states:eu-west-1:123456789012:execution:a:b';
 const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow or of a durable function';
 
-/** Payload, and for each field at fault what is said about it. */
+/** Payloads that are refused, with the message about each field at fault. */
 const BAD: [handler: keyof typeof handlers, payload: unknown, issues: Record<string, string>][] = [
   ['acquire', {}, { key: 'is missing', holder: 'is missing' }],
   ['acquire', { ...valid, key: '' }, { key: 'must not be empty' }],

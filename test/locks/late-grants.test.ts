@@ -38,7 +38,7 @@ const overtaken =
     return send();
   };
 
-/** The same, and its answer is lost. */
+/** A write that is overtaken, arrives late, and loses its answer. */
 const overtakenAndLost =
   (...[key, told]: Parameters<typeof overtaken>): Fault =>
   async (send) => {

@@ -10,7 +10,7 @@ afterAll(() => steps.stop());
 
 const executionOf = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:machine:${name}`;
 
-/** As a task of Step Functions parks, through the deployed handler. */
+/** Parks a task of Step Functions through the deployed handler. */
 async function park(input: object) {
   const task = steps.newTask();
   clock.advance(1);
@@ -174,7 +174,7 @@ it('the function repairQueues counts tasks it could not notify, and notifies the
   const first = await throughTask(acquire, { key: 'silent', holder: 'first' });
   const next = await park({ key: 'silent', ttlSeconds: 600 });
   const overdue = await park({ key: 'silent', parkSeconds: 61 });
-  const nothingGetsThrough = () => Array<'refused'>(9).fill('refused'); // of other tests' keys either
+  const nothingGetsThrough = () => Array<'refused'>(9).fill('refused'); // enough for the tasks of other tests too
   steps.faults.SendTaskSuccess = nothingGetsThrough();
   await throughTask(release, { key: 'silent', leaseId: first.body.leaseId });
   clock.advance(61_000);

@@ -13,7 +13,7 @@ const world = await permitLineWorld({ clock: timeline });
 const { acquire, park, release, repairLine, read, rows, requests, steps, grantOf } = world;
 afterAll(() => steps.stop());
 
-/** When a caller could rightly believe to hold a permit. */
+/** When a caller could rightly believe that it held a permit. */
 interface Tenure {
   holder: string;
   fence: number;
@@ -127,7 +127,7 @@ async function play(key: string, seed: number, happened: Happened) {
     return () => sleep(arrival).then(isTask ? asTask : asCaller);
   };
 
-  /** With an answer that never came it asks again. */
+  /** Sends a call again if its answer was lost. */
   async function tried<T>(act: () => Promise<T>): Promise<T | undefined> {
     for (let tries = 0; tries < 4; tries++)
       try {
@@ -135,7 +135,7 @@ async function play(key: string, seed: number, happened: Happened) {
       } catch (error) {
         if (!(error instanceof HoldfastError)) throw error;
         if (['LeaseHeld', 'LeaseLost'].includes(error.code)) return undefined;
-        left++; // its place is another one by then
+        left++; // by then the caller has another position
       }
     return undefined;
   }

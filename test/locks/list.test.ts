@@ -114,7 +114,7 @@ describe('pages', async () => {
       const seen = await rowsOf(many.read, { limit });
       expect(seen.map(({ key }) => key).sort()).toEqual(expected.sort());
     }
-    // Rows that do not match bound a page too: it is empty, and goes on.
+    // Rows that do not match also count for the size of a page, so a page may be empty and still have a cursor.
     const first = (await many.read({ holder: 'nobody' })) as KeyPage;
     expect(first.leases).toEqual([]);
     expect(first.nextCursor).not.toBeNull();
@@ -212,7 +212,7 @@ describe('keys', async () => {
     }
     const [oldest] = await rowsOf(list, { prefix, sort: 'held' });
     expect(oldest).toMatchObject({ holder: 'old', acquiredAt: first.acquiredAt, holders: 2 });
-    // Names stand still: the oldest holder stands for all in the other orders too, but not where the list is about the end.
+    // A list shows one holder of each key: the one that has held it for longest. A list by expiry shows the one that ends first.
     for (const sort of ['key', 'waiting'] as const)
       expect(await rowsOf(list, { prefix, sort })).toContainEqual(expect.objectContaining({ holder: 'old' }));
     expect(await rowsOf(list, { prefix })).toContainEqual(expect.objectContaining({ holder: 'old' }));

@@ -26,7 +26,7 @@ const parkAll = async (key: string, names: string[], terms: object) => {
   return tasks;
 };
 
-/** What happens before the nth UpdateItem from now on arrives. */
+/** Lets `what` happen just before the nth UpdateItem from now on arrives. */
 const beforeUpdate = (nth: number, what: () => Promise<unknown>) => {
   requests.faultsOf.UpdateItem = [...Array(nth - 1).fill('none'), (send) => what().then(send)];
 };
@@ -67,7 +67,7 @@ it('a lost write keeps the mark for a waiter that joins', async () => {
   let late: Awaited<ReturnType<typeof park>> | undefined;
   beforeUpdate(2, async () => {
     await heartbeat(x);
-    late = await park({ key: 'arrival', holder: 'late', limit: 2, weight: 2 }); // it does not fit, and looks no further
+    late = await park({ key: 'arrival', holder: 'late', limit: 2, weight: 2 }); // it does not fit, and so does not read the line
   });
   await release(y);
   expect([states(), late?.task.state, queries()]).toEqual([['succeeded', 'waiting', 'waiting'], 'waiting', 1]);
@@ -87,8 +87,8 @@ it('a write that is lost to the same grants grants nothing twice', async () => {
   beforeUpdate(2, () => release(x));
   await release(y);
   expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
-  expect([sent('UpdateItem'), queries()]).toEqual([4, 2]); // the other call goes on
-  expect(world.messages).toMatchObject([{ delaySeconds: 602 }]); // of the call that granted the permits
+  expect([sent('UpdateItem'), queries()]).toEqual([4, 2]); // the call that won the write goes on with the line
+  expect(world.messages).toMatchObject([{ delaySeconds: 602 }]); // sent by the call that granted the permits
   expect(await read('twice')).toMatchObject({ used: 2, waiting: 1 });
   for (const task of tasks) await release(grantOf(task));
   expect(steps.grants).toHaveLength(new Set(steps.grants).size);
@@ -347,7 +347,7 @@ it('a release to an empty line does not end an expired permit', async () => {
   const key = 'nobody';
   const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2 });
-  await dyingAfter(3, () => acquire({ key, holder: 'b', limit: 2, waitSeconds: 1 })); // it notes its turn
+  await dyingAfter(3, () => acquire({ key, holder: 'b', limit: 2, waitSeconds: 1 })); // its row and its mark stay
   clock.advance(6000);
   expect(await rawItem(key)).toMatchObject({ mark: {}, next_ticket: {}, arrivals: {} });
   await release(y);

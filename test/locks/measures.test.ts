@@ -134,7 +134,7 @@ it('the scheduled repair measures the line of all keys', async () => {
       ['KeysInLine', 2],
       ['OldestTicketAgeSeconds', (own.clock.now() - parkedAt) / 1000],
     ]);
-    // The oldest counts, whichever key the run comes to last: it begins behind a place in the table.
+    // A run begins at a random place in the table, so either key may come last. The oldest ticket counts in both cases.
     for (const place of [old, young]) {
       const begun = measuring();
       await repairLines({ ...own.dependencies, ids: { ...own.dependencies.ids, uuid: () => place } })({}, begun.as);

@@ -14,7 +14,7 @@ import { permitLineWorld } from '../support/worlds/permits-in-line.ts';
 // Messages that look at a key again, because a task waits behind holders that may exit.
 
 const messages: RepairMessage[] = [];
-/** Sends while the call has time, as every client does. */
+/** Sends a message if the call has time left, as the client of SQS does. */
 const repairLater = async (message: RepairMessage, { timeLeftMs }: Call) => {
   if (timeLeftMs() > 0) messages.push(message);
 };
@@ -195,7 +195,7 @@ it('a message about a free key without time to hand off is the last', async () =
   const { task } = await park({ key: 'left free' });
   await release(first, call({ timeLeftMs: () => 1999 }));
   messages.length = 0;
-  const left = [5000, 5000]; // at its beginning, and before its key
+  const left = [5000, 5000]; // the call asks at its beginning and before its key, and then has too little
   const late = call({ timeLeftMs: () => left.shift() ?? 1999 });
   await repairLines(dependencies)({ key: 'left free' }, late);
   expect(task.state).toBe('waiting');

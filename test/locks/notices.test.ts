@@ -22,7 +22,7 @@ type Send = () => Promise<unknown>;
 
 const executionOf = (name: string) => `arn:aws:states:us-east-1:123456789012:execution:machine:${name}`;
 const successes = () => steps.requests.filter(({ action }) => action === 'SendTaskSuccess').map(({ token }) => token);
-/** A task that is granted a lease, and another behind it. Something becomes of the message to the first. */
+/** A task is granted the lease, and another task waits behind it. The message to the first is lost or refused. */
 async function granted(key: string, message: 'lost' | 'refused', more: object = {}) {
   const first = await acquire({ key });
   const told = await park({ key, ...more });
@@ -40,7 +40,7 @@ it('a lost reply of SendTaskSuccess does not move the lease of a running executi
 
   clock.advance(9000);
   await repair();
-  expect(successes()).toHaveLength(1); // its granter may still be at it
+  expect(successes()).toHaveLength(1); // the call that granted the lease may still send the message
   clock.advance(60_000);
   await repair();
   await repair();
@@ -60,12 +60,12 @@ it.each(['parked again', 'asked for plainly'])('a task that is tried again (%s) 
   const first = await acquire({ key });
   const old = await park(asked);
   const next = await park({ key });
-  old.task.state = 'timedOut'; // its attempt is over, and the next one comes
+  old.task.state = 'timedOut'; // the state has timed out, and Step Functions tries it again
   const retried = steps.newTask();
   let leaseId: string | undefined;
   steps.onTheWay = async (_, token) => {
     if (token !== old.task.token) return;
-    // The release has written the grant to the old ticket, and is about to be told that its task is gone.
+    // The release has granted the old ticket, and is about to learn that its task is gone.
     if (how === 'parked again') await park(asked, retried);
     else ({ leaseId } = await acquire(asked));
   };

@@ -9,7 +9,7 @@ import { permitsWorld } from '../support/worlds/permits.ts';
 const { acquire, heartbeat, release, read, breakPermit, clock, requests, rawItem, putRaw, setRaw } =
   await permitsWorld();
 
-/** All that an entry of a permit has. */
+/** The entry of a permit, with all of its parts. */
 const ENTRY = {
   M: {
     ...Object.fromEntries(['i', 'v', 'h'].map((part) => [part, { S: 'x' }])),

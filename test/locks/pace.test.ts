@@ -5,12 +5,12 @@ import type { HolderEntry } from '../../shared/locks/record/record.ts';
 const NOW = 1_000_000;
 const ids = { uuid: () => '', random: () => 0.5 };
 
-/** The permit of a holder that has had it for so long. */
+/** A permit that its holder has had for `ms` milliseconds. */
 const held = (ms: number) => ({ acquiredAt: NOW - ms }) as HolderEntry;
 
 interface Seen {
   heldMs?: number[];
-  /** How many grants until its turn. */
+  /** The position of the call in line. */
   place?: number | undefined;
   next?: string;
   names?: string;
@@ -137,7 +137,7 @@ const paceOf = (paceMs: number | undefined, turnMs: number | undefined) => paceA
 it('the average hold falls at once, and rises slowly', () => {
   expect(paceOf(100, 20)).toBe(60);
   expect(paceOf(100, 140)).toBe(105);
-  expect(paceOf(100, 60_000)).toBe(113); // no more than twice itself counts
+  expect(paceOf(100, 60_000)).toBe(113); // a hold counts as twice the average at most
   expect(paceOf(0, 40)).toBe(40);
 });
 

@@ -20,7 +20,7 @@ it('releases serve as many tasks as fit, in their order', async () => {
   for (const holder of ['b', 'c', 'd', 'e']) parked.push(await park({ key, holder, limit: 3, parkSeconds: 600 }));
   const states = () => parked.map(({ task }) => task.state);
   expect(states()).toEqual(Array(4).fill('waiting'));
-  expect(world.messages).toEqual([{ key: key, delaySeconds: 62 }]); // the first in line has it looked at the end of the holders
+  expect(world.messages).toEqual([{ key: key, delaySeconds: 62 }]); // the message arrives when the holders expire
   expect(await read(key)).toMatchObject({ used: 3, waiting: 4 });
   await release(x);
   expect(states()).toEqual(['succeeded', 'succeeded', 'waiting', 'waiting']);
@@ -51,7 +51,7 @@ describe('full lines', () => {
   });
   afterAll(() => few.steps.stop());
 
-  /** Three permits are held by one, and two tasks are in line. */
+  /** One holder has three permits, and two tasks are in line. */
   async function full(key: string) {
     const first = await few.acquire({ key, limit: 3, weight: 3 });
     few.requests.sent.length = 0;

@@ -96,7 +96,7 @@ it('a paused release keeps the mark of a newcomer to a held key', async () => {
     clock.advance(60_000 + 501);
     await handOn(key);
     expect(await rawItem(key)).not.toHaveProperty('mark');
-    clock.advance(-500); // to the clock of the newcomer the margin is not over
+    clock.advance(-500); // by the clock of the newcomer, the margin has not passed
     await park({ key }, late);
   });
   requests.faultsOf.UpdateItem = ['none', restarts];

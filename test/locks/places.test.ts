@@ -18,7 +18,7 @@ const waits = (key: string, more: object = {}) => acquire({ key, holder: 'dead',
 const dieInLine = async (key: string, more: object = {}) => {
   const before = new Set((await rows(key)).map(({ ticket }) => ticket?.S));
   await dyingAfter(3, () => waits(key, more));
-  clock.advance(1); // a later ticket
+  clock.advance(1); // so that the next ticket is later
   return (await rows(key)).map(({ ticket }) => ticket?.S ?? '').find((ticket) => !before.has(ticket)) ?? '';
 };
 
@@ -95,7 +95,7 @@ it('the record names the first in line as the next, whoever comes after it', asy
   expect(await rawItem(key)).toMatchObject({ next_ticket: { S: ticket } });
 });
 
-/** c has an unclaimed permit, and asks again. */
+/** The caller c has a permit that it has not claimed. `claim` lets it ask again. */
 async function unclaimed(key: string) {
   const first = await acquire({ key, limit: 1 });
   await dieInLine(key, { requestId: 'r' });
@@ -107,7 +107,7 @@ async function unclaimed(key: string) {
 
 it('a claim is not made twice, and waits for the margin', async () => {
   const { fence, claim } = await unclaimed('claim over');
-  await claim(); // for the ttl that it asks for, and not the ttl of the call that took its place
+  await claim(); // c claims for the ttl of this call, not of the call that joined the line
   clock.advance(1999);
   expect(await claim()).toMatchObject({ fence, repeated: true, remainingMs: 1 });
   clock.advance(1);

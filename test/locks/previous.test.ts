@@ -13,7 +13,7 @@ describe('leases', async () => {
 
   const AT_MS = 1_600_000_000_000;
   const AT = '2020-09-13T12:26:40.000Z';
-  /** The last that a Date can hold. */
+  /** The last millisecond that a Date can hold. */
   const LAST = 8_640_000_000_000_000;
 
   const entry = {
@@ -32,10 +32,10 @@ describe('leases', async () => {
   const kept = { prev_holder: s('kept'), prev_fence: n(3), prev_ended: s('broken'), prev_at: n(AT_MS) };
   const told = (ended: string, at = AT) => ({ holder: 'before', fence: 5, ended, at });
   const ofKept = { holder: 'kept', fence: 3, ended: 'broken', at: AT };
-  /** Nobody received the grant, so its end left no name. */
+  /** The entry of a grant that reached nobody: its end did not leave the name of a holder. */
   const { h: _, ...nameless } = entry;
 
-  /** A record whose last holder has the entry. */
+  /** A record with this entry of its last holder. */
   const record = (map: Attributes, more: Attributes = {}): Attributes => ({
     ...{ h: { M: map }, fence: n(5), used: n('i' in map ? 1_000_000 : 0), freed_at: n(AT_MS), lease_expiry: n(1) },
     ...('i' in map && { lease_version: s('holdfast') }),
@@ -99,7 +99,7 @@ describe('permits', async () => {
 
   const expired = (holder: string) => ({ holder, ended: 'expired', fence: expect.any(Number), at: expect.any(String) });
 
-  /** Nobody else ends them in between. */
+  /** Lets the grants expire, with no other call in between. */
   const expire = () => clock.advance(2501);
 
   it('`previous` of a permit is null if there was room', async () => {

@@ -24,7 +24,7 @@ async function lineOf(behind: number) {
   const parked = [];
   for (let count = 0; count <= behind; count++) parked.push(await park({ key, holder: `task ${count}` }));
   await release(first);
-  clock.advance(1000); // the fence of the next grant is that moment
+  clock.advance(1000); // the next fence is the time of the clock
   const [{ task: holder }, ...others] = parked as [(typeof parked)[0], ...typeof parked];
   return { key, grant: grantOf(holder), parked, others };
 }
@@ -37,7 +37,7 @@ async function joinAll(key: string, ...requestIds: string[]) {
   }
 }
 
-/** A caller in front, of which a clock that is ahead by the whole margin says that it has left. */
+/** The next waiter, which has left by a clock that is ahead by the whole margin. */
 const leaving = (key: string) => callerRow(key, 'leaving', { deadline: { N: String(clock.now() + 500) } });
 
 const sentBy = async (act: () => Promise<unknown>) => {
@@ -45,7 +45,7 @@ const sentBy = async (act: () => Promise<unknown>) => {
   await act();
   return requests.sent.slice(before);
 };
-const QUICK = ['Query', 'UpdateItem', 'DeleteItem']; // the line, the transfer, and the ticket of the task that is told
+const QUICK = ['Query', 'UpdateItem', 'DeleteItem']; // the line, the transfer, and the ticket of the notified task
 const PLAIN = ['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem'];
 
 it('a quick release looks at the line first', async () => {
@@ -227,7 +227,7 @@ it.each([1, 2])('a hand-off keeps the mark for a task behind %i', async (waiting
   ];
   const sent = await sentBy(() => release(first));
   expect((await rawItem(key))?.mark).toBeDefined();
-  // Only a line that was seen empty behind the next one must be looked at again.
+  // The line is read again only if nobody was seen behind the waiter that was served.
   expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
 });
 

@@ -53,7 +53,7 @@ async function play(world: World, key: string, seed: number, happened: Record<st
   };
   const context = `seed ${seed}`;
   const faults: string[] = [];
-  /** Who rightly believes to hold the lease: told, and neither let go nor run out nor dead. */
+  /** The tasks that rightly believe that they hold the lease, and until when. A task leaves the list when it releases the lease or dies. */
   const believers = new Map<string, number>();
   steps.onGrant = ({ output }) => {
     const { leaseId, expiresAt } = output as unknown as Grant;

@@ -17,10 +17,10 @@ const SKEW_MS = 500;
 const { clock, table, rawItem, readKey, dependencies: ofWorld } = await leaseWorld();
 const dynamodb = testClient();
 let interleaver: Interleaver;
-// One client for all rounds: its gate asks whichever interleaver runs now.
+// All rounds share one client, whose gate asks the interleaver of the present round.
 new Interleaver(Math.random).gate.call({ turn: () => interleaver.turn() } as Interleaver, dynamodb);
 
-/** When a caller could rightly believe to hold the lease, in true time, counted as the README tells callers to. */
+/** When a caller could rightly believe that it held the lease, in true time, counted as the README asks of callers. */
 interface Tenure {
   leaseId: string;
   fence: number;
@@ -166,7 +166,7 @@ it(`permits never pass what a holder asked for (${PERMIT_ROUNDS} rounds from see
     const { used, holders } = await readKey(`permits-${seed}`);
     expect(used, context).toBe(holders.reduce((sum, { weight }) => sum + weight, 0));
   }
-  // A loss is rare: about one in forty rounds.
+  // Only about one round in forty loses a permit, so no minimum is asked of that.
   expectAllHappened(happened, PERMIT_ROUNDS / 100, ['granted', 'refused']);
 }, 240_000);
 
@@ -215,7 +215,7 @@ async function playPermits(key: string, seed: number, happened: Happened) {
     if (random() < 0.5) {
       const sentAt = clock.now();
       const { remainingMs } = await extendGrant(dependencies)({ key, leaseId }, call());
-      // A permit that its holder let lapse, and that was revived, was not held in between.
+      // A permit that expired and was then revived was not held in between, so its tenure stays as it is.
       if (clock.now() < tenure.to) tenure.to = Math.max(tenure.to, sentAt + remainingMs);
       count('extended');
     }

@@ -4,7 +4,7 @@ import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 
-/** What is null or false without a holder. */
+/** The fields of an answer that are null or false for a key without a holder. */
 const NO_TERMS = {
   ...{ acquiredAt: null, expiresAt: null, remainingMs: null, ttlSeconds: null, execution: null },
   ...{ inGrace: false, bound: false, ending: false, brokenAt: null, brokenBy: null, data: null },

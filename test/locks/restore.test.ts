@@ -11,7 +11,7 @@ describe.each([
 ])('a table of %s that was restored to a point in time', (_, terms) => {
   const asked = { key: 'job', ...terms };
 
-  /** The lost table, with a grant after the point in time, and the restored one, seen by a clock that stands 20 s behind. */
+  /** A table that is restored to a moment before its last grant, behind a service whose clock is 20 s behind. */
   async function restoredWorld() {
     const lost = await leaseWorld();
     await lost.release(await lost.acquire(asked));
@@ -20,7 +20,7 @@ describe.each([
     const { fence: since } = await lost.acquire(asked);
     const table = await newTable('leases');
     await lost.dynamodb.send(new PutItemCommand({ TableName: table, Item: item }));
-    // With ids of its own, also where SEED is given.
+    // The ids must differ from those of the lost table, even if SEED fixes both.
     const restored = await leaseWorld({ table, ids: seededIds(testSeed() + 1) });
     const now = lost.clock.now();
     restored.clock.set(now - 20_000);

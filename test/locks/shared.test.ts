@@ -152,7 +152,7 @@ it('a take-over after the margin ends only as many permits as needed', async () 
 it('a take-over grants the request whose own permit has expired another permit', async () => {
   const asked = { key: 'own', holder: 'a', requestId: 'r', limit: 1, ttlSeconds: 10 };
   const first = await acquire(asked);
-  // From its very end on, and as long as its margin is not over, it is held, and binds the request to no terms.
+  // Between its end and the end of the margin the permit still keeps the key, and the request may ask by other terms.
   for (const ms of [10_000, 200, 300]) {
     clock.advance(ms);
     for (const weight of [1, 2])

@@ -244,7 +244,7 @@ it('a caller that was held for longer than its place lasts keeps its position', 
   const from = timeline.now();
   while (timeline.now() < from + first.keptMs) {
     await timeline.play(() => failure(acquireHeld({ ...first.asked, waitSeconds: 1 })));
-    timeline.advance(5000); // for so long a row is kept between two calls
+    timeline.advance(5000); // a row is kept for this long between two calls
   }
   for (let sleeps = 0; sleeps < 2; sleeps++) {
     expect(await goToSleep(first.asked as never)).toMatchObject({ place: 1, asked: { ticket: first.asked.ticket } });
@@ -298,7 +298,7 @@ it('a held call whose turn moves away ends, and its position stays', async () =>
 it('a held call that is cancelled while it goes to sleep leaves no place', async () => {
   const { key, asked, own } = await farCall();
   const cancels = world.precededBy(async () => cancel(key, String((await own())[0])));
-  requests.faultsOf.PutItem = ['none', cancels]; // after its row, its place
+  requests.faultsOf.PutItem = ['none', cancels]; // the first PutItem writes its row, the second one its place
   const [refused] = await timeline.play(() => failure(acquireHeld(asked)));
   expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
   expect([requests.faultsOf.PutItem, await own()]).toEqual([[], []]);

@@ -3,7 +3,7 @@ import type { Task } from '../support/emulators/step-functions.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { queueWorld, resetting } from '../support/worlds/line.ts';
 
-// What a release, a break, a withdrawal or the schedule answers if its hand-off landed without an answer.
+// The write of a hand-off landed, but its answer was lost: what the release, break, withdrawal or run of the schedule then answers.
 
 const timeline = new Timeline();
 const { sleep } = timeline;

@@ -26,7 +26,7 @@ async function redriven(asked: { execution: string } & Record<string, unknown>) 
 }
 const refused = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
 
-/** The ticket is there, and the call that wrote it fails: its task is tried again later, with a new token. */
+/** The call that parks fails after it has written the ticket, so Step Functions tries the task again later, with a new token. */
 async function parkWithoutAnswer(asked: { key: string; requestId: string; holder: string }) {
   const task = steps.newTask();
   requests.faultsOf.UpdateItem = ['lostReply', 'lostReply', 'lostReply'];
@@ -53,7 +53,7 @@ describe('gone tasks', () => {
       const { task } = await park(asked(key));
       expect(grantOf(task).fence).toBeGreaterThan(first.fence);
       expect((await release(grantOf(task))).released).toBe(true);
-      // This one was delivered and given back: a late duplicate of it leases nothing.
+      // The task was notified of this grant and released it, so a late duplicate is refused.
       await expect(acquire(asked(key))).rejects.toMatchObject(refused('released'));
     },
   );
@@ -209,7 +209,7 @@ it('a bound grant passes on even if its third task was gone', async () => {
     task.state = 'timedOut';
     clock.advance(10);
   }
-  // The process stops when the first of the three was gone.
+  // The process fails after it has found that the first of the three tasks is gone.
   requests.faultsOf.UpdateItem = ['none', 'none', 'error500', 'error500', 'error500'];
   await release(first).catch(() => {});
   requests.faultsOf = {};

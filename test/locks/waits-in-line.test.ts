@@ -12,21 +12,21 @@ const { timeline, steady, refusedAfter, precededBy } = world;
 resetting(world);
 
 const MARGIN_MS = 500;
-/** When a steady call looks for the first time. */
+/** When a steady call first polls the record. */
 const FIRST_LOOK_MS = 25;
 
 let keys = 0;
 const asked = { holder: 'b', requestId: 'r', ttlSeconds: 10 };
 const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
 const played = async <T>(waits: () => Promise<T>) => (await timeline.play(waits))[0];
-/** The key is held for a second already, so that a call looks for the first time when a steady call does. */
+/** The key is held for a second already, so that a call first polls as early as a steady call does. */
 const held = async () => {
   const first = await acquire({ key: `in line ${keys++}`, holder: 'first', ttlSeconds: 60 });
   timeline.advance(1000);
   return first;
 };
 const fenceOf = async (key: string) => Number((await rawItem(key))?.fence?.N);
-/** Something happens in the first look of a call that comes now, before DynamoDB reads. The look is answered that long after the arrival of the call. */
+/** `what` happens during the first poll of a call that comes now, before DynamoDB reads. The poll is answered `answeredAfterMs` after the call came. */
 function inFirstLook(what: () => Promise<unknown>, answeredAfterMs?: number) {
   const from = now();
   requests.faultsOf.GetItem = [
@@ -85,7 +85,7 @@ it.each([0, 1000])('a call receives LeaseLost if its grant is broken before its 
 });
 
 it.each([
-  // At four tenths of what chance may bring, a call looks after 29 milliseconds.
+  // Chance adds up to 10 ms to the first 25, so four tenths of it make 29 ms.
   [0.4, 29],
   [0, FIRST_LOOK_MS],
 ])('a call takes a key without a record (chance: %d)', async (chance, waitedMs) => {

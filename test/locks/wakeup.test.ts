@@ -9,14 +9,14 @@ import { expectAllHappened, goesOn, isFull, rounds } from '../support/time/round
 import { queueWorld } from '../support/worlds/line.ts';
 
 const ROUNDS = rounds(1000, 8);
-/** Rounds that run side by side, each an interleaving of its own. */
+/** How many rounds run side by side, each with an interleaver of its own. */
 const AT_ONCE = 10;
 
 const turns = new AsyncLocalStorage<Interleaver>();
 const steps = await startStepFunctions();
 afterAll(() => steps.stop());
 const dynamodb = testClient();
-// Its own limit is three seconds, which a busy machine outlasts: the message would be lost, and nothing here sends it again.
+// The product's client gives up after three seconds. On a busy machine a message would be lost, and nothing here would send it again.
 const stepFunctions = stepFunctionsClient({ endpoint: steps.endpoint, requestHandler: patient().requestHandler });
 const gate = { turn: async () => turns.getStore()?.turn() } as Interleaver;
 /** Whether a request of the round failed on its way. A machine that stands still for seconds finds its idle connections closed. */
@@ -44,7 +44,7 @@ it(`a release always serves the task that parks meanwhile (${ROUNDS} rounds from
   const happened = { parkedFirst: 0, releasedFirst: 0, barged: 0, refused: 0 };
   let [next, disturbed] = [0, 0];
   const lane = async () => {
-    // A round that was disturbed proves nothing, and another is played for it.
+    // A disturbed round proves nothing, so another one is played in its place.
     while (goesOn(next - disturbed, ROUNDS, happened)) {
       if (!(await play(base + next++, happened))) disturbed++;
     }
@@ -56,8 +56,8 @@ it(`a release always serves the task that parks meanwhile (${ROUNDS} rounds from
 }, 600_000);
 
 /**
- * A holder lets go, one or two tasks park, and sometimes another caller acquires. No schedule mends anything.
- * @returns false for a round that proves nothing, because a request of it failed on its way: then only the schedule may wake a task
+ * A holder releases the key, one or two tasks park, and sometimes another caller acquires. No schedule repairs anything.
+ * @returns false for a round that proves nothing: one of its requests failed on its way, so perhaps only the schedule can notify a task
  */
 async function play(seed: number, happened: Record<string, number>): Promise<boolean> {
   const seen = { isDisturbed: false };
@@ -97,7 +97,7 @@ async function interleave(seed: number, happened: Record<string, number>): Promi
     ]),
   );
   const context = `seed ${seed}`;
-  // The holder lets go. Then the others must have been woken, one after the other.
+  // After the release, the others must have been notified, one after the other.
   const held = () => tasks.filter(({ state }) => state === 'succeeded').map(({ output }) => output);
   for (const grant of [barged, ...(tasks.length > 1 ? [undefined, undefined] : [])])
     for (const one of grant ? [grant] : held())
@@ -106,17 +106,17 @@ async function interleave(seed: number, happened: Record<string, number>): Promi
     tasks.map(({ state }) => state),
     context,
   ).toEqual(tasks.map(() => 'succeeded'));
-  // What is left behind is checked now and then, because the check takes as long as the rest.
+  // The check of what is left behind takes as long as the rest, so one round in twenty has it.
   if (seed % 20 > 0) return;
   expect(await rows(key), context).toEqual([]);
-  // The mark may stay for a task that parked after the look at the line, until the last task lets go.
+  // If a task parked after the line was read, the mark may stay until the last task has released the key.
   for (const one of [...(barged ? [barged] : []), ...held()]) await release(one as { key: string; leaseId: string });
   expect(await rawItem(key), context).not.toHaveProperty('mark');
 }
 
 const keyOf = (seed: number) => `wake-up ${seed}`;
 
-/** The key is held. Every second time a task was parked and has gone, and the mark is still there. */
+/** A held key. In every second round a task has parked and left, and its mark is still there. */
 async function hold(seed: number) {
   const key = keyOf(seed);
   const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });

@@ -18,7 +18,7 @@ const cancelled = { code: 'LeaseLost', context: { reason: 'cancelled' } };
 /** A call of the owner whose function dies once it is in line. */
 const dieInLine = async (asked: object) => {
   await timeline.play(() => dyingAfter(4, () => acquire({ holder: 'b', limit: 1, waitSeconds: 20, ...asked }, owner)));
-  timeline.advance(1); // a later ticket
+  timeline.advance(1); // so that the next ticket is later
 };
 
 /** A permit that a call of the owner has claimed in line, before a task. */
@@ -60,7 +60,7 @@ it('a withdrawal without an answer is OutcomeUnknown after eight other ends', as
   expect(await withdraw({ key, requestId: 'w16', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
 });
 
-/** The withdrawal, which begins between its look at the line and its look at the record. */
+/** A withdrawal that has read the line and not yet the record. */
 async function begun(requestId: string) {
   const key = newKey();
   const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });

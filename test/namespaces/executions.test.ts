@@ -16,7 +16,7 @@ describe('own executions', () => {
     [{ execution: arn('team-b-nightly:1') }, 'execution'],
     [{ execution: arn('team-a:1') }, 'execution'],
     [{ execution: arn('team-ab-x:1') }, 'execution'],
-    [{ execution: arn('undefined-team-a-exclusive:1') }, 'execution'], // of no wrapper, where the service has no name
+    [{ execution: arn('undefined-team-a-exclusive:1') }, 'execution'], // not a wrapper: a service without a name has none
     [{ execution: arn('team-a-x:1'), target: arn('team-b-x:2') }, 'target'],
   ])('a deployment that asks for its own executions refuses others: %j', async (named, path) => {
     const { handlers, rawItem } = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
@@ -92,7 +92,7 @@ describe('named state machines', () => {
       'holdfast-prod-team-a-x-exclusive',
     ])
       expect(await outcome(machine), machine).toBe('InvalidRequest');
-    // The name of the service begins with the name of this namespace, and so do the names of all wrappers.
+    // For the namespace `holdfast`, the name of the service and of every wrapper begins with the namespace.
     expect(await outcome('holdfast-prod-team-b-exclusive', 'holdfast')).toBe('InvalidRequest');
     expect(await outcome('holdfast-jobs', 'holdfast')).toBe('ok');
   });
@@ -102,7 +102,7 @@ describe('named state machines', () => {
     [arn('others:1'), false],
     [arn('jobs-1.x:1').replace(':execution:', ':express:'), false],
     [arn('jobs-1.x:1').replace('us-east-1', 'eu-west-1'), false],
-    // No execution has such an ARN, so IAM denies it whatever the deployment may describe.
+    // IAM denies these, because no execution has such an ARN.
     [arn('jobs-1.x'), false],
     [arn('jobs-1.x:'), false],
     [arn('jobs-1.x:1:2'), false],
@@ -121,7 +121,7 @@ describe('named state machines', () => {
     clock.advance(11_000);
     steps.foreign.add(execution);
     const own = call({ home: 'aws:us-east-1:000000000000' });
-    // Where it should be able to describe them, that is a fault which must be seen.
+    // A deployment that should be able to describe the execution must show the fault.
     await expect(repairLines(dependencies)({}, own)).rejects.toMatchObject({ code: 'Unavailable' });
     const narrowed = { ...dependencies, executions: { ...executions, ownAlone: false } };
     expect(await repairLines(narrowed)({}, own)).toMatchObject({ complete: true, granted: 0 });

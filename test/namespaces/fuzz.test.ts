@@ -16,10 +16,10 @@ const several = (from: readonly string[], most: number) =>
   Array.from({ length: Math.floor(random() * (most + 1)) }, () => pick(from)).join('');
 
 const OWN = 'team-a';
-/** What only other namespaces have: no answer may say it. */
+/** Data of other namespaces, which no answer may show. */
 const SECRET = 'secret-of-others';
 
-/** Parts of which a name is made that tries to leave its namespace. */
+/** Parts of names that try to leave their namespace. */
 const PARTS = [
   ...['/', '//', '..', '.', '../', 'team-b/', 'team-a/', 'team-a', ':', '%2f', '%2e', '\\', '\0', '\u2044', '\uff0f'],
   ...['é', 'a', 'x', ' ', '*', '{ns}', '$', 'holdfast:', '__proto__', 'k'.repeat(40), '\ud83d\ude00', 'main', '-'],
@@ -55,7 +55,7 @@ const paths = () =>
 
 const base64url = (text: string) => Buffer.from(text).toString('base64url');
 
-/** Positions of others, as a listing without a namespace would give them, cuttings of sealed ones, and noise. */
+/** Cursors as a list without a namespace would give them for keys of others, sealed cursors that are cut, and noise. */
 const cursors = (sealed: string) =>
   pick([
     () => base64url(pick(['team-b/secret-1', 'secret-2', 'ledger>team-b/x:main', 'team-b/p\0*', names()])),
@@ -81,7 +81,7 @@ const ask = (name: string, method: 'GET' | 'POST', route: string, request: Recor
     rawPath: `/v1/ns/${OWN}/${route}`,
   });
 
-/** Everything by its key in the store. */
+/** The keys of all stored items. */
 async function stored(): Promise<string[]> {
   const { leasesTable, commitsTable, nameserviceTable } = world.places;
   const of = async (table: string, attribute: string) =>
@@ -121,7 +121,7 @@ it(`no path, key or cursor reads or writes outside of its namespace (seed ${seed
       const [, namespace] = /^\/v1\/ns\/([a-z0-9][a-z0-9-]{0,31})\/leases\/acquire$/.exec(rawPath) ?? [];
       const isWhole = rawPath === '/v1/leases/acquire' && routeKey.endsWith(rawPath);
       const event = { ...httpEvent('POST', { body: JSON.stringify({ key: 'fuzz', holder: 'h' }) }), rawPath, routeKey };
-      // A route that is no namespace's has no path that begins so: API Gateway would not have chosen it.
+      // API Gateway does not choose a route of the whole deployment for such a path.
       if (!routeKey.includes('{ns}') && !isWhole && !rawPath.includes('/ns/')) return;
       const answer = await throughHttp(handler('acquire'), event);
       note(answer);

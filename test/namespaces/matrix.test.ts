@@ -18,11 +18,11 @@ afterAll(() => world.stop());
 
 interface Try {
   request: object;
-  /** Of a caller that is let in. */
+  /** What a caller that is let in receives. */
   status: number;
 }
 
-/** A request for each function, and what becomes of it where nothing else is. `path` is one that the caller may name. */
+/** A request for each function, and its status if no record is there yet. `path` is one that the caller may name. */
 const TRIES: Record<string, (name: string, path: string) => Try> = {
   acquire: (key) => ({ request: { key, holder: 'h' }, status: 201 }),
   heartbeat: (key) => ({ request: { key, leaseId: 'l' }, status: 412 }),
@@ -71,7 +71,7 @@ const rights = (route: Route) => every(scopesOf(route).inNamespace);
 type Expected = 'in' | 401 | 403;
 interface Caller {
   claims: ((route: Route) => Claims) | undefined;
-  /** On the route for the whole deployment, on that of team-a, and on both where the route touches nothing. */
+  /** On the route of the whole deployment, on the route of team-a, and on both for a route that only describes. */
   expected: [whole: Expected, inNamespace: Expected, describing: [Expected, Expected]];
 }
 
@@ -225,6 +225,6 @@ it('a refused caller writes nothing, and others write only within their namespac
   );
   const names = (await world.expiry.itemsOf(nameserviceTable)).map((item) => item.pk?.S ?? '');
   expect(new Set([...keys, ...names].map((name) => name.split('/').at(-2)))).toEqual(new Set([undefined, NAMESPACE]));
-  // The administrator, two tokens and their namespace, and three aliases: a lease, a run and a rate, and the two records of a cap.
+  // Six callers are let in: the administrator, two tokens and three aliases. Each leaves a lease, a run, a rate, and the two records of a cap.
   expect(keys.filter((key) => key.includes('cell-'))).toHaveLength(30);
 });

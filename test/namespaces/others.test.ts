@@ -176,7 +176,7 @@ describe('expired records', () => {
       await world.expiry.putLease(deadPermit(`${prefix}gpus`, gone));
       await world.expiry.putWaiter({ ...waiter(`${prefix}gpus`, gone), weight: N(1) });
     }
-    // Neither an upload of the namespace nor a name in it, though it looks like one.
+    // This key looks like an upload of the namespace, but is none of its names.
     await world.expiry.putLease(lease('.holdfast/staging/team-a/fake', gone));
     const reported = await a.post('expired/report', {});
     const counts = (expired: Record<string, { count: number }>) =>

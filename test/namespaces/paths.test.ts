@@ -93,7 +93,7 @@ describe('behind an HTTP API', () => {
   });
 });
 
-/** What a gateway might make of a path that it reads otherwise than IAM did. */
+/** Events as a gateway might send them if it reads a path otherwise than IAM. */
 it.each<[routeKey: string, rawPath: string]>([
   ['POST /v1/ns/{ns}/leases/acquire', '/v1/ns/a/../b/leases/acquire'],
   ['POST /v1/ns/{ns}/leases/acquire', '/v1/ns/a//leases/acquire'],

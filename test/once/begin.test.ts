@@ -337,7 +337,7 @@ describe('waits', () => {
       ...{ outcome: 'done', result: 'ready' },
     });
     expect(clock.now() - startedAt).toBeLessThanOrEqual(2250);
-    expect(requests.sent.filter((name) => name === 'UpdateItem')).toHaveLength(2); // its own try, and complete
+    expect(requests.sent.filter((name) => name === 'UpdateItem')).toHaveLength(2); // the first try of the call, and complete
     const looks = requests.sent.filter((name) => name === 'GetItem').length;
     expect(looks).toBeGreaterThanOrEqual(8);
     expect(looks).toBeLessThanOrEqual(20);

@@ -8,7 +8,7 @@ import { aFew, isFull } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
-/** The bar is of 1,000 fires, which a full run plays. */
+/** A full run plays 1,000 fires of the schedule. */
 const FIRES = isFull ? 1000 : 60;
 const OFFSETS_MS = [-200, 0, 200];
 const EVERY_MS = 60_000;
@@ -16,7 +16,7 @@ const EVERY_MS = 60_000;
 const timeline = new Timeline(Date.parse('2026-01-01T00:00:00.000Z'));
 const { dependencies } = await onceWorld({ clock: timeline });
 
-/** What became of a call that may meet another worker. */
+/** Ignores LeaseHeld, which a call receives while another worker has the slot. */
 const unlessHeld = (error: unknown): undefined => {
   if (error instanceof HoldfastError && error.code === 'LeaseHeld') return undefined;
   throw error;

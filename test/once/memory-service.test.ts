@@ -4,7 +4,7 @@ import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
-/** The service in memory has one clock, and so no margin of the clocks. */
+// The service in memory has one clock, and so it needs no margin.
 const world = await onceWorld({ clockSkewMs: 0 });
 const { clock } = world;
 
@@ -13,7 +13,7 @@ type Answer = Record<string, unknown>;
 type Call = (input: Input) => Promise<unknown>;
 type Operation = keyof typeof OPERATIONS;
 
-/** The calls of the world of tests, and the calls of the API. */
+/** The calls of the test's world, with the names that they have in the API. */
 const OPERATIONS = {
   begin: 'onceBegin',
   complete: 'onceComplete',
@@ -23,7 +23,7 @@ const OPERATIONS = {
   readOnce: 'readOnce',
 } as const;
 
-/** A step of both sides. Breaks are not played: a repeated break has another answer in memory. `of` is the number of a grant, whose lease id or fence the step names. */
+/** A step that both services play. A break is missing, because its repeat has another answer in memory. `of`: the number of the grant that it names. */
 interface Step {
   operation: Operation | 'advance';
   of?: number;
@@ -42,12 +42,12 @@ class Side {
     this.#call = call;
   }
 
-  /** @returns what a caller sees, with the numbers of the grants in place of the fences */
+  /** @returns the answer, with the number of a grant in the place of its fence */
   async play({ operation, of = 0, input }: Step): Promise<Answer> {
     if (operation === 'advance') return {};
     const at = of % Math.max(1, this.#grants.length);
     const grant = this.#grants[at] ?? { leaseId: 'o.none', fence: 1 };
-    // The record of the service knows a request by its name, and says of an earlier grant of the request how the last one ended.
+    // The service knows a grant by the name of its request, so for an earlier grant of a request it answers how the last one ended.
     const isEarlier = this.#grants.some(({ request }, nth) => nth > at && request && request === grant.request);
     if (isEarlier && ['complete', 'release', 'heartbeat'].includes(operation)) return {};
     const named = { forget: { fence: grant.fence }, begin: {}, readOnce: {} };

@@ -14,7 +14,7 @@ const ROUNDS = rounds(500, 10);
 const { clock, dependencies: ofWorld, rawRow } = await onceWorld();
 const dynamodb = testClient();
 let interleaver: Interleaver;
-// One client for all rounds: its gate asks whichever interleaver runs now.
+// All rounds share one client, whose gate asks the interleaver of the present round.
 new Interleaver(Math.random).gate.call({ turn: () => interleaver.turn() } as Interleaver, dynamodb);
 
 /** The calls of one round, whose requests an interleaver orders. */
@@ -53,7 +53,7 @@ async function playRounds(
   expectAllHappened(happened, 1);
 }
 
-/** A run of the key that has begun, before the round. */
+/** Begins a run before the round. */
 async function begun(begin: (holder: string) => ReturnType<ReturnType<typeof beginOnce>>) {
   let run: Awaited<ReturnType<typeof begin>> | undefined;
   await interleaver.run([

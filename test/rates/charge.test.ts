@@ -20,7 +20,7 @@ const rate = (limit: number, per: string, units = 1, more: Partial<Rate> = {}): 
 
 const PERIODS: Record<string, number> = { '1s': 1_000_000, '1m': MINUTE, '1h': 60 * MINUTE, '31d': 31 * 1440 * MINUTE };
 
-/** What the conditional writes of `forms.ts` do to the number, without a row. */
+/** *Paid until* as the conditional writes of `forms.ts` change it, without a row. */
 class Paid {
   #until: number | undefined;
 
@@ -32,8 +32,8 @@ class Paid {
 }
 
 /**
- * The generic cell rate algorithm as virtual scheduling (ITU-T I.371, Annex A), asked for the first moment at which it lets a cell pass. Its times are
- * fractions: so many parts of a microsecond as the limit.
+ * The generic cell rate algorithm as virtual scheduling (ITU-T I.371, Annex A). It is asked for the first moment at which it lets a cell pass. So that
+ * nothing is rounded, its unit of time is a microsecond divided by the limit.
  */
 class Textbook {
   #arrival = 0n;
@@ -54,7 +54,7 @@ class Textbook {
   }
 }
 
-/** @returns calls, of which those that pay whole microseconds, and those that start later than they ask */
+/** @returns how many calls were exact because they pay whole microseconds, and how many start later than they ask */
 function playAgainstTextbook(seed: number, calls: number) {
   const random = seededRandom(seed);
   const below = (most: number) => Math.floor(random() * most);
@@ -64,7 +64,7 @@ function playAgainstTextbook(seed: number, calls: number) {
   const capped = below(3) === 0 ? [{ name: 'requests', limit: anyLimit(), per }] : [];
   const limit = Math.min(named, ...capped.map((cap) => cap.limit));
   const asked = below(2) === 0 ? 0 : 1 + below(3 * limit);
-  // An operator allows no burst.
+  // A rate of an operator does not have a burst.
   const burst = capped.length > 0 ? 0 : asked;
   const [paid, textbook] = [new Paid(), new Textbook(limit, period)];
   const pace = period / limit;
@@ -90,7 +90,7 @@ function playAgainstTextbook(seed: number, calls: number) {
   return happened;
 }
 
-/** Calls at three rates at once. @returns the windows in which more starts than `limit * x / period + burst` */
+/** Calls at three rates at once. @returns the windows of length `x` in which more than `limit * x / period + burst` starts */
 function playWindows(random: () => number): string[] {
   const below = (most: number) => Math.floor(random() * most);
   const named = [rate(50, '1m'), rate(10_000, '1m', 1, { name: 'tokens' }), rate(10, '1s', 1, { name: 'short' })];

@@ -9,7 +9,7 @@ const { reserve, settle, clock, requests, putRaw, readRate, forget } = world;
 const CALLERS = isFull ? 400 : 60;
 const unitsOf = unitCounter(world.dynamodb);
 
-/** A long name of everything, and two rates. */
+/** A reservation at two rates, with long names. */
 const asked = {
   key: 'team-a/vendors/openai/production',
   holder: 'arn:aws:states:eu-west-1:123456789012:execution:nightly:5b0a7c1e',
@@ -22,7 +22,7 @@ const asked = {
 
 it('the cost is one write unit for a reservation, and for its settlement', async () => {
   const idle = await unitsOf(() => reserve(asked));
-  // The form that wins is another one now: the try that loses reports no units, and costs one.
+  // Now another write wins than the one that is tried first. The try that loses reports no units, but costs one.
   requests.sent.length = 0;
   const changes = await unitsOf(() => reserve(asked));
   expect([idle, changes, requests.sent]).toEqual([[1], [1], ['UpdateItem', 'UpdateItem']]);

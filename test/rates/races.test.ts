@@ -17,7 +17,7 @@ const ROUNDS = rounds(500, 5);
 const { clock, dependencies: ofWorld, rawRate } = await rateWorld();
 const dynamodb = testClient();
 let interleaver: Interleaver;
-// One client for all rounds: its gate asks whichever interleaver runs now.
+// All rounds share one client, whose gate asks the interleaver of the present round.
 new Interleaver(Math.random).gate.call({ turn: () => interleaver.turn() } as Interleaver, dynamodb);
 
 const SECOND = 1_000_000;
@@ -36,7 +36,7 @@ function callsOf(key: string, random: () => number) {
   const cap = (change: CapCommand['change']) =>
     writeRateCap(dependencies, { key, change, reason: 'quota', now: clock.now() }, call());
   const read = () => readRates({ ...dependencies, dynamodb: ofWorld.dynamodb })({ key }, call());
-  /** What is paid from now on, in seconds. */
+  /** For how many seconds from now the key is paid. */
   const paid = async () => (Number((await rawRate(key))?.paid_until?.N) - clock.now() * 1000) / SECOND;
   return { reserve, settle, forget, cap, read, paid };
 }
@@ -58,7 +58,7 @@ async function playRounds(
   expectAllHappened(happened);
 }
 
-/** What each actor received, after all have. */
+/** Plays the actors in one round. @returns the answer of each */
 async function together<Answers extends unknown[]>(...actors: { [At in keyof Answers]: () => Promise<Answers[At]> }) {
   const answers: unknown[] = [];
   const noted = actors.map((actor, at) => async () => {
@@ -239,6 +239,6 @@ it.each([1, 20])('a crowd at a fast rate is granted despite idle moments: burst 
   const lastedMs = Date.now() - from;
   const inOrder = starts.map(({ startAt }) => Date.parse(startAt)).toSorted((one, other) => one - other);
   const tookMs = Number(inOrder.at(-1)) - Number(inOrder[0]);
-  // A unit takes 6 ms, and a call adds to what was paid when it came.
+  // A unit takes 6 ms. A call adds to what was paid when it came, so up to the duration of the calls may be missing.
   expect(tookMs).toBeGreaterThanOrEqual((60 - burst) * 6 - lastedMs - 1);
 });

@@ -35,7 +35,7 @@ describe('reserve', () => {
       expect(await reserve({ key: 'busy', rates, waitSeconds: 60 })).toMatchObject({
         ...{ startAt: instant(waitMs), waitMs, sleepSeconds: Math.ceil(waitMs / 1000) },
       });
-    expect(requests.sent).toHaveLength(5); // one more, because the first did not know that the key is busy
+    expect(requests.sent).toHaveLength(5); // one more than calls: the first call did not know that the key is busy
   });
 
   it('a call at an idle key starts now, and idle time saves nothing', async () => {

@@ -6,14 +6,14 @@ const world = await rateWorld();
 const { reserve, settle, clock, requests, rawRate, putRaw } = world;
 const MINUTE_MS = 60_000;
 
-/** 100 tokens take a second. */
+/** A hundred tokens a second. */
 const tokens = (units: number) => [
   { limit: 6000, per: '1m' },
   { name: 'tokens', limit: 6000, per: '1m', units },
 ];
 const rates = [{ limit: 60, per: '1m' }];
 const estimated = (key: string, units = 1000) => reserve({ key, rates: tokens(units), waitSeconds: 60, settle: true });
-/** When a call of one token that asks now would start. */
+/** How long a call for one token has to wait now. */
 const wait = async (key: string) => (await reserve({ key, rates: tokens(1), waitSeconds: 3600 })).waitMs;
 
 beforeEach(() => {
@@ -167,7 +167,7 @@ describe('cancel', () => {
   it('a reservation that is cancelled late takes nothing from another', async () => {
     const { reservation } = await plain('taken');
     await settle({ key: 'taken', reservation, cancel: true });
-    await plain('taken'); // the same number stands in the record again
+    await plain('taken'); // the record has the same *paid until* again
     expect(await settle({ key: 'taken', reservation, cancel: true })).toMatchObject({ cancelled: false });
     expect(await plain('taken')).toMatchObject({ waitMs: 1000 });
   });

@@ -11,7 +11,7 @@ const world = await rateWorld();
 const { capRate, reserve, settle, forget, readRate, readRates, clock, requests, rawRate } = world;
 const { clockSkewMs } = world.dependencies;
 
-/** A start each second, and one each three seconds. */
+/** One start a second; `slow` allows one in three seconds. */
 const rates = [{ limit: 60, per: '1m' }];
 const slow = [{ name: 'requests', limit: 20, per: '1m' }];
 const reason = 'quota is shared';

@@ -48,7 +48,7 @@ describe('nested wrappers', () => {
     const runNested = (total: object = {}) =>
       world.run({ stateMachineArn: world.exclusive, input: { ...inner, ...total } });
     const used = async (key: string) => (await world.readKey(key)).used ?? 0;
-    /** Both keys are free within two minutes in which another caller asks for both. */
+    /** Expects that another caller, which asks for both keys, receives them within two minutes. */
     const expectAllFree = async () => {
       world.fallBehind(-TWO_MINUTES_MS);
       for (const [key, weight] of [
@@ -107,7 +107,7 @@ describe('nested wrappers', () => {
     finish(null);
     const inner = targets.get(outer) ?? '';
     await expect.poll(async () => (await visited(inner)).includes('Release'), { interval: 5 }).toBe(true);
-    await states.abort(outer).catch(() => undefined); // it may have ended
+    await states.abort(outer).catch(() => undefined); // the execution may have ended already
     await expectAllFree();
   });
 });

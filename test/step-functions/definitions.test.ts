@@ -14,7 +14,7 @@ let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
 
 /**
- * Pauses and polls take no time to speak of.
+ * A world in which pauses and polls take milliseconds.
  * @param limitSecondMs how long a second of a timeout takes: no task runs out of time unless a test is about that
  */
 async function fastWorld(limitSecondMs = 1000, secondMs = 5) {
@@ -95,7 +95,7 @@ describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) =>
   it('the example costs a transition a poll, or one if it is parked', async () => {
     const { one, second, atWorkNo, requestIds, waiting } = await two();
     if (name === 'parked') await waiting(1, 'jobs/nightly');
-    else await expect.poll(() => requestIds.length).toBeGreaterThan(3); // one of the first, and three of the second
+    else await expect.poll(() => requestIds.length).toBeGreaterThan(3); // one request of the first execution, and three of the second
     one.finish(null);
     (await atWorkNo(1)).finish(null);
     await states.ended(second);
@@ -137,7 +137,7 @@ describe.each(aFew(1, ['retry', 'parked'] as const))('the example %s', (name) =>
   });
 });
 
-/** With the number of redrives. */
+/** A request id: a UUID, and the number of redrives. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-0$/;
 
 describe.each(aFew(1, ['retry', 'parked', 'exclusive'] as const))('the example of %s', (name) => {
@@ -249,7 +249,7 @@ describe('the wrapper exclusive', () => {
     JSON.stringify({ code, key: 'k', target: '', detail: `ended by ${by} without a cause` });
   it.each([
     [{ Type: 'Fail' }, 'FAILED', why('FAILED', 'FAILED')],
-    [{ Type: 'Fail', Error: 'OnlyThis' }, 'OnlyThis', 'Execution failed because of a Fail state'], // the library's own words
+    [{ Type: 'Fail', Error: 'OnlyThis' }, 'OnlyThis', 'Execution failed because of a Fail state'], // the cause is that of the local interpreter
     [{ Type: 'Fail', Error: 'Boom', Cause: 'plain' }, 'Boom', 'plain'],
     [
       { Type: 'Task', Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work', End: true },
@@ -362,7 +362,7 @@ describe('the wrapper exclusive', () => {
   });
 });
 
-/** Pauses and polls take no time to speak of. */
+/** The example once, in a world in which pauses and polls take milliseconds. */
 async function readyOnce(limitSecondMs = 1000, secondMs = 5) {
   const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs, limitSecondMs }));
   states = world.states;

@@ -16,7 +16,7 @@ const VALUES = {
 const EXPIRES_AT = '2020-01-01T00:10:00.000Z';
 const GRANT = { leaseId: 'l', fence: 1, expiresAt: EXPIRES_AT, remainingMs: 600_000 };
 
-/** Of which `Acquire with the fields` puts its JSON together. */
+/** The parts from which `Acquire with the fields` builds its JSON. */
 const JSON_PARTS = { requestId: '{"requestId":"', taskToken: '","taskToken":"', end: '"}' };
 
 type Machine = 'retry' | 'parked' | 'exclusive';
@@ -27,23 +27,23 @@ const load = (machine: Machine) =>
     : example(machine, VALUES as Record<string, string>);
 
 interface Played {
-  /** The error, or the error and the cause, of each state that fails. */
+  /** The states that fail, each with its error, or with its error and cause. */
   failing?: Record<string, string | [error: string, cause: string]>;
   input?: object;
   startAt?: string;
   redriveCount?: number;
 }
 
-/** Plays a definition over functions that answer at once, in time that stands still. */
+/** Plays a definition while time stands still. Its functions answer at once. */
 async function play(machine: Machine, { failing = {}, input = {}, startAt, redriveCount = 0 }: Played) {
   const states = await load(machine);
   const visited: string[] = [];
-  /** What each task was called with, by its state. */
+  /** The parameters of each task, by its state. */
   const asked: Record<string, State & { Payload: State }> = {};
   const timeouts: Record<string, number | undefined> = {};
   const { result } = interpret({
     definition: { ...states, ...(startAt && { StartAt: startAt }) } as unknown as Definition,
-    // Without the fields that a test leaves out.
+    // JSON drops the fields that a test sets to undefined.
     input: JSON.parse(
       JSON.stringify({
         ...{ key: 'k', ttlSeconds: 600, stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:t' },

@@ -3,8 +3,8 @@ import { hasMoto, motoWorld } from '../support/emulators/moto.ts';
 import { boom, example, exclusionWorld } from '../support/stack/exclusion.ts';
 
 /**
- * The definitions once more, on an interpreter that has nothing in common with the local stack's, in real seconds. Not
- * here: an execution that is stopped, which Moto ends only when the function has answered that it waits for.
+ * The definitions again, in real seconds, on an interpreter that shares no code with the local stack. An execution that is
+ * stopped is missing, because Moto ends it only when the function that it waits for has answered.
  */
 describe.skipIf(!hasMoto)('on Moto', () => {
   let world: Awaited<ReturnType<typeof exclusionWorld>>;
@@ -14,7 +14,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
   });
   afterAll(() => world?.states.stop());
 
-  /** Where no work begins, the executions say why. */
+  /** The next call of the work. If none comes, the error shows how the executions ended. */
   const nextWork = async () => {
     try {
       return await world.atWorkNo(worked++);
@@ -135,7 +135,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(await state('rated')).toBe('released');
   });
 
-  // The last one, because it lets two work at once.
+  // This test stays the last one, because it lets two targets work at once.
   it('the wrapper with a limit runs two targets at once, by weight', async () => {
     const { states, readKey } = world;
     const asked = { key: 'gpus', limit: 4, weight: 2 };

@@ -6,7 +6,7 @@ import { exclusionWorld } from '../support/stack/exclusion.ts';
 let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
 
-/** The wrapper where a second of pauses and polls takes no time to speak of. @param more of each input */
+/** The wrapper in a world in which pauses and polls take milliseconds. @param more fields of each input */
 async function wrapped(more: object = {}, limitSecondMs = 1000) {
   const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs }));
   states = world.states;

@@ -38,7 +38,7 @@ interface Round {
   happened: Happened;
 }
 
-/** The wrapper on a clock that the test moves: all that takes time takes it from there, and nothing does by itself. */
+/** The wrapper on a clock that only the test moves. */
 function simulate({ park, release, clock, steps }: World, { seed, most, happened }: Round) {
   const waiting = new Map<string, (grant: Json) => void>();
   steps.onGrant = ({ token, output }) => waiting.get(token)?.(output as Json);
@@ -48,7 +48,7 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
   const overlaps: string[] = [];
   const over = { count: 0 };
 
-  /** The wrapper goes on at that time, and its clock stands until it waits for something again, or has ended. */
+  /** A wrapper. Once it goes on, the clock stands still until the wrapper waits again or has ended. */
   const wrapper = (name: string, asked: { key: string; ttlSeconds: number; limit?: number }) => {
     let idle = Promise.withResolvers<void>();
     const goOnAt = (epochMs: number, act: () => void) =>
@@ -86,7 +86,7 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
         }
         case 'Run': {
           if (random() < 0.2) {
-            // It has no answer in time, and lands just after the stop has found nothing.
+            // The start has no answer in time, and lands just after the stop has found no target.
             const endsAt = clock.now() + timeoutMs;
             clock.at(endsAt + 250 + upTo(50), begin);
             clock.at(endsAt + 350 + upTo(50), () => atWork.delete(name));
@@ -137,11 +137,11 @@ function simulate({ park, release, clock, steps }: World, { seed, most, happened
     return { parked: idle.promise, ended };
   };
 
-  /** As the SDK sees an answer that never came: it tries again after its two seconds. */
+  /** The request lands and its answer is lost, so the SDK tries again after two seconds. */
   const lost = async (send: () => Promise<unknown>) => {
     happened.lost++;
     const { response } = (await send()) as { response: { body: Readable } };
-    await text(response.body); // an answer that nobody reads keeps its connection
+    await text(response.body); // an answer that is not read would keep its connection
     await clock.sleep(2000);
     throw networkError('ECONNRESET', 'read');
   };
@@ -189,7 +189,7 @@ interface Play extends Round {
   key: string;
   names: string[];
   limit?: number;
-  /** Gives back what all of them wait for. */
+  /** Releases the grant that all wrappers wait for. */
   begin(): Promise<unknown>;
 }
 
@@ -209,7 +209,7 @@ async function play(world: World & Pick<typeof leases, 'repair'>, { key, names, 
     happened.lateMessage++;
     await clock.sleep(upTo(3000));
   };
-  // The release meets the mark; its grant is slow, and both answers to the renewal are lost.
+  // The release loses by the mark. Then its hand-off is slow, and both answers to the renewal of the grant are lost.
   requests.faultsOf.UpdateItem = ['none', slow, lost, lost];
   await begin();
   for (let turns = 0; over.count < wrappers.length; turns++) {

@@ -22,7 +22,7 @@ const notRedrivable = (message: string) => expect.objectContaining({ name: 'Exec
 
 const lambda = (name: string) => `arn:aws:lambda:us-east-1:000000000000:function:${name}`;
 
-/** A function that fails until it is mended, and notes what it was called with. */
+/** A function that fails until it is repaired, and notes its inputs. */
 function mendable() {
   const calls: Record<string, unknown>[] = [];
   const state = { isMended: false, until: Promise.resolve() };
@@ -71,7 +71,7 @@ describe('RedriveExecution of the local stack', () => {
     state.isMended = true;
     await redrive(arn);
     expect(await states.ended(arn)).toMatchObject({ status: 'SUCCEEDED', output: { done: true } });
-    // Each Retry has its tries again.
+    // After a redrive, each Retry has all of its tries again.
     expect(calls.map(({ redrives }) => redrives)).toEqual([0, 0, 1, 1, 2]);
     const [{ redrives, ...first } = {}] = calls;
     expect(first).toEqual({ made: expect.any(String), given: { n: 1 }, started: expect.stringMatching(/^\d{4}-.*Z$/) });
@@ -147,7 +147,7 @@ describe('RedriveExecution of the local stack', () => {
 });
 
 describe('a redrive of the acquire', () => {
-  /** Stops the execution at the moment at which it receives its grant: it ends in its acquire, and holds. */
+  /** Stops the execution in the moment in which it receives its grant, so it ends in its acquire and holds the lease. */
   function stopsAtGrant() {
     const { tokens } = states.states;
     const take = tokens.take.bind(tokens);
@@ -178,7 +178,7 @@ describe('a redrive of the acquire', () => {
       world.fallBehind(0);
       await redrive(arn);
       await expect.poll(() => asked.length, { interval: 5 }).toBe(2);
-      await world.waiting(1); // behind the former grant
+      await world.waiting(1); // the second request waits behind the former grant
       return arn;
     };
     const begun = async () => {
@@ -205,7 +205,7 @@ describe('a redrive of the acquire', () => {
   ])('a redriven wrapper %s is granted again two minutes later, behind its former grant', async (_, fields) => {
     const { redriven, expectDone, fallBehind, exclusive, target } = await ready();
     const arn = await redriven(() => states.start(exclusive, { key: 'k', stateMachineArn: target, ...fields }));
-    fallBehind(-120_000); // until 90 seconds after the redrive, the start of the target may be under way
+    fallBehind(-120_000); // the start of the target may be under way until 90 seconds after the redrive
     await expectDone(arn);
   });
 

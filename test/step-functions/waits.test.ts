@@ -6,16 +6,16 @@ import type { Json } from '../../local/step-functions/json.ts';
 import { example } from '../support/stack/exclusion.ts';
 
 const ENTERED_AT = Date.parse('2026-01-01T00:00:00.900Z');
-/** Its milliseconds are what a Wait by timestamp would lose. */
+/** A Wait by timestamp would lose the milliseconds of this time. */
 const EXPIRES_AT = '2026-01-01T00:05:00.800Z';
 const GRANT = { outcome: 'run', leaseId: 'l', fence: 1, expiresAt: EXPIRES_AT, remainingMs: 299_900, sleepSeconds: 4 };
 
-// The waits are minutes long.
+// Real waits would take minutes.
 beforeEach(() => {
   vi.useFakeTimers({ now: ENTERED_AT });
 });
 afterEach(() => {
-  // First, because a spy puts back what it found: the timers of the test.
+  // The spies go first, because a spy would restore the timers of the test.
   vi.restoreAllMocks();
   vi.useRealTimers();
 });
@@ -41,7 +41,7 @@ function play(
     () => undefined,
     (thrown: Error) => ((thrown.cause ?? thrown) as Error).name,
   );
-  /** Time goes on until then. @returns the state that was entered last */
+  /** Lets time pass until a moment. @returns the state that was entered last */
   const stateAt = async (time: number) => {
     await vi.advanceTimersByTimeAsync(time - Date.now());
     return visited.at(-1);
@@ -54,7 +54,7 @@ const wait = (fields: object) => ({
   States: { Wait: { Type: 'Wait', Next: 'Done', ...fields }, Done: { Type: 'Pass', End: true } },
 });
 
-/** The state of the guide, between its grant and its failure. */
+/** The state of the guide, after a grant and before a failure. */
 async function ofTheGuide() {
   const guide = await readFile('docs/step-functions.md', 'utf8');
   const [, state = ''] = /```json\n("Wait for the expiry": .*?)\n```/s.exec(guide) ?? [];
@@ -130,7 +130,7 @@ describe('Wait states of the local stack', () => {
     abort();
     expect(await ended).toBe('ExecutionAbortedError');
     const left = timers.filter((timer) => !clear.mock.calls.some(([cleared]) => cleared === timer));
-    // The library keeps the timer of the task itself, which holds nothing up.
+    // The library keeps the timer of the task itself, which delays nothing.
     expect([timers.length, left.length]).toEqual([2, 1]);
   });
 });

@@ -1,17 +1,17 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** What one process has played, as `npm run verify -- faults --report` writes it. */
+/** The histories that one process has played, as `npm run verify -- faults --report` writes them. */
 export interface Played {
-  /** The seed of its first history. Each that follows has the next one. */
+  /** The seed of the first history. Each later history has the next seed. */
   seed: number;
-  /** The capabilities that took part; absent where all did. */
+  /** The capabilities that took part. Undefined if all did. */
   only?: string[];
   histories: number;
   operations: number;
   /** How many permits were granted. */
   permits: number;
-  /** How many had clocks further apart than CLOCK_SKEW_MS. */
+  /** How many histories had clocks further apart than CLOCK_SKEW_MS. */
   beyondBound: number;
   failed: { seed: number; promises: string[] } | null;
 }
@@ -19,12 +19,12 @@ export interface Played {
 /** All that was ever played of the same capabilities on one commit. */
 interface Chapter extends Pick<Played, 'only' | 'histories' | 'operations' | 'permits' | 'beyondBound'> {
   commit: string;
-  /** First and last seed of each stretch, in their order. */
+  /** The first and the last seed of each stretch of seeds, in ascending order. */
   seeds: [number, number][];
   broken: { seed: number; promises: string[] }[];
 }
 
-/** In the order in which commits were first played. */
+/** The chapters, in the order in which their commits were first played. */
 export type Ledger = Chapter[];
 
 /** @returns an empty ledger if there is no such file */
@@ -42,7 +42,7 @@ export async function writeLedger(file: string, ledger: Ledger): Promise<void> {
   await writeFile(file, `${JSON.stringify(ledger, undefined, 2)}\n`);
 }
 
-/** A seed that no history of the ledger had: the next one, or a random one if the ledger is empty. */
+/** A seed that no history of the ledger has had. */
 export const nextSeed = (ledger: Ledger): number =>
   ledger.length === 0
     ? Math.floor(Math.random() * 2 ** 30)
@@ -68,7 +68,7 @@ export function entered(ledger: Ledger, commit: string, played: Played): Ledger 
   return chapter === empty ? [...ledger, next] : ledger.map((one) => (one === chapter ? next : one));
 }
 
-/** Stretches that touch become one. */
+/** Joins stretches of seeds that touch. */
 function joined(stretches: [number, number][]): [number, number][] {
   const found: [number, number][] = [];
   for (const [from, to] of stretches.toSorted((a, b) => a[0] - b[0])) {

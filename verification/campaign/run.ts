@@ -19,7 +19,7 @@ It goes on after a broken promise, and then exits with 1.`;
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** How many histories one process plays before the ledger has them: a minute's worth, which is all that is lost if a run is cut. */
+/** How many histories a process plays before they are entered into the ledger: about a minute's worth, which is the most that an interrupted run loses. */
 const BLOCK = 250;
 
 async function main(): Promise<boolean> {
@@ -49,7 +49,7 @@ async function main(): Promise<boolean> {
   console.log(`From seed ${next}`);
   const last = next + (number('histories', { least: 1, whole: true }) ?? Number.POSITIVE_INFINITY);
   let broken = 0;
-  /** One after the other: all processes end at once when the time is over. */
+  /** Entries are made one after the other, because all processes end at once when the time is over. */
   let saved = Promise.resolve();
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-campaign-'));
   const enter = async (played: Played) => {
@@ -61,7 +61,7 @@ async function main(): Promise<boolean> {
     saved = saved.then(() => writeLedger(values.ledger, ledger));
     await saved;
   };
-  /** Where a promise was broken, the same process plays the seeds that were left out next. */
+  /** A process stops at a broken promise. It then plays the seeds that it has left out. */
   const work = async (index: number) => {
     while (performance.now() < endsAt && next < last) {
       const seed = next;
@@ -85,7 +85,7 @@ async function main(): Promise<boolean> {
   return broken === 0;
 }
 
-/** The commit whose code is played. Says so if there are uncommitted changes. */
+/** The commit whose code is played, with a remark if there are uncommitted changes. */
 function presentCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
   const isChanged = git('status', '--porcelain') !== '';

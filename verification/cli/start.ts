@@ -16,7 +16,7 @@ medians are more than 150 ms apart.
 
 const MOST_MS = 150;
 
-/** So that files and code are in the caches. */
+/** The first runs do not count: they bring files and code into the caches. */
 const WARM_UP = 5;
 
 async function main(): Promise<boolean> {
@@ -54,7 +54,7 @@ async function main(): Promise<boolean> {
   }
 }
 
-/** Milliseconds until `date` has looked at the clock, which is the first thing that it does. */
+/** Milliseconds until `date` reads the clock, which it does first. */
 async function started(before: string[]): Promise<number> {
   const [command = '', ...args] = [...before, 'date', '+%s%N'];
   const startedAt = performance.timeOrigin + performance.now();

@@ -25,7 +25,7 @@ Python 3.10 or newer. Callers of the Rust crate dynamodb-lease share a quarter o
   --seed N        the same faults, stops, kills and pieces of work as in the run that printed it; what meets what depends on
                   the machine's time as well`;
 
-/** A client may still be at what it gives back, for as long as the service waits and answers. */
+/** After the end, a client may still be releasing or withdrawing for as long as the service waits and answers. */
 const MAX_END_MS = 45_000;
 
 /** The longest ttl, and what take-overs wait for. */
@@ -90,7 +90,7 @@ interface Stage {
 async function play(settings: Settings, { service, proxy, log }: Stage): Promise<boolean> {
   const { seconds, processes, atOnce, seed, isPlain } = settings;
   const keys = keysOf(settings.keys, isPlain);
-  // Each draws for itself, so that one does not shift what another draws.
+  // Each process draws its own numbers, so that none changes what another draws.
   const random = seededRandom(seed + 1);
   const killed = new Set<string>();
   let [started, stops] = [0, 0];
@@ -122,7 +122,7 @@ async function play(settings: Settings, { service, proxy, log }: Stage): Promise
     } else {
       stops++;
       child.kill('SIGSTOP');
-      await delay(500 + random() * 5500); // up to thrice the shortest ttl
+      await delay(500 + random() * 5500); // up to three times the shortest ttl
       child.kill('SIGCONT');
     }
   }
@@ -160,7 +160,7 @@ async function play(settings: Settings, { service, proxy, log }: Stage): Promise
   return Object.values(complaints).every((cases) => cases.length === 0);
 }
 
-/** A complaint, unless the process ends by itself and in time. */
+/** @returns a complaint, unless the process ends by itself and in time */
 async function endOf(holder: string, { child, ready }: Worker): Promise<string> {
   const exit = once(child, 'exit');
   await Promise.race([ready, exit]);

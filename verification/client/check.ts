@@ -1,14 +1,14 @@
 import { WINDOW_SECONDS } from '../../shared/locks/dependencies.ts';
 import { copyOf } from './proxy.ts';
 
-/** What the processes write, a line for each. `at` is in milliseconds of a clock that all of them share. */
+/** The lines that the processes write. `at` is in milliseconds of a clock that all processes share. */
 export type Line =
   | { type: 'step'; key: string; fence: number; holder: string; at: number }
   | { type: 'success'; holder: string }
   | { type: 'failure'; holder: string; code: string; reason?: string; detail: string }
   | { type: 'done'; holder: string; at: number };
 
-/** What a caller of a service under faults may meet. */
+/** The errors that a caller may receive from a service under faults. */
 const EXPECTED = [
   'LeaseHeld',
   'LeaseLost',
@@ -19,7 +19,7 @@ const EXPECTED = [
   'TimeoutError',
 ];
 
-/** What the store has of a key when all is over. */
+/** The record of a key after the end of all processes. */
 export interface Left {
   key: string;
   state: string;
@@ -30,24 +30,24 @@ export interface Left {
 
 /** The promises of the client that did not hold, a line for each case. */
 export interface Broken {
-  /** Two worked at once. */
+  /** Two holders worked at once. */
   overlaps: string[];
-  /** A lease stands that nobody will give back. */
+  /** A lease was left that nobody will release. */
   leasesLeft: string[];
-  /** A caller met an error that no fault explains. */
+  /** A caller received an error that no fault explains. */
   surprises: string[];
 }
 
 interface Excused {
-  /** The holders that were killed, who give nothing back. */
+  /** The holders that were killed, and so do not release. */
   killed: Set<string>;
   /** Fences that only the copy of a request was granted. */
   copies: Set<number>;
-  /** Names the key and the holder of each acquisition of which a copy may wait by itself (proxy.ts). */
+  /** The acquisitions that arrived twice, by `copyOf`: the second copy may wait in line by itself (proxy.ts). */
   copied: Set<string>;
 }
 
-/** What the lines and the leases that are left show of broken promises. */
+/** The broken promises that the lines and the remaining leases show. */
 export const broken = (lines: Line[], left: Left[], excuse: Excused): Broken => ({
   overlaps: overlaps(lines),
   leasesLeft: abandoned(left, excuse),
@@ -86,7 +86,7 @@ const surprises = (lines: Line[]): string[] =>
     line.type === 'failure' && !EXPECTED.includes(line.code) ? [`${line.holder} met ${line.detail}`] : [],
   );
 
-/** Leases that stand after the end and break no promise: those of killed processes, and of the copy of a request alone. */
+/** Leases that may be left: those of killed processes, and those that only the copy of a request was granted. */
 export function excused(left: Left[], excuse: Excused) {
   const expired = left.filter(({ state }) => state === 'expired');
   const leasesOfKilled = expired.filter(({ holder }) => excuse.killed.has(`${holder}`)).length;

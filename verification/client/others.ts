@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { PYTHON_CLIENT, python } from '../../test/support/programs/python.ts';
 
-/** The prefix of the keys that clients of the Rust crate use too, directly in the table. */
+/** The prefix of the keys that clients of the Rust crate share. They go to the table directly. */
 export const SHARED = 'chaos/shared/';
 
 const RUST = 'bench/libraries/rust/target/release/dynamodb-lease-contestant';
@@ -29,7 +29,7 @@ export function commandOf(
 
 export const workerEnvironment = { ...process.env, ...PYTHON_CLIENT };
 
-/** The keys. If `npm run bench` has built the program of the Rust crate, it shares each fourth key. */
+/** The keys of the run. Every fourth key is shared with the Rust crate if `npm run bench` has built its program. */
 export const keysOf = (count: number, isPlain: boolean): string[] =>
   Array.from({ length: count }, (_, nth) => (hasRust(isPlain) && nth % 4 === 3 ? `${SHARED}${nth}` : `chaos/${nth}`));
 

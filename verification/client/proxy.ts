@@ -4,27 +4,27 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Listening, listen } from '../../local/listen.ts';
 import { type Answer, gatewayError, pass, reply } from './passing.ts';
 
-/** How often each fault strikes. Nothing strikes what is left. */
+/** The share of requests that each fault strikes. All other requests pass. */
 const FAULTS = {
-  /** The request does not arrive, and nobody answers. */
+  /** The request neither arrives nor is answered. */
   dropped: 0.02,
-  /** It takes effect, and nobody answers. */
+  /** The request takes effect, and its answer is lost. */
   lostAnswer: 0.02,
-  /** The connection is cut before it arrives, or after. */
+  /** The connection is cut before the request arrives, or after. */
   cutBefore: 0.04,
   cutAfter: 0.04,
   lateRequest: 0.06,
   lateAnswer: 0.06,
-  /** It arrives twice. */
+  /** The request arrives twice. */
   duplicate: 0.05,
   unavailable: 0.03,
-  /** It takes effect, and the gateway answers 504. */
+  /** The request takes effect, and the gateway answers 504. */
   timedOut: 0.03,
 };
 
 type Fault = keyof typeof FAULTS;
 
-/** Shorter than what a client waits for an acquisition: what comes later is nobody's any more. */
+/** Shorter than a client waits for an acquisition. A grant that came later would belong to nobody. */
 const LATE_MS = 2500;
 
 export interface FaultyProxy extends Listening {
@@ -103,7 +103,7 @@ export async function startProxy(target: string, random: () => number): Promise<
     }
   };
 
-  /** A copy that comes after the release of its first has been refused, unless others held the lease in between. */
+  /** Notes a grant to the copy. If the copy comes after the release of the first request, it is granted only if others held the lease in between. */
   const note = ({ text }: Answer) => {
     const { fence, repeated } = JSON.parse(text) as { fence?: number; repeated?: boolean };
     if (fence !== undefined && repeated === false) copies.add(fence);

@@ -6,7 +6,7 @@ import { seededRandom } from '../../test/support/chance/seed.ts';
 import type { Line } from './check.ts';
 import { SHARED } from './others.ts';
 
-/** What one process of the chaos does: pieces of work under leases, several at once, until SIGTERM; then it must end. */
+/** A process of the chaos: it does several pieces of work at once, each under a lease, until SIGTERM. Then it must end. */
 const [, , endpoint = '', holder = '', log = '', keys = '', atOnce = '', seed = ''] = process.argv;
 const random = seededRandom(Number(seed));
 const names = JSON.parse(keys) as string[];
@@ -21,7 +21,7 @@ let stopping = false;
 process.on('SIGTERM', () => {
   stopping = true;
 });
-process.stdout.write('ready'); // until then, SIGTERM would end it half way
+process.stdout.write('ready'); // before this, SIGTERM would end the process half way
 
 const holdfast = new Holdfast({ endpoint, holder, surroundings: { ...systemSurroundings, random } });
 await Promise.all(Array.from({ length: Number(atOnce) }, loop));
@@ -44,7 +44,7 @@ async function loop(): Promise<void> {
 
 function piece(key: string): Promise<void> {
   const options = {
-    // More than the grant window, so that the judge can tell a grant that nobody has claimed.
+    // Longer than the grant window, so that an unclaimed grant is recognized by its ttl.
     ttlSeconds: 3 + below(2),
     waitMs: below(6000),
     timeoutMs: 15_000,
@@ -56,7 +56,7 @@ function piece(key: string): Promise<void> {
   return holdfast.withLease(key, options, async (lease) => {
     const endsAt = nowMs() + below(4000);
     do {
-      // Before the question: what is held then was held now.
+      // The clock is read before the question: what is held then was held at this moment.
       const at = nowMs();
       if (!lease.held) return;
       write({ type: 'step', key, fence: lease.fence, holder, at });

@@ -19,7 +19,7 @@ export interface Surroundings {
   counts: FaultCounts;
   /** The prefix of each key and path. */
   prefix: string;
-  /** The same for aliases: DynamoDB remembers the requests that made them, also when their table is gone. */
+  /** The prefix of each alias. It differs in each run, because DynamoDB remembers the requests that made an alias even when the table is gone. */
   unique: string;
   facts: WorldFacts;
   /** Whether all faults have stopped. */
@@ -30,19 +30,19 @@ export interface Surroundings {
 export interface WorldFacts {
   /** Whether the clocks of the service agreed within CLOCK_SKEW_MS all the time. */
   withinBound: boolean;
-  /** The furthest that any two of them stood apart. */
+  /** The furthest that any two clocks stood apart. */
   spreadMs: number;
   protocol: 'dynamo' | 'native';
   /** Whether a client of the Rust crate uses the keys of `leases`, `queue` and `permits`. */
   foreignLeases: boolean;
   foreignCommits: boolean;
-  /** Whether writers of the Rust crate send an unanswered PUT again, as they do unless told otherwise: the known risk. */
+  /** Whether writers of the Rust crate send an unanswered PUT again. That is their default, and a known risk. */
   foreignRetries: boolean;
   /** Whether expired records are cleaned up, with jumps of time that let them expire. */
   sweeps: boolean;
 }
 
-/** One step of a caller, and what strikes in it. */
+/** One step of a caller, and how often faults strike in it. */
 export interface Step {
   id: number;
   actor: number;
@@ -50,29 +50,29 @@ export interface Step {
   seed: number;
   /** How many of its requests are struck, 0 to 1. */
   faultRate: number;
-  /** What strikes most of them; absent where all kinds do alike. */
+  /** The fault that strikes most of them. Undefined if all kinds are alike. */
   mostly?: RequestFault | undefined;
 }
 
 const READS = new Set(['readLeases', 'readCommit', 'readNames', 'readExpired', 'readOnce', 'readRates']);
 
-/** Called by the schedule and by the bus, and not through HTTP. */
+/** The functions that the schedule and the event bus call, and not HTTP. */
 const EVENTS = new Set(['repairQueues', 'executionEnded']);
 
 /**
- * A function first asks for its time in order to set a timer, and that is one of real time. Its requests end at its deadline in simulated
+ * The remaining time that a function sees when it sets its timer, which runs in real time. The requests of a function end at its deadline in simulated
  * time (wire.ts), however slow the machine is.
  */
 const REAL_TIMEOUT_MS = 3_600_000;
 
-/** What an HTTP API waits for a function. */
+/** How long an HTTP API waits for a function. */
 const GATEWAY_TIMEOUT_MS = 30_000;
 
 /** Someone who uses the service: through its real handlers, or, as a third-party client, through the stores. */
 export class Caller {
   readonly name: string;
   readonly world: Surroundings;
-  /** Of the present step. */
+  /** The numbers of the present step. */
   random: () => number = Math.random;
   #faults: FaultSource;
   #memories = new Map<string, object>();
@@ -90,13 +90,13 @@ export class Caller {
   }
   #mostly: RequestFault | undefined;
 
-  /** From now on its requests are struck as the script says. */
+  /** From now on, the script decides which requests of this caller are struck. */
   suffers(script: Script): void {
     this.#faults = new ScriptedFaults(seededRandom(Math.floor(this.random() * 2 ** 31)), this.world.counts, script);
   }
 
   /**
-   * What the caller remembers of a capability, made when it is first asked for; `previous` is what it knew
+   * What the caller remembers of a capability. It is made when it is first asked for. `previous` is what the caller knew
    * before it died and began again.
    */
   memory<Memory extends object>(capability: string, make: (previous?: Memory) => Memory): Memory {
@@ -118,14 +118,14 @@ export class Caller {
     return this.#faults.strikes(kind, probability);
   }
 
-  /** An actor whom this caller sets going, in a thread of its own, and whose faults are as frequent as its own. */
+  /** Starts an actor in a thread of its own. Faults strike it as often as this caller. */
   start(name: string, work: (one: Caller) => Promise<void>): void {
     const one = new Caller(name, this.world);
     one.begin({ seed: Math.floor(this.random() * 2 ** 31), faultRate: this.#faults.rate, mostly: this.#mostly });
     this.world.simulation.spawn(name, {}, () => work(one));
   }
 
-  /** What is recorded of an actor besides its calls: it waits for `tell`, with what came of it. */
+  /** Records an event of an actor that is not a call. It has no answer until `tell` gives it one. */
   note(
     call: string,
     input: Readonly<Record<string, unknown>>,
@@ -135,8 +135,8 @@ export class Caller {
   }
 
   /**
-   * Calls a function; undefined where no answer came.
-   * @param known what the checker must know of the input besides
+   * Calls a function. @returns undefined if no answer came
+   * @param known what the checker must know and the function must not
    */
   async call(
     functionName: string,
@@ -161,7 +161,7 @@ export class Caller {
   }
 
   /**
-   * What a third-party client does, in a history entry of its own. `work` may end with undefined where the client died in
+   * Records what a third-party client does as an entry of the history. `work` may end with undefined if the client died in
    * the middle, and so may the whole.
    */
   async foreign<Result extends object>(
@@ -183,7 +183,7 @@ export class Caller {
         );
         resume(failed ? undefined : result);
       });
-      // Its starter starts another one.
+      // After a client has died, its caller starts another one.
       thread.onDeath = () => simulation.at(simulation.now + 1000, () => resume(undefined));
     });
   }
@@ -207,7 +207,7 @@ export class Caller {
     });
   }
 
-  /** An invocation of a function on one of the machines. Its answer takes a moment to come back. */
+  /** Invokes a function on one of the machines. The request and the answer take a few milliseconds each. */
   #invoke(
     functionName: string,
     input: Readonly<Record<string, unknown>>,

@@ -5,9 +5,9 @@ import { shrink } from './shrink.ts';
 import { type History, type Plan, planWorld, play } from './world.ts';
 
 export interface Campaign {
-  /** The first history has this seed, and each that follows the next one. */
+  /** The seed of the first history. Each later history has the next seed. */
   seed: number;
-  /** It ends with whichever comes first; up to ten times that time if a kind of fault has not struck yet. */
+  /** The campaign ends at the first of these two, or up to ten times later if a kind of fault has not struck yet. */
   mostHistories: number;
   mostMs: number;
   /** Capabilities to take part; all if there are none. */
@@ -19,7 +19,7 @@ export interface Campaign {
 export interface Result {
   histories: number;
   operations: number;
-  /** How many permits were granted, as far as any caller heard of them. */
+  /** How many permits were granted and answered. */
   permits: number;
   counts: FaultCounts;
   /** How many histories ran with clocks further apart than CLOCK_SKEW_MS. */
@@ -65,7 +65,7 @@ export async function run(
 const isPermit = ({ outcome, body }: Entry): boolean =>
   outcome === 'ok' && body?.mode !== undefined && body.repeated === false;
 
-/** Kinds that never struck: a campaign with some has not shown that the service stands them. */
+/** The kinds of faults that never struck, so that the campaign has not shown that the service withstands them. */
 export const missing = ({ counts }: Result): FaultKind[] =>
   Object.entries(counts).flatMap(([kind, count]) => (count === 0 ? [kind as FaultKind] : []));
 
@@ -93,7 +93,7 @@ export async function shortest(history: History, service: FaultyService): Promis
 export function report({ plan, entries, violations }: History): string {
   const marked = new Set(violations.flatMap((violation) => violation.entries.map(({ id }) => id)));
   const [violation] = violations;
-  // Other keys have nothing to do with it; what names none, as the schedule, may have.
+  // Calls on other keys cannot be the reason. Calls without a key, such as those of the schedule, can.
   const subject = (input: Readonly<Record<string, unknown>>) => input.key ?? input.path ?? input.alias;
   const subjects = new Set([undefined, ...(violation?.entries.map(({ input }) => subject(input)) ?? [])]);
   const shown = entries.filter(({ input }) => subjects.size === 1 || subjects.has(subject(input)));

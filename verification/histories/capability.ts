@@ -4,33 +4,33 @@ import type { Entry, Violation } from './history.ts';
 import { CLOCK_SKEW_MS } from './service.ts';
 
 /**
- * What a capability brings to the histories, in files of its own under capabilities/: what its callers do, and what must be
- * true of what they were told. Another one joins by its place in `CAPABILITIES` (world.ts) and its handlers in service.ts;
- * the seeds of the mutations stay valid, because each names the capability that it plays alone.
+ * A capability in the histories, with files of its own in capabilities/: what its callers do, and which promises must hold
+ * for what they were answered. A new one is added to `CAPABILITIES` (world.ts), and its handlers to service.ts. The seeds
+ * of the mutations stay valid, because each mutation plays a single capability.
  */
 export interface Capability {
   name: string;
-  /** In how many of the histories of all capabilities it takes part, 0 to 1, beside what else a seed decides; absent where chance picks it as the others. */
+  /** The share of histories that it joins, 0 to 1, whatever else the seed decides. Undefined if chance picks it like the others. */
   occasional?: number;
-  /** One thing that a caller does, on few keys, as `caller.random` decides. */
+  /** A step of a caller on one of a few keys, as `caller.random` decides. */
   act(caller: Caller): Promise<void>;
-  /** The same of a third-party client that shares the stores; absent where there is none. */
+  /** A step of a third-party client that shares the stores. */
   actForeign?(caller: Caller): Promise<void>;
   /** Actors besides the callers, such as a schedule. */
   others?: readonly Other[];
-  /** What it acts among; absent where it has callers of its own. */
+  /** The capabilities whose callers it joins. Undefined if it has callers of its own. */
   among?: readonly string[];
-  /** After all faults have stopped: what shows that nothing is stuck, and what became of everything unknown. */
+  /** After all faults have stopped, shows that nothing is stuck, and resolves each unknown outcome. */
   settle(caller: Caller): Promise<void>;
   /** The promises that the history of a world breaks. */
   check(history: readonly Entry[], facts: WorldFacts): Violation[];
 }
 
-/** An actor of its own name and number of steps. */
+/** An actor besides the callers, with its own number of steps. */
 export interface Other {
   name: string;
   steps: number;
-  /** In how many of the histories it takes part, 0 to 1; in all where absent. */
+  /** The share of histories that it joins, 0 to 1. Undefined for all. */
   share?: number;
   act(caller: Caller): Promise<void>;
 }
@@ -38,7 +38,7 @@ export interface Other {
 /** The caller that comes when all faults have stopped. */
 export const AFTERWARDS = 'afterwards';
 
-/** A dead bound holder is gone so long after the first call that meets it. */
+/** How long after the first call that meets a dead bound holder its grant must be gone. */
 export const LOOKED_AFTER_MS = 120_000;
 /** No grant with a ttl lasts this long, and every bound grant lasts longer. */
 const LONGER_THAN_TTLS_MS = 300 * 86_400_000;
@@ -46,7 +46,7 @@ const LONGER_THAN_TTLS_MS = 300 * 86_400_000;
 export const isBoundExpiry = (expiresAt: string | null | undefined): boolean =>
   Date.parse(expiresAt ?? '') - BEGIN > LONGER_THAN_TTLS_MS;
 
-/** So long after the last end every call can know of it: no status is older than a minute, and no ttl is longer. */
+/** How long after the end of an execution every call can know of it: a status is at most a minute old, and so is a ttl. */
 export const CERTAIN_AFTER_MS = 62_000 + CLOCK_SKEW_MS;
 
 /**

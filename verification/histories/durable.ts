@@ -19,7 +19,7 @@ export class DurableModel {
     this.#callbacks.begin(arn);
   }
 
-  /** Its callbacks accept no results any more. @returns lets GetDurableExecution show the end: it lags behind */
+  /** Ends the execution, so that its callbacks refuse results. @returns lets GetDurableExecution, which lags, show the end */
   end(arn: string, status: DurableStatus, ms: number): () => void {
     if (status === 'RUNNING') throw new Error('an execution does not end with RUNNING');
     this.#callbacks.end(arn, status);
@@ -30,12 +30,12 @@ export class DurableModel {
     };
   }
 
-  /** @param told receives its result, or undefined if it ends without one */
+  /** Makes a callback. @param told receives the result, or undefined if the callback ends without one */
   newCallback(arn: string, id: string, told: (result: TaskResult | undefined) => void): void {
     this.#callbacks.create(arn, (result) => told(heardOf(result)), id);
   }
 
-  /** As its timeout does. */
+  /** Ends a callback, as its timeout does. */
   close(id: string): void {
     this.#callbacks.close(id);
   }

@@ -45,10 +45,10 @@ export type FaultCounts = Record<FaultKind, number>;
 export const noFaults = (): FaultCounts =>
   Object.fromEntries([...REQUEST_FAULTS, ...ACTOR_FAULTS].map((kind) => [kind, 0])) as FaultCounts;
 
-/** Those that take a caller or a function out of the game are rarer, or little else would happen. */
+/** These faults stop a caller or a function for long, so they are rarer. Otherwise little else would happen. */
 const RARE = new Set<FaultKind>(['freeze', 'death', 'delayed', 'duplicated']);
 
-/** Decides by chance of its own what strikes the requests of one call, so that a shorter history keeps the rest as it was. */
+/** Draws the faults of the requests of one step. It has its own random numbers, so that the faults stay the same if other steps are left out. */
 export class FaultSource {
   readonly random: () => number;
   readonly rate: number;
@@ -57,7 +57,7 @@ export class FaultSource {
 
   /**
    * @param rate how many of all requests are struck, 0 to 1
-   * @param mostly what strikes most of them: some mistakes show only where one thing goes wrong again and again
+   * @param mostly the fault that strikes most of them, because some mistakes show only if the same fault strikes again and again
    */
   constructor(random: () => number, rate: number, counts: FaultCounts, mostly?: RequestFault) {
     this.random = random;
@@ -66,7 +66,7 @@ export class FaultSource {
     this.#mostly = mostly;
   }
 
-  /** One of the kinds that can strike here, or none. */
+  /** Draws one of the faults that can strike here, or none. */
   draw(possible: readonly RequestFault[], _command: string): RequestFault | undefined {
     if (this.random() >= this.rate) return undefined;
     if (this.#mostly && possible.includes(this.#mostly) && this.random() < 0.7) return this.#mostly;
@@ -74,7 +74,7 @@ export class FaultSource {
     return kind && RARE.has(kind) && this.random() < 0.4 ? undefined : kind;
   }
 
-  /** With the probability given, where anything strikes at all. */
+  /** Whether a fault strikes, with this probability. Nothing strikes if the rate is 0. */
   strikes(kind: FaultKind, probability: number): boolean {
     const hit = this.random() < probability && this.rate > 0;
     if (hit) this.note(kind);
@@ -89,7 +89,7 @@ export class FaultSource {
     return from + this.random() * (to - from);
   }
 
-  /** Short ones as likely as long ones, by order of magnitude. */
+  /** A random duration. Each order of magnitude is equally likely. */
   magnitude(from: number, to: number): number {
     return from * (to / from) ** this.random();
   }
@@ -107,10 +107,10 @@ interface Standing {
   lot?: number | undefined;
 }
 
-/** Strikes as it is told, and by no chance. */
+/** Strikes by a script and not by chance. */
 export class ScriptedFaults extends FaultSource {
   readonly #script: Script;
-  /** Of the present request. */
+  /** How the function stands still at the present request. */
   readonly #standing: Standing;
 
   constructor(random: () => number, counts: FaultCounts, script: Script) {

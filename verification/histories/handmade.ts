@@ -3,7 +3,7 @@ import { BEGIN } from './clocks.ts';
 import type { Entry } from './history.ts';
 import type { Landed } from './landed.ts';
 
-/** Of the world of the histories that the tests of the checkers make by hand. */
+/** The world of the histories that the tests of the checkers make by hand. */
 export const facts: WorldFacts = {
   withinBound: true,
   spreadMs: 490,
@@ -14,7 +14,7 @@ export const facts: WorldFacts = {
   sweeps: false,
 };
 
-/** A millisecond of such a world, as answers have it. */
+/** A millisecond of the history, as an instant in an answer. */
 export const at = (ms: number): string => new Date(BEGIN + ms).toISOString();
 
 /** What a request did at its millisecond. It was sent then too, unless `sent` says when. */
@@ -26,7 +26,7 @@ export type Effect = Landed extends infer One
 export const landedOn = (key: string, ...effects: Effect[]): Landed[] =>
   effects.map((effect) => ({ key, sent: effect.ms, moment: effect.ms, ...effect }) as Landed);
 
-/** A call with its answer, at milliseconds; without `answered` there was no answer. */
+/** A call and its answer, each at a millisecond. A call without `answered` has no answer. */
 export function entry(
   call: string,
   input: Record<string, unknown>,

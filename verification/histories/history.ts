@@ -11,32 +11,32 @@ export interface Entry {
   call: string;
   input: Readonly<Record<string, unknown>>;
   calledAt: Instant;
-  /** Undefined where no answer came: the caller died, or gave up waiting. */
+  /** Undefined if no answer came, because the caller died or stopped waiting. */
   answeredAt?: Instant;
   /** `ok` or the error's code. */
   outcome?: string;
   /** The result, or the problem. */
   body?: Readonly<Record<string, unknown>>;
-  /** Faults that struck it, in the order in which they did. */
+  /** The faults that struck the call, in their order. */
   faults: string[];
-  /** Its requests that reached a store, or may have, after the caller had another answer. */
+  /** How many of its requests reached a store, or may have, after the client had given them up. */
   strays: number;
-  /** What its requests did to the line of a key. */
+  /** What its requests did to records and lines. */
   landed?: Landed[];
 }
 
 export interface Instant {
-  /** Orders all calls and answers, also those of the same millisecond. */
+  /** Orders all calls and answers, even those of the same millisecond. */
   moment: number;
   /** Simulated milliseconds since the beginning. */
   ms: number;
 }
 
-/** How the checker takes the outcome of a call that may or may not have taken effect. */
+/** Whether the call may or may not have taken effect. */
 export const isUnknown = ({ outcome }: Entry): boolean =>
   outcome === undefined || outcome === 'OutcomeUnknown' || outcome === 'Error';
 
-/** Nothing came of these, and they say nothing about the state. */
+/** Whether the answer does not say anything about the state. */
 export const saysNothing = ({ outcome }: Entry): boolean => outcome === 'Throttled' || outcome === 'Unavailable';
 
 /** The entry with the moments that the checker orders by. */
@@ -50,7 +50,7 @@ export interface Violation {
   /** In the words of docs/safety.md. */
   promise: string;
   detail: string;
-  /** The calls it shows in. */
+  /** The calls that show the break. */
   entries: Entry[];
 }
 
@@ -82,7 +82,7 @@ export function table(entries: readonly Entry[], marked: ReadonlySet<number> = n
 
 const seconds = ({ ms }: Instant) => `${(ms / 1000).toFixed(3)}`;
 
-/** What a reader of the table can do without. */
+/** Fields of an answer that the table leaves out. */
 const DULL = new Set(['type', 'title', 'status', 'code', 'detail', 'traceId', 'version', 'acquiredAt', 'waitedMs']);
 
 const answerOf = ({ body = {} }: Entry) => Object.fromEntries(Object.entries(body).filter(([name]) => !DULL.has(name)));

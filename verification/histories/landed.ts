@@ -14,7 +14,7 @@ export type LockState = Pick<KeyRecord, 'used' | 'entries' | 'ring'> & {
   isForeign: boolean;
   /** Until when third-party clients take the key for held, in epoch milliseconds. Undefined if each of them may take it at once. */
   guardedUntil: number | undefined;
-  /** What an operator has set, and when: each command has a later time than those before. */
+  /** The cap of an operator, and the time of its command. Each command has a later time than those before. */
   cap?: { limit: number; until: number | undefined } | undefined;
   capAt?: number | undefined;
   /** The ticket of the waiter that an operator has moved. */
@@ -23,7 +23,7 @@ export type LockState = Pick<KeyRecord, 'used' | 'entries' | 'ring'> & {
   latest?: string | undefined;
 };
 
-/** No record. */
+/** The state of a key without a record. */
 export const NO_LOCK: LockState = {
   ...{ used: 0, entries: [], ring: [], isMarked: false, isForeign: false, guardedUntil: undefined },
 };
@@ -36,11 +36,11 @@ type What =
   | { what: 'place'; ticket: string; request: string; keepUntil: number; awakeAt?: number }
   | { what: 'extension'; ticket: string; keepUntil: number; awakeAt?: number }
   | { what: 'placeFlag' | 'placeDeletion'; ticket: string }
-  /** A look at the line, from the oldest on. */
+  /** A read of the line, from the first waiter on. */
   | { what: 'query' }
-  /** A caller makes the grant that it received in line a whole one. */
+  /** A caller claims the grant that it received in line. */
   | { what: 'claim' }
-  /** A grant; without a ticket a plain one. `isWindow`: it lasts for the window, until its caller claims it. */
+  /** A grant. A plain grant has no ticket. `isWindow`: it lasts for the grant window, until its caller claims it. */
   | {
       what: 'grant';
       ticket: string | undefined;
@@ -58,7 +58,7 @@ type What =
   /** The record as it is now. A release that finds nobody in line is answered without the record. */
   | { what: 'lock'; state: LockState | 'released' };
 
-/** A command as the SDK is given it, as far as it matters here. */
+/** The parts of a command of the SDK that matter here. */
 interface Input {
   ReturnValues?: string;
   TableName?: string;
@@ -169,11 +169,11 @@ const timesOf = (keep: Item[string] | undefined, awake: Item[string] | undefined
   ...(awake && { awakeAt: Number(awake.N) }),
 });
 
-/** The name of its request in the record. */
+/** The name of the request of a row, as the record has it. */
 const nameOf = (item: Item = {}): string =>
   requestName({ holder: item.holder?.S ?? '', requestId: item.request_id?.S ?? '', principal: item.principal?.S });
 
-/** Such as `#g0 = :g0`, or the expiry of a record that TTL must not delete before another time. */
+/** An assignment of an update, such as `#g0 = :g0`, or the expiry of a record that TTL must not delete before another time. */
 const ASSIGNED = /([#\w]+) = (?:if_not_exists\((\w+), )?(:\w+)/g;
 
 /** The record after an update. The first try of an exclusive request is answered with the record before, and sets and removes whole attributes. */

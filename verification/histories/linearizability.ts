@@ -20,7 +20,7 @@ export interface Model<State, Operation extends Timed> {
 
 export type Verdict<Operation> =
   | { linearizable: true }
-  /** `explained` is as much as could be put into an order; `stuckAt` those of which none could come next. */
+  /** `explained`: the longest order that was found. `stuckAt`: the operations that are left, of which none can come next. */
   | { linearizable: false; explained: Operation[]; stuckAt: Operation[] };
 
 /**
@@ -42,7 +42,7 @@ export function linearize<State, Operation extends Timed>(
   const order: number[] = [];
   let best: { explained: Operation[]; stuckAt: Operation[] } | undefined;
 
-  /** Those which no operation that is left has been answered before. */
+  /** The operations that may come next: no other one that is left was answered before they began. */
   function candidates(): number[] {
     let horizon = Number.POSITIVE_INFINITY;
     for (const [index, { answeredAt }] of operations.entries())
@@ -65,7 +65,7 @@ export function linearize<State, Operation extends Timed>(
       const operation = operations[index] as Operation;
       const isAnswered = Number.isFinite(operation.answeredAt) ? 1 : 0;
       for (const after of model.step(state, operation)) {
-        // One that nobody heard of and that changes nothing need not have happened.
+        // An operation without an answer that changes nothing can be left out.
         if (!isAnswered && JSON.stringify(after) === JSON.stringify(state)) continue;
         done[index] = true;
         order.push(index);

@@ -13,7 +13,7 @@ export interface Try {
   seconds: number;
 }
 
-/** Sessions that a command has made, and after how many seconds they begin. */
+/** The sessions that a command has made, and in how many seconds each begins. */
 interface Coming {
   later: [session: number, seconds: number][];
 }
@@ -28,7 +28,7 @@ export type Next = Coming &
     | { raised: string }
   );
 
-/** What the keeper of a lease does in its turn, and what the work sees. `wait` is null if the lease is over. */
+/** A turn of the code that keeps a lease, and what the work sees of the lease. `wait` is null if the lease is over. */
 export interface Turn extends Coming {
   wait: number | null;
   isHeld: boolean;
@@ -36,7 +36,7 @@ export interface Turn extends Coming {
   send?: Try;
 }
 
-/** What a client is told to do. */
+/** What a client must do. */
 export type What =
   | { begin: { key: string; holder: string; options: object; seed: number } }
   | { answer: Answer | null }
@@ -54,7 +54,7 @@ let sessions = 0;
 export const hasPython = python !== undefined;
 export const newSession = (): number => ++sessions;
 
-/** Hands a command to the client, which answers before anything else goes on. */
+/** Sends a command to the client, which answers before anything else goes on. */
 export async function ask<Told extends Next | Turn>(command: Command): Promise<Told> {
   child ??= start(python ?? '');
   const answer = new Promise<string>((resolve) => waiting.push(resolve));

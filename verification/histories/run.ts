@@ -23,7 +23,7 @@ It fails when a promise is broken, and then prints the seed and the shortest his
 plays the courses (verification/histories/courses), and fails when a kind of fault never struck. It exits with 1 when it fails, and with 2
 when it could not run.`;
 
-/** Histories that are played at once. */
+/** How many histories are played at once. */
 const AT_ONCE = 4;
 
 /** The generator of the histories takes 32 bits. */
@@ -66,7 +66,7 @@ async function main(): Promise<boolean> {
   const stores = await startStores();
   try {
     const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
-    // Beside the histories, so that it all takes as long as was asked for.
+    // The courses run beside the histories, so that everything takes as long as was asked for.
     const courses = isPart ? [] : playCourses(await faultyService());
     const result = await run({ seed, mostHistories, mostMs, only, foreignRetries }, services);
     console.log(summary(result));

@@ -2,6 +2,6 @@ import { parentPort } from 'node:worker_threads';
 import { freePort } from '../../local/ports.ts';
 import { startS3 } from '../../local/s3.ts';
 
-/** The S3 emulator in a thread of its own, so that it has a processor of its own. Tells where it listens. */
+/** Runs the S3 emulator in another thread, on another processor, and posts its address. */
 const { endpoint } = await startS3(await freePort());
 parentPort?.postMessage(endpoint);

@@ -37,7 +37,7 @@ import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
 import { injectIntoDynamodb, injectIntoLambda, injectIntoS3, injectIntoStepFunctions, type Questions } from './wire.ts';
 
-/** What the functions of the service need of the thread that they run in. */
+/** What a function of the service takes from the thread in which it runs. */
 export interface Machine {
   clock: Clock;
   ids: Ids;
@@ -46,16 +46,16 @@ export interface Machine {
 export const CLOCK_SKEW_MS = 500;
 export const COMMIT_TIMEOUT_MS = 20_000;
 export const MAX_CLOCK_SKEW_RATE = 3;
-/** Short, so that the clean-up finds something in the time of a history. */
+/** A short retention, so that the clean-up finds something within a history. */
 export const FENCE_RETENTION_SECONDS = 60;
 const COMMIT_TTL_SECONDS = 60;
 
-/** Requests time out in simulated time (wire.ts). In real time a machine that stands still must not end one. */
+/** Requests time out in simulated time (wire.ts), so a slow machine must not end them in real time. */
 const PATIENT = { requestHandler: { connectionTimeout: 600_000, requestTimeout: 600_000 } };
 
-/** The service over emulators, with all its faults still to come. */
+/** The service over emulators, whose clients meet faults. */
 export interface FaultyService {
-  /** Of the present world. */
+  /** The handlers of the present world. */
   readonly handlers: Record<string, LambdaHandler>;
   timeoutSeconds: Record<string, number>;
   leases: string;
@@ -64,11 +64,11 @@ export interface FaultyService {
   stepFunctions: StepFunctionsModel;
   durable: DurableModel;
   questions: Questions;
-  /** Where messages to the repair of a key go. */
+  /** Receives the messages that start the repair of a key. */
   messages: { send(message: RepairMessage): void };
   /**
-   * Begins a world for which there was none before: the schedules look at everything there is, and an environment of a
-   * function remembers what it met. A seed would not be the same history again.
+   * Begins a world without anything of earlier worlds. Otherwise a seed would not give the same history again, because the
+   * schedules read all that is stored, and the environment of a function remembers what it met.
    */
   begin(quotas?: Quotas): Promise<void>;
   /** Clients with faults. Third-party clients use them to reach the stores directly. */
@@ -78,7 +78,7 @@ export interface FaultyService {
   s3Once: ReturnType<typeof s3Client>;
 }
 
-/** Starts emulators unless the environment names some that run. */
+/** Starts emulators, unless the environment names running ones. */
 export async function startStores(): Promise<{ stop(): Promise<void> }> {
   const { environment } = await readService('faults');
   const local = { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' };
@@ -110,7 +110,7 @@ export async function faultyService(): Promise<FaultyService> {
 
   const dynamodb = dynamodbClient({ signer: unsigned, ...PATIENT });
   const s3 = s3Client(PATIENT);
-  // A strategy counts what it lets try again. The faults of one history must not use that up for the next.
+  // A retry strategy has a budget, which the faults of one history must not use up for the next one.
   for (const { config } of [dynamodb, s3]) config.retryStrategy = async () => new ConfiguredRetryStrategy(MAX_TRIES, 0);
   injectIntoDynamodb(dynamodb);
   keepLimits(dynamodb, (table) => named.find(({ definition }) => definition.TableName === table)?.definition);
@@ -173,10 +173,10 @@ export async function faultyService(): Promise<FaultyService> {
   };
 }
 
-/** A BatchWriteItem takes no more. */
+/** A BatchWriteItem takes at most this many items. */
 const MOST_AT_ONCE = 25;
 
-/** Faster than a new table. */
+/** Empties a table, which is faster than a new one. */
 async function removeRows(
   dynamodb: DynamoDBClient,
   { TableName: table = '', KeySchema: schema = [] }: CreateTableCommandInput,
@@ -242,7 +242,7 @@ const FILES = {
 
 type Functions = Record<keyof typeof FILES, (...dependencies: object[]) => LambdaHandler>;
 
-/** Loaded only now: the functions read their environment when they are imported. */
+/** Imports the functions only now, because they read their environment when they are loaded. */
 async function load(): Promise<Functions> {
   const loaded = Object.entries(FILES).map(async ([name, file]) => {
     const module = await import(/* @vite-ignore */ new URL(`../../functions/${file}.ts`, import.meta.url).href);

@@ -2,17 +2,17 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { seededRandom } from '../../test/support/chance/seed.ts';
 
 /**
- * One course of asynchronous work in a simulation: a caller, an invocation of a function, a request that is late. It
- * runs until it waits for simulated time or for another thread, and only when all threads wait does time go on.
+ * Asynchronous work in a simulation, such as a caller, an invocation of a function, or a late request. It
+ * runs until it waits for simulated time or for another thread. Time goes on only when all threads wait.
  */
 export class Thread {
   readonly simulation: Simulation;
   readonly name: string;
-  /** What the thread carries for each call in it. */
+  /** Values that each call in the thread can read. */
   readonly locals: object;
-  /** How many things it waits for. */
+  /** How many waits of the thread are open. */
   waits = 0;
-  /** Calls of an SDK under way in it: it may have several at once, each of which waits, or is about to go on. */
+  /** How many calls of an SDK are under way. A thread may have several at once, each of which waits or is about to go on. */
   #operations = 0;
   ended = false;
   onDeath: () => void = () => {};
@@ -24,17 +24,17 @@ export class Thread {
     this.locals = locals;
   }
 
-  /** A function that has failed may have sent requests beside the one that failed, and the SDK still goes on with those. */
+  /** Whether code of the thread runs. Even after a function has failed, the SDK goes on with the other requests of the function. */
   get isBusy(): boolean {
     return !this.#dead && ((!this.ended && this.waits === 0) || this.waits < this.#operations);
   }
 
-  /** Nothing of it is left to be done. */
+  /** Whether nothing of the thread is left to do. */
   get isOver(): boolean {
     return this.#dead || (this.ended && this.#operations === 0);
   }
 
-  /** Nobody else goes on while the operation does: between two tries, the SDK waits for a timer of its own. */
+  /** Runs a call of the SDK. No other thread goes on meanwhile, because the SDK waits for its own timer between two tries. */
   async operation<T>(act: () => Promise<T>): Promise<T> {
     this.#operations++;
     this.simulation.keep(this);
@@ -46,7 +46,7 @@ export class Thread {
     }
   }
 
-  /** It will never go on. */
+  /** Stops the thread for good. */
   die(): void {
     this.#dead = true;
     this.onDeath();
@@ -65,20 +65,20 @@ interface Planned {
 }
 
 /**
- * A world's time and turns: discrete events in simulated milliseconds, one at a time, in an order that the seed decides
- * where two are due at once. What a thread does between two waits, requests to the emulators included, takes no simulated
+ * The time of a world: events in simulated milliseconds, one at a time. The seed decides the order of events that are
+ * due at once. What a thread does between two waits, even a request to an emulator, takes no simulated
  * time and is done before anybody else goes on, so that a seed is an interleaving and gives the same one again.
  */
 export class Simulation {
   /** Milliseconds since the beginning. */
   now = 0;
-  /** A number for every moment that a history tells of: two of the same millisecond have an order, too. */
+  /** Numbers the moments of a history, so that two in the same millisecond have an order too. */
   moment = 0;
   readonly #random: () => number;
   readonly #threads = new Set<Thread>();
   readonly #plans: Planned[] = [];
   #changed = false;
-  /** Requests under way to an emulator: a thread may have several, and wait for time in another of its branches. */
+  /** How many requests to emulators are under way. A thread may have several, and wait for time in another branch. */
   #requests = 0;
   #whenOver: { resolve: () => void; reject: (error: unknown) => void } | undefined;
 
@@ -102,7 +102,7 @@ export class Simulation {
     this.changed();
   }
 
-  /** Time waits for it again, if it had seemed to be over. */
+  /** Makes time wait for a thread again that seemed to be over. */
   keep(thread: Thread): void {
     this.#threads.add(thread);
   }
@@ -120,7 +120,7 @@ export class Simulation {
   }
 
   /**
-   * Lets the current thread wait until `resume` is called, with what it is called with. A thread that died
+   * Lets the current thread wait until `resume` is called. @returns the value that `resume` receives. A thread that died
    * during the wait never continues.
    */
   wait<T>(begin: (resume: (value: T) => void) => void): Promise<T> {
@@ -140,7 +140,7 @@ export class Simulation {
     });
   }
 
-  /** Time stands still until it is done. */
+  /** Runs a request while time stands still. */
   async busily<T>(act: () => Promise<T>): Promise<T> {
     this.#requests++;
     try {
@@ -151,7 +151,7 @@ export class Simulation {
     }
   }
 
-  /** Resolves when nothing is left to be done; rejects with what went wrong in a thread. */
+  /** Runs the world. Resolves when nothing is left to do, and rejects with the failure of a thread. */
   run(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#whenOver = { resolve, reject };
@@ -159,7 +159,7 @@ export class Simulation {
     });
   }
 
-  /** Not at once: what becomes of a promise that was just kept shows only after the microtasks. */
+  /** Goes on after the microtasks, because only then the code has run that waited for a promise. */
   changed(): void {
     if (this.#changed) return;
     this.#changed = true;

@@ -1,14 +1,14 @@
 import { Readable } from 'node:stream';
 import { BEGIN } from './clocks.ts';
 
-/** What became of a task that waits for its token. `closed`: it timed out, or its execution ended. */
+/** A task that waits for a result by its token. `closed`: it timed out, or its execution ended. */
 export interface WaitingTask {
   token: string;
   execution: string;
   state: 'waiting' | 'told' | 'closed';
   /** Whether no message ever reaches the task: its KMS key denies the sender, or Step Functions does not answer for the task. */
   unreachable?: 'denied' | 'unanswered';
-  /** Called once, when its result arrives. */
+  /** Called once with the result. */
   told: (result: TaskResult) => void;
 }
 
@@ -32,14 +32,14 @@ interface Execution {
   now: State;
   /** The earlier state that DescribeExecution still shows as a whole. */
   shown: State;
-  /** The number of the state that is shown. */
+  /** The number of the shown state. */
   shownNth: number;
 }
 
 const inSeconds = (ms: number): number => Math.floor(BEGIN + ms) / 1000;
 
 /**
- * What the queue uses of Step Functions, behind the product's own client: a task takes one result, and every other one is
+ * The part of Step Functions that the product uses, behind its own client. A task takes one result, and every other one is
  * refused as AWS refuses it. Faults and time lie between the two (wire.ts).
  */
 export class StepFunctionsModel {
@@ -52,7 +52,7 @@ export class StepFunctionsModel {
     this.#executions.set(execution, { states: 0, now: state, shown: state, shownNth: 0 });
   }
 
-  /** Runs again after its end. @param ms simulated @returns lets DescribeExecution show it */
+  /** Redrives the execution. @param ms simulated @returns lets DescribeExecution show the redrive */
   redrive(execution: string, ms: number): () => void {
     const { redriveCount = 0 } = this.#executions.get(execution)?.now ?? {};
     return this.#become(execution, {
@@ -62,7 +62,7 @@ export class StepFunctionsModel {
     });
   }
 
-  /** Ends the execution, so that its tasks refuse results. @param ms simulated @returns lets DescribeExecution show it */
+  /** Ends the execution, so that its tasks refuse results. @param ms simulated @returns lets DescribeExecution show the end */
   end(execution: string, status: State['status'], ms: number): () => void {
     const { redriveCount = 0, redriveDate } = this.#executions.get(execution)?.now ?? {};
     for (const task of this.#tasks.values())

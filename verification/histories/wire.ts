@@ -9,7 +9,7 @@ import type { Entry } from './history.ts';
 import { effectsOf } from './landed.ts';
 import { currentThread, type Thread } from './simulation.ts';
 
-/** What a thread that sends requests has with it. */
+/** What a thread that sends requests carries with it. */
 export interface Sender {
   faults: FaultSource;
   /** The call that the requests belong to. */
@@ -21,11 +21,11 @@ export interface Sender {
 interface Store {
   /** When the client gives up on a try, in milliseconds. */
   timeoutMs: number;
-  /** The shortest and the longest that half a round trip takes. */
+  /** The shortest and the longest time of half a round trip. */
   latencyMs: [number, number];
 }
 
-/** How late an answer about an execution may be, in milliseconds; 0 while Step Functions and Lambda have no fault. */
+/** By how many milliseconds an answer about an execution may be late. 0 while Step Functions and Lambda are not slow. */
 export interface Questions {
   mostMs: number;
 }
@@ -45,19 +45,19 @@ type Send = () => Promise<object>;
 /** Puts faults and simulated time between a client of DynamoDB and its emulator. */
 export const injectIntoDynamodb = (client: DynamoDBClient): void => inject(client, DYNAMODB);
 
-/** The same for S3. */
+/** Puts faults and simulated time between a client of S3 and its emulator. */
 export const injectIntoS3 = (client: S3Client): void =>
   inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, S3);
 
-/** The same for the model of Step Functions. */
+/** Puts faults and simulated time between a client and the model of Step Functions. */
 export const injectIntoStepFunctions = (client: SFNClient, questions: Questions): void =>
   inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, STEP_FUNCTIONS, questions);
 
-/** The same for the model of durable functions. */
+/** Puts faults and simulated time between a client and the model of durable functions. */
 export const injectIntoLambda = (client: SFNClient, questions: Questions): void =>
   inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, LAMBDA, questions);
 
-/** Innermost in the SDK's stack, so that each of its tries meets a fault of its own. */
+/** Adds the faults as the innermost part of the SDK's stack, so that each try meets its own fault. */
 function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store, questions?: Questions): void {
   client.middlewareStack.add(
     (next) => async (args) => {
@@ -89,7 +89,7 @@ function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store, q
   );
 }
 
-/** What a fault of a request is called. A call gives back its slot among the held calls after it has its grant. */
+/** The name of a request in the list of faults. The slot of a held call is named, because the call frees the slot after its grant. */
 function labelOf(command: string, input: object): string {
   const { Key: name } = input as { Key?: { key?: { S?: string } } };
   return name?.key?.S?.startsWith('holdfast:held:') ? `${command} of a slot` : command;
@@ -98,14 +98,14 @@ function labelOf(command: string, input: object): string {
 interface Arrived {
   command: string;
   input: object;
-  /** The moment in which it was sent. */
+  /** The moment in which the request was sent. */
   sent: number;
   answer: { response: unknown };
-  /** Its body. */
+  /** The body of the answer. */
   text: string;
 }
 
-/** Notes what a request did to the line of a key: the checker of its order needs to know more than answers tell. */
+/** Notes what a request did to records and lines, because the checkers must know more than answers show. */
 function note({ simulation, locals }: Thread, { command, input, sent, answer, text }: Arrived): void {
   if ((answer.response as { statusCode?: number }).statusCode !== 200) return;
   const effects = effectsOf(command, input, () => JSON.parse(text));
@@ -121,8 +121,8 @@ async function pause(thread: Thread): Promise<void> {
 }
 
 /**
- * Reads the answer to its end, so that a caller who never looks at it holds no connection. Only the body of
- * an answer of S3 must be a stream again: to make one of every answer is an eighth of what a history costs.
+ * Reads the answer to its end, because an answer that nobody reads would keep its connection. Only the body of
+ * an answer of S3 must be a stream again. Streams of all answers would take an eighth of the time of a history.
  */
 async function whole<Result extends { response: unknown }>(
   result: Result,
@@ -217,7 +217,7 @@ class Request {
 
   #possible(): RequestFault[] {
     const isWrite = /^(Put|Update|Delete|Transact|Send)/.test(this.#command);
-    // A third-party client stalls and dies in its own way. An unconditional PUT that arrives a minute late is beyond what its protocol stands.
+    // A third-party client stalls and dies otherwise, and its protocol does not withstand an unconditional PUT that arrives a minute late.
     const foreign = ['lostBefore', 'lostReply', 'slow', 'delayed', 'throttled', 'error500', 'reset'];
     return REQUEST_FAULTS.filter((kind) => {
       if (this.#sender.entry.foreign)
@@ -228,7 +228,7 @@ class Request {
     });
   }
 
-  /** The request arrives, is answered, and the answer comes back; or the client gives up before that. */
+  /** The request arrives and its answer comes back, unless the client gives up before that. */
   async #exchange(thereMs: number, backMs: number): Promise<object> {
     const { now } = this.#thread.simulation;
     const givesUpAt = Math.min(this.#timeoutAt, this.#sender.deadlineAt);
@@ -248,7 +248,7 @@ class Request {
     return answer();
   }
 
-  /** The whole function stands still, before its request leaves or before the answer gets through to it. */
+  /** The function stands still before it sends the request, or before it sees the answer. */
   async #freeze(ms: number): Promise<object> {
     const isBefore = this.#sender.faults.random() < 0.5;
     if (isBefore) await this.#sleep(ms);
@@ -268,7 +268,7 @@ class Request {
     await this.#send();
   }
 
-  /** The request arrives, and nobody waits for its answer any more: nor for its arrival, where it is late. */
+  /** The request arrives although nobody waits for its answer any more. */
   #stray(ms: number, isLate = true): void {
     const { simulation } = this.#thread;
     if (isLate) this.#sender.entry.strays += 1;
@@ -285,8 +285,8 @@ class Request {
   }
 
   /**
-   * A task or a callback takes one result, and nothing in the refusal of a second one tells whose the first was: that the answer is about the first
-   * delivery of a request is assumed of Step Functions and of Lambda (docs/safety.md). Stores may answer for either.
+   * A task or a callback takes one result, and the refusal of a second result does not say whose the first was. docs/safety.md assumes that Step Functions
+   * and Lambda answer for the first of two copies of a request, so the second copy must come later. A store may answer for either copy.
    */
   #duplicateAfterMs(): number {
     return isOfMessages(this.#store) ? this.#store.latencyMs[1] : 0;

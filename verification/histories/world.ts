@@ -38,9 +38,9 @@ export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) =
 
 const MACHINES = 3;
 
-/** How far a machine's clock may stand from the true time, so that any two agree within the bound. */
+/** How far a clock may be from the true time, so that any two clocks agree within the bound. */
 const MAX_OFFSET_MS = CLOCK_SKEW_MS / 2 - 45;
-/** 5 parts per million make 40 ms in the longest that a world takes: the repairs after it may go on for an hour and a half. */
+/** 5 parts per million make 40 ms in the longest world: the repairs at its end may take an hour and a half. */
 const MAX_DRIFT = 5e-6;
 const MAX_MS = 8_000_000;
 const OFFSET_BEYOND_MS = 30_000;
@@ -49,16 +49,16 @@ const DRIFT_BEYOND = 0.02;
 interface ClockPlan {
   offsetMs: number;
   rate: number;
-  /** At each `atMs` it is set to another offset. */
+  /** The clock is set to another offset at each `atMs`. */
   steps: { atMs: number; offsetMs: number }[];
 }
 
-/** Everything that is decided before a history begins. Leaving steps out makes a shorter one. */
+/** Everything that is decided before a history begins. A plan without some of the steps gives a shorter history. */
 export interface Plan {
   seed: number;
   facts: WorldFacts;
   clocks: ClockPlan[];
-  /** How many calls that wait the service holds at once. Undefined if nothing bounds them, and no caller is told to sleep. */
+  /** How many calls that wait the service holds at once. Undefined if there is no bound, so that no caller has to sleep. */
   maxHeldCalls: number | undefined;
   callers: string[];
   steps: Step[];
@@ -70,7 +70,7 @@ export interface History {
   violations: Violation[];
 }
 
-/** @param only capabilities to take part; all where there are none */
+/** @param only the capabilities that take part. All if it is empty. */
 export function planWorld(seed: number, only: readonly string[] = [], { foreignRetries = false } = {}): Plan {
   const random = seededRandom(seed ^ 0x9e3779b9);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
@@ -88,7 +88,7 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
     foreignRetries,
     sweeps: false,
   };
-  // Few things at a time, so that they meet; all of them often enough.
+  // Either a single capability takes part, so that its calls meet, or all of them.
   const picked = random() < 0.4 ? known : [pick(known)];
   const faultRate = random() < 0.1 ? 0 : pick([0.03, 0.08, 0.15, 0.3]);
   const mostly = random() < 0.35 ? pick(['slow', 'slow', 'lostReply', 'delayed', 'error500'] as const) : undefined;
@@ -133,13 +133,13 @@ export function planWorld(seed: number, only: readonly string[] = [], { foreignR
   return { seed, facts, clocks, maxHeldCalls: mostHeldCalls(seed), callers: all, steps: numbered };
 }
 
-/** By chance of its own, so that all else that a seed decides stays as it is. */
+/** Has its own random numbers, so that everything else stays the same for a seed. */
 function mostHeldCalls(seed: number): number | undefined {
   const random = seededRandom(seed ^ 0x3c6ef372);
   return random() < 0.2 ? undefined : Math.floor(7 * random());
 }
 
-/** Those who take part now and then, by chance of their own, so that what else a seed decides is the same with and without them. */
+/** The actors that take part now and then. They have their own random numbers, so that the rest of a seed is the same with and without them. */
 function planOccasional(seed: number, names: readonly string[]) {
   const random = seededRandom(seed ^ 0x329c9630);
   return CAPABILITIES.flatMap(({ name: capability, others = [] }) =>
@@ -150,7 +150,7 @@ function planOccasional(seed: number, names: readonly string[]) {
   );
 }
 
-/** The actors of capabilities that join a history of others, by chance of their own. */
+/** The actors of capabilities that join a history of others. They have their own random numbers too. */
 function planGuests(seed: number, names: readonly string[], only: readonly string[]) {
   const random = seededRandom(seed ^ 0x51ed270b);
   return CAPABILITIES.flatMap(({ name: capability, occasional = 0, others = [] }) => {
@@ -164,15 +164,15 @@ function planGuests(seed: number, names: readonly string[], only: readonly strin
 
 function planClock(random: () => number, withinBound: boolean): ClockPlan {
   const [offset, drift] = withinBound ? [MAX_OFFSET_MS, MAX_DRIFT] : [OFFSET_BEYOND_MS, DRIFT_BEYOND];
-  // Extremes are where mistakes show.
+  // mistakes show at the extremes
   const around = (most: number) => (random() < 0.3 ? Math.sign(random() - 0.5) * most : (random() * 2 - 1) * most);
   const steps = random() < 0.2 ? [{ atMs: random() * 30_000, offsetMs: around(offset) }] : [];
   return { offsetMs: around(offset), rate: 1 + around(drift), steps };
 }
 
 /**
- * Sets the clocks forth and back in some histories: one step cannot show a mistake that takes one before a write and another during it. By chance of
- * its own, so that all else that a seed decides stays as it is.
+ * Sets the clocks forward and back in some histories, because some mistakes need one step before a write and another one during it. It has its own random
+ * numbers, so that everything else stays the same for a seed.
  */
 function setOftenByChance(seed: number, clocks: ClockPlan[], withinBound: boolean): void {
   const random = seededRandom(seed ^ 0x1b873593);
@@ -188,10 +188,10 @@ function setOftenByChance(seed: number, clocks: ClockPlan[], withinBound: boolea
   }
 }
 
-/** How often each seed was played: while a history is made shorter, it is played again and again. */
+/** How often each seed was played. A failed history is played again and again while it is made shorter. */
 const plays = new Map<number, number>();
 
-/** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
+/** Plays a plan to its end, stops all faults, and checks the answers to all callers. */
 export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
   await service.begin({ ...DEFAULT_QUOTAS, maxHeldCalls: plan.maxHeldCalls });
   const nth = plays.get(plan.seed) ?? 0;
@@ -205,7 +205,7 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
     foreignClock: new MachineClock(simulation, 0, 1),
     entries: [],
     counts,
-    // Which row a scan meets first follows from their keys: with others a seed would not be the same history again.
+    // The keys decide which row a scan meets first, so they must be the same each time that a seed is played.
     prefix: 'w0-',
     unique: `w${plan.seed}-${nth}-`,
     facts: plan.facts,
@@ -225,8 +225,8 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
 }
 
 /**
- * SQS delivers a message after its delay, and now and then never: each fifth is lost.
- * @param seeds of the messages before. Two runs of one seed would make the same ids, and each would take the writes of the other for its own.
+ * Sends a message to the repair after its delay. One message in five is lost.
+ * @param seeds the seeds of earlier messages. Two runs with one seed would make the same ids, and take each other's writes for their own.
  */
 function deliver({ delaySeconds, ...message }: RepairMessage, world: Surroundings, seeds: Set<number>): void {
   const { simulation, entries } = world;
@@ -258,9 +258,9 @@ async function takeSteps(caller: Caller, steps: Step[]): Promise<void> {
   for (const step of steps) {
     caller.begin(step);
     const capability = CAPABILITIES.find(({ name }) => name === step.capability);
-    // Mostly at once, and sometimes after what was held has expired.
+    // Most steps come at once, some come after earlier grants have expired.
     const pause = caller.random() < 0.2 ? caller.random() * 12_000 : caller.random() * 150;
-    // Or after it has been expired for so long that it may be cleaned up.
+    // Some come so late that expired records may be cleaned up.
     const jump = caller.world.facts.sweeps && caller.random() < 0.15 ? 60_000 + caller.random() * 70_000 : 0;
     await caller.sleep(pause + jump);
     const other = capability?.others?.find(({ name }) => name === caller.name);
@@ -269,7 +269,7 @@ async function takeSteps(caller: Caller, steps: Step[]): Promise<void> {
   }
 }
 
-/** No fault strikes any more, and the clocks are right. */
+/** Ends the history without faults and, unless they agreed anyway, with right clocks. */
 async function settle(world: Surroundings, plan: Plan): Promise<void> {
   const { simulation } = world;
   world.calm = true;

@@ -175,7 +175,7 @@ describe('bounds in time', () => {
       did(900, ...Array.from({ length: leave }, () => ({ what: 'query', ms: 900 }) as Effect)),
     ];
     const check = (history: Entry[]) => verdict(quotaKept(history, KEY, 10));
-    expect(check(line(11, 0))).toBe(false); // a thirtieth more
+    expect(check(line(11, 0))).toBe(false); // a line may have a thirtieth more than its quota
     expect(check(line(13, 0))).toBe(true);
     const left = did(1101, { what: 'deletion', ms: 1101, ticket: '000001000 t0' });
     expect(check([...line(11, 0), left, bring('new', 1200, 90_000)])).toBe(false);

@@ -22,7 +22,7 @@ const command = (times: [number, number?], input: object) =>
   entry('capKey', { key: KEY, ...input }, times, 'ok', {}, { actor: 'operator' });
 const holder = (name: string, fence: number, weight = 1) =>
   ({ name, id: name, holder: name, fence, weight, path: weight === EXCLUSIVE_WEIGHT ? ALONE : name }) as HolderEntry;
-/** What a call leaves in the record. */
+/** A call, and the record after its write. */
 const left = (ms: number, entries: HolderEntry[], more: Partial<LockState> = {}, call = 'acquire') =>
   entry(
     call,

@@ -61,7 +61,7 @@ it('commits may have a repeat that is answered as new', () => {
     'a repeat of a commit says that it is one',
   ]);
   expect(repeatsSaySo([first, put('a', null, [20, 30], 'ok', { repeated: true })])).toEqual([]);
-  // Which of two calls at one time wrote it, nobody knows.
+  // If the two calls overlap, nobody knows which of them wrote the object.
   expect(repeatsSaySo([first, put('a', null, [5, 30], 'ok')])).toEqual([]);
 });
 
@@ -149,15 +149,15 @@ it('an administrator replaces a fence once, and only as they saw it', () => {
   expect(check([newer, reset([20, 30], 'ok'), read([40, 50], 9, 'r20')])).toEqual([lossless]);
   expect(check([newer, reset([20, 30], 'ok', { seen: 8 })])).toEqual([lossless]);
   expect(check([newer, reset([20, 30], 'PreconditionFailed', { etag: etagOf('a') })])).toEqual([lossless]);
-  // The holder of the old fence was decided on the old ETag.
+  // A commit of the old fence's holder expects the old ETag, so it must fail.
   expect(check([newer, reset([20, 30], 'ok', back), put('b', etagOf('a'), [40, 50], 'ok', {}, 9)])).toContain(
     'one winner for each precondition',
   );
-  // A second one could bring back an ETag.
+  // A second reset could bring an earlier ETag back.
   const again = { etag: etagInParts(etagOf('a')), seen: 7 };
   expect(check([newer, reset([20, 30], 'ok', back), reset([40, 50], 'ok', again)])).toEqual([lossless]);
   expect(check([newer, reset([20, 30], 'ok', back), reset([40, 50], 'PreconditionFailed', again)])).toEqual([]);
-  // It was done before the newer one began, so it explains nothing.
+  // A commit that ended before the newer one began does not explain its fence.
   const before = put('z', null, [0, 10], 'ok', {}, 5);
   const lifted = reset([20, 30], 'ok', { etag: etagOf('z'), seen: 5, fence: null });
   expect(
@@ -165,7 +165,7 @@ it('an administrator replaces a fence once, and only as they saw it', () => {
       staleFences([before, lifted, put('a', null, [40, 50], 'ok', {}, 9), put('b', null, [60, 70], 'ok', {}, 8)]),
     ),
   ).toEqual(['no commit with a stale fence lands after a newer one']);
-  // Unanswered, it may land at any time.
+  // A reset without an answer may land at any time.
   const lost = { ...reset([20], ''), outcome: 'OutcomeUnknown' };
   expect(check([newer, lost, seen('a', [30, 40], 9), read([50, 60], undefined, 'r20')])).toEqual([]);
 });

@@ -107,10 +107,10 @@ it('fences that fall in the order of the record are refused', () => {
   expect(promises(fencesRise(late(written('b', 4000)), facts))).toEqual(falls);
   expect(promises(fencesRise(late(written('b', 7)), facts))).toEqual([]);
   expect(promises(fencesRise(late(written('b', 7, 4000)), facts))).toEqual(falls); // its write arrived twice
-  expect(promises(fencesRise(late(written('b', 7, 6000)), facts))).toEqual([]); // after its answer
-  expect(promises(fencesRise(late({}), facts))).toEqual([]); // asked for before the other was answered
+  expect(promises(fencesRise(late(written('b', 7, 6000)), facts))).toEqual([]); // the write arrived after its answer
+  expect(promises(fencesRise(late({}), facts))).toEqual([]); // b was asked for before a was answered
   const release = { ...entry('release', { key: 'w-k0' }, [30, 40]), ...written('b', 4000) };
-  expect(promises(fencesRise(late({}), facts, [...late({}), release]))).toEqual(falls); // another call wrote it
+  expect(promises(fencesRise(late({}), facts, [...late({}), release]))).toEqual(falls); // another call wrote the grant of b
   const repeated = granted('b', [5, 5000], 6, 5000, { repeated: true });
   expect(promises(fencesRise([early, repeated], facts, [early, repeated, release]))).toEqual([]);
   expect(promises(fencesRise([early, { ...repeated, ...written('b', 4000) }], facts))).toEqual(falls);
@@ -162,7 +162,7 @@ it('a second try may be granted again after its first grant was forgotten', () =
   const lock = ['a lease answers as one lock with fences would'];
   expect(check(again, ...broken, ...forgotten)).toEqual([]);
   expect(check({ ...again, faults: [] }, ...broken, ...forgotten)).toEqual(lock);
-  expect(check(again, ...broken)).toEqual(lock); // its record tells
+  expect(check(again, ...broken)).toEqual(lock); // the record still remembers the break
   expect(check({ ...granted('a', [0, 90], 1), faults: ['PutItem slow'] }, held([10, 20], 'a', 3, 5000))).not.toEqual(
     [],
   );
@@ -288,7 +288,7 @@ it('answers that a correct lock never gives are refused', () => {
   expect(
     check(granted('a', [0, 10], 1), release('a', [20, 30]), granted('a', [40, 50], 2, 5000, { leaseId: 'a2' })),
   ).toEqual(lock);
-  // given back by another
+  // released by another
   expect(check(granted('a', [0, 10], 1), release('z', [20, 30]))).toEqual(lock);
   expect(check(granted('a', [0, 10], 1), release('z', [20, 30], false))).toEqual([]);
 });

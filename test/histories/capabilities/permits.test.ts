@@ -17,7 +17,7 @@ const request = (who: string, more: object = {}) => ({ key: KEY, holder: who, re
 const nameOf = (who: string) => requestName({ holder: who, requestId: who });
 const leaseOf = (who: string, fence: number) => `p.${nameOf(who)}.${who}-${fence}`;
 
-/** A permit that is granted at a millisecond, with that as its fence, to a caller that asks for it ten before, and hears of it ten later. */
+/** A permit that is granted at `ms`, which is also its fence. The call lasts from 10 ms before that to 10 ms after it. */
 const grant = (who: string, ms: number, more: object = {}, { fence = ms, lasts = 5000 } = {}): Entry => {
   const times = { remainingMs: lasts, waitedMs: 0, acquiredAt: at(ms), expiresAt: at(ms + lasts) };
   const body = { leaseId: leaseOf(who, fence), fence, ...times };
@@ -118,7 +118,7 @@ describe('repeats', () => {
   });
 });
 
-/** The entry of a holder that came in at a millisecond, with that as its fence. */
+/** The entry of a holder that was granted a permit at a millisecond, which is also its fence. */
 const standing = (who: string, fence: number, more: Partial<HolderEntry> = {}): HolderEntry => ({
   ...{
     name: nameOf(who),
@@ -143,7 +143,7 @@ const did = (who: string, call: Entry, ...effects: Effect[]): Entry => ({
 
 interface Left {
   used?: number;
-  /** Names of requests that the record remembers, by their slots. */
+  /** The names of the requests that the record remembers, by their slots in the ring. */
   ring?: Record<number, string>;
   isMarked?: boolean;
   /** Null if third-party clients may take the key. */
@@ -165,7 +165,7 @@ const left = (
     isMarked,
   },
 });
-/** A call that got no answer: what answers tell is checked apart. */
+/** A call without an answer, because other tests check what answers say. */
 const unheard = (who: string, ms: number, more: object = {}): Entry =>
   entry('acquire', request(who, { limit: 2, ...more }), [ms]);
 const comesIn = (who: string, ms: number, others: HolderEntry[] = [], more: object = {}) =>

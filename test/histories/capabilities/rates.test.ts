@@ -14,14 +14,14 @@ import { at, entry, facts, landedOn, promises } from '../../../verification/hist
 import type { Entry } from '../../../verification/histories/history.ts';
 
 const key = 'w-r0';
-/** A unit costs a second. */
+/** One unit a second. */
 const named = [{ name: 'calls', limit: 1, per: '1s', units: 1 }];
 const SECOND = 1_000_000;
 const us = (ms: number) => (BEGIN + ms) * 1000;
 const lastOf = (name: string) => `${name}.${SECOND}.${SECOND}`;
 const idOf = (name: string) => `r.${lastOf(name)}`;
 
-/** A reservation that lands at the first moment, and after which the key is paid until a millisecond. */
+/** A reservation that lands at the first of its times, and after which the key is paid until `paidMs`. */
 const reserved = (name: string, times: [number, number], paidMs: number, more: object = {}) =>
   entry(
     'rateReserve',
@@ -35,7 +35,7 @@ const reserved = (name: string, times: [number, number], paidMs: number, more: o
 const started = (name: string, ms: number, startMs: number) =>
   entry('rateStart', { key, reservation: idOf(name), rates: named, startAt: at(startMs) }, [ms, ms]);
 
-/** A cancellation, or a settling with `units`. */
+/** The call that settles a reservation if it names units, and otherwise cancels it. */
 const settled = (name: string, times: [number, number], moreUs: number, units?: object) =>
   entry(
     'rateSettle',

@@ -27,7 +27,7 @@ export function beliefs(entries: readonly Entry[]): Belief[] {
     .filter(({ from, to }) => from < to);
 }
 
-/** When a lease was given back, or an operator set out to break it. */
+/** When a lease was released, or an operator began to break it. */
 function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] {
   const { body = {} } = entry;
   const { requestId } = grantOf(entries, lease)?.input ?? {};

@@ -7,11 +7,11 @@ import { lastAnsweredMs } from './dead-holders.model.ts';
 import { eventsOf, nameOf } from './line.model.ts';
 import { asGrants } from './queue.model.ts';
 
-// Bounds in time, checked when they pass. Each counts from the first run of the schedule that no fault struck.
+// Bounds in time. Each bound counts from the first run of the schedule that no fault struck, and is checked when it has passed.
 
 /** The call that wrote a grant notifies its task within this time, or the schedule does. */
 const NOTIFIED_AFTER_MS = 10_000;
-/** A call is under way for this long before its request is at the table. */
+/** A request of a call reaches the table within this time. */
 const UNDER_WAY_MS = 100;
 /** A caller that was granted the lease claims it within two seconds. The next caller looks within a quarter of a second after the margin. */
 const WINDOW_MS = 2000 + CLOCK_SKEW_MS + 250;
@@ -30,13 +30,13 @@ export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
 const QUOTA_KEPT = 'the line of a key has no more places than its quota';
 
-/** A task that still waits at a moment: its call was answered, and it was neither told anything nor closed. */
+/** Whether a task still waits at a moment: it was neither notified nor closed. */
 const waitsUntil = (task: Entry, ms: number): boolean =>
   (task.answeredAt?.ms ?? Number(task.input.closedMs ?? Number.POSITIVE_INFINITY)) > ms;
 
 const parkedMs = ({ input }: Entry): number => Number(input.parkedMs ?? Number.POSITIVE_INFINITY);
 
-/** A clock that is behind shows the deadline this late. */
+/** The deadline of a task by a clock that is behind. */
 const latestDeadlineMs = (task: Entry, { spreadMs }: Facts): number =>
   parkedMs(task) + Number(task.input.parkSeconds ?? 86_400) * 1000 + spreadMs;
 
@@ -53,14 +53,14 @@ function undisturbedRun(history: readonly Entry[], fromMs: number): Entry | unde
   );
 }
 
-/** Those that a message can reach. */
+/** The tasks that a message can reach. */
 const tasksOf = (history: readonly Entry[], key: string): Entry[] =>
   history.filter(({ call, input }) => call === 'task' && input.key === key && input.unreachable === undefined);
 
 const grantsOn = (history: readonly Entry[], key: string) =>
   eventsOf(history, key).filter((event) => event.what === 'grant');
 
-/** Overdue tasks. A grant that was made a moment before the run is told by the next run. */
+/** Overdue tasks are notified by an undisturbed run. If a grant was made just before that run, the next run notifies its task. */
 export function toldInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
   const grants = grantsOn(history, key);
   const tasks = tasksOf(history, key);
@@ -74,10 +74,10 @@ export function toldInTime(history: readonly Entry[], key: string, facts: Facts)
   });
 }
 
-/** These end a grant, or may. */
+/** The calls that may end a grant. */
 const ENDS = new Set(['release', 'breakLease', 'cancelWaiter', 'withdraw', 'executionEnds', 'heartbeat']);
 
-/** Tasks whose request holds a grant that stands, also where a task that was tried again has met it. */
+/** A task is notified of the grant of its request while the grant stands, even if the task was tried again since. */
 export function grantToldInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
   const grants = grantsOn(history, key);
   const tasks = tasksOf(history, key);
@@ -104,7 +104,7 @@ export function grantToldInTime(history: readonly Entry[], key: string, facts: F
   });
 }
 
-/** Of leases: the next caller in line, which no fault strikes, brings the line on after the window of a caller that does not claim. */
+/** If a caller does not claim its lease, the next caller in line goes on after the grant window, unless a fault strikes it. */
 export function windowKept(history: readonly Entry[], key: string, { spreadMs }: Facts): Violation[] {
   const events = eventsOf(history, key);
   const rows = new Map<string, Entry>();
@@ -129,14 +129,14 @@ export function windowKept(history: readonly Entry[], key: string, { spreadMs }:
   return [];
 }
 
-/** As long as an ended execution may be shown as running (work.ts). */
+/** How long AWS may show an ended execution as running (work.ts). */
 const STATUS_LAG_MS = 1000;
 
 /** One try of DescribeExecution may fail. */
 const ONE_FAILED_READ = /^(DescribeExecution|GetDurableExecution) (throttled|reset|lostBefore|error500)$/;
 
 /**
- * No caller meets a grant of an execution whose end was announced. The lease of an execution that has a target is the target's. A clock that is too far
+ * After the event of its end, no caller meets a grant of the execution. A lease with a target belongs to the target. A clock that is too far
  * ahead of Step Functions takes the grant for one from after the end, and leaves the grant to the second pass. So does a pass without `stopDate` by a
  * clock that is behind, if the grant is as young as the clocks may differ. A pass without a status believes AWS, which shows the end a second later.
  * A grant that was answered just before the end stays until no status can be that old.
@@ -172,7 +172,7 @@ export function freedByEvent(
           input.holder === grant?.input.holder &&
           calledAt.ms + STATUS_LAG_MS > end.calledAt.ms,
       );
-    // A request keeps the execution of the call that was granted the lease first.
+    // A grant keeps the execution of the first call of its request.
     const isOfAnother = history.some(
       ({ outcome, body, input }) =>
         outcome === 'ok' &&
@@ -198,7 +198,7 @@ export function freedByEvent(
   });
 }
 
-/** No status is older than this. */
+/** A status is at most this old. */
 const MAX_LAG_MS = 60_000;
 
 function mayStay(history: readonly Entry[], { grant, end }: { grant: Entry; end: Entry }, spreadMs: number): boolean {
@@ -213,7 +213,7 @@ function mayStay(history: readonly Entry[], { grant, end }: { grant: Entry; end:
   return answeredMs + marginMs > endedMs && !isSureLater;
 }
 
-/** Of a grant that the line made: more than half of the ttl is left, however late the claim was answered. */
+/** A caller that was granted the key in line has more than half of its ttl left, however late its claim was answered. */
 export function toldWholeToCallers(
   history: readonly Entry[],
   key: string,
@@ -223,7 +223,7 @@ export function toldWholeToCallers(
   const short = history.filter(({ call, input, outcome, body, faults }) => {
     const isInLine = call === 'acquire' && input.key === key && Number(input.waitSeconds ?? 0) > 0 && !input.taskToken;
     if (!isInLine || outcome !== 'ok' || body?.repeated) return false;
-    // What comes after the claim, such as the deletion of the ticket or the end of the slot, takes from the time.
+    // A fault after the claim, such as in the deletion of the row, may take more of the ttl.
     if (!faults.every((fault) => /^UpdateItem (slow|freeze|lostReply|delayed)$/.test(fault))) return false;
     const isOfLine = grants.some((grant) => grant.ticket !== undefined && grant.fence === body?.fence);
     return isOfLine && (Number(body?.remainingMs) + UNDER_WAY_MS) * 2 < Number(input.ttlSeconds) * 1000;
@@ -235,7 +235,7 @@ export function toldWholeToCallers(
   }));
 }
 
-/** Calls that come at one moment may all join. If the hint takes too many for gone, one of 32 arrivals notices, or of fewer if the quota is small. */
+/** Calls that come at once may all join. If the record takes too many waiters for gone, one arrival in 32 notices, or more often for a small quota. */
 const mostPlaces = (quota: number, underWay: number): number => quota + Math.min(32, Math.ceil(quota / 32)) + underWay;
 
 export function quotaKept(history: readonly Entry[], key: string, quota: number): Violation[] {
@@ -259,8 +259,8 @@ export function quotaKept(history: readonly Entry[], key: string, quota: number)
 }
 
 /**
- * Of leases: what an execution has started goes on after the execution has ended otherwise than with success. Nobody else holds the lease for as long as
- * the grace that was asked for, and not past the time that the execution was told.
+ * Functions go on after their execution has failed or was stopped. Nobody else holds the lease during the grace that the execution asked for, as long as
+ * the functions work and the answered end has not passed.
  */
 export function atWork(history: readonly Entry[], { withinBound }: Pick<WorldFacts, 'withinBound'>): Violation[] {
   if (!withinBound) return [];
@@ -283,5 +283,5 @@ export function atWork(history: readonly Entry[], { withinBound }: Pick<WorldFac
   });
 }
 
-/** By anybody: the lease is given back, or an operator takes it away. */
+/** The calls of anybody that end a holding. */
 const ENDS_HOLDING = new Set(['release', 'withdraw', 'breakLease', 'cancelWaiter']);

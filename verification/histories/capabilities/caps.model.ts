@@ -15,7 +15,7 @@ export const LAST_COMMAND = 'only a later command changes a cap';
 /** Longer than any call lasts, even in a function that stands still for a time. */
 const MAX_CALL_MS = 160_000;
 
-/** A command that was answered. It counts from its answer until another command may have come, or until its cap ends by itself. */
+/** An answered command. Its cap counts from the answer until another command may have landed, or until the cap ends by itself. */
 interface Order {
   entry: Entry;
   /** Null after a lift. */
@@ -27,7 +27,7 @@ interface Order {
 
 const isOfPause = ({ input }: Entry): boolean => input.limit === 0 || input.limit === null;
 
-/** The commands on what a key grants: as a lock, as a rate, or as slots of `once`. */
+/** The commands on a key, as a lock, as a rate, or as a key of `once`. */
 function ordersOn(
   history: readonly Entry[],
   { key, kind }: { key: string; kind: 'lock' | 'rate' | 'once' },
@@ -51,7 +51,7 @@ function ordersOn(
   });
 }
 
-/** Whether a command that was called before the answer of another one may count after it. Clocks that differ may order the two in either way. */
+/** Whether a command may count after another one because it was called before the answer of that one. Clocks may order the two either way. */
 function mayComeAfter(one: Entry, other: Entry, spreadMs: number): boolean {
   if (one.calledAt.moment > Number(other.answeredAt?.moment)) return false;
   const endedMs = one.answeredAt?.ms ?? one.calledAt.ms + MAX_CALL_MS;
@@ -74,7 +74,7 @@ export function termsUnder(
   return { weight, limit: cap.limit === 0 ? -1 : Math.min(limit, Math.max(cap.limit, weight)) };
 }
 
-/** No grant exceeds a cap that an operator was answered, or that is on record. */
+/** No grant exceeds a cap that was answered to an operator, or that is on record. */
 export function capKept(history: readonly Entry[], key: string, facts: WorldFacts): Violation[] {
   // A third-party client that has the key replaces the record, and the cap with it.
   if (facts.foreignLeases || !history.some(({ call, input }) => call === 'capKey' && input.key === key)) return [];

@@ -12,10 +12,10 @@ import { operatorOn } from './operators.ts';
 const KEYS = ['y0', 'y1'];
 const TTLS = [2, 3, 5, 10];
 
-/** In seconds. */
+/** For how long clients wait for a grant, in seconds. */
 const WAITS = [0, 0, 2, 8, 30];
 
-/** A look of the work at its lease. */
+/** The name of the entries that record whether the work finds its lease held. */
 const LOOK = 'look';
 
 /**
@@ -84,7 +84,7 @@ class Process {
     await this.#ask<Next>({ do: 'forget' });
   }
 
-  /** Plays a protocol to its end. Undefined if the process died. */
+  /** Plays a protocol to its end. @returns undefined if the process died */
   async #play(
     first: Next,
     { session = this.#session, interruptAt = Number.POSITIVE_INFINITY } = {},
@@ -186,7 +186,7 @@ class Process {
     await this.#ask<Next>({ do: 'forget' }, session);
   }
 
-  /** One try, for as long as the client waits. It goes on without the client. */
+  /** One try of a call. The client waits only for a time, and the call goes on without it. */
   #send({ operation, request, seconds }: Try, stopMs: number): Promise<Answer | 'stopped' | undefined> {
     const { simulation } = this.#caller.world;
     return simulation.wait((resume) => {
@@ -231,5 +231,5 @@ function heldWithoutGrant(history: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** The times in which an answer alone lets its caller hold the lease. */
+/** The time during which a single answer lets its caller hold the lease. */
 const told = (entry: Entry) => beliefs([entry]);

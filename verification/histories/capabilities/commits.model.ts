@@ -8,25 +8,25 @@ interface Fence {
   token: number;
 }
 
-/** A register with compare-and-swap by ETag, that only ever takes writes of its fence. */
+/** An object as a register with compare-and-swap by ETag, which refuses writes under a lower fence. */
 export interface ObjectState {
   etag: string | null;
   fence: Fence | null;
-  /** The commits that have landed, in their order; `null` is a foreign writer's. */
+  /** The commits that have landed, in their order. `null` stands for the write of a third-party writer. */
   landed: (string | null)[];
-  /** The last write replaced the fence alone. */
+  /** Whether the last write replaced only the fence. */
   isReset: boolean;
 }
 
 export interface CommitOperation extends Timed {
   entry: Entry;
-  /** One for all calls that repeat one commit. */
+  /** The id of the commit, which all calls share that repeat it. */
   commitId: string;
 }
 
 export const UNTOLD = 'call ';
 
-/** Told by every answer, and by the error that asks for a repeat; the caller's own where he had one. */
+/** The commit id: that of the caller, or the one that an answer or an error names. */
 export function commitIdOf({ id, input, body }: Entry): string {
   const retryWith = body?.retryWith as { commitId?: string } | undefined;
   return String(input.commitId ?? body?.commitId ?? retryWith?.commitId ?? `${UNTOLD}${id}`);
@@ -34,7 +34,7 @@ export function commitIdOf({ id, input, body }: Entry): string {
 
 export const etagOf = (body: string): string => `"${createHash('md5').update(body).digest('hex')}"`;
 
-/** Of the same bytes, copied in one part. */
+/** The ETag of the same bytes as a copy in one part. */
 export const etagInParts = (etag: string): string => {
   const ofPart = Buffer.from(etag.replaceAll('"', ''), 'hex');
   return `"${createHash('md5').update(ofPart).digest('hex')}-1"`;
@@ -78,7 +78,7 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
         const isTold = body.etag === null ? state.etag !== etag : body.etag === etag && state.etag === etag;
         return isTold && (body.repeated === true || struck) ? [state] : [];
       }
-      // A commit that others came after, before it was found: it landed here, and its answer came later.
+      // The commit landed here, and others followed before its answer found it.
       return (body.etag === etag || (body.etag === null && struck)) && (body.repeated === false || struck) ? after : [];
     case 'PreconditionFailed':
       return mayRefuse(state, commitId, facts) && state.etag === body.etag && state.etag !== expected ? [state] : [];
@@ -93,14 +93,14 @@ function commit(state: ObjectState, { entry, commitId }: CommitOperation, facts:
   }
 }
 
-/** Who has no record, or lost it to the clean-up, is remembered by the chain alone. */
+/** A commit without a record, or whose record was cleaned up, is remembered by the chain of its object alone. */
 function mayRefuse({ landed }: ObjectState, commitId: string, { protocol, sweeps }: Facts): boolean {
   if (!landed.includes(commitId)) return true;
   const later = landed.slice(landed.indexOf(commitId) + 1);
   return (protocol === 'native' || sweeps) && (later.length >= CHAIN || later.includes(null));
 }
 
-/** A commit of the bytes that are there, which only the very fence that was seen admits, and once for each commit. */
+/** Replaces the fence of the object and keeps its bytes. It lands only over the fence that the administrator saw, and once. */
 function resetFence(state: ObjectState, { entry, commitId }: CommitOperation, facts: Facts): ObjectState[] {
   const { input, outcome, body = {}, faults } = entry;
   const {
@@ -144,13 +144,13 @@ function read(state: ObjectState, { body = {} }: Entry): ObjectState[] {
   return isSame ? [state] : [];
 }
 
-/** The service made an id for a call without one, and if that call got no answer, nobody knows the id. */
+/** The service makes an id for a call without one. If that call has no answer, nobody knows the id. */
 function isLast({ landed }: ObjectState, commitId: string | null): boolean {
   const last = landed.at(-1) ?? null;
   return last === commitId || (last?.startsWith(UNTOLD) === true && commitId !== null);
 }
 
-/** A writer of the Rust crate, whose write has no condition: that it is one all the same is what the records are for. */
+/** A writer of the Rust crate. Its PUT is unconditional, and the records in DynamoDB make it a compare-and-swap. */
 function rustPut(state: ObjectState, entry: Entry): ObjectState[] {
   const { input, body = {} } = entry;
   const expected = (input.ifMatch ?? null) as string | null;

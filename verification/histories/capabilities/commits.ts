@@ -11,23 +11,23 @@ import { currentThread } from '../simulation.ts';
 import { commitIdOf, commitModel, commitOperations, UNTOLD } from './commits.model.ts';
 import { grantsOf, LEASE_KEYS } from './leases.ts';
 
-/** Every write of the first is fenced by the first lease; foreign writers share the other one. */
+/** Every write of the first path has a fence of the first lease. Third-party writers share the other path. */
 const FENCED = 'p0';
 const FREE = 'p1';
 const PATHS = [FENCED, FREE];
-/** Above that of every grant, and less than a day ahead of every clock. */
+/** A fence above that of every grant, but less than a day ahead of every clock. */
 const HIGHEST_TOKEN = BEGIN + 12 * 60 * 60 * 1000;
-/** From the first sight of a dead writer's record; another machine's clock may want up to the skew more. */
+/** How long a dead writer's record is in the way, from the first time that it is seen. Clocks may differ about that. */
 const MAX_WAIT_MS = COMMIT_TIMEOUT_MS * MAX_CLOCK_SKEW_RATE + 3 * CLOCK_SKEW_MS;
 
 interface Memory {
-  /** The last ETag that this caller heard of, by path. */
+  /** The last ETag that this caller was answered, by path. */
   etags: Map<string, string | null>;
-  /** A commit that it does not know the outcome of. */
+  /** A commit whose outcome the caller does not know. */
   pending: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What a read shows. */
+/** The answer to a read. */
 interface Seen {
   etag?: string | null;
   fence?: { key: string; token: number } | null;
@@ -55,7 +55,7 @@ export const commits: Capability = {
       ...(etag === null ? { ifNoneMatch: '*' } : { ifMatch: etag }),
       body,
       ...(source !== undefined && { source }),
-      // Without one the service makes one, and tells it.
+      // If the call has no commit id, the service makes one and answers it.
       ...(caller.random() < 0.85 && { commitId: id }),
       ...fence,
       ...(caller.random() < 0.2 && { waitSeconds: 1 + Math.floor(caller.random() * 5) }),
@@ -72,7 +72,7 @@ export const commits: Capability = {
     const writer = new ObjectStoreWriter({
       table: service.commits,
       bucket: service.bucket,
-      // It polls slowly, because each look costs the test a request.
+      // The crate polls slowly here, because each poll costs the test a request.
       clock: { now: foreignClock.now, sleep: (ms) => foreignClock.sleep(Math.max(ms, 2500)) },
       timeoutMs: COMMIT_TIMEOUT_MS,
       maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
@@ -136,7 +136,7 @@ export const commits: Capability = {
   },
 };
 
-/** Of the service's own writers. */
+/** The commits of the service's own writers. */
 const isWrite = ({ call }: Entry) => call === 'commit' || call === 'resetFence';
 
 /** An administrator lifts the fence of the fenced path, or takes it back to an earlier token. */
@@ -153,7 +153,7 @@ async function replaceFence(caller: Caller): Promise<void> {
   if (!answer || answer.outcome === 'OutcomeUnknown') await caller.call('resetFence', input);
 }
 
-/** Of the lease, the present one or one that has ended long ago; or any, where the caller never had one. */
+/** A fence of the lease, present or long ended. A caller that never had the lease takes any number. */
 function fenceOf(caller: Caller): { key: string; token: number } {
   const key = caller.world.prefix + LEASE_KEYS[0];
   const grants = grantsOf(caller).filter((grant) => grant.key === key);
@@ -166,13 +166,13 @@ async function read(caller: Caller, path: string): Promise<void> {
   if (answer?.outcome === 'ok') memoryOf(caller).etags.set(path, answer.body.etag as string | null);
 }
 
-/** Puts the bytes where a commit takes them from. @returns the upload's id, where the caller knows that they are there */
+/** Uploads the bytes of a commit. @returns the id of the upload, if the caller knows that the bytes have arrived */
 async function upload(caller: Caller, body: string): Promise<string | undefined> {
   const staged = await caller.call('stageUpload', {});
   if (staged?.outcome !== 'ok') return undefined;
   const { uploadId, url } = staged.body as { uploadId: string; url: string };
   const { s3, bucket } = caller.world.service;
-  // The emulator would hold the URL's signature against its own clock.
+  // The emulator would compare the signature of the URL with its own clock.
   const Key = decodeURIComponent(new URL(url).pathname).replace(`/${bucket}/`, '');
   const put = () => s3.send(new PutObjectCommand({ Bucket: bucket, Key, Body: body }));
   return (await caller.foreign('upload', { uploadId }, put)) && uploadId;
@@ -186,13 +186,13 @@ async function commit(caller: Caller, input: Readonly<Record<string, unknown>>):
   const { outcome, body } = answer;
   const { commitId } = (body.retryWith ?? {}) as { commitId?: string };
   if (outcome === 'OutcomeUnknown') memory.pending = { ...input, commitId };
-  // What is known by now is still asked again at times.
+  // Now and then, a caller repeats a commit although it knows the outcome.
   else memory.pending = caller.random() < 0.1 && body.commitId ? { ...input, commitId: body.commitId } : undefined;
   if (outcome === 'ok') memory.etags.set(String(input.path), (body.etag ?? body.currentEtag) as string);
   if (outcome === 'PreconditionFailed') memory.etags.set(String(input.path), body.etag as string | null);
 }
 
-/** The checker wants the bytes also of what was uploaded before. */
+/** What the checker must know of a commit: its bytes, even if they were uploaded before. */
 function send(caller: Caller, input: Readonly<Record<string, unknown>>, call = 'commit'): Promise<Answer | undefined> {
   const { body, ...others } = input;
   return input.source === undefined ? caller.call(call, input) : caller.call(call, others, { body });
@@ -208,7 +208,7 @@ async function untilDecided(caller: Caller, input: Readonly<Record<string, unkno
   }
 }
 
-/** Each (path, ETag) has at most one commit whose answer says that it replaced it. */
+/** For each ETag of a path, at most one commit is answered as the one that replaced it. */
 export function oneWinner(entries: readonly Entry[]): Violation[] {
   const winners = new Map<unknown, Entry>();
   for (const entry of entries) {
@@ -236,7 +236,7 @@ export function oneWinner(entries: readonly Entry[]): Violation[] {
 export function staleFences(entries: readonly Entry[]): Violation[] {
   const fenced = entries.filter(({ call, outcome, body }) => call === 'commit' && outcome === 'ok' && !body?.repeated);
   const tokenOf = ({ input }: Entry) => (input.fence as { token: number } | undefined)?.token ?? -1;
-  // An id that was used before may have landed with its first call.
+  // A repeated commit may have landed with its first call.
   const first = fenced.filter(
     (entry) => !entries.some((other) => other !== entry && commitIdOf(other) === commitIdOf(entry)),
   );
@@ -302,7 +302,7 @@ function objectAgrees(
   ];
 }
 
-/** After all faults: every unknown commit is known, and every path takes a commit. */
+/** After all faults, each unknown commit is resolved, and each path takes a commit. */
 function decided(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const afterwards = entries.filter((entry) => entry.actor === AFTERWARDS && isWrite(entry));
   const last = new Map(afterwards.map((entry) => [commitIdOf(entry), entry]));

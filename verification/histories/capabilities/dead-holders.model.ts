@@ -6,13 +6,13 @@ import type { Entry, Violation } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { eventsOf, nameOf } from './line.model.ts';
 
-// When a bound grant ends whose execution has ended: no ttl ends such a grant (docs/protocols/bound.md).
+// When the bound grant of an ended execution must be gone, although no ttl ends it (docs/protocols/bound.md).
 
 const DEAD_HOLDER_GONE = 'a dead bound holder is gone two minutes after a caller or task wants the key';
 
-/** As long as an ended execution may be shown as running (work.ts). */
+/** How long AWS may show an ended execution as running (work.ts). */
 const STATUS_LAG_MS = 1000;
-/** No status is older than this, so that an end is certain by then. */
+/** A status is at most this old, so that an end is certain after this time. */
 const SURE_AFTER_MS = 60_000;
 /** Longer than any call lasts, even in a function that stands still for a time. */
 const MAX_CALL_MS = 160_000;

@@ -7,9 +7,9 @@ import type { Entry } from '../history.ts';
 import type { TaskResult } from '../step-functions.ts';
 import { type Grant, type Terms, TTLS, tellOfEnd, workUnder } from './work.ts';
 
-/** As many tries as the step of a submitter has. */
+/** How many tries the step of a submitter has. */
 const MAX_SUBMISSIONS = 6;
-/** What a callback waits for beyond the time that it asked to be in line. */
+/** How long a callback waits after the deadline of its waiter. */
 const SPARE_MS = 180_000;
 /** After a stop, code runs on to its next checkpoint. */
 const RUNS_ON_MS = 60_000;
@@ -30,7 +30,7 @@ export class DurableExecution {
   readonly #keys: readonly string[];
   readonly #terms: Terms;
   #hasEnded = false;
-  /** Until when code runs that a stop has left running. */
+  /** Until when code goes on that still runs after a stop. */
   #codeUntil = Number.POSITIVE_INFINITY;
   #callbacks = 0;
 
@@ -67,7 +67,7 @@ export class DurableExecution {
     return this.#hasEnded && this.#one.world.simulation.now >= this.#codeUntil;
   }
 
-  /** The execution ends, and not the invocation that runs. */
+  /** Ends the execution. An invocation that is running goes on. */
   #stop(): void {
     const { random, world } = this.#one;
     this.#codeUntil = world.simulation.now + random() * RUNS_ON_MS;
@@ -95,7 +95,7 @@ export class DurableExecution {
       parkSeconds: one.random() < 0.4 ? 5 + Math.floor(one.random() * 60) : 600,
     };
     const submission = { ...request, parkSeconds, callbackId: id };
-    // What the service makes of it.
+    // The service makes this request id from the callback id.
     const requestId = `c-${createHash('sha256').update(id).digest('base64url')}`;
     const enteredMs = simulation.now;
     const { entry, tell } = one.note('task', { ...request, parkSeconds, requestId, token: id });
@@ -113,7 +113,7 @@ export class DurableExecution {
     return { ...(heard.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key, enteredMs };
   }
 
-  /** A grant with a ttl, or one that lasts as long as the execution, and then for as long as code may run on. */
+  /** The terms of a request: a ttl, or a bound grant whose grace lasts as long as code may run on. */
   #lasting(): object {
     const [ttlSeconds, hasGrace] = [this.#one.pick(TTLS), this.#one.random() < 0.75];
     const execution = this.#arn;

@@ -10,7 +10,7 @@ const MAX_TRIES = 3;
 /** How many of five executions that are not wrappers are those of durable functions: about a third of all executions. */
 const DURABLE_OF_FIVE = 2;
 
-/** An execution of a state machine, or of a durable function: it parks, is woken, works under its leases, gives them back; and may die at any moment. */
+/** An execution of a state machine or of a durable function. It parks, is notified, works under its leases and releases them, and may die at any moment. */
 export function startExecution(caller: Caller, keys: readonly string[], terms: Terms = () => ({})): void {
   const id = Math.floor(caller.random() * 1e9).toString(36);
   const lot = Number.parseInt(id, 36);
@@ -38,13 +38,13 @@ interface Attempt {
   timeoutMs: number;
 }
 
-/** No status is older than this: the bound of docs/protocols/executions.md. */
+/** A status is at most this old, as docs/protocols/executions.md says. */
 const MAX_LAG_MS = 60_000;
 
-/** Each order of magnitude of a lag is as likely as the others. */
+/** How long a redrive may lag in DescribeExecution. Each order of magnitude is equally likely. */
 const redriveLagMs = (random: number): number => 20 * (MAX_LAG_MS / 20) ** random;
 
-/** The life of an execution, as Step Functions and the bus tell of it. */
+/** The life of an execution, as Step Functions and the event bus show it. */
 export class Execution {
   readonly one: Caller;
   readonly arn: string;
@@ -56,7 +56,7 @@ export class Execution {
   readonly bus: Bus = USUAL_BUS;
   /** Called when it is aborted from outside. */
   onAbort: () => void = () => {};
-  /** Lets it go on where it waits. */
+  /** Lets the execution go on where it waits. */
   #interrupt: (heard: Heard) => void = () => {};
 
   readonly #name: string;
@@ -76,7 +76,7 @@ export class Execution {
       world.simulation.at(world.simulation.now + 5 * 10_000 ** random(), () => this.#abort());
   }
 
-  /** One try of a task that waits for its token: it brings the token, and waits for what is sent back. */
+  /** One try of a task: it brings its token to the service, and waits for the result. */
   async attempt(request: TaskRequest, { token, timeoutMs }: Attempt): Promise<Heard> {
     const { simulation, service } = this.one.world;
     const { entry, tell } = this.one.note('task', { ...request, token });
@@ -125,7 +125,7 @@ export class Execution {
     this.onAbort();
   }
 
-  /** Events announce its end, at best effort. */
+  /** Ends the execution. The event of the end may be lost, late or sent twice. */
   end(status: 'SUCCEEDED' | 'FAILED' | 'ABORTED'): void {
     if (this.hasEnded) return;
     this.hasEnded = true;
@@ -137,7 +137,7 @@ export class Execution {
     });
   }
 
-  /** Begins again after its end. The event of that end may still arrive, and DescribeExecution may show the end for another minute. */
+  /** Redrives the execution after its end. The event of that end may still arrive, and DescribeExecution may show the end for another minute. */
   redrive(): void {
     const { simulation, service } = this.one.world;
     this.hasEnded = false;
@@ -148,7 +148,7 @@ export class Execution {
   }
 }
 
-/** A client that knows the request of a task, and asks for the lease in its name: with the task's place, or with a place of its own. */
+/** A client that knows the request of a task, and asks for the lease in its name, with the task's ticket or with its own. */
 export async function askInTheNameOfATask(caller: Caller, names: readonly string[]): Promise<void> {
   const keys = names.map((name) => caller.world.prefix + name);
   const tasks = caller.world.entries.filter(({ call, input }) => call === 'task' && keys.includes(String(input.key)));
@@ -193,7 +193,7 @@ class Worker extends Execution {
     const request = {
       key,
       holder: this.one.name,
-      // Stays the same when the task is tried again, and when the execution is redriven.
+      // The request id stays the same when the task is tried again, and when the execution is redriven.
       requestId: `${this.arn} entered ${key}`,
       ttlSeconds: this.one.pick(TTLS),
       ...(random() < 0.4 && { parkSeconds: 5 + Math.floor(random() * 60) }),

@@ -15,7 +15,7 @@ interface Cleaned {
 export const deletedBy = ({ outcome, body, input }: Entry): DeletedRecord[] =>
   outcome === 'ok' && input.dryRun !== true ? (body as unknown as Cleaned).deleted.records : [];
 
-/** Of all clean-ups, those that deleted the lease record of a key, or may have. */
+/** The clean-ups that deleted the record of a key, or may have. */
 export const cleaningsOf = (entries: readonly Entry[], key: string): Entry[] =>
   entries
     .filter(({ call, input }) => call === 'clean' && input.dryRun !== true)

@@ -16,7 +16,7 @@ export const expiry: Capability = {
   name: 'expiry',
   among: ['leases', 'permits', 'commits', 'queue'],
 
-  /** Callers never take it up: the sweeper does. */
+  /** Callers do nothing here. The sweeper acts beside the callers of other capabilities. */
   async act() {},
 
   others: [{ name: 'sweeper', steps: 5, act: sweep }],
@@ -44,7 +44,7 @@ async function sweep(caller: Caller): Promise<void> {
     const answer = await caller.call('report', {});
     if (answer?.outcome === 'ok') reports.push(String(answer.body.reportId));
   }
-  // Others come back to what was reported.
+  // In the meantime, others may use the reported keys again.
   await caller.sleep(caller.random() < 0.6 ? 20_000 + caller.random() * 80_000 : caller.random() * 3000);
   if (caller.random() < 0.2) return void (await caller.call('readExpired', { limit: '5' }));
   const reportId = reports.length > 0 && caller.random() < 0.5 ? { reportId: caller.pick(reports) } : {};
@@ -52,7 +52,7 @@ async function sweep(caller: Caller): Promise<void> {
   await caller.call('clean', { dryRun: caller.random() < 0.1, olderThanSeconds, ...reportId });
 }
 
-/** What was deleted had expired for as long as fences are kept, and nobody had been told of a later expiry. */
+/** Each deleted record had expired for as long as fences are kept, and no answer had shown a later expiry. */
 function liveRemoved(entry: Entry, history: readonly Entry[], { spreadMs }: WorldFacts): Violation[] {
   if (entry.call !== 'clean' || entry.input.dryRun === true || !entry.answeredAt) return [];
   const [calledMs, answeredMs] = [entry.calledAt.ms + BEGIN, entry.answeredAt.ms + BEGIN];
@@ -78,7 +78,7 @@ function liveRemoved(entry: Entry, history: readonly Entry[], { spreadMs }: Worl
 
 const TELLS_EXPIRY = new Set(['acquire', 'heartbeat', 'task']);
 
-/** A caller may have given it back, or ended it. */
+/** Whether a caller may have ended the grant. */
 const hasEnded = (entries: readonly Entry[], { body, actor }: Entry) =>
   entries.some(
     ({ call, input, actor: other }) =>

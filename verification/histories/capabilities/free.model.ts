@@ -8,24 +8,24 @@ import { eventsOf, nameOf } from './line.model.ts';
 
 import { stateAt, weightOf, writesOn } from './record.model.ts';
 
-// What a caller gets that does not wait, beside a line in which nobody can be granted anything.
+// A caller that does not wait must receive the key if nobody in line can be granted it.
 
 const FREE_IS_HAD = 'any caller takes a free lease with its first call';
 const ROOM_BESIDE_LINE = 'a plain caller is refused only if a caller or task waits';
 const DEAD_TASK_COSTS_NOTHING = 'a dead task costs the line minutes at most';
 
-/** A caller that has left keeps its place for this long. */
+/** How long a caller that has left keeps its position. */
 const KEEPS_PLACE_MS = 5000;
-/** One hand-off clears this many rows away. */
+/** How many rows one hand-off deletes. */
 const MOST_CLEARED = 10;
-/** Time enough for the schedule to find that a task is dead. */
+/** After this time the schedule must have found that a task is dead. */
 const DEAD_FOR_MS = 180_000;
 
 interface Row {
   ticket: string;
   request: string;
   deadline: number;
-  /** The call that brought it. */
+  /** The call that put the row. */
   entry: Entry;
 }
 
@@ -45,7 +45,7 @@ function rowsAt(history: readonly Entry[], key: string, moment: number): Row[] {
   return [...rows.values()];
 }
 
-/** A caller that sleeps keeps others out for as long as its place is live. */
+/** The place of a caller that sleeps. It keeps others out while it is live. */
 function placed(rows: Map<string, Row>, event: ReturnType<typeof eventsOf>[number]): void {
   if (event.what === 'place')
     rows.set(placeOf(event.ticket), {
@@ -56,11 +56,11 @@ function placed(rows: Map<string, Row>, event: ReturnType<typeof eventsOf>[numbe
   if (event.what === 'placeDeletion' || event.what === 'placeFlag') rows.delete(placeOf(event.ticket));
 }
 
-/** Whether some clock says that it is still there. */
+/** Whether the row still counts by some clock. */
 const isPresent = (row: Row, atMs: number, spreadMs: number): boolean =>
   row.deadline - BEGIN + (isTask(row) ? 0 : KEEPS_PLACE_MS) + CLOCK_SKEW_MS + spreadMs >= atMs;
 
-/** Calls on a key that did not wait, that were refused, that no fault struck, and beside which nobody wrote anything. */
+/** Refused calls on a key that did not wait, without a fault, and without a write of others while they lasted. */
 const plainRefusals = (history: readonly Entry[], key: string): Entry[] => {
   const events = eventsOf(history, key);
   return history.filter(({ call, input, outcome, faults, calledAt, answeredAt }) => {
@@ -73,7 +73,7 @@ const plainRefusals = (history: readonly Entry[], key: string): Entry[] => {
   });
 };
 
-/** Of exclusive holders. Behind more rows than one hand-off clears, the lease goes to nobody until the schedule has cleared them. */
+/** A plain caller receives a free lease. It is excused if more rows are in front than one hand-off deletes, until the schedule has deleted them. */
 export function freeLeaseIsHad(
   history: readonly Entry[],
   key: string,
@@ -82,7 +82,7 @@ export function freeLeaseIsHad(
   const writes = writesOn(history, key);
   return plainRefusals(history, key).flatMap((entry) => {
     const { calledAt, body } = entry;
-    // Free, or of another client.
+    // free, or held by a third-party client
     if (body?.expiresAt !== null) return [];
     if (termsUnder(stateAt(writes, calledAt.moment), entry, { ms: calledAt.ms, spreadMs }).limit < 0) return [];
     const rows = rowsAt(history, key, calledAt.moment);
@@ -92,7 +92,7 @@ export function freeLeaseIsHad(
   });
 }
 
-/** Of shared holders, beside a mark: those in line that are overdue, or whose request has its permit, keep nobody out. */
+/** A caller with room beside it receives a permit even if the key has a mark. Waiters that are overdue, or whose request has its permit, do not count. */
 export function roomBesideLine(
   history: readonly Entry[],
   key: string,
@@ -115,7 +115,7 @@ export function roomBesideLine(
   });
 }
 
-/** Of shared holders: a caller beside room, with nobody in line but tasks that have been dead for minutes, comes in. */
+/** A caller with room beside it receives a permit if only tasks are in line that have been dead for minutes. */
 export function deadTaskCostsNothing(
   history: readonly Entry[],
   key: string,

@@ -5,16 +5,16 @@ import type { Model, Timed } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { nameOf } from './line.model.ts';
 
-/** A lock with fences, as callers can know it. Null stands for what no answer has said: it may be anything. */
+/** A lock with fences, as far as callers know it. Null stands for any value, because no answer has shown it. */
 export interface LeaseState {
   held: Held | null;
-  /** How leases of ours have ended. The record may remember them. */
+  /** The ended leases of this service, which the record may remember. */
   ended: (Pick<Held, 'holder' | 'leaseId' | 'fence' | 'settled'> & { broken: boolean })[];
   /** The holder whose lease was the last to end, until the next grant: the record remembers it. */
   last: string | null;
   /** The highest fence so far. */
   highest: number;
-  /** Whether a third-party client dropped the record that remembers it. */
+  /** Whether a third-party client has deleted the record, and the highest fence with it. */
   forgotten: boolean;
 }
 
@@ -22,24 +22,24 @@ interface Held {
   foreign: boolean;
   /** Unique for each acquisition, as the workload makes them. */
   holder: string;
-  /** A foreign lease has its version here. */
+  /** The lease id, or the version of a third-party client's lease. */
   leaseId: string | null;
   fence: number | null;
-  /** Epoch milliseconds by the service's clock. */
+  /** In epoch milliseconds, by a clock of the service. */
   expiresAt: number | null;
-  /** Whether the call that wrote or claimed it was answered: its fence stays as it is. */
+  /** Whether the call that wrote or claimed the grant was answered, so that the fence does not change any more. */
   settled?: boolean;
-  /** By a call that waited: before its claim the grant lasted for the window, and it may have ended with that. */
+  /** Whether the grant of a call in line is perhaps not claimed. It then lasts only for the grant window. */
   unclaimed?: boolean;
 }
 
-/** An entry, or what a stray request of one may do besides. */
+/** A call of the history, or what a stray request of that call may do besides. */
 export interface LeaseOperation extends Timed {
   entry: Entry;
   stray: boolean;
-  /** Of a stray request: whether its fence is lower than that of the answer. */
+  /** Whether this is a stray request with a lower fence than that of the answer. */
   before?: boolean;
-  /** Whether its answer can only be about the grant of that stray request, whose fence was raised. */
+  /** Whether the answer must be about the grant of the stray request, whose fence was then raised. */
   raised?: boolean;
 }
 
@@ -57,23 +57,23 @@ export function leaseOperations(
       .flatMap((entry) => {
         const operation = { entry, stray: false, ...timed(entry) };
         const stray = { ...operation, stray: true, answeredAt: Number.POSITIVE_INFINITY };
-        // A call in line may have had grants before that it did not claim in time.
+        // A call in line may have received earlier grants, and not claimed them in time.
         const grants = isInLine(entry) ? new Array<LeaseOperation>(servedBeside(entry)).fill(stray) : [];
         if (saysNothing(entry)) return isInLine(entry) ? grants : [stray];
         if (entry.call === 'clean') return cleaned(entry) ? [operation] : [stray];
-        // A try of it that got no answer may have been granted, and broken before the next one.
+        // A try without an answer may have been granted, and broken before the next try.
         const isRefused = ['LeaseLost', 'LeaseHeld', 'Superseded'].includes(entry.outcome ?? '');
-        // What was granted is granted once: its own record refuses a late try, where no other client and no clean-up took that away.
+        // The record refuses a late try of a granted request, unless another client or a clean-up has removed the record.
         const mayBeGrantedAgain = entry.outcome !== 'ok' || foreignLeases || sweeps;
         const mayBeGranted =
           entry.call === 'acquire' &&
           !isInLine(entry) &&
           ((entry.strays > 0 && mayBeGrantedAgain) || (isRefused && entry.faults.length > 0));
-        // Its answer said that it is unknown whether an earlier try released.
+        // The answer `unknown` means that an earlier try may have released.
         const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
-        // A try of it that got no answer may have extended the lease before it was lost.
+        // A try without an answer may have extended the lease before the lease was lost.
         const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
-        // A third-party client tells a second try of its SDK that failed on the first one as lost, and has no guard against late ones.
+        // If the SDK of a third-party client tries again and fails on its first try, the client reports the lease as lost. It does not refuse late tries.
         const mayBeForeign = entry.foreign && entry.faults.length > 0;
         if (isShownBefore(entry, entries))
           return [
@@ -87,7 +87,7 @@ export function leaseOperations(
   );
 }
 
-/** @returns how many grants of its request, beside that of its answer, a call in line counts for: the first one for all that the record has seen */
+/** @returns how many unanswered grants of its request count for a call in line. The first call of a request counts for all that the record has seen. */
 function servedInLine(history: readonly Entry[]): (entry: Entry) => number {
   const landed = history.flatMap((entry) => entry.landed ?? []);
   // Histories that are made by hand have no record.
@@ -110,7 +110,7 @@ const isShownBefore = ({ call, outcome, faults, input, body, calledAt }: Entry, 
   outcome === 'ok' &&
   entries.some(({ body: shown, answeredAt }) => {
     const isLower = shown?.holder === input.holder && Number(shown?.fence) < Number(body?.fence);
-    // The answer to a reader may be late, and show an earlier grant that its caller was told of.
+    // A late answer to a reader may show an earlier grant that was answered to its caller.
     const lease =
       shown?.leaseId ?? entries.find((one) => one.body?.leaseId && one.body.fence === shown?.fence)?.body?.leaseId;
     const mayBeSame = lease === undefined || lease === body?.leaseId;
@@ -124,7 +124,7 @@ const waits = ({ input, landed = [] }: Entry): boolean =>
 
 const isInLine = (entry: Entry): boolean => entry.call === 'acquire' && waits(entry);
 
-/** Whether its answer says that it deleted the record of this key. */
+/** Whether a clean-up was answered that it deleted the record of this key. */
 const cleaned = ({ outcome, body }: Entry) => outcome === 'ok' && body?.deleted === true;
 
 export const leaseModel = ({
@@ -138,7 +138,7 @@ export const leaseModel = ({
     const rises = (fence: number) => fence > (state.forgotten ? state.highest - spreadMs - 1 : state.highest);
     const unknown = stray || isUnknown(entry);
     const body = (entry.body ?? {}) as unknown as Body;
-    // What nobody claimed has ended with its window, and the record has forgotten it.
+    // An unclaimed grant may have ended with its window, and the record does not remember it.
     const lapsed = state.held?.unclaimed && state.held.leaseId === null ? [{ ...state, held: null, last: null }] : [];
     return [state, ...lapsed].flatMap((one) =>
       step({ state: one, entry, withinBound, spreadMs, rises, unknown, before, raised, body }),
@@ -160,7 +160,7 @@ interface Body {
   cancelled: boolean;
   reason?: string;
   version?: string;
-  /** Of a third-party client: whether its lease was over by then. */
+  /** Whether the lease of a third-party client had expired by then. */
   isOver?: boolean;
   actual: { fence: number | null };
 }
@@ -171,10 +171,10 @@ interface Situation {
   body: Body;
   /** Whether the caller got no answer. */
   unknown: boolean;
-  /** Whether it is a try before the one that was answered. */
+  /** Whether this is a try before the answered one. */
   before: boolean;
   raised: boolean;
-  /** Whether clocks agree better than what is cleaned up is old. */
+  /** Whether the clocks agree so well that a clean-up cannot bring back an earlier fence. */
   withinBound: boolean;
   spreadMs: number;
   /** Whether a fence is higher than all before, as far as the service can promise. */
@@ -188,8 +188,8 @@ const fitsOrRose = ({ fence, settled }: Pick<Held, 'fence' | 'settled'>, told: n
 const epoch = (instant: string | null) => (instant === null ? null : Date.parse(instant));
 
 /**
- * Nobody is locked out by his own request, but for the margin after its end, and while an operator has paused the key. A request that replaces others takes
- * its turn in the line, and its wait may end before that if DynamoDB is slow.
+ * Whether a caller is refused because of its own request. That is right only in the margin after the end of its grant, while an operator has paused the key,
+ * and for a request that replaces others: it takes its turn in line, and its wait may end before its turn if DynamoDB is slow.
  */
 const isLockedOut = ({ entry: { input, faults }, body }: Situation): boolean =>
   body.holder === input.holder &&
@@ -197,7 +197,7 @@ const isLockedOut = ({ entry: { input, faults }, body }: Situation): boolean =>
   body.retryAfterMs > CLOCK_SKEW_MS + 1 &&
   !(input.replace !== undefined && faults.length > 0);
 
-/** The call of an operator hands off, and ends an expired lease for callers that sleep. */
+/** A command of an operator hands off, and so may end an expired lease for callers that sleep. */
 const handOff = (situation: Situation): LeaseState[] => {
   const { state, unknown } = situation;
   const mayEnd = state.held && !state.held.foreign && (unknown || isPast(situation, state.held));
@@ -213,11 +213,11 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     const { held, ended, last } = state;
     const holder = String(entry.input.holder);
     if (unknown) {
-      // A call that waits sends more than one request, each with a fence of its own.
+      // A call that waits sends several requests, each with another fence.
       const hasOneFence = entry.outcome === 'ok' && entry.input.waitSeconds === undefined && !before;
       const fence = hasOneFence ? body.fence : null;
       if (fence !== null && !situation.rises(fence)) return [];
-      // Its own released grant is not granted again.
+      // A request that has released its grant is not granted another one.
       if (!held && last === holder) return [];
       const unclaimed = waits(entry);
       return [granted(state, { foreign: false, holder, leaseId: null, fence, expiresAt: null, unclaimed })];
@@ -229,17 +229,17 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
           holder,
           leaseId: body.leaseId,
           fence: body.fence,
-          // Others may have seen the end of its window.
+          // Others may have been shown the end of the grant window.
           expiresAt: waits(entry) ? null : epoch(body.expiresAt),
           unclaimed: waits(entry),
           settled: !body.repeated || held?.settled === true,
         };
         const isOwn = held && !held.foreign && held.holder === holder;
         const isRaised = isOwn && held.fence !== null && body.fence > held.fence;
-        // Its caller comes back for what the line granted meanwhile, perhaps after its window: nobody had the key since.
+        // The caller comes back for a grant from the line, perhaps after its window. Nobody has had the key since.
         const isClaim = isOwn && held.unclaimed === true && held.leaseId === null;
         const repeats = (body.repeated || isRaised || isClaim) && isOwn ? agreeing(situation, grant) : [];
-        // A call that is answered as a repeat may repeat its own first try.
+        // An answer that is a repeat may repeat the first try of the same call.
         const mayBeNew = !raised && (!body.repeated || entry.faults.length > 0);
         const isOver = !held || held.expiresAt === null || held.expiresAt < Date.parse(body.acquiredAt);
         const isNew = mayBeNew && isOver && situation.rises(body.fence) && (held || last !== holder);
@@ -253,7 +253,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
       case 'LeaseLost':
         if (body.reason === 'cancelled' || body.reason === 'superseded') return [state];
         return ended.some((one) => one.holder === holder) ? [state] : [];
-      // Whether another has replaced it is another rule (`replacedRightly`).
+      // `replacedRightly` checks whether another request has replaced it.
       case 'Superseded':
         return [state];
       default:
@@ -271,7 +271,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     if (entry.outcome === 'LeaseLost') return held?.leaseId === entry.input.leaseId ? [] : [state];
     if (entry.outcome !== 'ok' || !isHeld) return [];
     const expiresAt = epoch(body.expiresAt);
-    // It never shortens.
+    // a heartbeat never shortens a lease
     if (held.expiresAt !== null && expiresAt !== null && expiresAt < held.expiresAt) return [];
     const grant = { ...held, leaseId: body.leaseId, fence: body.fence, expiresAt: null, unclaimed: false };
     return agreeing(situation, grant).map((after) => ({ ...after, held: { ...grant, expiresAt } }));
@@ -286,7 +286,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     if (!body.released) return held?.leaseId === leaseId ? [] : [state];
     const repeats = ended.some((one) => !one.broken && fits(one.leaseId, leaseId)) ? [state] : [];
     if (!isHeld) return repeats;
-    // The lease id of a grant that nobody has been told of may be another.
+    // A grant that was not answered yet may have another lease id.
     return [over({ ...state, held: { ...held, leaseId } }, false), ...(held.leaseId === null ? repeats : [])];
   },
 
@@ -363,7 +363,7 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
   },
 };
 
-/** While nobody takes it over, a foreign lease that is over still stands in the record. A call that clears the line away gives it another version. */
+/** An expired lease of a third-party client stays in the record until a take-over. A call that cleans the line changes its version. */
 function foreignLost(state: LeaseState, { input }: Entry, { isOver }: Body): LeaseState[] {
   const { held } = state;
   if (held?.leaseId !== input.version) return [state];
@@ -375,13 +375,13 @@ function granted(state: LeaseState, held: Held): LeaseState {
   return { ...state, held, last: null, highest, forgotten: held.fence === null && state.forgotten };
 }
 
-/** Whether some clock says that the lease has expired. A call that meets only callers that sleep ends it for them, and is refused. */
+/** Whether the lease has expired by some clock. A call that meets only callers that sleep ends such a lease for them, and is refused. */
 const isPast = ({ entry, spreadMs }: Situation, { expiresAt, foreign }: Held): boolean =>
   !foreign && (expiresAt === null || expiresAt - BEGIN + CLOCK_SKEW_MS <= Number(entry.answeredAt?.ms) + spreadMs);
 
 /**
- * Nobody had the lease, and others were in line, or the wait had just ended. Whether anybody was in line is another rule (`freeLeaseIsHad`). Nobody else may
- * have been told of the fence that its record shows.
+ * A refusal although nobody had the lease: others were in line, or the wait had just ended. `freeLeaseIsHad` checks whether anybody was in line. The fence
+ * that the record shows may be one that no caller was answered.
  */
 const metOnlyALine = (state: LeaseState, { fence }: Body): LeaseState => ({
   ...state,
@@ -396,13 +396,13 @@ function over(state: LeaseState, broken: boolean): LeaseState {
   return { ...state, held: null, ended: [...state.ended, ended], last: holder };
 }
 
-/** The held lease is the one in the answer. What was unknown of it is known from now on. */
+/** The states in which the held lease is that of the answer. From now on, its unknown fields have the answered values. */
 function agreeing({ state, rises }: Situation, told: Held): LeaseState[] {
   const { held } = state;
   if (!held || !fits(held.leaseId, told.leaseId) || !fitsOrRose(held, told.fence)) return [];
   if (held.expiresAt !== null && told.expiresAt !== null && held.expiresAt !== told.expiresAt) return [];
   const isNews = held.fence === null && told.fence !== null;
-  // The end that is seen is that of the window, or that of the claim.
+  // The shown end is that of the window or that of the claim.
   const expiresAt = held.unclaimed ? null : (told.expiresAt ?? held.expiresAt);
   if (isNews && !rises(told.fence as number)) return [];
   const highest = Math.max(state.highest, told.fence ?? 0);
@@ -410,7 +410,7 @@ function agreeing({ state, rises }: Situation, told: Held): LeaseState[] {
   return [{ ...state, held: { ...told, expiresAt }, highest, forgotten }];
 }
 
-/** Another caller's view of the lease that is held. */
+/** The states that agree with what another caller is shown of the held lease. */
 function standing(situation: Situation): LeaseState[] {
   const { state, body } = situation;
   const { held } = state;

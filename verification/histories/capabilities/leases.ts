@@ -17,7 +17,7 @@ import { placeRules } from './places.model.ts';
 import { recordRules } from './record.model.ts';
 import { sleepersOn, sleepMsOf } from './sleepers.ts';
 
-/** Of these, and the first also guards the first path of the commits. */
+/** The keys of this capability. The fences of the first one are also those of the first path of the commits. */
 export const LEASE_KEYS = ['k0', 'k1'];
 const TTLS = [2, 3, 5, 10];
 const MAX_TTL_MS = 10_000;
@@ -29,15 +29,15 @@ export interface KnownGrant {
 }
 
 interface Memory {
-  /** Everything that this caller was ever granted, latest last. */
+  /** All grants of this caller, the latest last. */
   grants: KnownGrant[];
-  /** What its answers said of holders. */
+  /** The fences that this caller was shown. */
   fences: { key: string; fence: number }[];
-  /** An acquisition that it does not know the outcome of. */
+  /** An acquisition whose outcome this caller does not know. */
   pending: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A caller that begins again knows nothing but the request that it had written down. */
+/** After a restart, a caller only knows the request that it had written down. */
 const memoryOf = (caller: Caller) =>
   caller.memory<Memory>('leases', (previous) => ({ grants: [], fences: [], pending: previous?.pending }));
 
@@ -107,7 +107,7 @@ export const LEASE_CALLS = new Set([
 const handOffsOf = (history: readonly Entry[], key: string): Entry[] =>
   history.filter(({ call, input }) => (call === 'capKey' || call === 'runNext') && input.key === key);
 
-/** Those of the keys that there is something to check of. */
+/** The keys of this capability that the entries name. */
 export const keysOf = (entries: readonly Entry[], names: readonly string[]): string[] =>
   [...new Set(entries.map(({ input }) => String(input.key)))].filter((key) =>
     names.some((name) => key.endsWith(`-${name}`)),
@@ -159,7 +159,7 @@ export async function actForeignOn(caller: Caller, keys: readonly string[]): Pro
   const dice = caller.random();
   const ttlSeconds = caller.pick(TTLS);
   const startedAt = caller.world.simulation.now;
-  // A queue that was cleared away has changed the version of a lease that is over.
+  // A call that cleaned the line may have changed the version of an expired lease.
   const isOver = () => lease !== undefined && caller.world.simulation.now >= lease.until;
   if (!lease) {
     const name = `rust/${Math.floor(caller.random() * 1e9).toString(36)}`;
@@ -185,10 +185,10 @@ export async function actForeignOn(caller: Caller, keys: readonly string[]): Pro
   }
 }
 
-/** No grace is longer, and no status older. */
+/** A grace is at most this long, and a status is not older. */
 const SURE_MS = 120_000;
 
-/** Takes it and gives it back, when nothing should be in the way any more. */
+/** Acquires and releases a key, once nothing should be in the way any more. */
 export async function acquireAfterwards(caller: Caller, name: string, terms: object = {}): Promise<void> {
   const key = caller.world.prefix + name;
   const id = `${AFTERWARDS}-${name}`;
@@ -216,7 +216,7 @@ async function acquire(caller: Caller, input: Readonly<Record<string, unknown>>)
   const answer = await caller.call('acquire', input);
   const now = memoryOf(caller);
   if (!answer || answer.outcome === 'OutcomeUnknown') return;
-  // What is known by now is still asked again at times: a retry that came too late. A caller that has waited in line keeps its place.
+  // Now and then a caller repeats a request with a known outcome, as a late retry does. A caller that was in line keeps its position.
   const { retryWith } = answer.body;
   if (answer.outcome === 'LeaseHeld' && retryWith) now.pending = { ...input, ...Object(retryWith) };
   else now.pending = caller.random() < 0.1 ? input : undefined;
@@ -235,7 +235,7 @@ async function withdraw(caller: Caller, { key, requestId, holder }: Readonly<Rec
   await caller.call('withdraw', { key, requestId, holder });
 }
 
-/** That of the answer, or that of one of the holders. */
+/** Notes the fence of the answer, or that of one of its holders. */
 function noteFence(caller: Caller, key: string, answer: Answer | undefined): void {
   const { fence, holders = [] } = (answer?.body ?? {}) as {
     fence?: number | null;
@@ -245,7 +245,7 @@ function noteFence(caller: Caller, key: string, answer: Answer | undefined): voi
   if (typeof seen === 'number') memoryOf(caller).fences.push({ key, fence: seen });
 }
 
-/** Promise 1: counted as the README tells callers to, nobody believes to hold a key while another one does. */
+/** Promise 1: while a caller believes that it holds a key, counted as the README asks, no other caller does. */
 export function exclusive(entries: readonly Entry[]): Violation[] {
   const believed = beliefs(entries).sort((a, b) => a.from - b.from);
   for (const [index, one] of believed.entries())
@@ -286,8 +286,8 @@ export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps 
 }
 
 /**
- * Promise 2: of two grants, the one that came later on record has the higher fence, whichever was asked for first. If the record of the writes does
- * not tell: the one that was asked for after the other was answered. A repeat that another call wrote is answered with the fence that it finds.
+ * Promise 2: of two grants, the one that was written later has the higher fence, whichever was asked for first. If the writes are unknown, the one that
+ * was asked for after the other was answered has it. A repeat of a grant that another call wrote does not count.
  * @param history with the calls that wrote the grants
  */
 export function fencesRise(
@@ -321,7 +321,7 @@ export function fencesRise(
 const isGrantOf = (landed: Landed, body: Entry['body']): boolean =>
   landed.what === 'grant' && landed.leaseId !== undefined && landed.leaseId === body?.leaseId;
 
-/** The moment in which the grant of an answer came on record, the last one before the answer: a write that was sent twice may land twice. */
+/** The moment of the write of an answered grant. A write that was sent twice may land twice; then it is the last one before the answer. */
 function lastWrite(history: readonly Entry[], { answeredAt, body }: Entry): number | undefined {
   const moments = history.flatMap(({ landed = [] }) => landed.filter((one) => isGrantOf(one, body)));
   return moments
@@ -331,11 +331,11 @@ function lastWrite(history: readonly Entry[], { answeredAt, body }: Entry): numb
     .at(-1);
 }
 
-/** Calls whose answer shows the fence of the lease that stands. */
+/** The calls whose answers show the fence of the present grant. */
 const SHOWS_FENCE = new Set(['acquire', 'heartbeat', 'readLeases']);
 
 /**
- * Of two answers the one that was asked for after the other one shows no lower fence.
+ * A call that began after the answer of another one is not shown a lower fence.
  * @param mayForget whether the record that has the fence may have vanished: then others see the fence of a late grant before it is raised
  */
 export function fencesNeverDown(entries: readonly Entry[], mayForget: boolean): Violation[] {
@@ -355,7 +355,7 @@ export function fencesNeverDown(entries: readonly Entry[], mayForget: boolean): 
   return [];
 }
 
-/** Nobody but who was told of a grant can give it back: a request that is refused as released has been answered with its grant, or its task has. */
+/** Only who was answered with a grant can release it: if a request is refused as released, it or its task has been answered with a grant. */
 export function falselyLost(entries: readonly Entry[]): Violation[] {
   const refused = entries.filter(
     ({ call, outcome, body }) => call === 'acquire' && outcome === 'LeaseLost' && body?.reason === 'released',
@@ -372,7 +372,7 @@ export function falselyLost(entries: readonly Entry[]): Violation[] {
           calledAt.moment > endedAt &&
           calledAt.moment < entry.calledAt.moment,
       );
-    // A grant that was withdrawn, cancelled by an operator, or of an execution that ended, is given back by the service.
+    // The service itself ends a grant if it was withdrawn or cancelled, or if its execution has ended.
     const isEnded = entries.some(
       ({ call, input, calledAt }) =>
         calledAt.moment < Number(entry.answeredAt?.moment) &&

@@ -5,23 +5,23 @@ import type { Entry, Violation } from '../history.ts';
 import { type Landed, type LockState, NO_LOCK } from '../landed.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 
-/** A place in line, as the tables have it. */
+/** A waiter, as the tables have it. */
 interface Place {
   ticket: string;
   request: string;
   deadline: number;
   entry: Entry;
-  /** The moment since which it is there, or is there again. */
+  /** The moment since which the row is there, or is there again. */
   since: number;
   isMarked: boolean;
-  /** Whether its request has had a grant by this place, or by another one while this place was there. */
+  /** Whether its request has had a grant since the row is there, by this row or by another one. */
   wasGranted: boolean;
 }
 
 type Seen = Extract<Landed, { what: 'lock' }>;
 type Event = (Exclude<Landed, Seen> | (Seen & { state: LockState })) & { entry: Entry };
 
-/** What the tables of a key have seen, in its order. */
+/** The effects on the rows and the record of a key, in their order. */
 export function eventsOf(history: readonly Entry[], key: string): Event[] {
   const landed = history
     .flatMap((entry) => (entry.landed ?? []).map((one) => ({ ...one, entry })))
@@ -35,7 +35,7 @@ export function eventsOf(history: readonly Entry[], key: string): Event[] {
   });
 }
 
-/** The end of the only grant. Its entry remembers the request. */
+/** The record after the release of its only grant. Its entry remembers the request. */
 const released = ({ entries, ring, cap, capAt, latest }: LockState): LockState => ({
   ...{ ...NO_LOCK, cap, capAt, latest },
   ring: [{ name: entries[0]?.name, broken: undefined }, ...ring.slice(-8)],
@@ -67,7 +67,7 @@ export class Moves {
     if (ticket !== this.#moves.at(-1)?.ticket) this.#moves.push({ ticket, moment: event.moment, ms: event.ms });
   }
 
-  /** Whether the waiter was the first while a call was under way, so that the call may have seen it as such. */
+  /** Whether the waiter was moved to the front while a call was under way, so that the call may have seen the move. */
   wasFirst(ticket: string | undefined, { calledAt }: Entry): boolean {
     const since = this.#moves.findLastIndex(({ moment }) => moment <= calledAt.moment);
     return ticket !== undefined && this.#moves.slice(Math.max(0, since)).some((one) => one.ticket === ticket);
@@ -85,7 +85,7 @@ export class Moves {
     return this.#served.includes(ticket);
   }
 
-  /** Whether the record still names a waiter as the first that the same write has served, though its call can know the move. */
+  /** Whether a write served the moved waiter and left the move in the record, although its call can know of the move. */
   isLeftOver({ entry, state: { first } }: Extract<Event, { what: 'lock' }>): boolean {
     const last = this.#moves.at(-1);
     const canKnow = last !== undefined && last.moment <= entry.calledAt.moment;
@@ -93,7 +93,7 @@ export class Moves {
   }
 }
 
-/** What is known of one key at a moment. */
+/** The line of a key at a moment of the history. */
 class Line {
   readonly #isShared: boolean;
   readonly #places = new Map<string, Place>();
@@ -101,7 +101,7 @@ class Line {
   readonly #granted = new Set<string>();
   /** The executions that have had a bound grant. */
   readonly #bound = new Set<unknown>();
-  /** The moments of each call's looks at the line. */
+  /** The moments in which each call read the line. */
   readonly #looks = new Map<Entry, number[]>();
   /** The tickets that each call has served. */
   readonly #served = new Map<Entry, Set<string>>();
@@ -114,7 +114,7 @@ class Line {
     this.#isShared = isShared;
   }
 
-  /** What the event breaks. @param slackMs by how much clocks differ @param mayLoseMark as of `Where` */
+  /** @returns what the event breaks @param slackMs by how much clocks differ */
   broken(event: Event, { slackMs, mayLoseMark }: { slackMs: number; mayLoseMark: boolean }): Broken | undefined {
     if (event.what === 'lock' && this.#moves.isLeftOver(event)) return { promise: MOVED_ONCE, place: undefined };
     if (event.what !== 'grant' || (event.ticket === undefined && mayLoseMark)) return undefined;
@@ -134,10 +134,10 @@ class Line {
         break;
       }
       case 'deadline': {
-        // Until the mark is raised again, it may have gone while the place did not count.
+        // The mark may have been removed while the row did not count, so it must be raised again.
         const place = this.#places.get(event.ticket);
         if (!place) break;
-        // A call that looked before saw that its time was over, by some clock.
+        // To a call that read the line before, the row may have been past its deadline by some clock.
         const wasPresent = place.deadline - BEGIN > event.ms + 2 * CLOCK_SKEW_MS;
         Object.assign(place, { deadline: event.deadline, isMarked: false, ...(!wasPresent && { since: moment }) });
         break;
@@ -170,7 +170,7 @@ class Line {
     }
   }
 
-  /** Who is there and should have been granted the key instead. */
+  /** The waiter that should have been granted the key instead. */
   #passedOver(grant: Grant, slackMs: number): Place | undefined {
     // A bound grant that reached no task passes to the next task of its execution.
     const to = this.#places.get(grant.ticket ?? '')?.entry.input;
@@ -183,7 +183,7 @@ class Line {
     );
     return places.find((place) => {
       const { ticket, request, deadline, since, isMarked, wasGranted } = place;
-      // The place of the grant that ends here goes, and so does another one of its request.
+      // The row of the ending grant goes with it, and so does another row of its request.
       const isOfLast = this.#isShared
         ? wasGranted || this.#granted.has(request)
         : ticket === this.#last?.ticket || request === this.#last?.request;
@@ -204,22 +204,22 @@ const NOT_OVERTAKEN = 'nobody in line is overtaken';
 
 interface Broken {
   promise: string;
-  /** Who is passed over. */
+  /** The waiter that was passed over. */
   place: Place | undefined;
 }
 
 interface Where {
   key: string;
-  /** Whether another client or a clean-up may drop the record, and the mark with it. */
+  /** Whether a third-party client or a clean-up may delete the record, and the mark with it. */
   mayLoseMark: boolean;
   /** Whether many grants may stand beside each other. */
   isShared?: boolean;
 }
 
 /**
- * Promise 6, as the tables saw it: nobody is granted the lease by the queue while a place in front is present, and no plain caller while
- * anybody is whom the mark tells of. A place in front counts if it was there when the call that granted the lease looked at the line. A place
- * that has been granted the lease already keeps nobody without a place out: word of that grant may have been lost.
+ * Promise 6, as the tables show it: the line does not grant the lease to a waiter while another one is in front, nor does a plain caller take it from a
+ * waiter that the mark shows. A waiter in front counts if its row was there when the granting call read the line. A waiter that has already been granted
+ * the lease does not keep plain callers out, because the message about its grant may have been lost.
  */
 export function overtaken(
   history: readonly Entry[],

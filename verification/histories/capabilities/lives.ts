@@ -5,7 +5,7 @@ import type { Grant } from './work.ts';
 
 const MOST_REDRIVES = 2;
 const MOST_RELEASES = 8;
-/** In seconds. The last is so long that a status catches up while the grant stands. */
+/** The ttls in seconds. The last one is so long that a lagging status catches up while the grant lasts. */
 const LONG_TTLS = [5, 30, 100];
 
 interface Named {
@@ -21,7 +21,7 @@ export function startLife(caller: Caller, named: Named): void {
   else caller.start(`lasting execution ${named.id}`, (one) => new Life(one, named).run());
 }
 
-/** How long an execution does something else. Each order of magnitude is as likely as the others. */
+/** How long an execution does something else. Each order of magnitude is equally likely. */
 const restMs = (one: Caller): number => 1000 * 150 ** one.random();
 
 /** Works under a grant, with heartbeats, for seconds or minutes. */
@@ -38,7 +38,7 @@ async function work(one: Caller, { key, leaseId, ...grant }: Grant, isOver: () =
   }
 }
 
-/** Releases the grant in a state or a step, which is tried again until it has an answer. */
+/** Releases the grant in a state or a step, which is tried again until it is answered. */
 async function giveBack(one: Caller, { key, leaseId }: Grant, isOver: () => boolean): Promise<void> {
   for (let tries = 0; tries < MOST_RELEASES && !isOver(); tries++) {
     if ((await one.call('release', { key, leaseId }))?.outcome === 'ok') return;
@@ -103,7 +103,7 @@ class Life extends Execution {
       if (isOver()) return false;
       if (grant) {
         await work(one, grant, isOver);
-        if (isOver() || one.random() < 0.55) return false; // fails before the release
+        if (isOver() || one.random() < 0.55) return false; // the execution fails before the release
         await giveBack(one, grant, isOver);
       } else if (one.random() < 0.3) return false;
       await one.sleep(restMs(one));
@@ -164,6 +164,6 @@ class DurableLife extends DurableExecution {
     this.end('SUCCEEDED');
   }
 
-  /** Does nothing: the callback may still receive a grant, or times out. */
+  /** Does nothing, because the callback may still receive a grant, or times out. */
   protected override submissionFailed(): void {}
 }

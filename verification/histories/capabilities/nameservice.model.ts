@@ -1,16 +1,16 @@
 import { type Entry, isUnknown, saysNothing, timed } from '../history.ts';
 import type { Model, Timed } from '../linearizability.ts';
 
-/** Each is a register of its own: an alias has one item for each, and no read is one snapshot of several. */
+/** The parts of an alias. Each is an item and a register of its own, because a read of several is not one snapshot. */
 export const CONCERNS = ['commit', 'index', 'status', 'config', 'retracted'] as const;
 export type Concern = (typeof CONCERNS)[number];
 
-/** What a reader finds, as JSON; null where there is no such alias. */
+/** The value that a reader finds, as JSON. Null if there is no such alias. */
 export type ConcernState = string | null;
 
 export interface NameOperation extends Timed {
   entry: Entry;
-  /** What it may have done unheard, besides what it was answered. */
+  /** Whether this is an effect that the call may have had besides the answered one. */
   unheard: boolean;
 }
 
@@ -51,18 +51,18 @@ function config({ v, payload }: Config): string {
 
 const tOf = (state: string): number => JSON.parse(state)[1];
 
-/** The calls that tell of a concern, or change it. */
+/** The calls that show a concern or may change it. */
 export function nameOperations(entries: readonly Entry[], concern: Concern): NameOperation[] {
   const isPurged = entries.some(isPurge);
   return entries
     .filter((entry) => !saysNothing(entry) && concerns(entry, concern))
     .flatMap((entry) => {
       const operation = { entry, unheard: false, ...timed(entry) };
-      // A try that got no answer may have landed before something newer did, and stale is the answer all the same. And
-      // what a network delivers twice may find later what it did not find the first time: an alias. What took effect does so once.
+      // A try without an answer may have landed before a newer write, and the next try is then answered as stale. A duplicate of
+      // a request may find an alias that the first one did not find. A request that took effect does so once.
       const isStale = entry.body?.outcome === 'stale';
       const isDone = entry.outcome === 'ok' && !isStale;
-      // A purge leaves no trace: what was sent before it, or is tried again, may land on an alias that is made again, also a second time.
+      // After a purge, earlier requests and their tries may land again on an alias that is made again, because nothing remembers them.
       const isTwice = isPurged && (entry.strays > 0 || entry.faults.length > 0);
       const mayDoMore = isTwice || (isStale && entry.faults.length > 0) || (entry.strays > 0 && !isDone);
       return mayDoMore
@@ -71,11 +71,11 @@ export function nameOperations(entries: readonly Entry[], concern: Concern): Nam
     });
 }
 
-/** Whether the call can bring an alias into being, and so every concern of it. */
+/** Whether the call can create an alias, and so each of its concerns. */
 const creates = ({ op, expected }: Entry['input']) =>
   op === 'initLedger' || op === 'fastForwardCommit' || (op === 'compareAndSetRef' && expected === null);
 
-/** It removes all concerns of an alias at once. */
+/** A purge removes all concerns of an alias at once. */
 const isPurge = ({ input }: Entry): boolean => input.op === 'purge';
 
 const CONCERN_OF: Record<string, Concern> = {
@@ -90,7 +90,7 @@ const CONCERN_OF: Record<string, Concern> = {
   unretract: 'retracted',
 };
 
-/** Whether the call tells of a concern, or may change it. */
+/** Whether the call shows a concern or may change it. */
 function concerns(entry: Entry, concern: Concern): boolean {
   const { call, input } = entry;
   if (call === 'readNames' || creates(input) || isPurge(entry)) return true;
@@ -133,7 +133,7 @@ function valueIn(concern: Concern, record: Readonly<Record<string, unknown>>): s
   }
 }
 
-/** What a call that may create an alias does to the concerns that it is not about. */
+/** A call that may create an alias, as the concerns see it that it does not name. */
 function create(
   concern: Concern,
   state: ConcernState,
@@ -144,18 +144,18 @@ function create(
   if (unknown) return created;
   if (outcome === 'ok' && body.created) return created;
   const exists = state === null ? [] : [state];
-  // A repeat may be told by the call that made the alias, where its first answer got lost.
+  // If the first answer was lost, the call that created the alias may be answered as a repeat.
   return outcome === 'ok' && body.repeated && faults.length > 0 ? [...exists, ...created] : exists;
 }
 
-/** Of an administrator: it takes the alias away, if all of it is as expected. */
+/** An administrator removes the alias if all of it is as expected. */
 function purge(concern: Concern, state: ConcernState, { outcome, input }: Entry, unknown: boolean): ConcernState[] {
   if (state === null) return !unknown && (outcome === 'NotFound' || outcome === 'Conflict') ? [state] : [];
   if (!unknown && outcome !== 'ok') return outcome === 'Conflict' ? [state] : [];
   return state === purged(concern, state, input.expected as Readonly<Record<string, unknown>>) ? [null] : [];
 }
 
-/** What a concern must be for the purge. Of a config only the version is expected. */
+/** The value that a concern must have for the purge. A config is compared by its version alone. */
 function purged(concern: Concern, state: string, expected: Readonly<Record<string, unknown>>): string {
   if (concern === 'retracted') return 'true';
   if (concern === 'config') return JSON.parse(state)[0] === (expected.config as { v: number }).v ? state : 'another';
@@ -266,11 +266,11 @@ function raise(situation: Situation, isNewer: (state: string, t: number, address
   return settled(situation, rises, target, true);
 }
 
-/** A success: the write itself, or the repeat of one that stands there. */
+/** A success is the write itself, or the repeat of a write whose value is still there. */
 function settled({ state, entry }: Situation, mayWrite: boolean, target: string, isTrue: boolean): ConcernState[] {
   const { body = {}, faults } = entry;
   if (!body.repeated) return mayWrite && isTrue ? [target] : [];
-  // The repeat of a creation gets what stands there now.
+  // The repeat of a creation is answered with the present value.
   const isTold = creates(entry.input) && state !== null && pointer(body.current as Pointer) === state;
   const repeats = state === target || isTold ? [state] : [];
   return mayWrite && faults.length > 0 ? [...repeats, target] : repeats;
@@ -298,7 +298,7 @@ function statusSwap({ entry }: Situation, mayFollow: MayFollow): Swap {
 function configSwap({ state, entry }: Situation, mayFollow: MayFollow): Swap {
   const { expected, next } = entry.input as { expected: Config; next: Config };
   return {
-    // By version alone.
+    // A config is compared by its version alone.
     expected: state !== null && JSON.parse(state)[0] === expected.v ? state : 'another version',
     next: config(next),
     mayFollow: mayFollow(next.v, expected.v),
@@ -306,7 +306,7 @@ function configSwap({ state, entry }: Situation, mayFollow: MayFollow): Swap {
   };
 }
 
-/** Of an administrator: a compare-and-set that may go back, and brings nothing into being. */
+/** A compare-and-set of an administrator. It may go back, and does not create an alias. */
 function setBack(situation: Situation, swap: Swap): ConcernState[] {
   const { state, entry, unknown } = situation;
   if (!unknown && entry.outcome === 'NotFound') return state === null ? [state] : [];

@@ -7,7 +7,7 @@ import { CONCERNS, nameModel, nameOperations } from './nameservice.model.ts';
 
 const ALIASES = ['a0', 'a1'];
 
-/** More than any two clocks stand apart, also beyond the bound. */
+/** Longer than any two clocks stand apart, even beyond the bound. */
 const LONGEST_REPAIR_MS = 240_000;
 
 interface Pointer {
@@ -15,7 +15,7 @@ interface Pointer {
   t: number;
 }
 
-/** What a caller last heard of an alias. */
+/** What a caller was last answered about an alias. */
 interface Known {
   commit: Pointer;
   index: Pointer;
@@ -26,7 +26,7 @@ interface Known {
 
 interface Memory {
   records: Map<string, Known>;
-  /** A publish that it does not know the outcome of. */
+  /** A publish whose outcome the caller does not know. */
   pending: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -49,13 +49,13 @@ export const nameservice: Capability = {
   others: [{ name: 'administrator of nameservice', steps: 3, share: 0.3, act: takeBack }],
 
   async settle(caller) {
-    // A repair keeps out writes of clocks that are behind its own.
+    // After a repair, writes by clocks that are behind it are refused for a while.
     if (caller.world.entries.some(({ call }) => call === 'repairNames')) await caller.sleep(LONGEST_REPAIR_MS);
     for (const name of ALIASES) {
       const alias = `${caller.world.unique}${name}:main`;
       const { entries } = caller.world;
       const exists = (await caller.call('readNames', { alias }))?.outcome === 'ok';
-      // Not knowing an alias is no failure of the service.
+      // A NotFound is not a failure here, so the call is not recorded.
       if (!exists) entries.pop();
       const record = exists ? (entries.at(-1)?.body as unknown as Known) : undefined;
       const address = `${alias} afterwards`;
@@ -166,12 +166,12 @@ async function publish(caller: Caller, input: Readonly<Record<string, unknown>>)
   memoryOf(caller).pending = input; // written down before it is sent
   const answer = await caller.call('publish', input);
   if (!answer || answer.outcome === 'OutcomeUnknown') return;
-  // What is known by now is still asked again at times.
+  // Now and then, a caller repeats a publish although it knows the outcome.
   memoryOf(caller).pending = caller.random() < 0.1 ? input : undefined;
   learn(caller, String(input.alias), input, answer);
 }
 
-/** From the answer where it tells, or by looking. */
+/** Learns the record of an alias from the answer, or by a read. */
 function learn(caller: Caller, alias: string, input: Readonly<Record<string, unknown>>, answer: Answer): void {
   const { records } = memoryOf(caller);
   const known = records.get(alias);
@@ -190,7 +190,7 @@ function learn(caller: Caller, alias: string, input: Readonly<Record<string, unk
   else if (input.op === 'publishIndex' || input.ref === 'index') known.index = current as Pointer;
 }
 
-/** Of two reads one after the other, the later one never shows a lower t. */
+/** A read that follows another one does not show a lower t. */
 function neverDown(entries: readonly Entry[]): Violation[] {
   const reads = entries.filter(({ call, outcome }) => call === 'readNames' && outcome === 'ok');
   for (const earlier of reads)

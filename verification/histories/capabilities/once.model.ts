@@ -17,7 +17,7 @@ export const NOT_SKIPPED = 'a caller that is early at the beginning of a period 
 export const STORED = 'a result is stored, unless the run was taken over, released or broken';
 const FENCES_RISE = 'the fence of each run is higher';
 
-/** What a call was told of a slot that is done. */
+/** The result of a slot, as a call was answered. */
 interface Told {
   slot: string;
   result: unknown;
@@ -50,7 +50,7 @@ function asLease(entry: Entry): Entry[] {
   return [entry.call === 'onceComplete' ? { ...entry, call: 'release' } : entry];
 }
 
-/** What callers were told: the result of a slot, or that a later slot is done. */
+/** The results of slots, as callers were answered. */
 function toldOf(entries: readonly Entry[]): Told[] {
   return entries.flatMap((entry): Told[] => {
     const { call, input, body = {}, outcome } = entry;
@@ -114,7 +114,7 @@ function doneOnce(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** A result that a call stored itself: not before, as a repeat is told. */
+/** No call stores a result after its run was released or another run has begun. A repeat does not store anything. */
 function noZombie(entries: readonly Entry[]): Violation[] {
   const runs = entries.filter(isRun);
   for (const entry of entries) {

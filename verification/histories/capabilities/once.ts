@@ -30,10 +30,10 @@ interface Known {
 }
 
 interface Memory {
-  /** Every run that this worker was ever given, latest last. */
+  /** All runs of this worker, the latest last. */
   runs: Known[];
   fences: { key: string; fence: number }[];
-  /** A begin that it does not know the outcome of. */
+  /** A begin whose outcome this worker does not know. */
   pending: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -84,7 +84,7 @@ export const once: Capability = {
   },
 };
 
-/** Now and then a slot that is over, as a caller whose clock is behind would name it. */
+/** The slot that a caller names. Now and then it is an earlier one, as a caller with a slow clock would name it. */
 function slotFor(caller: Caller, name: string): object {
   if (name === TIMED) return { per: '10s' };
   const { simulation } = caller.world;
@@ -116,7 +116,7 @@ async function work(caller: Caller): Promise<void> {
   await begin(caller, { ...request, ...slotFor(caller, name) });
 }
 
-/** Begins, works for a while, and completes, fails or stops without a word. */
+/** Begins, works for a while, and then completes, releases, or just stops. */
 async function begin(caller: Caller, request: Readonly<Record<string, unknown>>): Promise<void> {
   const memory = memoryOf(caller);
   memory.pending = request;

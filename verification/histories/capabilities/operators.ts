@@ -1,15 +1,15 @@
 import type { Caller } from '../caller.ts';
 import type { Other } from '../capability.ts';
 
-/** In milliseconds. */
+/** The longest pauses between two commands, in milliseconds. */
 const PAUSES = [50, 500, 3000, 12_000];
 
 interface Options {
-  /** The limits that they set. 0 pauses the key. */
+  /** The limits that operators set. 0 pauses the key. */
   limits?: readonly number[];
-  /** Rates that they cap instead, now and then. */
+  /** Rates that operators cap now and then, in the place of a limit. */
   rates?: readonly object[];
-  /** What the key is, if it is not a lock. */
+  /** The kind of the key, if it is not a lock. */
   kind?: 'once' | 'rate';
 }
 
@@ -49,7 +49,7 @@ async function command(caller: Caller, input: Readonly<Record<string, unknown>>)
 async function moveOne(caller: Caller, key: string): Promise<void> {
   const answer = await caller.call('readLeases', { key, waiters: 'true' });
   const { waiters = [] } = (answer?.body ?? {}) as { waiters?: { ticket: string }[] };
-  // Usually one from the end of the line.
+  // usually one of the last in line
   const { ticket } = (caller.random() < 0.6 ? waiters.at(-1) : caller.pick(waiters)) ?? {};
   if (ticket === undefined) return;
   await caller.call('runNext', { key, ticket });

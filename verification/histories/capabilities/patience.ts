@@ -22,7 +22,7 @@ import { neverTooManyPermits, recordKept, roomIsHad, timeIsKept } from './record
 import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
 import { sleepersOn } from './sleepers.ts';
 
-/** Of their own: the first with one holder, the second with two. */
+/** Keys of this capability alone. The first has one holder at a time, the second two. */
 const LEASE = 'u0';
 const SHARED = 'u1';
 
@@ -30,8 +30,8 @@ const MAX_TTL_MS = 120_000;
 const MAX_GRACE_SECONDS = 40;
 
 /**
- * Parties that take long, or that nobody can notify: tasks that no message reaches, executions whose functions work on after the execution has
- * ended, and callers who must get what is free beside those. The checks are of bounds in time, when they pass.
+ * Parties that take long or cannot be notified: tasks that no message reaches, executions whose functions go on after the execution has
+ * ended, and callers that must receive what is free beside these. The checks are about bounds in time.
  */
 export const patience: Capability = {
   name: 'patience',
@@ -105,7 +105,7 @@ const nameFor = (caller: Caller): string => (caller.random() < 0.6 ? LEASE : SHA
 
 const termsOf = (name: string): object => (name === SHARED ? { limit: 2 } : {});
 
-/** Waits or not, holds for a moment, and gives it back. */
+/** Acquires the key, with or without a wait, holds it for a moment, and releases it. */
 async function askPlainly(caller: Caller): Promise<void> {
   const wait = caller.random() < 0.4 ? { waitSeconds: 1 + Math.floor(caller.random() * 19) } : {};
   await acquire(caller, nameFor(caller), `${caller.name}/${idFor(caller)}`, wait);
@@ -121,7 +121,7 @@ async function acquire(caller: Caller, name: string, id: string, more: object = 
   await caller.call('release', { key, leaseId: answer.body.leaseId });
 }
 
-/** Its KMS key denies the service, or Step Functions gives no answer about it. */
+/** A task that no message reaches: its KMS key denies the service, or Step Functions does not answer about it. */
 async function parkUnreachable(caller: Caller): Promise<void> {
   await caller.sleep(caller.random() * 30_000);
   const name = nameFor(caller);

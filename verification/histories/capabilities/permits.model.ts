@@ -3,15 +3,15 @@ import type { WorldFacts } from '../caller.ts';
 import type { Entry, Violation } from '../history.ts';
 import { beliefs } from './beliefs.ts';
 
-// What answers tell of permits. Tasks are calls of acquire here (`asGrants`).
+// The rules of permits that answers can show. Tasks count as calls of acquire (`asGrants`).
 
 export interface Terms {
   weight: number;
-  /** All that may be in use with this one. */
+  /** The most weight that may be in use, this permit included. */
   limit: number;
 }
 
-/** What a request asks for. One that wants the key alone fits beside nothing, and so does a third-party client. */
+/** What a request asks for. A request that wants the key alone fits beside nobody, and neither does a third-party client. */
 export function termsOf({ input }: Entry): Terms {
   const isExclusive = input.mode === 'exclusive' || (input.mode === undefined && input.limit === undefined);
   if (isExclusive) return { weight: EXCLUSIVE_WEIGHT, limit: EXCLUSIVE_WEIGHT };
@@ -19,8 +19,8 @@ export function termsOf({ input }: Entry): Terms {
 }
 
 /**
- * Whether a third-party client may delete the record of a free key, or the clean-up by a clock that is far ahead. Then the next fence rises only as far as
- * clocks agree.
+ * Whether the record of a free key may be deleted, by a third-party client or by a clean-up with a clock that is far ahead. Then the next fence is higher
+ * only as far as the clocks agree.
  */
 export const mayForget = ({ foreignLeases, sweeps, withinBound }: WorldFacts): boolean =>
   foreignLeases || (sweeps && !withinBound);
@@ -52,8 +52,8 @@ function permitsOf(entries: readonly Entry[]): Permit[] {
 }
 
 /**
- * A holder that comes in weighs, with all that came in before and still hold, no more than its own limit. Limits may differ, so a later one with a
- * higher limit may come in beside it.
+ * When a holder receives its permit, all holders together weigh at most its own limit. Limits may differ, so a later holder with a higher limit may
+ * still receive a permit beside it.
  */
 export function neverTooHeavy(entries: readonly Entry[]): Violation[] {
   const permits = permitsOf(entries).sort((a, b) => a.fence - b.fence);
@@ -81,7 +81,7 @@ export function neverTooHeavy(entries: readonly Entry[]): Violation[] {
 }
 
 /**
- * Of two grants, the one that was first asked for after the other was answered has the higher fence. A place in line may be granted its permit
+ * If a request was first sent after another grant was answered, its grant has the higher fence. The first call counts, because the line may grant a permit
  * before its caller comes back for it.
  */
 export function fencesRiseByRequest(entries: readonly Entry[], facts: WorldFacts): Violation[] {
@@ -103,7 +103,7 @@ export function fencesRiseByRequest(entries: readonly Entry[], facts: WorldFacts
 
 /**
  * While a holder rightly counts on its permit, a repeat of its request finds that permit, and a heartbeat does not find it lost. A repeat may be
- * answered LeaseHeld where the permit is over by the clock of the machine that answers, and not yet by that of the one that granted it.
+ * answered LeaseHeld if the permit has expired by the clock of the answering machine, and not yet by the clock of the granting machine.
  */
 export function foundAgain(entries: readonly Entry[], { withinBound, spreadMs }: WorldFacts): Violation[] {
   if (!withinBound) return [];
@@ -136,7 +136,7 @@ export function foundAgain(entries: readonly Entry[], { withinBound, spreadMs }:
   });
 }
 
-/** Of a request. */
+/** The promise that a request never has two permits. */
 export const ONE_PERMIT = 'a request has one permit';
 
 const falselyEnded = (told: Entry, entry: Entry): Violation => ({

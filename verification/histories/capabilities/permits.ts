@@ -15,10 +15,10 @@ import { cancelOne, parkJunk, schedule, settleLines, stuckOn } from './schedule.
 import { sleepersOn } from './sleepers.ts';
 import { TTLS } from './work.ts';
 
-/** Of the first, permits with weights; of the second, readers and writers. Callers that name no terms come to both. Few, so that they meet. */
+/** The first key has permits with weights, the second readers and writers. Callers that want the key alone come to both. Two keys, so that callers meet. */
 const KEYS = ['p0', 'p1'];
 
-/** What a caller asks for: where limits differ, some of them are lower than what is in use. */
+/** The terms that callers ask for. Their limits differ, so some are lower than the weight in use. */
 function termsFor(caller: Caller, key: string): { limit?: number; weight?: number; mode?: string } {
   const dice = caller.random();
   if (key.endsWith('p1')) {

@@ -11,7 +11,7 @@ const NOT_PASSED = 'a caller that sleeps is not passed by one that does not wait
 const KEEPS_POSITION = 'a caller that comes back in time keeps its position';
 const WITHDRAWN = 'a withdrawn request holds no lease';
 
-/** How long the line waits for a sleeper that is next. */
+/** How long the line waits for a sleeper that is next, after the sleeper was due. */
 const WAITED_FOR_MS = 10_000;
 
 type Event = ReturnType<typeof eventsOf>[number];
@@ -21,7 +21,7 @@ interface Place {
   ticket: string;
   request: string;
   entry: Entry;
-  /** Since when it stays until when. */
+  /** Until when the place is kept, and since which write. */
   kept: { since: number; until: number }[];
   /** When its caller is due. */
   awakeMs: number;
@@ -31,22 +31,22 @@ interface Place {
 
 interface Where {
   key: string;
-  /** Whether another client or a clean-up may drop the record, and the mark with it. */
+  /** Whether a third-party client or a clean-up may delete the record, and the mark with it. */
   mayLoseMark: boolean;
 }
 
-/** Whether the record tells of a grant of the request, or of its end. */
+/** Whether the record shows a grant of the request, or remembers its end. */
 const isKnown = ({ entries, ring }: LockState, request: string): boolean =>
   [...entries, ...ring].some(({ name }) => name === request);
 
-/** What is known of one key at a moment. */
+/** The places of a key at a moment of the history. */
 class Places {
   readonly #where: Where;
   readonly #spreadMs: number;
   readonly #places = new Map<string, Place>();
   /** The requests that have had a whole grant. */
   readonly #served = new Set<string>();
-  /** The moments of each call's looks at the line. */
+  /** The moments in which each call read the line. */
   readonly #looks = new Map<Entry, number[]>();
   #state = NO_LOCK;
   readonly #moves = new Moves();
@@ -95,14 +95,14 @@ class Places {
         this.#served.add(nameOf(entry));
         break;
       case 'lock':
-        // Nobody may have claimed that grant. Then its caller returns to a record without a mark.
+        // If the caller has not claimed that grant, it comes back to a record without a mark.
         if (!event.state.isMarked)
           for (const place of this.#places.values()) if (isKnown(this.#state, place.request)) place.isMarked = false;
         this.#state = event.state;
     }
   }
 
-  /** What the event breaks. */
+  /** @returns the promise that the event breaks, and the place that it harms */
   broken(event: Event): { promise: string; place: Place } | undefined {
     const { mayLoseMark } = this.#where;
     if (event.what === 'lock' && !event.state.isMarked) return this.#unmarked(event, event.state);
@@ -121,7 +121,7 @@ class Places {
     return isDue || Number.isNaN(place.awakeMs) ? undefined : { promise: MOVED_FIRST, place };
   }
 
-  /** A write that removes the mark, by a look that has met the place. */
+  /** A write must not remove the mark if its call has read a live place. */
   #unmarked(event: Event, after: LockState) {
     const { entry, sent } = event;
     const isOurs = !entry.foreign && entry.call !== 'clean';
@@ -143,7 +143,7 @@ class Places {
     return place && { promise: NOT_PASSED, place };
   }
 
-  /** A call that names its ticket, and puts a row or a place of another one. */
+  /** A call that names its ticket must not put a row or a place with another ticket. */
   #moved({ entry, ticket, ms }: Extract<Event, { what: 'row' | 'place' }>) {
     if (entry.input.ticket === undefined || entry.input.ticket === ticket) return undefined;
     const place = this.#places.get(String(entry.input.ticket));
@@ -153,7 +153,7 @@ class Places {
     return { promise: KEEPS_POSITION, place };
   }
 
-  /** By every clock, until `ms`, as it was at the moment. */
+  /** Whether the place, as it was at `moment`, is kept past `ms` by every clock. */
   #isLive({ kept }: Place, { ms, moment }: { ms: number; moment: number }): boolean {
     const last = kept.findLast(({ since }) => since < moment);
     return last !== undefined && last.until > ms + this.#spreadMs;
@@ -164,7 +164,7 @@ class Places {
   }
 }
 
-/** Nobody loses a place that is live: to a mark that goes, or to a ticket behind all others. */
+/** A caller does not lose a live place, neither by the removal of the mark nor by a new ticket behind all others. */
 export function placeRules(history: readonly Entry[], where: Where, { spreadMs }: WorldFacts): Violation[] {
   const { key } = where;
   const places = new Places(where, spreadMs);

@@ -11,11 +11,11 @@ interface TaskInput {
   /** Absent from a request for a bound grant. */
   ttlSeconds?: number;
   parkSeconds?: number;
-  /** Once its call was answered, at that moment. */
+  /** The ticket, whether the task was parked, and when: known once the call that brings it was answered. */
   ticket?: string;
   parked?: boolean;
   parkedMs?: number;
-  /** When it stopped to wait, without having been told. */
+  /** When the task stopped waiting without a notice. */
   closedMs?: number;
 }
 
@@ -24,11 +24,11 @@ const inputOf = ({ input }: Entry) => input as unknown as TaskInput;
 /** Tasks as calls of acquire, and the death of an execution as the end of what it believed. */
 export const asGrants = (entries: readonly Entry[]): Entry[] =>
   entries.flatMap((entry): Entry[] => {
-    // The call that brings the task is answered with its place.
+    // The call that brings a task is answered with a position, not with a grant.
     if (entry.call === 'acquire' && entry.input.taskToken !== undefined) return [];
     if (entry.call === 'task') return [{ ...entry, call: 'acquire' }];
     if (entry.call !== 'executionEnds') return [entry];
-    // A redriven one may be granted another. A client that shares its grant, also after its end, has what its end may free.
+    // A redriven execution may be granted another lease. The end may also free a grant that a client shares with the execution.
     const isOfIt = ({ input }: Entry) => input.holder === entry.input.holder;
     const endedAt = entry.calledAt.moment;
     const redriven = entries.find(
@@ -57,7 +57,7 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
 const grantsOf = (entries: readonly Entry[]) =>
   asGrants(entries).filter(({ call, outcome }) => call === 'acquire' && outcome === 'ok');
 
-/** Of two grants the one that was made later, as far as the service's clocks tell, has the higher fence. */
+/** Of two grants, the one that was made later by the service's clocks has the higher fence. */
 export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const grants = grantsOf(entries);
   const slack = facts.foreignLeases || (facts.sweeps && !facts.withinBound) ? facts.spreadMs + 1 : 0;
@@ -78,11 +78,11 @@ export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts)
 }
 
 /**
- * Nobody is granted the lease while another one is parked whose place is before his. That one was parked (its call was
- * answered before the grant was made), had not given up, was not past its deadline, and neither it nor another call of its request had been told
- * anything when the grant was told.
- * A plain caller has no place, so that everybody who is parked is before him; but where a third-party client may have taken the mark away, or
- * where the one who is parked may have been granted the lease before, and it expired because word of it got lost.
+ * Nobody is granted the lease before a parked task with an earlier ticket. Such a task counts if its call was answered before
+ * the grant was made, it had not stopped waiting, it was not past its deadline, and neither it nor another call of its request had been answered
+ * when the grant was.
+ * A plain caller has no ticket, so that each parked task is before it. It is excused if a third-party client may have removed the mark, or
+ * if the parked task may have been granted the lease before, and that grant expired because its message was lost.
  */
 export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const tasks = entries.filter((entry) => entry.call === 'task' && inputOf(entry).parked === true);
@@ -96,10 +96,10 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
     for (const task of tasks) {
       const { ticket = '', parkedMs = Number.POSITIVE_INFINITY, closedMs, parkSeconds = 86_400 } = inputOf(task);
       if (task.input.holder === input.holder || (place !== undefined && ticket >= place)) continue;
-      // A caller that waits has a place too, which nobody tells: that of a call which began when the task was parked comes after it.
+      // A caller that waits has a ticket too, which no answer shows. If its call began after the task was parked, the ticket is later.
       const mayBeBefore = input.ticket !== undefined || granted.calledAt.ms <= parkedMs + facts.spreadMs;
       if (place === undefined && Number(input.waitSeconds ?? 0) > 0 && mayBeBefore) continue;
-      // A task is told of the grant that the place of such a call of its request received.
+      // A task is notified of a grant that such a call of its own request received.
       const isEarlier = (one: Entry) => waitsFor(one, granted) && one.calledAt.ms <= parkedMs + facts.spreadMs;
       if (place !== undefined && (entries.some(isEarlier) || isPassedOn(granted, entries))) continue;
       const isParked = parkedMs + facts.spreadMs < grantedMs;
@@ -121,9 +121,9 @@ export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation
 }
 
 /**
- * The write that granted it replaced a bound grant of the same execution. The schedule passes one that reached no task to the next task of that execution,
- * before all others in line (docs/protocols/bound.md#a-grant-that-reached-no-task). An earlier place of the execution had it in its turn, perhaps by a call
- * without an answer.
+ * Whether the grant replaced a bound grant of the same execution. The schedule passes a bound grant that reached no task to the next task of the execution,
+ * before all others in line (docs/protocols/bound.md#a-grant-that-reached-no-task). An earlier waiter of the execution received that grant in its turn,
+ * perhaps by a call without an answer.
  */
 function isPassedOn({ input }: Entry, entries: readonly Entry[]): boolean {
   if (input.bound !== true) return false;
@@ -134,7 +134,7 @@ function isPassedOn({ input }: Entry, entries: readonly Entry[]): boolean {
   return standing.some(({ bound, execution }) => bound === true && execution === input.execution);
 }
 
-/** The place of the task was granted the lease, of which another call of its request has heard, and not yet the task. */
+/** Whether another call of the task's request was answered with its grant, and the task was not notified yet. */
 const hasHadItsTurn = (task: Entry, entries: readonly Entry[], beforeMs: number): boolean =>
   entries.some(
     (entry) =>
@@ -144,16 +144,16 @@ const hasHadItsTurn = (task: Entry, entries: readonly Entry[], beforeMs: number)
 const isCallOf = ({ call, input }: Entry, task: Entry): boolean =>
   call === 'acquire' && input.holder === task.input.holder && input.requestId === inputOf(task).requestId;
 
-/** It stands in line for the request of the task, at a place of its own. */
+/** Whether a call waits in line for the request of the task, by another ticket. */
 const waitsFor = (one: Entry, task: Entry): boolean =>
   isCallOf(one, task) && one.input.taskToken === undefined && Number(one.input.waitSeconds ?? 0) > 0;
 
 /** Longer than any call lasts, even in a function that stands still for a time. */
 const MAX_CALL_MS = 160_000;
-/** A call that took no longer than this has told of its grant before that expired: the shortest ttl is longer. */
+/** A call of at most this duration has sent the message about its grant before the grant expired, because every ttl is longer. */
 const SHORT_CALL_MS = 2500;
 
-/** Any call that ends a lease may grant it to the next one, and be struck before it has told him: while he was parked. */
+/** A call that ends a lease may grant it to the parked task, and be struck before it notifies the task. */
 function mayHaveGrantedUnheard(
   { call, calledAt, answeredAt, faults, strays, outcome, foreign }: Entry,
   parked: Entry,
@@ -166,11 +166,11 @@ function mayHaveGrantedUnheard(
   return isLong || isFailed || faults.some((fault) => /^Send(Task|Durable)|death/.test(fault));
 }
 
-/** The place at which it was granted. A duplicate of its call may have taken another place, which no answer names. */
+/** The ticket by which a task was granted the lease. Undefined if a duplicate of its call may have another ticket. */
 const ticketOf = (granted: Entry, entries: readonly Entry[]): string | undefined =>
   callsFor(granted, entries).length === 1 ? inputOf(granted).ticket : undefined;
 
-/** A place of the task's request was granted the lease before, as the tables saw it. */
+/** Whether a waiter of the task's request was granted the lease before, as the tables show it. */
 const wasGrantedBefore = (task: Entry, granted: Entry, entries: readonly Entry[]): boolean =>
   eventsOf(entries, String(task.input.key)).some(
     (event) =>
@@ -187,7 +187,7 @@ const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>
 /** A task measures its work by the ttl: at its notification all of the ttl must be left, but for half a second. */
 const MAX_SHORTFALL_MS = 500;
 
-/** A message does not move the times of a bound grant, so one that arrives late tells less than the whole, and its holder counts on no ttl. */
+/** A task is notified with its whole ttl. Bound grants do not count: their holders do not rely on a ttl, and a late message does not renew them. */
 export function toldWhole(entries: readonly Entry[]): Violation[] {
   const ttlMs = ({ input }: Entry) => Number(input.ttlSeconds) * 1000;
   const short = entries.filter(
@@ -204,19 +204,19 @@ export function toldWhole(entries: readonly Entry[]): Violation[] {
   }));
 }
 
-/** A message to a task that was sent before a release is delivered by then. */
+/** A message to a task arrives within this time. */
 const UNDER_WAY_MS = 1000;
 
 interface TargetInput {
   key: string;
   wrapper: string;
-  /** When its wrapper sets out to stop it, or would where it had not died. */
+  /** When the wrapper begins to stop its target, or would if it had not died. */
   stopsMs: number;
 }
 
 /**
- * Of the targets of wrappers, no two run at once. Each counts until its wrapper sets out to stop it, or another caller set out to end the lease; what
- * outlives a dead wrapper for longer than that is protected by the fence alone.
+ * Two targets of wrappers never run at once. A target counts until its wrapper begins to stop it, or until another caller begins to end the lease. A target
+ * that outlives its dead wrapper for longer is kept out by its fence alone.
  */
 export function targetsAlone(entries: readonly Entry[]): Violation[] {
   const targets = entries.filter(({ call }) => call === 'target');
@@ -224,7 +224,7 @@ export function targetsAlone(entries: readonly Entry[]): Violation[] {
     const { wrapper, stopsMs } = target.input as unknown as TargetInput;
     const grant = entries.find(({ call, actor, outcome }) => call === 'task' && actor === wrapper && outcome === 'ok');
     const toldMs = grant?.answeredAt?.ms ?? 0;
-    // A release that is answered before the grant is told counts only where the message was under way.
+    // A release that is answered before the notice counts only if the message was under way then.
     const isLate = ({ answeredAt }: Entry) => (answeredAt?.ms ?? Number.POSITIVE_INFINITY) + UNDER_WAY_MS > toldMs;
     const ended = entries.filter((one) => {
       if (one.call === 'breakLease') return one.input.fence === grant?.body?.fence;
@@ -277,9 +277,9 @@ export function cancelledForGood(entries: readonly Entry[]): Violation[] {
 }
 
 /**
- * Once a task was told that it will not have the lease, nobody meets it as a holder longer than the ttl of a grant that it never heard of. That
- * grant may come later: whoever told it may have died before the ticket was deleted, and whoever granted that ticket before it was passed on. Where
- * a network delivered its call or its ticket twice, the second ticket may be granted too, to a task that has gone.
+ * After a task was refused, nobody meets it as a holder for longer than the ttl of a grant that was never answered. Such a
+ * grant may come later: the call that refused the task may have died before it deleted the ticket, and the call that then granted the ticket
+ * before it passed the grant on. If the network duplicated the call or the ticket, the second ticket may be granted too.
  */
 export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const refused = entries.filter(
@@ -290,7 +290,7 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
     if (calls.length !== 1 || calls[0]?.strays !== 0) return [];
     const toldMs = task.answeredAt?.ms ?? 0;
     const mostMs = longestMs(task, facts);
-    // A redriven execution comes with a new token. For that one the lease is kept as long as it waits, even where it never hears of it.
+    // A redriven execution comes with a new token. Its lease is kept as long as that task waits, even if the task is never notified.
     const isKept = (one: Entry) =>
       entries.some(
         (later) =>
@@ -301,7 +301,7 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
           one.calledAt.ms <=
             (later.answeredAt?.ms ?? inputOf(later).closedMs ?? Number.POSITIVE_INFINITY) + longestMs(later, facts),
       );
-    // It may also be granted the lease; so may a client that asks in the task's name.
+    // The task with the new token may be granted the lease, and so may a client that asks in its name.
     const isOfNewToken = ({ body }: Entry) =>
       entries.some(
         (one) =>
@@ -370,12 +370,12 @@ const mayBeUnderWay = ({ calledAt, answeredAt, strays }: Entry, at: Entry): bool
   calledAt.moment < Number(at.answeredAt?.moment) &&
   (strays > 0 || (answeredAt?.moment ?? Number.POSITIVE_INFINITY) > at.calledAt.moment);
 
-/** When the grant was made that was met: a fence is the time, or one more than the fence before. */
+/** When the grant of an answer was made. Its fence is the time, or one more than the fence before. */
 const grantedMs = ({ body }: Entry) => Number(body?.fence ?? BEGIN) - BEGIN;
 
 const isStanding = ({ body, calledAt }: Entry) => Date.parse(String(body?.expiresAt)) - BEGIN > calledAt.ms;
 
-/** When all is over, nobody waits whose execution runs. */
+/** After the end of a history, no task waits whose execution runs. */
 export function forgotten(entries: readonly Entry[]): Violation[] {
   const waiting = entries.filter(
     (one) => one.call === 'task' && !one.answeredAt && inputOf(one).closedMs === undefined,

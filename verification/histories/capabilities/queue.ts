@@ -45,7 +45,7 @@ import { sleepersOn } from './sleepers.ts';
 import { TTLS } from './work.ts';
 import { startWrapper } from './wrappers.ts';
 
-/** Of their own: nobody but these is parked. Few, so that they meet. */
+/** Keys of this capability alone, on which all tasks park. They are few, so that tasks meet. */
 const QUEUE_KEYS = ['q0', 'q1'];
 
 export const queue: Capability = {
@@ -137,5 +137,5 @@ const OWN_CALLS = new Set([
   'executionEnded',
 ]);
 
-/** Of all keys. */
+/** The rules that hold over all keys together. */
 const isForAll = ({ call }: Entry) => call === 'repairQueues' || call === 'executionEnded';

@@ -22,7 +22,7 @@ export interface NamedRate {
   burst?: number | undefined;
 }
 
-/** Microseconds, as in the row. */
+/** A second in microseconds, the unit of the row. */
 const SECOND = 1_000_000;
 const timeOf = ({ limit, per }: NamedRate, units: number): number =>
   (units * (periodSeconds(per) ?? 0) * SECOND) / limit;
@@ -80,7 +80,7 @@ export function brokenOfRates(entries: readonly Entry[], facts: WorldFacts): Vio
   ];
 }
 
-/** The writes in their order, each judged by the row before it. */
+/** The writes on the row in their order. Each is judged by the row before it. */
 function writesOf(entries: readonly Entry[], facts: WorldFacts): Write[] {
   const landed = entries
     .flatMap((entry) => (entry.landed ?? []).map((one) => ({ one, entry })))
@@ -117,7 +117,7 @@ function writesOf(entries: readonly Entry[], facts: WorldFacts): Write[] {
 }
 
 const nameIn = (last: string): string => last.split('.')[0] ?? '';
-/** The name of its reservation, and what the row remembers of that reservation. */
+/** The name of the reservation of a call. `lastOf` is what the row remembers of it. */
 const nameOf = ({ input }: Entry): string => String(input.reservation).split('.')[1] ?? '';
 const lastOf = ({ input, body }: Entry): string =>
   String(input.reservation ?? body?.reservation)
@@ -140,7 +140,7 @@ interface Settling {
   more: number;
   last: string | undefined;
   open: ReadonlySet<string>;
-  /** What the reservation may have counted by. */
+  /** The rates by which the reservation may have been charged. */
   counted: NamedRate[][];
 }
 
@@ -180,18 +180,18 @@ function wrongAnswer(entry: Entry, writes: readonly Write[], { spreadMs }: World
 }
 
 interface Start {
-  /** Microseconds. */
+  /** In microseconds. */
   startAt: number;
-  /** Of the writes, the first that reserved it, and the last that its answer may have seen. */
+  /** The first write that reserved it, and the last write that its answer may have seen. */
   from: number;
   until: number;
   rates: readonly NamedRate[];
-  /** How long the call that reserved it has lasted, a second at most. Such a call adds to what was paid when it came. */
+  /** How long the call that reserved it lasted, a second at most. The call added to what was paid when it came. */
   lasted: number;
   entry: Entry;
 }
 
-/** Compares the starts in the answers and not the moments of the work, so it holds however clocks differ. Work that begins late may meet the next work. */
+/** Compares the answered starts and not the moments of the work, so that clocks do not matter. Late work may overlap with the next work. */
 function tooMany(entries: readonly Entry[], writes: readonly Write[]): Violation[] {
   const starts = entries.flatMap((entry): Start[] => {
     if (entry.call !== 'rateStart') return [];

@@ -7,7 +7,7 @@ import { keysOf } from './leases.ts';
 import { liftCaps, operatorOn } from './operators.ts';
 import { brokenOfRates, type NamedRate, RATE_CALLS } from './rates.model.ts';
 
-/** Callers of the first name the same three rates. Those of the second name a slower and a faster rate. Those of the third settle. */
+/** On the first key all callers name the same three rates. On the second key they name a slower or a faster rate. On the third key they settle. */
 const SAME = 'r0';
 const DIFFERENT = 'r1';
 const SETTLED = 'r2';
@@ -19,7 +19,7 @@ const CAPS = [
   { name: 'pages', limit: 5, per: '3s' },
 ];
 
-/** In seconds. */
+/** For how long callers wait for their start, in seconds. */
 const WAITS = [0, 1, 3, 10, 30];
 const LONGEST_WORK_MS = 3000;
 

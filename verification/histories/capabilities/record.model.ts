@@ -11,7 +11,7 @@ import { eventsOf, nameOf } from './line.model.ts';
 import { mayForget, ONE_PERMIT, type Terms, termsOf } from './permits.model.ts';
 import { replacedRightly } from './replaced.model.ts';
 
-// What the record of a key tells, as each write has left it.
+// The rules of the record of a key, checked after each write.
 
 /** One write on a record. */
 interface Write {
@@ -63,7 +63,7 @@ function termsByName(history: readonly Entry[], key: string): Map<string, Terms>
 const MAX_CALL_MS = 160_000;
 
 /**
- * The record counts what is in it and shows its holders to third-party clients, each new fence is the highest, and no holder comes in beside more than it
+ * The record counts its weights and shows its holders to third-party clients, each new fence is the highest, and no holder is granted a permit beside more
  * asked for.
  */
 export function recordKept(history: readonly Entry[], key: string, facts: WorldFacts): Violation[] {
@@ -77,7 +77,7 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
         'the record counts the weight of all who are in it',
         `${after.used}, and ${weightOf(after.entries)} are`,
       );
-    // The expiries of shared holders are those of one clock, and the record's that of another.
+    // Two clocks may have made the expiry of a shared holder and that of the record.
     // A write that was sent before the last heartbeat of a bound grant shows the expiry of that grant as of then, more than a year ahead.
     const ends = after.entries.map((one) => {
       if (isBound(one)) return one.expiresAt - MAX_CALL_MS - (facts.withinBound ? 0 : facts.spreadMs);
@@ -107,10 +107,10 @@ export function recordKept(history: readonly Entry[], key: string, facts: WorldF
   return [];
 }
 
-/** So many requests are remembered after their grants have ended. */
+/** How many requests the record remembers after their grants have ended. */
 const REMEMBERED = 8;
 
-/** A request whose permit ended for good is granted no other, be its reply lost or its retry late, while the record remembers it. */
+/** While the record remembers that the permit of a request has ended, the request is not granted another one, even after a lost reply or by a late retry. */
 export function neverTooManyPermits(history: readonly Entry[], key: string): Violation[] {
   let ended: { name: string; entry: Entry; isLast: boolean }[] = [];
   for (const write of writesOn(history, key)) {
@@ -127,7 +127,7 @@ export function neverTooManyPermits(history: readonly Entry[], key: string): Vio
         ];
     }
     const isGranted = granted(write).length > 0;
-    // The record knows the last exclusive holder by its entry, which the next grant replaces.
+    // The entry of the last exclusive holder remembers its request, until the next grant replaces the entry.
     if (isGranted) ended = ended.filter(({ isLast }) => !isLast);
     for (const one of removed(write))
       if (isRemembered(write, one))
@@ -138,7 +138,7 @@ export function neverTooManyPermits(history: readonly Entry[], key: string): Vio
   return [];
 }
 
-/** No permit ends while its holder rightly counts on it, and none is shortened but by the claim of its window, or to its grace. */
+/** A permit does not end while its holder rightly counts on it. It is shortened only by its claim, or to its grace. */
 export function timeIsKept(
   history: readonly Entry[],
   { key, grants }: { key: string; grants: readonly Entry[] },
@@ -149,14 +149,14 @@ export function timeIsKept(
     for (const { id, expiresAt, claimTtlMs, holder, endedExecution } of write.after.entries) {
       const was = write.before.entries.find((one) => one.id === id);
       if (!was || was.expiresAt <= expiresAt || (was.claimTtlMs !== undefined && claimTtlMs === undefined)) continue;
-      // Its execution has ended, or a heartbeat in the grace counts by another clock than the end of the execution.
+      // The execution has ended, or a heartbeat in the grace counts by another clock than that end.
       const isByOtherClock = !withinBound || was.expiresAt - expiresAt <= CLOCK_SKEW_MS;
       if (endedExecution !== undefined && (was.endedExecution === undefined || isByOtherClock)) continue;
       const detail = `that of ${holder}, by ${was.expiresAt - expiresAt} ms`;
       return [{ promise: 'no permit is shortened', detail, entries: [write.entry] }];
     }
     for (const one of removed(write)) {
-      // A belief that began later rests on a grant that was written again, by a first try that was late.
+      // A belief that began after the write rests on a later write of the grant, by a late first try.
       const told = believed.find(
         ({ lease, to, entry }) => lease.includes(one.id) && to > write.ms && entry.calledAt.moment < write.moment,
       );
@@ -168,7 +168,7 @@ export function timeIsKept(
   return [];
 }
 
-/** What holds of every record. @param grants the calls on the key, with tasks as calls (`asGrants`) */
+/** The rules of every record. @param grants the calls on the key, with tasks as calls (`asGrants`) */
 export const recordRules = (
   history: readonly Entry[],
   { key, grants }: { key: string; grants: readonly Entry[] },
@@ -187,7 +187,7 @@ export const recordRules = (
 export const stateAt = (writes: readonly Write[], moment: number): LockState =>
   writes.findLast((write) => write.moment < moment)?.after ?? NO_LOCK;
 
-/** A plain caller that is refused has met too much weight, or a line. What has expired for longer than clocks differ does not count. */
+/** A plain caller is refused only because of too much weight or a line. Permits do not count that have expired by every clock. */
 export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: WorldFacts): Violation[] {
   const writes = writesOn(history, key);
   if (writes.length === 0) return [];
@@ -199,7 +199,7 @@ export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: 
     const { entries, isMarked, isForeign, cap } = stateAt(writes, calledAt.moment);
     const { weight, limit } = termsUnder({ cap }, entry, { ms: calledAt.ms, spreadMs });
     const standing = entries.filter(({ expiresAt }) => expiresAt - BEGIN + CLOCK_SKEW_MS + spreadMs >= calledAt.ms);
-    // Its own permit has to be over by every clock first.
+    // The caller's own permit must have expired by every clock.
     const isOwn = standing.some(({ name }) => name === nameOf(entry));
     if (isMarked || isForeign || isOwn || weightOf(standing) + weight > limit) return [];
     const detail = `${entry.actor} was refused, and ${weightOf(standing)} of ${limit} were in use`;
@@ -207,10 +207,10 @@ export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: 
   });
 }
 
-/** Those that are first in line look for room this often, with all that their own requests take. */
+/** How often the next waiter looks for room, its own requests included. */
 const NOTICED_MS = 1500;
 
-/** No call ends its wait with a refusal that no fault struck, and that was first in line beside free room. */
+/** A call that was next in line beside free room is not refused at the end of its wait, unless a fault struck it. */
 export function roomIsNoticed(
   history: readonly Entry[],
   key: string,
@@ -250,7 +250,7 @@ export function roomIsNoticed(
       }
       if (event.what === 'row') rows.add(event.ticket);
       if (event.what === 'deletion' || event.what === 'flag') rows.delete(event.ticket);
-      // A key is left free for callers that sleep, for a while.
+      // A free key is left to callers that sleep for a while.
       if (event.what === 'place') places.add(event.ticket);
       if (event.what === 'placeDeletion' || event.what === 'placeFlag') places.delete(event.ticket);
       if (event.what === 'lock') state = event.state;
@@ -275,7 +275,7 @@ export function withdrawalTold(history: readonly Entry[], key: string): Violatio
   });
 }
 
-/** When all is over, nobody is in line. */
+/** After the end of a history, nobody is in line. */
 export function ticketsGone(history: readonly Entry[], key: string): Violation[] {
   const rows = new Map<string, Entry>();
   for (const event of eventsOf(history, key)) {

@@ -13,7 +13,7 @@ const NOBODY = 'no task waits two minutes behind a grant that nobody has';
 const BOUND_REFUSED = 'no call without a task token or a callback has a bound grant';
 const CLAIMED = 'a call that waits in line claims its grant, however slow Step Functions is';
 
-/** After this time every call can know the status: it is at most a minute old, and the next look comes within thirty seconds. */
+/** After this time every call can know the status of an execution. A shown status is at most a minute old. */
 const SURE_AFTER_MS = 65_000;
 /** A message takes at most this long. */
 const TOLD_AFTER_MS = 1000;
@@ -50,8 +50,8 @@ const isToldBefore = ({ entry }: { entry: Entry }, moment: number): boolean =>
   Number(entry.answeredAt?.moment) < moment;
 
 /**
- * Each task waits behind somebody who has the key. It does not wait behind a grant of an execution that has ended or was redriven since, nor behind a grant of
- * its own execution that reached nobody. The first run of the schedule without a fault, a minute after every call can know, ends such a grant.
+ * A task waits only behind somebody who has the key. It must not wait behind a grant of an execution that has ended or was redriven since, nor behind a
+ * grant of its own execution that reached nobody. The first run of the schedule without a fault, a minute after every call can know, ends such a grant.
  */
 export function waitsForNobody(
   history: readonly Entry[],
@@ -96,7 +96,7 @@ interface Standing {
   toMs: number;
 }
 
-/** The grants of a key. */
+/** The grants of a key, with the time during which each may keep others out. */
 function standingOf(history: readonly Entry[], key: string, spreadMs: number): Standing[] {
   const ofKey = history.filter(({ input }) => input.key === key);
   return eventsOf(history, key).flatMap((event): Standing[] => {

@@ -18,13 +18,13 @@ import { sleepersOn } from './sleepers.ts';
 const LEASE = 'x0';
 const SHARED = 'x1';
 
-/** Longer than any task of these executions waits, and their last ttl. */
+/** Longer than any task of these executions waits, and longer than their longest ttl. */
 const MAX_MINUTES = 20;
 const MAX_WAIT_SECONDS = 20;
 /** A call gives up a question that takes longer. */
 const LATE_MS = 9000;
 
-/** No status is older than this, and no ttl is longer. */
+/** A status is at most this old, and a ttl at most this long. */
 const SURE_MS = 120_000;
 
 /**

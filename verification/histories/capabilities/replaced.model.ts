@@ -74,7 +74,7 @@ export function replacedRightly(history: readonly Entry[], key: string): Violati
 
 const isSuperseded = ({ outcome }: Entry): boolean => outcome === 'Superseded';
 
-/** A repeat of a request that holds the key, and is asked to stop, also fails with Superseded. */
+/** A request fails with Superseded only if a newer one has replaced it, or if it holds the key and a newer one has asked it to stop. */
 function toldRightly(asked: readonly Entry[], { modes, records: { joins } }: OfKey): Violation[] {
   return asked.filter(isSuperseded).flatMap((entry) => {
     const [name, at] = [nameOf(entry), Number(entry.answeredAt?.moment)];
@@ -92,7 +92,7 @@ function toldRightly(asked: readonly Entry[], { modes, records: { joins } }: OfK
 const isIn = (state: LockState | undefined, name: string): boolean =>
   state?.entries.some((one) => one.name === name) === true;
 
-/** Unless it has joined again since, or the record has forgotten it. */
+/** A replaced request is not granted the key, unless it has joined again or the record has forgotten the replacement. */
 function noOlder({ joins, grants, forgotten }: Records): Violation[] {
   return grants.flatMap(({ name, entry, moment }) => {
     const last = joins.findLast((join) => join.moment < moment && (join.name === name || join.before === name));
@@ -104,7 +104,7 @@ function noOlder({ joins, grants, forgotten }: Records): Violation[] {
   });
 }
 
-/** By its heartbeat, if no fault struck the call that joined. */
+/** The next heartbeat of a holder fails if a newer request has asked it to stop, unless a fault struck the call of that request. */
 function holderAsked(history: readonly Entry[], { key, modes, records }: OfKey): Violation[] {
   return history.flatMap((beat) => {
     if (beat.call !== 'heartbeat' || beat.outcome !== 'ok' || beat.input.key !== key) return [];

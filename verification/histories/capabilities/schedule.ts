@@ -2,10 +2,10 @@ import type { Caller } from '../caller.ts';
 import { CERTAIN_AFTER_MS, type Other, stuck } from '../capability.ts';
 import type { Entry, Violation } from '../history.ts';
 
-// What the capabilities have in common whose keys have a line.
+// What all capabilities with a line have in common.
 
 const MINUTE_MS = 60_000;
-/** Each parked task may die with the lease. Its end is found a minute later. */
+/** Each parked task may die with the lease, and the schedule needs a minute to find each end. */
 const MOST_MINUTES = 40;
 
 async function repairAfterAMinute(caller: Caller): Promise<void> {
@@ -34,7 +34,7 @@ export async function repairUntilNobodyWaits(
   }
 }
 
-/** When all faults have stopped: after this, no call from before keeps anybody from a key. */
+/** After this, no earlier call keeps anybody from a key. All faults must have stopped. */
 export async function settleLines(caller: Caller, least: number): Promise<void> {
   await repairUntilNobodyWaits(caller, { least });
   await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);

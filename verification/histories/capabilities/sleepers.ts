@@ -3,7 +3,7 @@ import type { Other } from '../capability.ts';
 import { replaceOf } from './operators.ts';
 import { idFor } from './schedule.ts';
 
-// Callers that wait in line as the client does: each sleeps between two calls for as long as the service says, or does not keep to that.
+// Callers that wait in line as the client does. They sleep between two calls for as long as the service says, or for another time.
 
 const TTLS = [2, 3, 5, 10];
 
@@ -11,9 +11,9 @@ const TTLS = [2, 3, 5, 10];
 export const sleepMsOf = (lot: number): number => Math.round(200 * 1500 ** lot);
 
 interface Options {
-  /** Whether operators cancel the tickets of some. */
+  /** Whether operators cancel some of their tickets. */
   cancels?: boolean;
-  /** What they ask for besides. */
+  /** Further terms of their requests. */
   terms?: (caller: Caller, key: string) => object;
 }
 
@@ -86,7 +86,7 @@ async function sleepOn(
     await one.sleep(beforeMs);
     if (isCancelled) await one.call('cancelWaiter', { key: request.key, ticket });
     else await giveUp(one, request, ticket === undefined ? {} : { ticket });
-    // It may not know yet, as a duplicate of its call does not.
+    // The caller may come back without knowing that, as a duplicate of its call does.
     if (one.random() < 0.5) return 'never';
     await one.sleep(comeBackMs - beforeMs);
     return undefined;
@@ -95,7 +95,7 @@ async function sleepOn(
   return undefined;
 }
 
-/** Withdraws its request, by its ticket or without. */
+/** Withdraws the request of a caller, with its ticket or without it. */
 async function giveUp(
   one: Caller,
   { key, requestId, holder }: Request,
@@ -105,7 +105,7 @@ async function giveUp(
   await one.call('withdraw', { key, requestId, holder, ...named });
 }
 
-/** A holder that lets itself be replaced looks several times. */
+/** Works and releases. A holder that may be asked to stop sends several heartbeats. */
 async function work(one: Caller, { key, replace }: Request, leaseId: unknown): Promise<void> {
   for (let looks = replace === 'running' ? 6 : 1; looks > 0; looks--) {
     await one.sleep((one.random() * 3000) / Math.sqrt(looks));

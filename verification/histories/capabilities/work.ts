@@ -4,12 +4,12 @@ export const TTLS = [3, 5, 12, 30];
 const MAX_TRIES = 3;
 const SECOND_PASS_MS = 90_000;
 
-/** What its tasks ask for besides. */
+/** Further terms of the requests of an execution. */
 export type Terms = (one: Caller, key: string) => object;
 
 interface End {
   status: 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'STOPPED' | 'TIMED_OUT';
-  /** What its event says of it. */
+  /** What the event says of the end. */
   told?: { status?: string; stopDate?: number | string };
   bus?: Bus;
 }
@@ -22,7 +22,7 @@ export interface Bus {
 
 export const USUAL_BUS: Bus = { lost: 0.25, late: 0.3 };
 
-/** AWS shows it within a second; events of it come late, twice, or never. */
+/** Lets AWS show an end within a second. The event of the end may come late, twice, or never. */
 export function tellOfEnd(one: Caller, arn: string, { status, told = {}, bus = USUAL_BUS }: End): void {
   const { simulation, service } = one.world;
   const { random } = one;
@@ -48,11 +48,11 @@ export interface Grant {
   leaseId: string;
   remainingMs: number;
   waitedMs: number;
-  /** When the state was entered whose task was granted the lease. */
+  /** When the state was entered in which the task received the lease. */
   enteredMs: number;
 }
 
-/** Works under a grant for a while, and gives it back. @param isOver whether the code has ended */
+/** Works under a grant for a while, and releases it. @param isOver whether the code has ended */
 export async function workUnder(
   one: Caller,
   { key, leaseId, enteredMs, waitedMs, remainingMs }: Grant,

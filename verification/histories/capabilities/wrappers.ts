@@ -18,12 +18,12 @@ const definition = JSON.parse(
 
 const TARGETS = 'arn:aws:states:us-east-1:000000000000:stateMachine:target';
 
-/** The library waits between retries in real time: no time at all. What it should wait passes in the simulation. */
+/** The library would wait between retries in real time. The wait passes in the simulation, so that here a second takes no time. */
 const SECOND_MS = 0.001;
 
 type Fields = Record<string, Json>;
 
-/** The wrapper `exclusive` itself, on the local interpreter, in simulated time; its target is an execution of its own. */
+/** Starts the wrapper `exclusive` on the local interpreter, in simulated time. Its target is another execution. */
 export function startWrapper(caller: Caller, key: string): void {
   const id = Math.floor(caller.random() * 1e9).toString(36);
   caller.start(`wrapper ${id}`, (one) => new Wrapper(one, key, id).run());
@@ -130,7 +130,7 @@ class Wrapper extends Execution {
     return { Status: 'SUCCEEDED', Output: {} };
   }
 
-  /** Its target ends a moment later; once in a while nobody can tell. */
+  /** The target ends a moment after the stop. Now and then, the answer to the stop is lost. */
   async #stopTarget(): Promise<Json> {
     if (this.one.strikes('stopLost', 0.25)) throw new StatesError('Sfn.SdkClientException');
     if (!this.#target) throw new StatesError('Sfn.ExecutionDoesNotExistException');
@@ -164,7 +164,7 @@ class Target {
     });
   }
 
-  /** The execution that runs it has died. Step Functions then tries to stop it, and promises nothing. */
+  /** The wrapper has died. Step Functions then tries to stop the target, but does not promise it. */
   orphaned(): void {
     const { simulation } = this.#one.world;
     if (this.#one.random() < 0.5) simulation.at(simulation.now + this.#one.random() * 1000, () => this.end('ABORTED'));

@@ -8,7 +8,7 @@ const LEASE = 'w0-q0';
 const SHARED = 'w0-p0';
 const ONE = { limit: 1 };
 
-/** More than one, because the claim comes at a time of its own: when the release is answered, or a little before. */
+/** The claim comes when the release is answered, or a little before. So several courses try several moments. */
 const LAGS_MS = [1000, 1070, 1140, 1210];
 const lagging = (key: string, nth: number) => `${key}-${nth}`;
 
@@ -56,7 +56,7 @@ async function withdrawsInDoubt(stage: Stage): Promise<void> {
   for (const other of others) await stage.release(SHARED, other);
 }
 
-/** The longest key that an index takes. */
+/** The longest key that an index of DynamoDB takes. */
 const LONG = `${'k'.repeat(1021)}-p0`;
 
 const LONG_KEY = 'a key of any length that is allowed can be waited for';

@@ -9,20 +9,20 @@ import { Simulation } from '../simulation.ts';
 import type { WaitingTask } from '../step-functions.ts';
 
 /**
- * A history that takes one course: its calls and its faults are written down, and no chance decides anything. It shows a bound that chance
- * hardly ever comes near.
+ * A history in which nothing is left to chance: its calls and faults are written down. It shows a bound that random histories
+ * hardly ever come near.
  */
 export interface Course {
-  /** What happens in it. */
+  /** Plays the calls of the course. */
   name: string;
-  /** Those of the service, where they are not the defaults. */
+  /** The quotas of the service, if they are not the defaults. */
   quotas?: Quotas;
   play(stage: Stage): Promise<void>;
-  /** The promise that it is about. */
+  /** The promise that the course is about. */
   check(history: readonly Entry[], facts: WorldFacts): Violation[];
 }
 
-/** Right clocks, and nobody but those whom the course names. */
+/** Right clocks, and only the actors that the course names. */
 const FACTS: WorldFacts = {
   withinBound: true,
   spreadMs: 0,
@@ -33,7 +33,7 @@ const FACTS: WorldFacts = {
   sweeps: false,
 };
 
-/** @returns what it breaks */
+/** Plays a course. @returns the promises that it breaks */
 export async function playCourse(course: Course, service: FaultyService): Promise<Violation[]> {
   await service.begin(course.quotas);
   const simulation = new Simulation(1);
@@ -42,7 +42,7 @@ export async function playCourse(course: Course, service: FaultyService): Promis
     ...{ simulation, service, clocks: [clock], foreignClock: clock, entries: [], counts: noFaults() },
     ...{ prefix: 'w0-', unique: 'course-', facts: FACTS, calm: false },
   };
-  // They may all be lost. The schedule does what is left.
+  // The messages to the repair are lost, so the schedule does what is left.
   service.messages.send = () => {};
   simulation.spawn(course.name, {}, () => course.play(new Stage(world)));
   await simulation.run();
@@ -78,7 +78,7 @@ export class Stage {
     return caller;
   }
 
-  /** A call of an actor that makes no other. */
+  /** The only call of an actor. */
   call(functionName: string, input: Terms, script?: Script): Promise<Answer | undefined> {
     return this.caller(String(input.holder ?? functionName), script).call(functionName, input);
   }
@@ -87,7 +87,7 @@ export class Stage {
     return this.call('acquire', { key, holder, requestId: holder, ttlSeconds: 60, ...terms }, script);
   }
 
-  /** In a thread of its own, while the course goes on. */
+  /** Runs an actor in its own thread, while the course goes on. */
   meanwhile(work: () => Promise<unknown>): void {
     this.world.simulation.spawn('meanwhile', {}, async () => void (await work()));
   }
@@ -141,7 +141,7 @@ export class Stage {
     entry.input = input;
   }
 
-  /** Its state has ended: it takes no result any more. */
+  /** The state of the task has ended, so the task does not take a result any more. */
   die(parked: Parked): void {
     this.reach(parked);
     parked.task.state = 'closed';

@@ -5,7 +5,7 @@ import type { Course, Stage } from './course.ts';
 
 const LEASE = 'w0-k0';
 
-/** A client of the Rust crate takes the key, and gives it back after a while: its record is deleted. */
+/** A client of the Rust crate takes the key, and releases it after a while, which deletes the record. */
 async function rust(stage: Stage, ms = 0): Promise<void> {
   const { service, foreignClock } = stage.world;
   const client = rustClient(service.dynamodb, service.leases, foreignClock);

@@ -5,7 +5,7 @@ import type { Course, Stage, Terms } from './course.ts';
 
 const LEASE = 'w0-q0';
 const SHARED = 'w0-p0';
-/** Of a key with one shared holder at a time. */
+/** The terms of a key with one shared holder at a time. */
 const ONE = { limit: 1 };
 const HOUR = { ttlSeconds: 3600 };
 
@@ -29,7 +29,7 @@ async function manyOverdue(stage: Stage, key: string, terms: Terms): Promise<voi
   await stage.call('repairQueues', {});
 }
 
-/** The word of a grant is lost. The state is tried again, and its new task meets the grant. The word of that is lost, too. */
+/** The message about a grant is lost. The state is tried again, and its new task meets the grant. The message to that task is lost too. */
 async function triedAgain(stage: Stage, key: string, terms: Terms): Promise<void> {
   const request = { ...HOUR, execution: stage.execution(), requestId: 'state', ...terms };
   const first = await stage.park(key, 'execution', { ...request, unreachable: 'unanswered' });
@@ -49,7 +49,7 @@ const untold = (history: readonly Entry[]): Violation[] =>
 
 const QUOTA = 40;
 
-/** Those who come one after the other while the key is held, and more than may be in line. */
+/** More callers than the quota allows come one after the other while the key is held. */
 async function manyArrive(stage: Stage, key: string, terms: Terms): Promise<void> {
   await stage.acquire(key, 'holder', { ...HOUR, ...terms });
   for (let nth = 0; nth < 90; nth++) await stage.park(key, `task ${nth}`, terms);
