@@ -28,7 +28,6 @@ it('the commands of the runbook have options that the APIs find valid', () => {
     ...['describe_stacks', 'describe_stack_events', 'continue_update_rollback', 'continue_update_rollback'],
     ...['restore_table_to_point_in_time', 'describe_table'],
     ...['update_continuous_backups', 'update_table', 'update_time_to_live'],
-    ...['create_change_set', 'describe_change_set', 'execute_change_set'],
     'update_table',
   ]);
   for (const { errors, method } of commands) expect(errors, method).toBe('');
