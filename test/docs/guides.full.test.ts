@@ -137,12 +137,6 @@ describe('docs/permits.md: how large', () => {
     for (const [holders = 0, work = 0, ttl = 0, calls = 0] of rows)
       expect(Math.abs(holders * (2 / work + 3 / ttl) - calls)).toBeLessThan(0.5);
   });
-
-  it('the function in docs/permits.md runs', async () => {
-    const [code = ''] = blocks(PERMITS, 'How large', 'js');
-    const own = code.slice(code.indexOf('/** A permit'));
-    expect(await readFile('examples/client/sharded.mjs', 'utf8')).toContain(own);
-  });
 });
 
 const today = () => new Date().toISOString().slice(0, 10);
@@ -253,13 +247,5 @@ describe('docs/once.md', () => {
     ran.length = 0;
     expect(await execute({ id: 'd-1' })).toBe('receipt of d-1');
     expect(ran).toEqual(['request id', 'begin']);
-  });
-
-  it('the API calls of docs/once.md begin, complete and answer with the result', async () => {
-    const [code = ''] = blocks(ONCE, 'By the API', 'sh');
-    const [run, completed, done] = (await shownBy(code)).map((line) => JSON.parse(line));
-    expect(run).toMatchObject({ outcome: 'run', key: 'report', slot: '2026-11-26', previous: null });
-    expect(completed).toMatchObject({ completed: true, repeated: false, slot: '2026-11-26', fence: run.fence });
-    expect(done).toMatchObject({ outcome: 'done', doneBy: 'worker-1', result: { files: 7 }, fence: run.fence });
   });
 });
