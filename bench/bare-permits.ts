@@ -4,11 +4,11 @@ import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
 import { isUnderCap } from '../shared/locks/record/capped.ts';
 import {
+  hasLeaseId,
   hasNoSharedEntry,
   hasRoom,
   isFenceBelow,
   isNotRemembered,
-  isOf,
   isUnmarked,
   wasNotFreedAfter,
 } from '../shared/locks/record/conditions.ts';
@@ -91,7 +91,7 @@ export async function release(key: string, leaseId: string): Promise<void> {
       TableName: table,
       Key: { key: { S: key } },
       UpdateExpression: `SET used = used - #h.w, turn_ms = :now - #h.a, ${[...FREED, ...set].join(', ')}, lease_expiry = if_not_exists(cap_ttl, :lease_expiry) REMOVE #h, #f`,
-      ...conditionFields(isOf(proof), {
+      ...conditionFields(hasLeaseId(proof), {
         names: {
           '#f': `f${name}`,
         },

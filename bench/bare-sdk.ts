@@ -6,10 +6,10 @@ import { isUnderCap } from '../shared/locks/record/capped.ts';
 import {
   beatBefore,
   entryAt,
+  hasLeaseId,
   hasNoEndMark,
   isFenceBelow,
   isNotRemembered,
-  isOf,
   isToBeHadAlone,
   isUnmarked,
   wasNotFreedAfter,
@@ -77,7 +77,7 @@ export async function release(key: string, leaseId: string): Promise<void> {
       TableName: table,
       Key: { key: text(key) },
       UpdateExpression: `SET used = used - #h.w, ${end.set.join(', ')} REMOVE ${end.remove.join(', ')}`,
-      ...conditionFields(all(isOf(proof), isUnmarked), { names: end.names, values: end.values }),
+      ...conditionFields(all(hasLeaseId(proof), isUnmarked), { names: end.names, values: end.values }),
       ReturnValues: 'NONE',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
@@ -91,7 +91,7 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
     Key: { key: text(key) },
     UpdateExpression:
       'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = if_not_exists(cap_ttl, :seconds) + #h.u',
-    ...conditionFields(all(isOf(proven(leaseId)), hasNoEndMark(ALONE), beatBefore(ALONE, now)), {
+    ...conditionFields(all(hasLeaseId(proven(leaseId)), hasNoEndMark(ALONE), beatBefore(ALONE, now)), {
       names: entryAt(ALONE),
       values: { ':version': text(randomUUID()), ':now': integer(now), ':seconds': secondsOf(now) },
     }),

@@ -24,7 +24,7 @@ export const name = shared((maxBytes: number) =>
     z.minLength(1, 'must not be empty'),
     z.refine((value) => value.isWellFormed(), 'must be well-formed Unicode'),
     z.refine((value) => Buffer.byteLength(value) <= maxBytes, {
-      error: `must be at most ${count(maxBytes)} bytes of UTF-8`,
+      error: `must be at most ${withCommas(maxBytes)} bytes of UTF-8`,
       abort: true, // what else is asked of a name may cost much with a megabyte
     }),
   ),
@@ -43,7 +43,7 @@ export const callersName = (maxBytes: number) =>
 export const whole = shared((from: number, to: number) =>
   z
     .int({ ...must('a whole number'), abort: true })
-    .check(z.gte(from, `must be at least ${count(from)}`), z.lte(to, `must be at most ${count(to)}`)),
+    .check(z.gte(from, `must be at least ${withCommas(from)}`), z.lte(to, `must be at most ${withCommas(to)}`)),
 );
 
 /** How many items to list. A query string carries the number as digits. */
@@ -110,11 +110,11 @@ export function jsonFault(value: unknown, mostDepth = MAX_JSON_DEPTH, text?: str
     level = containers.flatMap((container) => Object.values(container as object));
   }
   if (Buffer.byteLength(text ?? JSON.stringify(value)) > MAX_JSON_BYTES)
-    return `must be at most ${count(MAX_JSON_BYTES)} bytes of JSON`;
+    return `must be at most ${withCommas(MAX_JSON_BYTES)} bytes of JSON`;
   return undefined;
 }
 
 /** 4096 is 4,096. Not by toLocaleString, which takes 10 ms of every cold start to load its tables. */
-function count(value: number): string {
+function withCommas(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ',');
 }

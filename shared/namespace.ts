@@ -29,14 +29,14 @@ export interface Names {
   /** Paths of objects in requests, which the caller writes with the namespace. */
   paths?: readonly string[];
   /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
-  listed?: Listed;
+  listed?: ListedNames;
   /** Of answers in pages: the domain's cursor may name records of others. Given by those alone: others need not load it. */
   cursors?: Cursors;
   /** Names in answers and in errors. */
   answered?: readonly string[];
 }
 
-export interface Listed {
+export interface ListedNames {
   unless?: string;
   of: 'stored' | 'paths';
 }

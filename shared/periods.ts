@@ -1,6 +1,8 @@
-const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
+export const DAY_SECONDS = 86_400;
 
-export const MOST_PERIOD_SECONDS = 366 * 86_400;
+const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: DAY_SECONDS } as const;
+
+export const MOST_PERIOD_SECONDS = 366 * DAY_SECONDS;
 
 /** @param per such as `1d`, `15m` @returns undefined for a text that is no period */
 export function periodSeconds(per: string): number | undefined {

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { MayCall, Whoami } from '../../shared/callers/whoami.ts';
+import type { MayCall, Whoami } from '../../shared/lambda/whoami.ts';
 import { component, flag, list, nullable, oneOf, text } from '../schema.ts';
 
 const mayCall = component<MayCall>()(

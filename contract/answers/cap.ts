@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { CapView } from '../../shared/locks/calls/types.ts';
-import type { NamedRate } from '../../shared/rates/record.ts';
+import type { NamedRate } from '../../shared/rates/cap-after.ts';
 import { component, count, instant, list, nullable, text } from '../schema.ts';
 
 export const namedRate = component<NamedRate>()(

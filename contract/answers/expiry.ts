@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
-import type { ExpiredRow, Identity } from '../../shared/expired/rows.ts';
-import type { SpareReason } from '../../shared/expired/source.ts';
-import type { TtlFault } from '../../shared/expired/ttl.ts';
 import type { Cleaned } from '../../shared/expiry/clean.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import type { ReportPage } from '../../shared/expiry/read.ts';
 import type { Report } from '../../shared/expiry/report.ts';
+import type { ExpiredRow, Identity } from '../../shared/expiry/sources/rows.ts';
+import type { SpareReason } from '../../shared/expiry/sources/source.ts';
+import type { TtlFault } from '../../shared/expiry/sources/ttl.ts';
 import type { HeldLeases, Tallies, Tally } from '../../shared/expiry/summary.ts';
 import { MEANING } from '../meanings.ts';
 import { component, count, countsOf, flag, instant, list, nullable, number, oneOf, text, texts } from '../schema.ts';

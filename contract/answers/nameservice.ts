@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { CONCERNS, KINDS } from '../../shared/nameservice/items.ts';
+import type { Json } from '../../shared/aws/attributes.ts';
+import { CONCERNS, RECORD_KINDS } from '../../shared/nameservice/items.ts';
 import type { RecordPage } from '../../shared/nameservice/list.ts';
 import type { Pointer } from '../../shared/nameservice/pointers.ts';
 import type { Current } from '../../shared/nameservice/publish.ts';
@@ -11,9 +12,9 @@ import type {
   NameserviceRecord,
   Status,
 } from '../../shared/nameservice/record.ts';
-import type { Repaired } from '../../shared/nameservice/repair-names.ts';
+import type { RepairedName } from '../../shared/nameservice/repair-names.ts';
 import type { Published } from '../../shared/nameservice/results.ts';
-import type { Json, JsonObject } from '../../shared/nameservice/values.ts';
+import type { JsonObject } from '../../shared/nameservice/values.ts';
 import { MEANING } from '../meanings.ts';
 import {
   always,
@@ -151,7 +152,7 @@ const unretracted = component<{ retracted: false }>()(
   z.strictObject({ retracted: always(false, 'The alias is not retracted.') }),
 );
 
-export const repaired = component<Repaired>()(
+export const repaired = component<RepairedName>()(
   'Repaired',
   'The outcome of a repair.',
   z.strictObject({
@@ -168,7 +169,7 @@ export const seenRecord = component<PurgeConflict>()(
   'SeenRecord',
   'The part of a record that a purge compares.',
   z.strictObject({
-    kind: oneOf(KINDS, 'The kind of the alias.'),
+    kind: oneOf(RECORD_KINDS, 'The kind of the alias.'),
     retracted: flag('True if the alias is retracted. Only a retracted alias can be purged.'),
     commit: z.optional(pointer),
     index: pointer,

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { Whoami } from '../../shared/callers/whoami.ts';
+import type { Whoami } from '../../shared/lambda/whoami.ts';
 import { type Health, healthAnswer, whoamiAnswer } from '../answers/callers.ts';
 import { examplesOf } from '../examples.ts';
 import { request } from '../requests/request.ts';

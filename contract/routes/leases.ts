@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import type { acquire } from '../../shared/locks/calls/acquire.ts';
 import type { breakByFence } from '../../shared/locks/calls/break.ts';
 import type { extendGrant } from '../../shared/locks/calls/heartbeat.ts';
-import type { lookUp } from '../../shared/locks/calls/read.ts';
+import type { readKeyOrList } from '../../shared/locks/calls/read.ts';
 import type { releaseGrant } from '../../shared/locks/calls/release.ts';
 import { acquired, broken, grant, keyPage, oneKey, parked, released } from '../answers/leases.ts';
 import { examplesOf } from '../examples.ts';
@@ -93,7 +93,7 @@ export const LEASE_ROUTES = [
     scope: 'breakScope',
     examples: examplesOf('breakLease'),
   }),
-  route<AnswerOf<typeof lookUp>>({
+  route<AnswerOf<typeof readKeyOrList>>({
     function: 'readLeases',
     method: 'GET',
     path: '/v1/leases',

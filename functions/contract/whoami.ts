@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
 import calls from '../../contract/calls.json' with { type: 'json' };
-import { scopesFromEnvironment } from '../../shared/callers/scopes.ts';
-import { whoami as teller } from '../../shared/callers/whoami.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { scopesFromEnvironment } from '../../shared/lambda/scopes.ts';
 import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
+import { whoami as teller } from '../../shared/lambda/whoami.ts';
 import { VERSION } from '../../shared/surroundings/version.ts';
 
 export const whoami = (scopes = scopesFromEnvironment()) =>

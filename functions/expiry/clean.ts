@@ -5,6 +5,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { boundHolders } from '../../shared/locks/expired.ts';
+import { SOURCES } from './sources.ts';
 
 export const clean = (
   dependencies = cleaningFromEnvironment(),
@@ -14,7 +15,7 @@ export const clean = (
     name: 'clean',
     input: cleanInput(),
     names: { ...REPORT_NAMES, cursors: sealedCursors('expired') },
-    run: cleaner({ ...dependencies, holders: boundHolders(leases) }),
+    run: cleaner({ ...dependencies, holders: boundHolders(leases), sources: SOURCES }),
     logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
     audited: true,
     events: { payload: eventInput },

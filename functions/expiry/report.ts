@@ -6,12 +6,13 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { boundHolders } from '../../shared/locks/expired.ts';
 import { underLease } from '../../shared/locks/under-lease.ts';
+import { SOURCES } from './sources.ts';
 
 export function report(
   dependencies = reportsFromEnvironment(),
   leases = leasesFromEnvironment(process.env, dependencies.dynamodb),
 ) {
-  const create = reporter({ ...dependencies, holders: boundHolders(leases) });
+  const create = reporter({ ...dependencies, holders: boundHolders(leases), sources: SOURCES });
   return lambdaFunction({
     name: 'report',
     input: reportInput(),

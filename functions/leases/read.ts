@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { LEASE_LISTS, readInput } from '../../shared/locks/calls/inputs.ts';
-import { lookUp } from '../../shared/locks/calls/read.ts';
+import { readKeyOrList } from '../../shared/locks/calls/read.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
 export const readLeases = (dependencies = leasesFromEnvironment()) =>
@@ -9,7 +9,7 @@ export const readLeases = (dependencies = leasesFromEnvironment()) =>
     name: 'readLeases',
     input: readInput(),
     names: { ...LEASE_LISTS, cursors: sealedCursors('leases') },
-    run: lookUp(dependencies),
+    run: readKeyOrList(dependencies),
     logged: ['key', 'holder', 'fence', 'used'],
   });
 

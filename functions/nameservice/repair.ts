@@ -2,13 +2,13 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { ALIAS_NAMES } from '../../shared/nameservice/inputs.ts';
-import { type RepairInput, repairInput } from '../../shared/nameservice/repair-inputs.ts';
+import { type RepairNamesInput, repairNamesInput } from '../../shared/nameservice/repair-inputs.ts';
 import { repairer } from '../../shared/nameservice/repair-names.ts';
 
 export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({
     name: 'repairNames',
-    input: repairInput(),
+    input: repairNamesInput(),
     names: ALIAS_NAMES,
     run: repairer(dependencies),
     logged: ['op', 'alias', 'kind', 'outcome', 'created', 'repeated'],
@@ -17,7 +17,7 @@ export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
   });
 
 /** Without `payload` and `extra`, which hold data of callers. */
-function next(input: RepairInput): object {
+function next(input: RepairNamesInput): object {
   if (!('next' in input)) return {};
   const { payload: _, extra: __, ...rest } = { payload: null, extra: null, ...input.next };
   return { next: rest };

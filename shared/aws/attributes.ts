@@ -14,7 +14,7 @@ export function number(item: Item, name: string): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
-export function json(value: string | undefined): Json | undefined {
+export function jsonOfText(value: string | undefined): Json | undefined {
   if (value === undefined) return undefined;
   try {
     const parsed = JSON.parse(value);

@@ -62,11 +62,11 @@ function merged<T>(
 ): Record<string, T> | undefined {
   if (!left || !right) return left ?? right;
   for (const [placeholder, value] of Object.entries(right))
-    if (placeholder in left && !isSame(left[placeholder], value))
+    if (placeholder in left && !isSameJson(left[placeholder], value))
       throw new Error(`${placeholder} stands for two things in one expression`);
   return { ...left, ...right };
 }
 
 /** Compares by JSON, because an import of node:util loads many modules of Node, and takes 3 ms of every cold start. */
-const isSame = (left: unknown, right: unknown): boolean =>
+const isSameJson = (left: unknown, right: unknown): boolean =>
   left === right || JSON.stringify(left) === JSON.stringify(right);

@@ -40,7 +40,7 @@ const [IN_PATH, IS_BODY] = [1, 16] as const;
 const structure = (name: string, members: Record<string, unknown>): StaticStructureSchema =>
   [STRUCTURE, NAMESPACE, name, 0, Object.keys(members), Object.values(members)] as StaticStructureSchema;
 
-interface Described {
+interface DescribedExecution {
   name: string;
   http: [method: 'GET' | 'POST', path: string];
   input: Record<string, unknown>;
@@ -48,7 +48,7 @@ interface Described {
 }
 
 /** A command of Lambda, as the SDK makes its commands. */
-function command<Input extends object, Output extends object>({ name, http, input, output = {} }: Described) {
+function command<Input extends object, Output extends object>({ name, http, input, output = {} }: DescribedExecution) {
   const schema: StaticOperationSchema = [
     ...([OPERATION, NAMESPACE, name, { http: [...http, 200] }] as const),
     ...[structure(`${name}Request`, input), structure(`${name}Response`, output)],

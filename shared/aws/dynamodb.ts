@@ -8,7 +8,7 @@ import {
   type UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from './call.ts';
-import { attempt, type Request, toHoldfastError } from './send.ts';
+import { type AwsRequest, attempt, toHoldfastError } from './send.ts';
 import { Sha256 } from './sha256.ts';
 
 export type Item = Record<string, AttributeValue>;
@@ -40,7 +40,7 @@ type ConditionalOutcome =
   | { won: true; item?: Item | undefined }
   | { won: false; old?: Item | undefined; unanswered: boolean };
 
-interface ConditionalWrite extends Request<PutItemCommand | UpdateItemCommand | DeleteItemCommand> {
+interface ConditionalWrite extends AwsRequest<PutItemCommand | UpdateItemCommand | DeleteItemCommand> {
   /** As of `attempt`. */
   landsOnce?: boolean;
 }

@@ -3,7 +3,7 @@ import type { Call } from './call.ts';
 import { attempt, reading, toHoldfastError } from './send.ts';
 
 /** How often a request is sent before its failure is the answer: the first time, and again. */
-const MAX_TRIES = 3;
+const MAX_S3_TRIES = 3;
 
 /**
  * The client of every function. Endpoint, region and credentials come from the SDK's own environment variables.
@@ -11,7 +11,7 @@ const MAX_TRIES = 3;
  */
 export function s3Client(overrides: S3ClientConfig = {}): S3Client {
   return new S3Client({
-    maxAttempts: MAX_TRIES,
+    maxAttempts: MAX_S3_TRIES,
     // Emulators and private endpoints have no host name for each bucket; S3 itself takes either style.
     forcePathStyle: Boolean(process.env.AWS_ENDPOINT_URL_S3),
     requestHandler: { connectionTimeout: 1000, requestTimeout: 5000, throwOnRequestTimeout: true },
@@ -20,7 +20,7 @@ export function s3Client(overrides: S3ClientConfig = {}): S3Client {
 }
 
 /** An object of a bucket. */
-interface Place {
+interface ObjectPlace {
   bucket: string;
   key: string;
 }
@@ -31,7 +31,7 @@ interface Place {
  */
 export async function headObject(
   s3: S3Client,
-  { bucket, key }: Place,
+  { bucket, key }: ObjectPlace,
   call: Call,
 ): Promise<HeadObjectCommandOutput | undefined> {
   const command = new HeadObjectCommand({ Bucket: bucket, Key: key });

@@ -34,7 +34,7 @@ interface SdkClient {
 }
 
 /** A command with its action, which an error then names. */
-export interface Request<C extends SdkCommand = SdkCommand> {
+export interface AwsRequest<C extends SdkCommand = SdkCommand> {
   command: C;
   operation: Operation;
 }
@@ -45,7 +45,7 @@ export interface Request<C extends SdkCommand = SdkCommand> {
  */
 export async function send<C extends SdkCommand>(
   client: SdkClient,
-  { command, operation }: Request<C>,
+  { command, operation }: AwsRequest<C>,
   call: Call,
 ): Promise<OutputOf<C>> {
   const tried = await attempt(client, { command }, call);

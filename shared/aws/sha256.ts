@@ -9,11 +9,11 @@ export class Sha256 implements Hash {
   readonly #hash;
 
   constructor(secret?: SourceData) {
-    this.#hash = secret ? createHmac('sha256', keyOf(secret)) : createHash('sha256');
+    this.#hash = secret ? createHmac('sha256', hmacKey(secret)) : createHash('sha256');
   }
 
   update(data: SourceData): void {
-    this.#hash.update(typeof data === 'string' ? data : bytesOf(data));
+    this.#hash.update(typeof data === 'string' ? data : bytesOfData(data));
   }
 
   /** Ends the hash. */
@@ -25,12 +25,12 @@ export class Sha256 implements Hash {
 /** By the array that the SDK keeps, so that a key is forgotten with it. */
 const keys = new WeakMap<object, KeyObject>();
 
-function keyOf(secret: SourceData): KeyObject | string {
+function hmacKey(secret: SourceData): KeyObject | string {
   if (typeof secret === 'string') return secret;
-  const key = keys.get(secret) ?? createSecretKey(bytesOf(secret));
+  const key = keys.get(secret) ?? createSecretKey(bytesOfData(secret));
   keys.set(secret, key);
   return key;
 }
 
-const bytesOf = (data: ArrayBuffer | ArrayBufferView): Uint8Array =>
+const bytesOfData = (data: ArrayBuffer | ArrayBufferView): Uint8Array =>
   ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);

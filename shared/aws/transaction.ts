@@ -30,7 +30,7 @@ interface Transaction {
 
 /** How often a transaction that conflicts with another one is tried: 5 times in up to 375 ms. */
 const FIRST_PAUSE_MS = 25;
-const MAX_TRIES = 5;
+const MAX_TRANSACTION_TRIES = 5;
 
 /** Transient reasons, which a later try may not meet. */
 const TRANSIENT = new Set(['TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
@@ -74,7 +74,7 @@ function reasonsOf(error: Error): CancellationReason[] | undefined {
 
 /** Jittered, each about twice as long as the one before. */
 export function* conflictPauses(ids: Ids): Generator<number, undefined> {
-  for (let tries = 1, pause = FIRST_PAUSE_MS; tries < MAX_TRIES; tries++, pause *= 2)
+  for (let tries = 1, pause = FIRST_PAUSE_MS; tries < MAX_TRANSACTION_TRIES; tries++, pause *= 2)
     yield pause * (0.5 + ids.random() / 2);
   return undefined;
 }

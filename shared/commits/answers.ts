@@ -74,7 +74,7 @@ export function commitInProgress({ path }: CommitRequest, generation: number, re
   return new HoldfastError('CommitInProgress', detail, context);
 }
 
-export function outcomeUnknown({ path, entry }: CommitRequest, detail: string, cause?: unknown): HoldfastError {
+export function commitOutcomeUnknown({ path, entry }: CommitRequest, detail: string, cause?: unknown): HoldfastError {
   const context = { path, retryWith: { commitId: entry.commitId }, retryAfterMs: 1000 };
   return new HoldfastError('OutcomeUnknown', detail, { ...context, cause });
 }

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { type Committed, found, outcomeUnknown } from './answers.ts';
+import { type Committed, commitOutcomeUnknown, found } from './answers.ts';
 import { type Content, prepareContent } from './content.ts';
 import type { CommitDependencies } from './dependencies.ts';
 import { RecordedIntents } from './dynamo.ts';
@@ -12,8 +12,8 @@ import { UnrecordedIntents } from './native.ts';
 import { readObject, type StoredObject } from './object.ts';
 import { Pauses } from './pauses.ts';
 import { type CommitRequest, commitRequest, resetRequest } from './request.ts';
-import { judge } from './verdict.ts';
-import { write } from './write.ts';
+import { judgeObject } from './verdict.ts';
+import { writeObject } from './write.ts';
 
 /** The conflicts that S3 reports pass. After this many, something else is wrong. */
 const MAX_WRITES = 10;
@@ -106,7 +106,7 @@ class Commit {
 
   /** The answer if the object has it. Undefined if the precondition holds and the write may be sent. */
   async #decide(object: StoredObject | undefined): Promise<Committed | undefined> {
-    const verdict = judge(object, this.#request);
+    const verdict = judgeObject(object, this.#request);
     const { protocol } = this.#dependencies;
     switch (verdict.state) {
       case 'landed':
@@ -121,11 +121,11 @@ class Commit {
           throw verdict.error;
         }
         const why = 'this commit was sent before, and later writes hide whether it landed: read the object';
-        throw outcomeUnknown(this.#request, why, verdict.error);
+        throw commitOutcomeUnknown(this.#request, why, verdict.error);
       }
       case 'open':
         if (this.#unanswered && !this.#mayTryAgain)
-          throw outcomeUnknown(
+          throw commitOutcomeUnknown(
             this.#request,
             'the write was sent, has no response, and may still land: send the same call again',
           );
@@ -170,7 +170,7 @@ class Commit {
     this.#writes += 1;
     const { sendBefore } = intent;
     const asked = { request: this.#request, content, metadata, sendBefore };
-    const written = await write(this.#dependencies, asked, this.#call);
+    const written = await writeObject(this.#dependencies, asked, this.#call);
     if (written.won) {
       const { protocol } = this.#dependencies;
       const { etag, versionId } = written;
@@ -224,7 +224,11 @@ class Commit {
     const isUnknown = error instanceof HoldfastError && error.code === 'OutcomeUnknown';
     if (error === this.#refusal || isUnknown) return error;
     if (this.#unanswered)
-      return outcomeUnknown(this.#request, 'the write was sent, and what became of it could not be learned', error);
+      return commitOutcomeUnknown(
+        this.#request,
+        'the write was sent, and what became of it could not be learned',
+        error,
+      );
     await this.#held?.abandon();
     return error;
   }

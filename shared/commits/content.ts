@@ -4,7 +4,7 @@ import { headObject } from '../aws/s3.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { uploadTooLarge } from './answers.ts';
 import type { CommitDependencies } from './dependencies.ts';
-import { abortParts, copyParts, type Part, partCount, ranges, type SourceFault } from './multipart.ts';
+import { abortParts, copyParts, partCount, ranges, type SourceFault, type UploadPart } from './multipart.ts';
 import type { StoredObject } from './object.ts';
 import { stagingKey } from './paths.ts';
 import type { CommitRequest, Headers } from './request.ts';
@@ -18,9 +18,9 @@ interface Common {
 
 /** What a commit writes, ready for the one write that makes it: with one PUT, one copy, or parts that are copied. */
 export type Content = Common &
-  ({ bytes: Buffer } | { sourceKey: string } | { sourceKey: string; uploadId: string; parts: Part[] });
+  ({ bytes: Buffer } | { sourceKey: string } | { sourceKey: string; uploadId: string; parts: UploadPart[] });
 
-type Upload = Extract<CommitRequest['body'], { uploadId: string }>;
+type UploadBody = Extract<CommitRequest['body'], { uploadId: string }>;
 
 interface Preparation {
   request: CommitRequest;
@@ -94,7 +94,7 @@ async function staged(
   { body, headers }: CommitRequest,
   call: Call,
 ): Promise<Common & { sourceKey: string }> {
-  const { uploadId, etag: expectedEtag } = body as Upload;
+  const { uploadId, etag: expectedEtag } = body as UploadBody;
   const sourceKey = stagingKey(uploadId, call.namespace);
   const head = await headObject(s3, { bucket, key: sourceKey }, call);
   if (!head)
@@ -116,7 +116,7 @@ async function staged(
 function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastError {
   if (fault === 'gone')
     return new HoldfastError('NotFound', 'the staged upload no longer exists: upload the content again', {
-      source: (body as Upload).uploadId,
+      source: (body as UploadBody).uploadId,
     });
   return invalidRequest([{ path: 'source', message: 'was uploaded again during the commit: send the commit again' }]);
 }

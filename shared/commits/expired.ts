@@ -3,10 +3,10 @@ import { text } from '../aws/attributes.ts';
 import { aliased, all, any } from '../aws/condition.ts';
 import { headObject } from '../aws/s3.ts';
 import { attempt, reading, send, toHoldfastError, writing } from '../aws/send.ts';
-import { agedBy, type ExpiredRow, holderNamed, identityOf } from '../expired/rows.ts';
-import type { ExpirySource } from '../expired/source.ts';
-import { tableSource } from '../expired/table.ts';
-import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
+import { agedBy, type ExpiredRow, holderNamed, identityOf } from '../expiry/sources/rows.ts';
+import type { ExpirySource } from '../expiry/sources/source.ts';
+import { tableSource } from '../expiry/sources/table.ts';
+import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expiry/sources/ttl.ts';
 import { STAGING_FOLDER } from '../folders.ts';
 import { OBSERVATION_PREFIX } from './observations.ts';
 import { idsOf } from './record.ts';
@@ -14,7 +14,7 @@ import { idsOf } from './record.ts';
 const IDENTITY = ['generation', 'ttl', 'timeout', 'written_at', 'seen_at'] as const;
 
 /** The range key of a record is `*` or an ETag in quotes. */
-const isRecord = aliased(
+const isRecordRow = aliased(
   '(#etag = :create OR begins_with(#etag, :quote)) AND attribute_type(#generation, :number) AND attribute_type(#timeout, :number)',
   { ':create': text('*'), ':quote': text('"'), ':number': text('N') },
 );
@@ -29,7 +29,7 @@ export const COMMITS = tableSource<'commit' | 'firstSight'>({
   kinds: ['commit', 'firstSight'],
   key: ['path', 'etag'],
   attributes: [...IDENTITY, 'commit_id'],
-  filter: (now) => all(any(isRecord, isObservation), any(ttlIsOver('ttl', now), ttlIsUnreadable('ttl'))),
+  filter: (now) => all(any(isRecordRow, isObservation), any(ttlIsOver('ttl', now), ttlIsUnreadable('ttl'))),
   row: (item, now) => {
     const etag = item.etag?.S ?? '';
     const ofSight = etag.startsWith(OBSERVATION_PREFIX);
@@ -94,7 +94,7 @@ export const UPLOADS: ExpirySource<'upload'> = {
     if (!etag || !modifiedAt) return 'unrecognisable';
     const standing = await headObject(s3, { bucket, key: path }, call);
     if (!standing) return 'gone';
-    const isSame = standing.ETag === etag && seconds(standing.LastModified) === seconds(new Date(modifiedAt));
+    const isSame = standing.ETag === etag && epochSeconds(standing.LastModified) === epochSeconds(new Date(modifiedAt));
     if (!isSame) return 'changed';
     const command = new DeleteObjectCommand({ Bucket: bucket, Key: path, IfMatch: etag });
     const outcome = await attempt(s3, { command }, call);
@@ -107,14 +107,14 @@ export const UPLOADS: ExpirySource<'upload'> = {
   },
 };
 
-interface Upload {
+interface AbandonedUpload {
   path: string;
   etag: string;
   modified: Date;
   expiredAt: number;
 }
 
-const uploadRow = ({ path, etag, modified, expiredAt }: Upload, now: number): ExpiredRow<'upload'> => ({
+const uploadRow = ({ path, etag, modified, expiredAt }: AbandonedUpload, now: number): ExpiredRow<'upload'> => ({
   kind: 'upload',
   key: { path },
   holder: null,
@@ -126,4 +126,4 @@ const uploadRow = ({ path, etag, modified, expiredAt }: Upload, now: number): Ex
 });
 
 /** A HEAD has whole seconds only. */
-const seconds = (at: Date | undefined) => Math.floor((at?.getTime() ?? Number.NaN) / 1000);
+const epochSeconds = (at: Date | undefined) => Math.floor((at?.getTime() ?? Number.NaN) / 1000);

@@ -7,7 +7,7 @@ import { reading, send } from '../aws/send.ts';
 import { HoldfastError, unknownCursor } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
-import { Page } from '../listings/pages.ts';
+import { Page, ROWS_READ_PER_PAGE } from '../listings/pages.ts';
 import { type CommitDependencies, commitTable, type Protocol } from './dependencies.ts';
 import type { InFlightInput } from './inputs.ts';
 import { readObject } from './object.ts';
@@ -31,8 +31,6 @@ export interface InFlightPage {
   nextCursor: string | null;
 }
 
-/** Each record that may be under way costs a HEAD, so few of them may come of one page. */
-const ROWS_READ_PER_PAGE = 1000;
 const HEADS_AT_ONCE = 16;
 
 /** S3 has no longer keys, so such a record of another client is about no object. */
@@ -47,7 +45,7 @@ const MAX_PATH_BYTES = 1024;
 export function inFlightReader(dependencies: CommitDependencies) {
   return async (query: InFlightInput, call: Call): Promise<InFlightPage> => {
     const { protocol } = dependencies;
-    const { candidates, last } = await scan(dependencies, query, call);
+    const { candidates, last } = await scanCommits(dependencies, query, call);
     const limit = query.limit ?? DEFAULT_LIMIT;
     const page = new Page<PathInFlight>((one) => ({ ...one, commitId: null }));
     for (let at = 0; at < candidates.length; at += HEADS_AT_ONCE) {
@@ -56,23 +54,23 @@ export function inFlightReader(dependencies: CommitDependencies) {
       for (const [index, one] of some.entries()) {
         if (!standing[index]) continue;
         if (page.rows.length < limit && page.add(one)) continue;
-        return { protocol, commits: page.rows, nextCursor: cursorOf(page.rows.at(-1)) };
+        return { protocol, commits: page.rows, nextCursor: commitCursor(page.rows.at(-1)) };
       }
     }
-    return { protocol, commits: page.rows, nextCursor: cursorOf(last) };
+    return { protocol, commits: page.rows, nextCursor: commitCursor(last) };
   };
 }
 
-interface Position {
+interface CommitPosition {
   path: string;
   expectedEtag: string | null;
 }
 
-async function scan(
+async function scanCommits(
   { dynamodb, clock, table }: CommitDependencies,
   { prefix, cursor }: InFlightInput,
   call: Call,
-): Promise<{ candidates: PathInFlight[]; last: Position | undefined }> {
+): Promise<{ candidates: PathInFlight[]; last: CommitPosition | undefined }> {
   const { ConditionExpression: FilterExpression, ...fields } = conditionFields(
     prefix === undefined ? mayBeInFlight : all(mayBeInFlight, startsWith(prefix)),
   );
@@ -81,7 +79,7 @@ async function scan(
     Limit: ROWS_READ_PER_PAGE,
     FilterExpression,
     ...fields,
-    ...(cursor !== undefined && { ExclusiveStartKey: keyOf(cursor) }),
+    ...(cursor !== undefined && { ExclusiveStartKey: cursorKey(cursor) }),
   });
   const { Items: items = [], LastEvaluatedKey: last } = await send(
     dynamodb,
@@ -89,7 +87,7 @@ async function scan(
     call,
   );
   const now = clock.now();
-  return { candidates: items.flatMap((item) => candidate(item, now)), last: last && positionOf(last) };
+  return { candidates: items.flatMap((item) => candidate(item, now)), last: last && commitPositionOf(last) };
 }
 
 /** Whether an item is the record of a commit that its writer has not marked as failed. Notes on other clients' records are not. */
@@ -105,7 +103,7 @@ const startsWith = (prefix: string): Condition => aliased('begins_with(#path, :p
 
 function candidate(item: Item, now: number): PathInFlight[] {
   const found = inFlight(readable(item), now);
-  const position = positionOf(item);
+  const position = commitPositionOf(item);
   if (!found || Buffer.byteLength(position.path) > MAX_PATH_BYTES) return [];
   const endsAt = found.writtenAt === null ? null : Date.parse(found.writtenAt) + (found.timeoutMs ?? 0);
   return [{ ...position, ...found, remainingMs: endsAt === null ? null : Math.max(0, endsAt - now) }];
@@ -123,14 +121,14 @@ function readable(item: Item) {
 
 async function isStanding(
   dependencies: CommitDependencies,
-  { path, expectedEtag }: Position,
+  { path, expectedEtag }: CommitPosition,
   call: Call,
 ): Promise<boolean> {
   const object = await readObject(dependencies, path, call);
   return (object?.etag ?? null) === expectedEtag;
 }
 
-const positionOf = ({ path, etag }: Item): Position => ({
+const commitPositionOf = ({ path, etag }: Item): CommitPosition => ({
   path: path?.S ?? '',
   expectedEtag: etag?.S === '*' ? null : (etag?.S ?? ''),
 });
@@ -139,13 +137,13 @@ const positionOf = ({ path, etag }: Item): Position => ({
 const SEPARATOR = '\0';
 
 /** A hash key and a range key. */
-const MAX_KEY_BYTES = 3072;
+const MAX_ROW_KEY_BYTES = 3072;
 
-const cursorOf = (position: Position | undefined): string | null =>
+const commitCursor = (position: CommitPosition | undefined): string | null =>
   position ? encodeCursor(position.path + SEPARATOR + (position.expectedEtag ?? '*')) : null;
 
-function keyOf(cursor: string): Item {
-  const key = decodeCursor(cursor, MAX_KEY_BYTES);
+function cursorKey(cursor: string): Item {
+  const key = decodeCursor(cursor, MAX_ROW_KEY_BYTES);
   const at = key.lastIndexOf(SEPARATOR);
   const [path, etag] = [key.slice(0, Math.max(at, 0)), key.slice(at + 1)];
   if (path && etag) return { path: text(path), etag: text(etag) };

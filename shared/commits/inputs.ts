@@ -17,7 +17,7 @@ const ENCODED_WORD = '=?';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema.
 
-const text = (rule: string) =>
+const textField = (rule: string) =>
   z.string({ error: ({ input }) => (input === undefined ? 'is missing' : `must be ${rule}`) });
 
 const path = () =>
@@ -30,7 +30,7 @@ const path = () =>
 
 const etag = () =>
   z.pipe(
-    text('an ETag').check(
+    textField('an ETag').check(
       z.refine((value) => normalEtag(value) !== undefined, 'must be a strong ETag, as S3 returns it'),
     ),
     z.transform((value) => normalEtag(value) ?? value),
@@ -38,7 +38,7 @@ const etag = () =>
 
 /** A header that S3 stores with the object and sends with it. */
 const storedHeader = (what: string) =>
-  text(what).check(z.regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, 'must be printable ASCII, at most 256 bytes'));
+  textField(what).check(z.regex(/^[!-~](?:[ -~]{0,254}[!-~])?$/, 'must be printable ASCII, at most 256 bytes'));
 
 const contentEncoding = () =>
   storedHeader('a content encoding').check(
@@ -81,7 +81,7 @@ const metadataRecord = () =>
   );
 
 const commitId = () =>
-  text('a string').check(
+  textField('a string').check(
     z.regex(/^[!-~]{1,64}$/, 'must be 1 to 64 visible ASCII characters'),
     z.refine((value) => !value.includes(ENCODED_WORD), `must not contain ${ENCODED_WORD}, which S3 decodes`),
   );
@@ -107,11 +107,11 @@ export const commitInput = () =>
       ifNoneMatch: z.optional(oneOf(['*'])),
       /** Replace: exactly this must be there. */
       ifMatch: z.optional(etag()),
-      body: z.optional(text('a string')),
+      body: z.optional(textField('a string')),
       encoding: z.optional(oneOf(['utf8', 'base64'])),
       /** The uploadId of a staged upload, instead of a body. */
       source: z.optional(
-        text('a string').check(
+        textField('a string').check(
           z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of a staged upload'),
         ),
       ),

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 /** User metadata with this prefix belongs to the service. */
 export const METADATA_PREFIX = 'holdfast-';
-const COMMITS = `${METADATA_PREFIX}commits`;
+const COMMITS_FIELD = `${METADATA_PREFIX}commits`;
 const FENCE = `${METADATA_PREFIX}fence`;
 const CALL = `${METADATA_PREFIX}call`;
 const RESET = `${METADATA_PREFIX}reset`;
@@ -43,18 +43,18 @@ export interface Marks {
 }
 
 /** The first `length` characters of a SHA-256 in base64url, six bits each. */
-function digest(value: unknown, length: number): string {
+function shortDigest(value: unknown, length: number): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, length);
 }
 
-export const fingerprint = (...asked: unknown[]) => digest(asked, FINGERPRINT_LENGTH);
+export const fingerprint = (...asked: unknown[]) => shortDigest(asked, FINGERPRINT_LENGTH);
 
 /** A foreign copy takes the metadata along to another path, where the chain is not true. */
-const pathTag = (path: string) => digest(path, TAG_LENGTH);
+const pathTag = (path: string) => shortDigest(path, TAG_LENGTH);
 
 /** Undefined if another client wrote the object. */
 export function parseMarks(path: string, metadata: Record<string, string>): Marks | undefined {
-  const [tag, ...tokens] = metadata[COMMITS]?.split(' ') ?? [];
+  const [tag, ...tokens] = metadata[COMMITS_FIELD]?.split(' ') ?? [];
   if (tag !== pathTag(path)) return undefined;
   const complete = tokens[0] !== EARLIER;
   const commits = tokens.slice(complete ? 0 : 1).map((token) => ({
@@ -85,7 +85,7 @@ export function marksMetadata(path: string, { before, entry, fence, call, isRese
   const complete = before === null || (before?.complete === true && commits.length <= MAX_COMMITS);
   const tokens = commits.slice(-MAX_COMMITS).map((commit) => commit.fingerprint + commit.commitId);
   return {
-    [COMMITS]: [pathTag(path), ...(complete ? [] : [EARLIER]), ...tokens].join(' '),
+    [COMMITS_FIELD]: [pathTag(path), ...(complete ? [] : [EARLIER]), ...tokens].join(' '),
     ...(fence && { [FENCE]: `${fence.token} ${Buffer.from(fence.key).toString('base64url')}` }),
     ...(call !== undefined && { [CALL]: call }),
     ...(isReset && { [RESET]: '1' }),

@@ -15,7 +15,7 @@ import { type CommitDependencies, commitBucket } from './dependencies.ts';
 import { copySource } from './paths.ts';
 import type { Headers } from './request.ts';
 
-export interface Part {
+export interface UploadPart {
   PartNumber: number;
   ETag: string;
 }
@@ -67,7 +67,7 @@ export async function copyParts(
   dependencies: CommitDependencies,
   copy: Copy,
   call: Call,
-): Promise<{ uploadId: string; parts: Part[]; etag: string } | { sourceFault: SourceFault }> {
+): Promise<{ uploadId: string; parts: UploadPart[]; etag: string } | { sourceFault: SourceFault }> {
   const { s3, bucket } = dependencies;
   const create = new CreateMultipartUploadCommand({
     Bucket: bucket,
@@ -166,7 +166,7 @@ async function inParallel<In, Out>(items: In[], work: (item: In, index: number) 
 export const partCount = (etag: string): number => Number(/-(\d+)"?$/.exec(etag)?.[1] ?? 0);
 
 /** The ETag of a multipart object as S3 makes it: the MD5 of the parts' MD5s, and their number. */
-function multipartEtag(parts: Part[]): string {
+function multipartEtag(parts: UploadPart[]): string {
   const digests = parts.map(({ ETag }) => Buffer.from(ETag.replaceAll('"', ''), 'hex'));
   return `"${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${parts.length}"`;
 }

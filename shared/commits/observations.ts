@@ -6,14 +6,13 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { reading, send } from '../aws/send.ts';
 import { isUnobserved } from './conditions.ts';
 import { type CommitDependencies, commitTable } from './dependencies.ts';
-import { type CommitRecord, recordEtag } from './record.ts';
-import type { CommitRequest } from './request.ts';
+import { type CommitKey, type CommitRecord, recordEtag } from './record.ts';
 
 /** No client uses such a range key: theirs is `*` or begins with a quote. */
 export const OBSERVATION_PREFIX = 'holdfast:first-sight:';
 
 /** The attributes in which an observation keeps the identity of its record. `ttl` is the observation's own. */
-const SEEN = { generation: 'generation', timeout: 'timeout', ttl: 'record_ttl' };
+const SEEN_ATTRIBUTES = { generation: 'generation', timeout: 'timeout', ttl: 'record_ttl' };
 
 /** This service's knowledge of a foreign record: see docs/protocols/commits.md, "Foreign records". */
 export interface Observation {
@@ -26,15 +25,13 @@ export interface Observation {
   recordEndsAt: number;
 }
 
-type Key = Pick<CommitRequest, 'path' | 'expectedEtag'>;
-
 /** A foreign record, and the key of its observation. */
-interface Seen {
-  key: Key;
+interface ObservedRecord {
+  key: CommitKey;
   record: CommitRecord;
 }
 
-const observationKey = ({ path, expectedEtag }: Key): Item => ({
+const observationKey = ({ path, expectedEtag }: CommitKey): Item => ({
   path: text(path),
   etag: text(OBSERVATION_PREFIX + recordEtag(expectedEtag)),
 });
@@ -46,7 +43,7 @@ const observationKey = ({ path, expectedEtag }: Key): Item => ({
  */
 export async function observe(
   dependencies: CommitDependencies,
-  { key, record }: Seen,
+  { key, record }: ObservedRecord,
   call: Call,
 ): Promise<Observation> {
   const { dynamodb, clock, table } = dependencies;
@@ -57,7 +54,7 @@ export async function observe(
   const command = new PutItemCommand({
     TableName: table,
     Item: item,
-    ...conditionFields(isUnobserved(record, SEEN)),
+    ...conditionFields(isUnobserved(record, SEEN_ATTRIBUTES)),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   // As a read: whether an observation was written or not, nothing of the commit was.
@@ -68,7 +65,7 @@ export async function observe(
 /** @throws HoldfastError Throttled, Unavailable */
 export async function readObservation(
   { dynamodb, clock, table }: CommitDependencies,
-  key: Key,
+  key: CommitKey,
   call: Call,
 ): Promise<Observation | undefined> {
   const command = new GetItemCommand({ TableName: table, Key: observationKey(key), ConsistentRead: true });
@@ -78,7 +75,7 @@ export async function readObservation(
 
 function observationItem(
   dependencies: CommitDependencies,
-  { key, record, previous }: Seen & { previous: Observation | undefined },
+  { key, record, previous }: ObservedRecord & { previous: Observation | undefined },
   now: number,
 ): Item {
   const { generation, timeout, ttl } = record.identity;
@@ -86,9 +83,9 @@ function observationItem(
     previous?.generation === record.generation - 1 && isSurelyThere(dependencies, previous.recordEndsAt, now);
   return {
     ...observationKey(key),
-    ...(generation && { [SEEN.generation]: generation }),
-    ...(timeout && { [SEEN.timeout]: timeout }),
-    ...(ttl && { [SEEN.ttl]: ttl }),
+    ...(generation && { [SEEN_ATTRIBUTES.generation]: generation }),
+    ...(timeout && { [SEEN_ATTRIBUTES.timeout]: timeout }),
+    ...(ttl && { [SEEN_ATTRIBUTES.ttl]: ttl }),
     seen_at: integer(now),
     foreign_from: integer(isNext ? previous.foreignFrom : record.generation),
     ttl: integer(Math.ceil((now + waitMs(dependencies, record)) / 1000) + dependencies.commitTtlSeconds),
@@ -97,12 +94,12 @@ function observationItem(
 
 function parseObservation(item: Item, now: number): Observation {
   const number = (name: string, otherwise: number) => Number(item[name]?.N ?? otherwise);
-  const generation = number(SEEN.generation, 0);
+  const generation = number(SEEN_ATTRIBUTES.generation, 0);
   return {
     seenAt: number('seen_at', now),
     generation,
     foreignFrom: number('foreign_from', generation),
-    recordEndsAt: number(SEEN.ttl, 0) * 1000,
+    recordEndsAt: number(SEEN_ATTRIBUTES.ttl, 0) * 1000,
   };
 }
 

@@ -32,12 +32,13 @@ export interface CommitRecord {
   ownIdentity: Item;
 }
 
-type Key = Pick<CommitRequest, 'path' | 'expectedEtag'>;
+/** The object and its precondition, by which the table finds a record. */
+export type CommitKey = Pick<CommitRequest, 'path' | 'expectedEtag'>;
 
 /** The range key of a commit's record. */
 export const recordEtag = (expectedEtag: string | null) => expectedEtag ?? '*';
 
-export const recordKey = ({ path, expectedEtag }: Key): Item => ({
+export const recordKey = ({ path, expectedEtag }: CommitKey): Item => ({
   path: text(path),
   etag: text(recordEtag(expectedEtag)),
 });
@@ -85,10 +86,10 @@ export const idsOf = (commitId: Item[string] | undefined): string[] => commitId?
 export function parseRecord(item: Item): CommitRecord {
   const { generation, timeout, ttl, commit_id: mark } = item;
   const [commitId, ...displaced] = idsOf(mark);
-  const number = count(item, 'generation') ?? 0;
+  const number = countIn(item, 'generation') ?? 0;
   return {
     generation: number,
-    timeoutMs: count(item, 'timeout'),
+    timeoutMs: countIn(item, 'timeout'),
     ours: mark !== undefined,
     commitId,
     displaced: displaced.filter((id) => id !== MORE),
@@ -101,7 +102,7 @@ export function parseRecord(item: Item): CommitRecord {
 }
 
 /** Below the largest safe integer, so that the next number is a different one. */
-function count(item: Item, attribute: 'generation' | 'timeout'): number | undefined {
+function countIn(item: Item, attribute: 'generation' | 'timeout'): number | undefined {
   const { N: digits } = item[attribute] ?? {};
   if (digits === undefined) return undefined;
   const value = Number(digits);
@@ -113,7 +114,7 @@ function count(item: Item, attribute: 'generation' | 'timeout'): number | undefi
 /** @throws HoldfastError Throttled, Unavailable */
 export async function readRecord(
   { dynamodb, table }: CommitDependencies,
-  key: Key,
+  key: CommitKey,
   call: Call,
 ): Promise<CommitRecord | undefined> {
   const command = new GetItemCommand({ TableName: table, Key: recordKey(key), ConsistentRead: true });

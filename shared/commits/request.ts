@@ -67,7 +67,7 @@ export function commitRequest(
     metadata: input.metadata ?? {},
     entry: {
       commitId: input.commitId ?? ids.uuid(),
-      fingerprint: fingerprint(expectedEtag, identityOf(body), principal && callerOf(principal)),
+      fingerprint: fingerprint(expectedEtag, contentOf(body), principal && callerOf(principal)),
     },
     idWasGiven: input.commitId !== undefined,
     fence: input.fence,
@@ -107,7 +107,7 @@ function assertNearToken(fence: Fence, now: number): void {
 }
 
 /** Two requests with one commit id have the same content if this text is the same. */
-function identityOf(body: Exclude<Body, { seenFence: Fence }>): string {
+function contentOf(body: Exclude<Body, { seenFence: Fence }>): string {
   if ('bytes' in body) return createHash('sha256').update(body.bytes).digest('hex');
   return body.etag === undefined ? body.uploadId : `${body.uploadId} ${body.etag}`;
 }

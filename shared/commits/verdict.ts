@@ -9,12 +9,12 @@ import type { CommitRequest } from './request.ts';
  * A refusal is conclusive if the object's chain is whole, because the commit would be in it if it had ever landed, and
  * if the commit's id is in the chain with something else (InvalidRequest). See docs/protocols/commits.md, "Steps".
  */
-export type Verdict =
+export type CommitVerdict =
   | { state: 'landed'; object: StoredObject; latest: boolean }
   | { state: 'open' }
   | { state: 'refused'; error: HoldfastError; conclusive: boolean };
 
-export function judge(object: StoredObject | undefined, request: CommitRequest): Verdict {
+export function judgeObject(object: StoredObject | undefined, request: CommitRequest): CommitVerdict {
   const { commitId, fingerprint } = request.entry;
   const commits = object?.marks?.commits ?? [];
   const earlier = commits.find((entry) => entry.commitId === commitId);

@@ -21,7 +21,7 @@ import type { CommitRequest } from './request.ts';
  * there is no error. `mayTryAgain`: it met another request, or was too late to be sent. `unanswered` says that a try was sent and got no
  * answer: it may have landed, or still land.
  */
-export type Written =
+export type CommitWritten =
   | { won: true; etag: string; versionId: string | undefined }
   | { won: false; unanswered: boolean; mayTryAgain: boolean; error?: HoldfastError };
 
@@ -37,13 +37,13 @@ interface Write {
  * Sends the write with S3's own condition as the last guard: a writer that wakes after its record was taken over
  * overwrites nothing.
  */
-export async function write(
+export async function writeObject(
   dependencies: CommitDependencies,
   { request, content, metadata, sendBefore }: Write,
   call: Call,
-): Promise<Written> {
+): Promise<CommitWritten> {
   const tries = {
-    command: writeCommand(dependencies, { request, content, metadata }),
+    command: conditionalCommand(dependencies, { request, content, metadata }),
     tooLate: () => dependencies.clock.now() > sendBefore,
     ...(!('bytes' in content) && { requestTimeout: COPY_TIMEOUT_MS }),
   };
@@ -70,7 +70,7 @@ export async function write(
 type WriteCommand = PutObjectCommand | CopyObjectCommand | CompleteMultipartUploadCommand;
 type WriteOutput = PutObjectCommandOutput | CopyObjectCommandOutput | CompleteMultipartUploadCommandOutput;
 
-function writeCommand(
+function conditionalCommand(
   { bucket }: CommitDependencies,
   { request: { path, expectedEtag }, content, metadata }: Omit<Write, 'sendBefore'>,
 ): WriteCommand {
@@ -99,7 +99,7 @@ function writeCommand(
   });
 }
 
-function landed(output: WriteOutput): Written {
+function landed(output: WriteOutput): CommitWritten {
   const etag = 'CopyObjectResult' in output ? output.CopyObjectResult?.ETag : (output as PutObjectCommandOutput).ETag;
   return { won: true, etag: etag ?? '', versionId: output.VersionId };
 }

@@ -1,12 +1,13 @@
 import type { Item } from '../aws/dynamodb.ts';
-import type { Places } from '../expired/source.ts';
 import { REPORTS_FOLDER } from '../folders.ts';
-import type { SourceName } from './sources.ts';
+import { instant } from '../surroundings/clock.ts';
+import type { Places } from './sources/source.ts';
 import { addTally, type HeldLeases, noTallies, type Summary, type Tallies } from './summary.ts';
 
 /** A part of a source that a report scans on its own, and how far the scan got. */
 export interface Segment {
-  source: SourceName;
+  /** The name of the source. */
+  source: string;
   segment: number;
   /** How many segments the source has. */
   of: number;
@@ -56,20 +57,20 @@ export const partKey = (reportId: string, { source, segment }: Segment, [fence, 
   `${REPORTS_FOLDER}${reportId}/${source}-${segment}/${fence}-${String(part).padStart(6, '0')}.ndjson`;
 
 /** Names in keys of a deployment without namespaces look like namespaces too, and may be many. */
-const MAX_NAMESPACES = 1000;
+const MAX_COUNTED_NAMESPACES = 1000;
 
 /** Adds up two counts. Namespaces that come after the first thousand are left out. */
 export function addHeld(to: Segment['held'], more: Segment['held'] = {}): Record<string, number> {
   const held = new Map(Object.entries(to));
   for (const [namespace, leases] of Object.entries(more)) {
     const before = held.get(namespace);
-    if (before !== undefined || held.size < MAX_NAMESPACES) held.set(namespace, (before ?? 0) + leases);
+    if (before !== undefined || held.size < MAX_COUNTED_NAMESPACES) held.set(namespace, (before ?? 0) + leases);
   }
   return Object.fromEntries(held);
 }
 
 /** How many namespaces a summary names. */
-export const MAX_TOLD = 100;
+export const MAX_NAMED_NAMESPACES = 100;
 
 /** The namespaces that hold the most leases, the largest first. @param namespace the only one to name */
 export function heldByNamespace({ segments }: Checkpoint, namespace?: string): HeldLeases[] {
@@ -78,7 +79,7 @@ export function heldByNamespace({ segments }: Checkpoint, namespace?: string): H
     .map(([name, leases]) => ({ namespace: name, leases }))
     .filter((one) => namespace === undefined || one.namespace === namespace)
     .sort((a, b) => b.leases - a.leases || (a.namespace < b.namespace ? -1 : 1))
-    .slice(0, MAX_TOLD);
+    .slice(0, MAX_NAMED_NAMESPACES);
 }
 
 export function newSegment(source: Segment['source'], segment: number, of: number): Segment {
@@ -95,8 +96,6 @@ export function parseCheckpoint(text: string): Checkpoint | undefined {
     return undefined;
   }
 }
-
-const instant = (epochMs: number) => new Date(epochMs).toISOString();
 
 export function summaryOf(checkpoint: Checkpoint, bucket: string): Summary {
   const { reportId, startedAt, finishedAt, segments } = checkpoint;

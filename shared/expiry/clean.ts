@@ -1,11 +1,10 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
-import type { SpareReason } from '../expired/source.ts';
 import type { CleanDependencies } from './dependencies.ts';
 import type { CleanInput } from './inputs.ts';
-import type { Kind } from './kinds.ts';
-import { sourceOf } from './sources.ts';
+import { type Kind, sourceOf } from './kinds.ts';
+import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
+import type { SpareReason } from './sources/source.ts';
 import { leastAgeSeconds, reasonToSpare } from './spared.ts';
 import { openReport } from './walk.ts';
 
@@ -34,11 +33,11 @@ export interface Cleaned {
   nextCursor: string | null;
 }
 
-const MAX_TOLD = 100;
-const AT_ONCE = 16;
+const MAX_LISTED_RECORDS = 100;
+const DELETIONS_AT_ONCE = 16;
 
 /** Time that is reserved for the deletions under way, in milliseconds. */
-const RESERVE_MS = 3000;
+const DELETE_TIME_MS = 3000;
 
 /**
  * Deletes reported records one by one, each on the condition that it is unchanged since the report
@@ -47,7 +46,7 @@ const RESERVE_MS = 3000;
  *   OutcomeUnknown (a repeat finds out)
  */
 export function cleaner(dependencies: CleanDependencies) {
-  const { clock, margins } = dependencies;
+  const { clock, margins, sources } = dependencies;
   return async ({ reportId, cursor, ...criteria }: CleanInput, call: Call): Promise<Cleaned> => {
     const report = await openReport(dependencies, { reportId, cursor }, call);
     const deleted: Cleaned['deleted'] = { count: 0, by: {}, records: [] };
@@ -63,11 +62,12 @@ export function cleaner(dependencies: CleanDependencies) {
     });
 
     const cleanOne = async (row: ExpiredRow<Kind>) => {
+      const source = sourceOf(sources, row.kind);
       const why =
-        reasonToSpare(row, criteria, { margins, now: clock.now() }) ??
-        (criteria.dryRun ? undefined : await sourceOf(row.kind).remove(dependencies, row, call));
-      if (why) note(spared, why, { ...told(row), why });
-      else note(deleted, row.kind, told(row));
+        reasonToSpare(row, criteria, { source, margins, now: clock.now() }) ??
+        (criteria.dryRun ? undefined : await source.remove(dependencies, row, call));
+      if (why) noteTreated(spared, why, { ...treatedOf(row), why });
+      else noteTreated(deleted, row.kind, treatedOf(row));
     };
 
     let batch: ExpiredRow<Kind>[] = [];
@@ -76,8 +76,8 @@ export function cleaner(dependencies: CleanDependencies) {
       for await (const { row, next } of report.rows(call)) {
         const isAskedFor = row && isRowWithin(call.namespace, row) && (criteria.kinds?.includes(row.kind) ?? true);
         if (isAskedFor) batch.push(row);
-        if (row && batch.length < AT_ONCE) continue;
-        if (call.timeLeftMs() < RESERVE_MS) return answer('time', done);
+        if (row && batch.length < DELETIONS_AT_ONCE) continue;
+        if (call.timeLeftMs() < DELETE_TIME_MS) return answer('time', done);
         await allOf(batch.map(cleanOne));
         batch = [];
         done = next;
@@ -90,12 +90,12 @@ export function cleaner(dependencies: CleanDependencies) {
   };
 }
 
-const told = ({ kind, key, holder, expiredAt }: ExpiredRow<Kind>): Treated => ({ kind, key, holder, expiredAt });
+const treatedOf = ({ kind, key, holder, expiredAt }: ExpiredRow<Kind>): Treated => ({ kind, key, holder, expiredAt });
 
-function note<By extends string>(to: Count<By>, by: By, record: Treated): void {
+function noteTreated<By extends string>(to: Count<By>, by: By, record: Treated): void {
   to.count++;
   to.by[by] = (to.by[by] ?? 0) + 1;
-  if (to.records.length < MAX_TOLD) to.records.push(record);
+  if (to.records.length < MAX_LISTED_RECORDS) to.records.push(record);
 }
 
 /** Waits for all of them, and then throws the first failure, so that the counts are complete. */
@@ -103,7 +103,7 @@ async function allOf(acts: Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(acts)) if (outcome.status === 'rejected') throw outcome.reason;
 }
 
-type Passing = HoldfastError & { code: 'Throttled' | 'Unavailable' | 'OutcomeUnknown' };
+type PassingFailure = HoldfastError & { code: 'Throttled' | 'Unavailable' | 'OutcomeUnknown' };
 
-const isPassing = (error: unknown): error is Passing =>
+const isPassing = (error: unknown): error is PassingFailure =>
   error instanceof HoldfastError && ['Throttled', 'Unavailable', 'OutcomeUnknown'].includes(error.code);

@@ -1,7 +1,8 @@
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Margins, Places, SourceReader, Stores } from '../expired/source.ts';
 import type { Clock } from '../surroundings/clock.ts';
 import type { Ids } from '../surroundings/ids.ts';
+import type { Sources } from './kinds.ts';
+import type { Margins, Places, SourceReader, Stores } from './sources/source.ts';
 import type { Summary } from './summary.ts';
 
 /** The dependencies of reading a report. */
@@ -14,6 +15,7 @@ export interface ReportStoreDependencies {
 export interface CleanDependencies extends ReportStoreDependencies, Stores {
   clock: Clock;
   margins: Margins;
+  sources: Sources;
 }
 
 /** The dependencies of a report. */

@@ -1,12 +1,12 @@
 import { dynamodbClient } from '../aws/dynamodb.ts';
 import { s3Client } from '../aws/s3.ts';
 import { requiredString, wholeNumber } from '../aws/variables.ts';
-import type { Places } from '../expired/source.ts';
 import { systemClock } from '../surroundings/clock.ts';
 import { systemIds } from '../surroundings/ids.ts';
 import { announcer } from './announcement.ts';
 import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } from './dependencies.ts';
 import { measurer } from './metrics.ts';
+import type { Places } from './sources/source.ts';
 
 /** With this many rows of the longest keys, all segments together hold a few megabytes. */
 const PAGE_ROWS = 1000;
@@ -17,7 +17,9 @@ const HOUR_MS = 3_600_000;
 const MAX_SEGMENTS = 64;
 
 /** The dependencies of the deployed report. @throws Error that names a missing or wrong variable */
-export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Omit<ReportDependencies, 'holders'> {
+export function reportsFromEnvironment(
+  env: NodeJS.ProcessEnv = process.env,
+): Omit<ReportDependencies, 'holders' | 'sources'> {
   return {
     ...cleaningFromEnvironment(env),
     ids: systemIds,
@@ -32,7 +34,9 @@ export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Om
 }
 
 /** The dependencies of the deployed clean-up. @throws Error that names a missing or wrong variable */
-export function cleaningFromEnvironment(env: NodeJS.ProcessEnv = process.env): Omit<CleanDependencies, 'holders'> {
+export function cleaningFromEnvironment(
+  env: NodeJS.ProcessEnv = process.env,
+): Omit<CleanDependencies, 'holders' | 'sources'> {
   return {
     ...readingFromEnvironment(env),
     dynamodb: dynamodbClient(),

@@ -1,4 +1,6 @@
-/** Every kind of expired record. The sources (sources.ts) find them. */
+import type { ExpirySource } from './sources/source.ts';
+
+/** Every kind of expired record. The sources find them. */
 export const KINDS = [
   ...(['abandonedLease', 'releasedLease', 'abandonedPermit'] as const),
   ...(['holderEnded', 'holderUnknown'] as const),
@@ -6,3 +8,13 @@ export const KINDS = [
   ...(['commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),
 ] as const;
 export type Kind = (typeof KINDS)[number];
+
+/** The sources of a report by name, in the order of reading. A stored report has these names. */
+export type Sources = Readonly<Record<string, ExpirySource<Kind>>>;
+
+/** The source that has records of a kind. */
+export function sourceOf(sources: Sources, kind: Kind): ExpirySource<Kind> {
+  const source = Object.values(sources).find(({ kinds }) => kinds.includes(kind));
+  if (!source) throw new TypeError(`no source has records of the kind ${kind}`);
+  return source;
+}

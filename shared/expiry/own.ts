@@ -1,8 +1,8 @@
 import type { Call } from '../aws/call.ts';
-import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
 import { type Checkpoint, heldByNamespace } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
+import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
 import { addTally, noTallies, type Summary } from './summary.ts';
 import { openReport } from './walk.ts';
 
@@ -31,7 +31,7 @@ export class OwnSummary {
 }
 
 /** Time that is reserved for the part that is being read and for the answer, in milliseconds. */
-const RESERVE_MS = 1500;
+const ANSWER_TIME_MS = 1500;
 
 /**
  * What a report found in the namespace of the call, by a look at each of its rows. Without a namespace, all that it found. If the time is up before
@@ -48,6 +48,6 @@ export async function summaryFor(
   const own = new OwnSummary(summary, report.checkpoint, call.namespace);
   for await (const { row } of report.rows(call))
     if (row && isRowWithin(call.namespace, row)) own.add(row);
-    else if (!row && call.timeLeftMs() < RESERVE_MS) return { ...own.summary, complete: false };
+    else if (!row && call.timeLeftMs() < ANSWER_TIME_MS) return { ...own.summary, complete: false };
   return own.summary;
 }

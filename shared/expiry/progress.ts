@@ -1,7 +1,5 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import type { ExpiredRow } from '../expired/rows.ts';
-import type { Places } from '../expired/source.ts';
 import {
   addHeld,
   CHECKPOINT,
@@ -17,7 +15,8 @@ import {
 } from './checkpoint.ts';
 import type { ReportDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
-import { SOURCES, type SourceName } from './sources.ts';
+import type { ExpiredRow } from './sources/rows.ts';
+import type { Places } from './sources/source.ts';
 import { type ReportStore, reportStore } from './store.ts';
 import { addTally, type Summary } from './summary.ts';
 
@@ -34,7 +33,7 @@ export interface Pending {
 }
 
 /** The state that a run begins with, and the ETag of what it replaces (undefined if nothing is stored). */
-interface Found {
+interface FoundState {
   checkpoint: Checkpoint;
   etag: string | undefined;
 }
@@ -43,7 +42,7 @@ interface Found {
 const MAX_UNANNOUNCED = 96;
 
 /** A run with the lease tries this often, because a last write of the run before may come between. */
-const MAX_TRIES = 3;
+const MAX_STORE_TRIES = 3;
 
 /**
  * The stored state of the report under way, as one run writes it (docs/protocols/expired.md#checkpoint). Each write replaces
@@ -58,7 +57,7 @@ export class Progress {
   /** The write under way. Writes of all segments follow one another. */
   #writing: Promise<unknown> = Promise.resolve();
 
-  private constructor(dependencies: ReportDependencies, fence: number, { checkpoint, etag }: Found) {
+  private constructor(dependencies: ReportDependencies, fence: number, { checkpoint, etag }: FoundState) {
     this.#dependencies = dependencies;
     this.#store = reportStore(dependencies.s3, dependencies.places.bucket);
     this.#fence = fence;
@@ -73,7 +72,7 @@ export class Progress {
   static async open(dependencies: ReportDependencies, fence: number, call: Call): Promise<Progress> {
     const { s3, places, clock, giveUpAfterMs } = dependencies;
     const store = reportStore(s3, places.bucket);
-    for (let tries = 1; tries <= MAX_TRIES; tries++) {
+    for (let tries = 1; tries <= MAX_STORE_TRIES; tries++) {
       const stored = await store.get(CHECKPOINT, call);
       const before = stored && parseCheckpoint(stored.text);
       const isSame = before !== undefined && isAbout(places, before);
@@ -202,9 +201,12 @@ const isAbout = (places: Places, { places: then }: Checkpoint) =>
 const isPublished = ({ finishedAt, owed: unannounced, reportId }: Checkpoint) =>
   finishedAt !== null && !unannounced.includes(reportId);
 
-function newReport({ clock, ids, places, segments }: ReportDependencies, before: Checkpoint | undefined): Checkpoint {
+function newReport(
+  { clock, ids, places, segments, sources }: ReportDependencies,
+  before: Checkpoint | undefined,
+): Checkpoint {
   const startedAt = clock.now();
-  const sources = (Object.keys(SOURCES) as SourceName[]).filter((name) => SOURCES[name].place(places) !== undefined);
+  const deployed = Object.entries(sources).filter(([, source]) => source.place(places) !== undefined);
   return {
     format: FORMAT,
     reportId: `${new Date(startedAt).toISOString().replaceAll(/[-:.]/g, '')}-${ids.uuid().slice(0, 8)}`,
@@ -214,8 +216,8 @@ function newReport({ clock, ids, places, segments }: ReportDependencies, before:
     fence: 0,
     sequence: before?.sequence ?? 0,
     owed: before?.owed ?? [],
-    segments: sources.flatMap((name) => {
-      const of = SOURCES[name].segmented ? segments : 1;
+    segments: deployed.flatMap(([name, { segmented }]) => {
+      const of = segmented ? segments : 1;
       return Array.from({ length: of }, (_, segment) => newSegment(name, segment, of));
     }),
   };

@@ -1,5 +1,4 @@
 import type { Call } from '../aws/call.ts';
-import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { Page } from '../listings/pages.ts';
 import { summaryOf } from './checkpoint.ts';
@@ -7,6 +6,7 @@ import type { ReportStoreDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
 import { OwnSummary } from './own.ts';
+import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
 import type { Summary } from './summary.ts';
 import { openReport } from './walk.ts';
 

@@ -1,7 +1,5 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import type { ExpiredRow } from '../expired/rows.ts';
-import type { ExpirySource, Question } from '../expired/source.ts';
 import { shuffled } from '../surroundings/ids.ts';
 import { addHeld, type Segment } from './checkpoint.ts';
 import type { ReportDependencies } from './dependencies.ts';
@@ -9,7 +7,8 @@ import type { Kind } from './kinds.ts';
 import { summaryFor } from './own.ts';
 import { type Pacer, pacer } from './pacer.ts';
 import { type Pending, Progress } from './progress.ts';
-import { SOURCES } from './sources.ts';
+import type { ExpiredRow } from './sources/rows.ts';
+import type { ExecutionQuestion } from './sources/source.ts';
 import type { Summary } from './summary.ts';
 
 /** Keeps other runs out. */
@@ -28,7 +27,7 @@ export interface Report extends Summary {
 }
 
 /** Time that is reserved for storing what was read, in milliseconds. */
-const RESERVE_MS = 3000;
+const STORE_TIME_MS = 3000;
 
 /**
  * Questions to AWS about executions. The quotas refill by 10 to 15 a second for the whole account, and passes at the end of executions need them
@@ -49,7 +48,7 @@ export function reporter(dependencies: ReportDependencies) {
   return async (guard: Guard, call: Call): Promise<Report> => {
     const progress = await Progress.open(dependencies, guard.fence, call);
     await progress.announce(call); // events that an earlier run could not send
-    const stoppedBy = await scan({ dependencies, progress, guard, call });
+    const stoppedBy = await scanSources({ dependencies, progress, guard, call });
     if (stoppedBy === null) {
       await progress.complete(call);
       dependencies.measure(progress.summary);
@@ -64,7 +63,7 @@ export function reporter(dependencies: ReportDependencies) {
 type Stop = { by: 'time' } | { by: 'error'; error: unknown };
 
 /** The scan of one run, segment by segment. As many segments are read at once as a table has. */
-interface Run {
+interface ReportRun {
   dependencies: ReportDependencies;
   progress: Progress;
   guard: Guard;
@@ -78,11 +77,11 @@ interface Run {
   stop: Stop | undefined;
 }
 
-async function scan(begun: Omit<Run, 'pace' | 'asking' | 'stop'>): Promise<Report['stoppedBy']> {
+async function scanSources(begun: Omit<ReportRun, 'pace' | 'asking' | 'stop'>): Promise<Report['stoppedBy']> {
   const { dependencies, progress } = begun;
   const pace = pacer(dependencies.clock, dependencies.readUnitsPerSecond);
   const asking = pacer(dependencies.clock, ASKED_PER_SECOND);
-  const run: Run = { ...begun, pace, asking, stop: undefined };
+  const run: ReportRun = { ...begun, pace, asking, stop: undefined };
   const left = [...progress.segments.entries()].filter(([, { done }]) => !done);
   const worker = async () => {
     for (let next = left.shift(); next && !run.stop; next = left.shift()) await scanSegment(run, ...next);
@@ -96,14 +95,15 @@ async function scan(begun: Omit<Run, 'pace' | 'asking' | 'stop'>): Promise<Repor
 }
 
 /** Never throws. A failure stops the run, and the other segments store what they have read. */
-async function scanSegment(run: Run, at: number, { source: name, segment, of, after }: Segment): Promise<void> {
-  const source: ExpirySource<Kind> = SOURCES[name];
+async function scanSegment(run: ReportRun, at: number, { source: name, segment, of, after }: Segment): Promise<void> {
   let pending = nothing(after);
   const flush = async () => {
     if (pending.pages > 0) await run.progress.flush(at, pending, run.call);
     pending = nothing(pending.after);
   };
   try {
+    const source = run.dependencies.sources[name];
+    if (!source) throw new TypeError(`the report has no source ${name}`);
     while (!pending.done && (await mayGoOn(run, run.pace))) {
       const page = await source.page(run.dependencies, { segment, of, after: pending.after }, run.call);
       run.pace.spend(page.readUnits);
@@ -135,7 +135,7 @@ async function scanSegment(run: Run, at: number, { source: name, segment, of, af
  * The rows that depend on questions about executions. The order of the questions is different at each report. So a question that this report does not
  * reach has its turn in a later one.
  */
-async function answersTo(run: Run, questions: readonly Question<Kind>[]): Promise<ExpiredRow<Kind>[]> {
+async function answersTo(run: ReportRun, questions: readonly ExecutionQuestion<Kind>[]): Promise<ExpiredRow<Kind>[]> {
   const rows: ExpiredRow<Kind>[] = [];
   for (const question of shuffled(questions, run.dependencies.ids)) {
     if (run.isSilent || !(await mayGoOn(run, run.asking))) break;
@@ -163,11 +163,11 @@ const nothing = (after: Segment['after']): Pending => ({
 const isLeaseLost = (error: unknown) => error instanceof HoldfastError && error.code === 'LeaseLost';
 
 /** Waits as the rate demands, and keeps the lease. @returns false if the run must end */
-async function mayGoOn(run: Run, pace: Pacer): Promise<boolean> {
+async function mayGoOn(run: ReportRun, pace: Pacer): Promise<boolean> {
   const { guard, call, dependencies } = run;
-  const timeLeftMs = () => call.timeLeftMs() - RESERVE_MS;
+  const timeLeftMs = () => call.timeLeftMs() - STORE_TIME_MS;
   for (let due = pace.dueInMs(); !run.stop && due > 0 && due < timeLeftMs(); due = pace.dueInMs())
-    await dependencies.clock.sleep(Math.min(due, MAX_SLEEP_MS), call.signal).then(() => guard.keep());
+    await dependencies.clock.sleep(Math.min(due, MAX_PACE_PAUSE_MS), call.signal).then(() => guard.keep());
   if (!run.stop && (timeLeftMs() <= 0 || pace.dueInMs() > 0)) run.stop = { by: 'time' };
   if (run.stop) return false;
   await guard.keep();
@@ -175,4 +175,4 @@ async function mayGoOn(run: Run, pace: Pacer): Promise<boolean> {
 }
 
 /** Short, so that the run keeps its lease while it waits for a low rate. */
-const MAX_SLEEP_MS = 5000;
+const MAX_PACE_PAUSE_MS = 5000;

@@ -1,17 +1,15 @@
-import type { ExpiredRow } from '../expired/rows.ts';
-import type { Margins, SpareReason } from '../expired/source.ts';
 import type { CleanInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
-import { sourceOf } from './sources.ts';
+import type { ExpiredRow } from './sources/rows.ts';
+import type { ExpirySource, Margins, SpareReason } from './sources/source.ts';
 
 /** Judges ages again, because a report may be old. @returns why the record is spared, or undefined */
 export function reasonToSpare(
   row: ExpiredRow<Kind>,
   { olderThanSeconds, neverDeletable }: Pick<CleanInput, 'olderThanSeconds' | 'neverDeletable'>,
-  { margins, now }: { margins: Margins; now: number },
+  { source, margins, now }: { source: ExpirySource<Kind>; margins: Margins; now: number },
 ): SpareReason | undefined {
-  const { kind, expiredAt, ttlFault, identity } = row;
-  const source = sourceOf(kind);
+  const { expiredAt, ttlFault, identity } = row;
   const untouchable = source.untouchable?.(row);
   if (untouchable) return untouchable;
   if (expiredAt === null) return 'ageUnknown';

@@ -30,7 +30,7 @@ export interface ReportStore {
 }
 
 /** S3 answers so if two conditional writes meet, and then neither has won or lost. */
-const MAX_CONFLICTS = 5;
+const MAX_STORE_CONFLICTS = 5;
 
 export function reportStore(s3: S3Client, bucket: string): ReportStore {
   const resource = `bucket ${bucket}`;
@@ -78,7 +78,7 @@ export function reportStore(s3: S3Client, bucket: string): ReportStore {
         const standing = await get(key, call);
         if (standing?.text === text) return { won: true, etag: standing.etag };
         if (standing?.etag !== before) return { won: false };
-        if (tries === MAX_CONFLICTS) throw toHoldfastError(outcome.error, writing(resource), outcome.unanswered);
+        if (tries === MAX_STORE_CONFLICTS) throw toHoldfastError(outcome.error, writing(resource), outcome.unanswered);
       }
     },
   };

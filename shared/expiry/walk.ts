@@ -1,19 +1,19 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError, invalidRequest, unknownCursor } from '../errors.ts';
-import type { ExpiredRow } from '../expired/rows.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { CHECKPOINT, type Checkpoint, LATEST, parseCheckpoint, partKey, reportKey } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
+import type { ExpiredRow } from './sources/rows.ts';
 import { type ReportStore, reportStore } from './store.ts';
 
 /** A place in a report: the numbers of segment, run, part and line. */
-interface Place {
+interface ReportPosition {
   reportId: string;
   at: [segment: number, run: number, part: number, line: number];
 }
 
-const PLACE = /^([\w-]{1,64}):(\d{1,9}):(\d{1,9}):(\d{1,9}):(\d{1,9})$/;
+const REPORT_POSITION = /^([\w-]{1,64}):(\d{1,9}):(\d{1,9}):(\d{1,9}):(\d{1,9})$/;
 
 /** The state of a report, and its rows from one place on. */
 export interface OpenReport {
@@ -40,7 +40,7 @@ export async function openReport(
   { reportId, cursor }: { reportId?: string | undefined; cursor?: string | undefined },
   call: Call,
 ): Promise<OpenReport> {
-  const place = cursor === undefined ? undefined : decodePlace(cursor);
+  const place = cursor === undefined ? undefined : decodePosition(cursor);
   if (place && reportId !== undefined && place.reportId !== reportId)
     throw invalidRequest([{ path: 'cursor', message: 'belongs to another report: leave it out' }]);
   const store = reportStore(s3, places.bucket);
@@ -57,7 +57,7 @@ export async function openReport(
       },
     );
   const at = place?.at ?? [0, 0, 0, 0];
-  const start = encodePlace({ reportId: checkpoint.reportId, at });
+  const start = encodePosition({ reportId: checkpoint.reportId, at });
   return { checkpoint, start, rows: (during) => walk(store, { checkpoint, from: at }, during) };
 }
 
@@ -71,7 +71,7 @@ async function find(store: ReportStore, reportId: string | undefined, call: Call
 
 async function* walk(
   store: ReportStore,
-  { checkpoint: { reportId, segments }, from }: { checkpoint: Checkpoint; from: Place['at'] },
+  { checkpoint: { reportId, segments }, from }: { checkpoint: Checkpoint; from: ReportPosition['at'] },
   call: Call,
 ): AsyncGenerator<Step> {
   const [fromSegment, fromRun, fromPart, fromLine] = from;
@@ -91,16 +91,16 @@ async function* walk(
         for (let line = resumed ? fromLine : 0; line < lines.length; line++)
           yield {
             row: JSON.parse(lines[line] ?? '') as ExpiredRow<Kind>,
-            next: encodePlace({ reportId, at: [s, r, part, line + 1] }),
+            next: encodePosition({ reportId, at: [s, r, part, line + 1] }),
           };
-        yield { row: undefined, next: encodePlace({ reportId, at: [s, r, part + 1, 0] }) };
+        yield { row: undefined, next: encodePosition({ reportId, at: [s, r, part + 1, 0] }) };
       }
 }
 
-const encodePlace = ({ reportId, at }: Place) => encodeCursor([reportId, ...at].join(':'));
+const encodePosition = ({ reportId, at }: ReportPosition) => encodeCursor([reportId, ...at].join(':'));
 
-function decodePlace(cursor: string): Place {
-  const [, reportId, ...numbers] = PLACE.exec(decodeCursor(cursor)) ?? [];
+function decodePosition(cursor: string): ReportPosition {
+  const [, reportId, ...numbers] = REPORT_POSITION.exec(decodeCursor(cursor)) ?? [];
   if (reportId === undefined) throw unknownCursor();
-  return { reportId, at: numbers.map(Number) as Place['at'] };
+  return { reportId, at: numbers.map(Number) as ReportPosition['at'] };
 }

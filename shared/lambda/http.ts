@@ -94,12 +94,12 @@ export function httpAuthorization(event: APIGatewayProxyEventV2, { namespaceClai
   return {
     by: 'jwt',
     scopes: `${scope ?? ''} ${scp ?? ''}`.split(/[\s,[\]]+/).filter(Boolean),
-    namespaces: listed(namespaces),
+    namespaces: listOfClaim(namespaces),
   };
 }
 
 /** A claim that is a single text is a single namespace, whatever it contains. */
-function listed(claim: unknown): string[] {
+function listOfClaim(claim: unknown): string[] {
   if (typeof claim !== 'string') return [];
   const [, list] = /^\[(.*)\]$/s.exec(claim) ?? [];
   return list === undefined ? [claim] : list.split(/\s+/).filter(Boolean);

@@ -40,7 +40,7 @@ export function observation(name: string, { logged, audited, inWords }: Observed
     after: (request) => {
       const { internal, response } = request;
       const { waitedMs, repeated } = (response ?? {}) as { waitedMs?: number; repeated?: boolean };
-      const line = common('answered', name, request);
+      const line = commonFields('answered', name, request);
       addAsked(line, request);
       addPicked(line, response, names);
       const waited = waitedMs !== undefined && !repeated ? { WaitedMs: milliseconds(waitedMs) } : undefined;
@@ -51,7 +51,7 @@ export function observation(name: string, { logged, audited, inWords }: Observed
       const { code, status, message, context: told, cause } = error as HoldfastError;
       const faulty = status >= 500;
       const { name: causeName, message: causeMessage } = (cause ?? {}) as Partial<Error>;
-      const line = common(faulty ? message : 'refused', name, request);
+      const line = commonFields(faulty ? message : 'refused', name, request);
       line.code = code;
       addAsked(line, request);
       addPicked(line, told, names);
@@ -89,7 +89,7 @@ const valuesOf = (all: NonNullable<Internal['measured']>): Metrics['values'] =>
   Object.fromEntries(Object.entries(all).map(([name, values]) => [name, measured(values, MEASURES[name as Measure])]));
 
 /** The line of a call as it begins. The members are added to it, because each copy of it costs time at every call. */
-function common(message: string, name: string, { internal, context }: { internal: Internal; context: Context }) {
+function commonFields(message: string, name: string, { internal, context }: { internal: Internal; context: Context }) {
   const { adapter, startedAt, namespace } = internal;
   const line: LogFields = { message, function: name, adapter };
   if (namespace !== undefined) line.namespace = namespace;

@@ -4,7 +4,7 @@ import { HoldfastError, invalidRequest } from '../errors.ts';
 export const DEFAULT_MAX_BYTES = 64 * 1024;
 
 /** Strings, numbers, lists and objects in one payload. `data` or `extra` of 4 KiB can hold two thousand. */
-const MAX_VALUES = 5000;
+const MAX_JSON_VALUES = 5000;
 
 /**
  * Checks the bounds of JSON, and then parses it: a megabyte of text can become a hundred megabytes of objects.
@@ -27,7 +27,7 @@ function holdsTooMany(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const character = text[at];
     if (character === '"') at = endOfString(text, at);
-    else if ((character === ',' || character === '[' || character === '{') && ++values > MAX_VALUES) return true;
+    else if ((character === ',' || character === '[' || character === '{') && ++values > MAX_JSON_VALUES) return true;
   }
   return false;
 }
@@ -57,7 +57,7 @@ export function boundPayload(payload: unknown, maxBytes: number): void {
       // Counted before they are collected, because a list may have millions.
       const names = Array.isArray(value) ? undefined : Object.keys(value);
       values += names ? names.length : (value as unknown[]).length;
-      if (values > MAX_VALUES) throw tooManyValues();
+      if (values > MAX_JSON_VALUES) throw tooManyValues();
       for (const name of names ?? []) bytes += textBytes(name, maxBytes);
       pending.push(...Object.values(value));
     }
@@ -71,4 +71,6 @@ export const tooManyBytes = (limitBytes: number) =>
   new HoldfastError('PayloadTooLarge', `the request has more than ${limitBytes} bytes`, { limitBytes });
 
 const tooManyValues = () =>
-  new HoldfastError('PayloadTooLarge', `the request has more than ${MAX_VALUES} values`, { limitValues: MAX_VALUES });
+  new HoldfastError('PayloadTooLarge', `the request has more than ${MAX_JSON_VALUES} values`, {
+    limitValues: MAX_JSON_VALUES,
+  });

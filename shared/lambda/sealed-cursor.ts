@@ -23,8 +23,8 @@ export const sealedCursors = (rows: 'leases' | 'once' | 'rates' | 'names' | 'com
  */
 function seal(cursor: string, list: string): string {
   const position = Buffer.from(cursor, 'base64url');
-  const nonce = digest('nonce', list, position).subarray(0, NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, digest('key', list), nonce);
+  const nonce = keyedDigest('nonce', list, position).subarray(0, NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, keyedDigest('key', list), nonce);
   const sealed = [nonce, cipher.update(position), cipher.final(), cipher.getAuthTag()];
   return Buffer.concat(sealed).toString('base64url');
 }
@@ -32,7 +32,7 @@ function seal(cursor: string, list: string): string {
 /** @throws HoldfastError InvalidRequest unless `seal` made it in this deployment for the same list */
 function open(sealed: string, list: string): string {
   const bytes = Buffer.from(sealed, 'base64url');
-  const key = digest('key', list);
+  const key = keyedDigest('key', list);
   const end = Math.max(bytes.length - TAG_BYTES, NONCE_BYTES);
   const [nonce, text, tag] = [bytes.subarray(0, NONCE_BYTES), bytes.subarray(NONCE_BYTES, end), bytes.subarray(end)];
   try {
@@ -48,7 +48,7 @@ function open(sealed: string, list: string): string {
  * The key comes from the stack's id. It proves nothing, because every reader of the account's tags or stacks knows the id. It only hides the names of other
  * namespaces in a cursor from callers of the API. Other rules confine each call to its namespace.
  */
-function digest(purpose: string, list: string, text: Uint8Array = new Uint8Array()): Buffer {
+function keyedDigest(purpose: string, list: string, text: Uint8Array = new Uint8Array()): Buffer {
   const secret = requiredString('CURSOR_KEY', process.env);
   return createHmac('sha256', secret).update(`${purpose}\0${list}\0`).update(text).digest();
 }

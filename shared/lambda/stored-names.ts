@@ -1,6 +1,6 @@
 import { invalidRequest } from '../errors.ts';
 import { isReserved, RESERVED } from '../fields.ts';
-import { isWithin, type Listed, type Names, nameKey, nameWithin, prefixOf } from '../namespace.ts';
+import { isWithin, type ListedNames, type Names, nameKey, nameWithin, prefixOf } from '../namespace.ts';
 
 /** For a function whose request and answer have no names. */
 export const NO_NAMES: Names = {};
@@ -15,7 +15,7 @@ export function namesIn(payload: unknown, names: Names, namespace: string): unkn
   let request = payload;
   for (const path of stored) request = mapped(request, path.split('.'), (name) => storedName(name, path, namespace));
   for (const path of paths) request = mapped(request, path.split('.'), (name) => ownPath(name, path, namespace));
-  if (!isRecord(request)) return request;
+  if (!isObject(request)) return request;
   const { cursor } = request;
   const opened =
     cursors && typeof cursor === 'string' ? { ...request, cursor: cursors.open(cursor, namespace) } : request;
@@ -32,11 +32,11 @@ export function namesOut<Answer>(answer: Answer, { answered = [], cursors }: Nam
 }
 
 /** An alias without a name, as an empty key, must not become one by its prefix. */
-const NAMELESS: Record<string, RegExp> = { alias: /^(:|$)/, 'dependencies.*': /^(:|$)/ };
+const EMPTY_NAMES: Record<string, RegExp> = { alias: /^(:|$)/, 'dependencies.*': /^(:|$)/ };
 
 function storedName(name: string, path: string, namespace: string): string {
-  if ((NAMELESS[path] ?? /^$/).test(name)) return name;
-  if (!(path in NAMELESS) && isReserved(name)) throw invalidRequest([{ path, message: RESERVED }]);
+  if ((EMPTY_NAMES[path] ?? /^$/).test(name)) return name;
+  if (!(path in EMPTY_NAMES) && isReserved(name)) throw invalidRequest([{ path, message: RESERVED }]);
   return prefixOf(namespace) + name;
 }
 
@@ -46,7 +46,7 @@ function ownPath(name: string, path: string, namespace: string): string {
 }
 
 /** A list shows the namespace alone, unless the request names one record by a text. A value of another type names no record. */
-function confined(request: Record<string, unknown>, { of, unless }: Listed, namespace: string): unknown {
+function confined(request: Record<string, unknown>, { of, unless }: ListedNames, namespace: string): unknown {
   const { prefix } = request;
   const isList = unless === undefined || typeof request[unless] !== 'string';
   if (prefix === undefined) return isList ? { ...request, prefix: prefixOf(namespace) } : request;
@@ -55,13 +55,13 @@ function confined(request: Record<string, unknown>, { of, unless }: Listed, name
   return { ...request, prefix: whole };
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
+const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** A copy in which the texts at the path are changed. */
 function mapped(value: unknown, [member, ...rest]: string[], change: (text: string) => string): unknown {
   if (member === undefined) return typeof value === 'string' ? change(value) : value;
   if (member === '*') return Array.isArray(value) ? value.map((one) => mapped(one, rest, change)) : value;
-  if (!isRecord(value) || !Object.hasOwn(value, member)) return value;
+  if (!isObject(value) || !Object.hasOwn(value, member)) return value;
   return { ...value, [member]: mapped(value[member], rest, change) };
 }

@@ -7,12 +7,9 @@ import type { Item } from '../aws/dynamodb.ts';
 import { reading, send } from '../aws/send.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { Page } from './pages.ts';
+import { Page, ROWS_READ_PER_PAGE } from './pages.ts';
 
-/** Bounds the cost of one page: the other records of the table are read too. */
-const ROWS_READ_PER_PAGE = 1000;
-
-interface Listed<View> {
+interface ListedRows<View> {
   /** What the keys of the rows begin with. */
   prefix: string;
   limit?: number | undefined;
@@ -26,7 +23,7 @@ interface Listed<View> {
 /** A page of the rows of one kind in the table of leases, in no particular order. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
 export async function listRows<View>(
   { dynamodb, table }: { dynamodb: DynamoDBClient; table: string },
-  { prefix, limit = DEFAULT_LIMIT, cursor, viewOf, abridged }: Listed<View>,
+  { prefix, limit = DEFAULT_LIMIT, cursor, viewOf, abridged }: ListedRows<View>,
   call: Call,
 ): Promise<{ keys: View[]; nextCursor: string | null }> {
   const from = cursor === undefined ? undefined : decodeCursor(cursor);

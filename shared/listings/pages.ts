@@ -1,3 +1,6 @@
+/** How many rows a listing reads for one page. It bounds the cost of a page on which few rows are shown. */
+export const ROWS_READ_PER_PAGE = 1000;
+
 /** Lambda refuses an answer over 6,291,556 bytes, and the gateway then says 500. The envelope takes a part of that. */
 const MAX_PAGE_BYTES = 5 * 1024 * 1024;
 

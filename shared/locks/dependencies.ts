@@ -147,8 +147,8 @@ export function leasesFromEnvironment(
     },
     waitersTable: requiredString('WAITERS_TABLE', env),
     repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),
-    stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
-    durableFunctions: once(async () => (await import('../aws/durable-functions.ts')).durableFunctions()),
+    stepFunctions: memoized(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
+    durableFunctions: memoized(async () => (await import('../aws/durable-functions.ts')).durableFunctions()),
   };
 }
 
@@ -156,7 +156,7 @@ export function leasesFromEnvironment(
 export function waitEventsFromEnvironment(env: NodeJS.ProcessEnv = process.env): WaitEvents | undefined {
   if (env.EVENTS !== 'ENABLED') return undefined;
   const service = requiredString('SERVICE_NAME', env);
-  const bus = once(async () => (await import('../aws/event-bus.ts')).eventBus(service));
+  const bus = memoized(async () => (await import('../aws/event-bus.ts')).eventBus(service));
   return {
     overdueMs: wholeNumber('WAITER_OVERDUE_SECONDS', 14_400, env) * 1000,
     put: async (...events) => (await bus())(...events),
@@ -166,12 +166,12 @@ export function waitEventsFromEnvironment(env: NodeJS.ProcessEnv = process.env):
 /** @param queueUrl of the queue from which the repair takes its messages. Without one, only the schedule repairs */
 function repairLaterBy(queueUrl: string | undefined): LeaseDependencies['repairLater'] {
   if (queueUrl === undefined) return undefined;
-  const send = once(async () => (await import('../aws/sqs.ts')).delayedSender(queueUrl));
+  const send = memoized(async () => (await import('../aws/sqs.ts')).delayedSender(queueUrl));
   return async ({ delaySeconds, ...message }, call) => (await send())(message, delaySeconds, call);
 }
 
 /** A function that makes its value at the first call, and returns the same value from then on. */
-export function once<T>(make: () => Promise<T>): () => Promise<T> {
+export function memoized<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
     made ??= make();

@@ -2,12 +2,19 @@ import { integer, number, text } from '../aws/attributes.ts';
 import { aliased, all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
-import { agedBy, type ExpiredRow, holderNamed, identityOf } from '../expired/rows.ts';
-import type { BoundHolding, ExpirySource, Found, Holders, Question, Verdict } from '../expired/source.ts';
-import { byNamespace, remover, scan, tableSource } from '../expired/table.ts';
-import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
+import { agedBy, type ExpiredRow, holderNamed, identityOf } from '../expiry/sources/rows.ts';
+import type {
+  BoundHolding,
+  ExecutionQuestion,
+  ExecutionVerdict,
+  ExpirySource,
+  Found,
+  Holders,
+} from '../expiry/sources/source.ts';
+import { byNamespace, remover, scanTable, tableSource } from '../expiry/sources/table.ts';
+import { readTtl, reasonWithTtl } from '../expiry/sources/ttl.ts';
 import { findRun, isRun, mayRemember, ONCE_KINDS } from '../once/expired.ts';
-import { keyOf, rowOf } from '../once/row-key.ts';
+import { onceKeyOf, onceRowOf } from '../once/row-key.ts';
 import { logLine } from '../surroundings/log.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { boundGrants, endAbandoned, expiredGrants, findGrants, GRANT_KINDS } from './expired-grants.ts';
@@ -44,7 +51,11 @@ export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
 });
 
 /** One question for each execution that holds bound grants. */
-const questionsAbout = (holders: Holders, holdings: readonly BoundHolding[], now: number): Question<HolderKind>[] =>
+const questionsAbout = (
+  holders: Holders,
+  holdings: readonly BoundHolding[],
+  now: number,
+): ExecutionQuestion<HolderKind>[] =>
   [...Map.groupBy(holdings, ({ execution }) => execution)].map(([execution, held]) => async (call) => {
     const verdictOn = await holders.ask(execution, call);
     return held.flatMap((holding) => holderRow(holding, verdictOn(holding.grant), now));
@@ -52,7 +63,7 @@ const questionsAbout = (holders: Holders, holdings: readonly BoundHolding[], now
 
 function holderRow(
   { key, holder, execution, isUnnotified, identity }: BoundHolding,
-  verdict: Verdict,
+  verdict: ExecutionVerdict,
   now: number,
 ): ExpiredRow<HolderKind>[] {
   if (verdict === 'goesOn' && !isUnnotified) return [];
@@ -68,16 +79,16 @@ function holderRow(
   return [{ ...row, ...agedBy(endedAt, now) }];
 }
 
-const KINDS = [...GRANT_KINDS, ...HOLDER_KINDS, ...ONCE_KINDS] as const;
-type LockKind = (typeof KINDS)[number];
+const LOCK_KINDS = [...GRANT_KINDS, ...HOLDER_KINDS, ...ONCE_KINDS] as const;
+type LockKind = (typeof LOCK_KINDS)[number];
 
-const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
+const hasLeaseVersion: Condition = { expression: 'attribute_exists(lease_version)' };
 
 const deleteRecord = remover<LockKind>({
   place: ({ leasesTable }) => leasesTable,
   key: ['key'],
   // The line decides about a marked record, because a waiter may be behind it. A cap would go with its record.
-  deletable: (kind) => all(isUnmarked, isNotCapped, ...(kind.startsWith('abandoned') ? [isHeld] : [])),
+  deletable: (kind) => all(isUnmarked, isNotCapped, ...(kind.startsWith('abandoned') ? [hasLeaseVersion] : [])),
 });
 
 const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.kind === 'abandonedPermit';
@@ -90,15 +101,15 @@ const finderOf = (item: Item) => (hasMemory(item.key?.S ?? '') ? findRun : findG
 /** Keys and the records of `once`. Records are read whole, because the entries of shared holders have names of their own. */
 export const LOCKS: ExpirySource<LockKind> = {
   place: ({ leasesTable }) => leasesTable,
-  kinds: KINDS,
+  kinds: LOCK_KINDS,
   segmented: true,
   page: async (reader, start, call) => {
     const { clock, margins, places } = reader;
     const now = clock.now();
     const filter = expiredGrants(now, margins);
-    const { items, ...page } = await scan(reader, { ...start, table: places.leasesTable, filter }, call);
+    const { items, ...page } = await scanTable(reader, { ...start, table: places.leasesTable, filter }, call);
     const found = items.map((item): Found<LockKind> & { key: string } => ({
-      key: keyOf(item.key?.S ?? ''),
+      key: onceKeyOf(item.key?.S ?? ''),
       ...finderOf(item)(item, now, margins),
     }));
     const bound = items.flatMap((item) => boundGrants(item, now, margins));
@@ -119,7 +130,7 @@ export const LOCKS: ExpirySource<LockKind> = {
   remove: (stores, row, call) => {
     if (isPermit(row)) return endAbandoned(stores, row, call);
     if (isOfHolder(row)) return stores.holders.end(row, call);
-    return deleteRecord(stores, isRun(row) ? { ...row, key: { key: rowOf(row.key.key ?? '') } } : row, call);
+    return deleteRecord(stores, isRun(row) ? { ...row, key: { key: onceRowOf(row.key.key ?? '') } } : row, call);
   },
 };
 

@@ -5,14 +5,18 @@ import type { Item } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
 import { type Alias, aliasText } from './alias.ts';
 import { type NameserviceDependencies, readingTable } from './dependencies.ts';
-import { type Rows, rowsOf } from './record.ts';
+import { type ItemsByConcern, itemsByConcern } from './record.ts';
 
 /**
  * All items of one alias, strongly consistent: one Query of the sort keys from `config` to `status`. Other clients'
  * rows before them (a `commit#` for each commit) are not read. Rows in between are skipped, page by page.
  * @throws HoldfastError Throttled, Unavailable
  */
-export async function readRows({ dynamodb, table }: NameserviceDependencies, alias: Alias, call: Call): Promise<Rows> {
+export async function readRows(
+  { dynamodb, table }: NameserviceDependencies,
+  alias: Alias,
+  call: Call,
+): Promise<ItemsByConcern> {
   const items: Item[] = [];
   let startKey: Item | undefined;
   do {
@@ -24,8 +28,8 @@ export async function readRows({ dynamodb, table }: NameserviceDependencies, ali
       ...(startKey && { ExclusiveStartKey: startKey }),
     });
     const output = await send(dynamodb, { command, operation: readingTable(table) }, call);
-    items.push(...Object.values(rowsOf(output.Items ?? [])));
+    items.push(...Object.values(itemsByConcern(output.Items ?? [])));
     startKey = output.LastEvaluatedKey;
   } while (startKey);
-  return rowsOf(items);
+  return itemsByConcern(items);
 }

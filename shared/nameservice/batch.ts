@@ -6,14 +6,14 @@ import { send } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { type NameserviceDependencies, readingTable } from './dependencies.ts';
 import { CONCERNS } from './items.ts';
-import { type Rows, rowsOf } from './record.ts';
+import { type ItemsByConcern, itemsByConcern } from './record.ts';
 
 /** DynamoDB's limit. */
 const KEYS_PER_REQUEST = 100;
 /** Enough to hide the round trips of a page of 1,000, few enough to leave the table to others. */
 const REQUESTS_AT_ONCE = 4;
 /** 5 tries more, after about 50, 100, 200, 400 and 800 ms. */
-const FIRST_PAUSE_MS = 50;
+const FIRST_BATCH_PAUSE_MS = 50;
 const MAX_RETRIES = 5;
 
 /**
@@ -25,7 +25,7 @@ export async function readMany(
   dependencies: NameserviceDependencies,
   pks: string[],
   call: Call,
-): Promise<Map<string, Rows>> {
+): Promise<Map<string, ItemsByConcern>> {
   const keys = pks.flatMap((pk) => CONCERNS.map((concern) => ({ pk: text(pk), sk: text(concern) })));
   const batches: Item[][] = [];
   for (let from = 0; from < keys.length; from += KEYS_PER_REQUEST)
@@ -52,7 +52,7 @@ export async function readMany(
   // The first failure is the reason. The others follow from the stop.
   if (failures.length > 0) throw failures[0];
   const byAlias = Map.groupBy(items, ({ pk }) => pk?.S ?? '');
-  return new Map([...byAlias].map(([pk, its]) => [pk, rowsOf(its)]));
+  return new Map([...byAlias].map(([pk, its]) => [pk, itemsByConcern(its)]));
 }
 
 async function readBatch(
@@ -73,7 +73,7 @@ async function readBatch(
         retryAfterMs: 1000,
       });
     wanted = left;
-    const pause = FIRST_PAUSE_MS * 2 ** retries * (0.5 + ids.random() / 2);
+    const pause = FIRST_BATCH_PAUSE_MS * 2 ** retries * (0.5 + ids.random() / 2);
     await clock.sleep(Math.min(pause, call.timeLeftMs()), call.signal);
   }
 }

@@ -9,7 +9,7 @@ const MAX_DIGEST_BYTES = 64;
  */
 export function isCid(text: string): boolean {
   if (!/^b[a-z2-7]+$/.test(text)) return false;
-  const bytes = decode(text.slice(1));
+  const bytes = decodeBase32(text.slice(1));
   if (!bytes) return false;
   const version = varint(bytes, 0);
   const codec = version && varint(bytes, version.end);
@@ -21,7 +21,7 @@ export function isCid(text: string): boolean {
 }
 
 /** RFC 4648 base32 without padding: five bits a letter. Undefined if bits are left over that say something. */
-function decode(letters: string): number[] | undefined {
+function decodeBase32(letters: string): number[] | undefined {
   const bytes: number[] = [];
   let buffer = 0;
   let bits = 0;

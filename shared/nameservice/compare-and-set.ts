@@ -4,14 +4,14 @@ import { readRows } from './alias-rows.ts';
 import { isAt, isFirstAtItsT } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
 import { writingTable } from './dependencies.ts';
-import { KINDS, type Kind, ledgerItems } from './items.ts';
+import { ledgerItems, RECORD_KINDS, type RecordKind } from './items.ts';
 import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
-import { kindOf, type Rows } from './record.ts';
+import { type ItemsByConcern, kindOf } from './record.ts';
 import { type RefWrite, raise, replace, setRef, type Target } from './refs.ts';
 import { alreadyExists, conflict, lost, type Published, published } from './results.ts';
 
 /** Graph sources have an index and no commits. */
-const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KINDS };
+const KINDS_WITH: Record<Ref, readonly RecordKind[]> = { commit: ['ledger'], index: RECORD_KINDS };
 
 /**
  * Sets a ref if it is as expected, with one conditional UpdateItem, or with two if an index was replaced at its t before.
@@ -75,7 +75,7 @@ function repeatOrLost(
 }
 
 /** Null if there is no such ref. A ref whose item is missing is unborn, because the next write restores it. */
-function actualIn({ ref, dependencies }: RefWrite, rows: Rows): Pointer | null {
+function actualIn({ ref, dependencies }: RefWrite, rows: ItemsByConcern): Pointer | null {
   const item = ref === 'commit' ? rows.head : rows.index;
   const kind = kindOf(rows.meta);
   const exists = item !== undefined || (kind !== undefined && KINDS_WITH[ref].includes(kind));

@@ -2,9 +2,9 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import { aliased, all, any, type Condition, not } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import { INITIAL_STATUS, type Kind, SCHEMA } from './items.ts';
+import { INITIAL_STATUS, type RecordKind, SCHEMA } from './items.ts';
 import { INDEX_REVISION, type Pointer, type PointerNames, UNBORN } from './pointers.ts';
-import { flag } from './values.ts';
+import { booleanAttribute } from './values.ts';
 
 /**
  * The conditions that make a write a rule. `name`, `schema` and `status` are DynamoDB reserved words and appear as
@@ -21,8 +21,11 @@ export const isOfCall = (id: string): Condition => ({ expression: 'NOT pk = :cal
 
 /** On `meta`. Other clients leave one without a kind when they retract an unknown alias. No reader takes it for a record. */
 export const isNoRecord: Condition = { expression: 'attribute_not_exists(kind)' };
-export const isOfKind = (kind: Kind): Condition => ({ expression: 'kind = :kind', values: { ':kind': text(kind) } });
-export const isRetracted: Condition = { expression: 'retracted = :true', values: { ':true': flag(true) } };
+export const isOfKind = (kind: RecordKind): Condition => ({
+  expression: 'kind = :kind',
+  values: { ':kind': text(kind) },
+});
+export const isRetracted: Condition = { expression: 'retracted = :true', values: { ':true': booleanAttribute(true) } };
 
 /** On `meta`. Public Fluree counts there the branches that began at this alias, and they read its commits. */
 export const hasNoBranches: Condition = not({ expression: 'branches > :none', values: { ':none': integer(0) } });

@@ -6,11 +6,11 @@ import { transact } from '../aws/transaction.ts';
 import { HoldfastError } from '../errors.ts';
 import { readRows } from './alias-rows.ts';
 import { isAbsent, isKnownLayout, isNoRecord, isOfCall } from './conditions.ts';
-import { type AliasWrite, type Request, writingTable } from './dependencies.ts';
-import { kindOf, type Rows, rowsOf } from './record.ts';
+import { type AliasWrite, type WriteRequest, writingTable } from './dependencies.ts';
+import { type ItemsByConcern, itemsByConcern, kindOf } from './record.ts';
 
 /** `at` is the time of writing; `rows` holds all items under the alias. `repeated`: an earlier call with this request won. */
-type OnceOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: Rows };
+type OnceOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: ItemsByConcern };
 
 /** What makes a transaction this call's own. */
 export interface Stamp {
@@ -51,7 +51,8 @@ export async function transactOnce(
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
   if (outcome.won) return { won: true, at };
   // Each lost condition returns its item. If not all were lost, read the rest.
-  const rows = outcome.old.length === items.length ? rowsOf(outcome.old) : await readRows(dependencies, alias, call);
+  const rows =
+    outcome.old.length === items.length ? itemsByConcern(outcome.old) : await readRows(dependencies, alias, call);
   if (!outcome.tokenIsUsed) return { won: false, repeated: false, rows };
   if (kindOf(rows.meta)) return { won: false, repeated: true, rows };
   throw new HoldfastError(
@@ -62,7 +63,7 @@ export async function transactOnce(
 }
 
 /** ClientRequestToken takes 36 characters, 216 bits here. All callers and tables of an account share the space of tokens, so both are in it. */
-export function clientToken(table: string, { requestId, principal = '', content }: Request, part: string): string {
+export function clientToken(table: string, { requestId, principal = '', content }: WriteRequest, part: string): string {
   const identity = JSON.stringify([table, principal, requestId, content, part]);
   return createHash('sha256').update(identity).digest('base64url').slice(0, 36);
 }

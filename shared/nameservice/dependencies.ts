@@ -17,7 +17,7 @@ export interface NameserviceDependencies {
 }
 
 /** The request behind a write, by which a repeat finds it again. */
-export interface Request {
+export interface WriteRequest {
   /** Sent by the caller or made here. */
   requestId: string;
   principal: string | undefined;
@@ -29,12 +29,12 @@ export interface Request {
 export interface AliasWrite {
   dependencies: NameserviceDependencies;
   alias: Alias;
-  request: Request;
+  request: WriteRequest;
   call: Call;
 }
 
 export const readingTable = (table: string): Operation => reading(`table ${table}`);
 
 /** Its `OutcomeUnknown` names the request's id, so that a repeat is found again. */
-export const writingTable = (table: string, { requestId }: Request): Operation =>
+export const writingTable = (table: string, { requestId }: WriteRequest): Operation =>
   writing(`table ${table}`, { requestId });

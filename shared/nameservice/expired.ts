@@ -1,8 +1,8 @@
 import { text } from '../aws/attributes.ts';
 import { aliased, all, any } from '../aws/condition.ts';
-import { agedBy, identityOf } from '../expired/rows.ts';
-import { tableSource } from '../expired/table.ts';
-import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
+import { agedBy, identityOf } from '../expiry/sources/rows.ts';
+import { tableSource } from '../expiry/sources/table.ts';
+import { readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expiry/sources/ttl.ts';
 import { CONCERNS } from './items.ts';
 
 const IDENTITY = ['ttl', 'commit_t', 'updated_at_ms'] as const;

@@ -7,10 +7,10 @@ import { readRows } from './alias-rows.ts';
 import { isKnownLayout, isOfKind } from './conditions.ts';
 import { putNew, type Stamp, transactOnce } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
-import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './items.ts';
-import { type GraphSourceRecord, kindOf, type Rows, rowsOf, shownRecord } from './record.ts';
-import { alreadyExists, notFound, type Published, published, refuseLaterLayout } from './results.ts';
-import { flag } from './values.ts';
+import { type GraphSource, graphSourceItems, itemKey, SCHEMA, textList } from './items.ts';
+import { type GraphSourceRecord, type ItemsByConcern, itemsByConcern, kindOf, shownRecord } from './record.ts';
+import { aliasNotFound, alreadyExists, type Published, published, refuseLaterLayout } from './results.ts';
+import { booleanAttribute } from './values.ts';
 
 /**
  * Creates a graph source, or replaces its definition: index, status and the retracted flag stay, and `config_v` rises by
@@ -24,15 +24,15 @@ export async function publishGraphSource(
 ): Promise<Published<GraphSourceRecord>> {
   const { dependencies, alias, call } = write;
   const { table, pointerStyle } = dependencies;
-  const answer = (rows: Rows, how: { created?: true; repeated?: true }) => {
+  const answer = (rows: ItemsByConcern, how: { created?: true; repeated?: true }) => {
     const record = shownRecord(rows, pointerStyle);
-    if (!record) throw notFound(alias, 'graph_source'); // an administrator has removed it since
+    if (!record) throw aliasNotFound(alias, 'graph_source'); // an administrator has removed it since
     if (record.kind !== 'graph_source') throw alreadyExists(alias, record.kind);
     return published(alias, record, how);
   };
   const itemsAt = (now: number) => graphSourceItems(alias, source, { now, style: pointerStyle });
   const creation = await transactOnce(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
-  if (creation.won) return answer(rowsOf(itemsAt(creation.at)), { created: true });
+  if (creation.won) return answer(itemsByConcern(itemsAt(creation.at)), { created: true });
   if (creation.repeated) return answer(creation.rows, { repeated: true });
   if (kindOf(creation.rows.meta) !== 'graph_source') throw alreadyExists(alias, kindOf(creation.rows.meta));
 
@@ -50,7 +50,7 @@ function replacement(
   { now, isOfCall, source }: Stamp & { source: GraphSource },
 ): TransactWriteItem[] {
   const update = (concern: 'meta' | 'config' | 'index' | 'status', set: string, more: object) => ({
-    Update: { TableName: table, Key: keyOf(alias, concern), UpdateExpression: `SET ${set}`, ...more },
+    Update: { TableName: table, Key: itemKey(alias, concern), UpdateExpression: `SET ${set}`, ...more },
   });
   const written = { ':schema': SCHEMA, ':now': integer(now) };
   const names = { '#schema': 'schema' };
@@ -73,7 +73,7 @@ function replacement(
             ':branch': text(alias.branch),
             ':type': text(source.sourceType),
             ':dependencies': textList(source.dependencies),
-            ':false': flag(false),
+            ':false': booleanAttribute(false),
           },
         }),
         ReturnValuesOnConditionCheckFailure: 'ALL_OLD',

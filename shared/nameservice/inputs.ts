@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { cursorText, flag, limit, listOf, must, name, oneOf, shared, whole } from '../fields.ts';
 import type { Names } from '../namespace.ts';
 import { aliasText, parseAlias } from './alias.ts';
-import { KINDS } from './items.ts';
+import { RECORD_KINDS } from './items.ts';
 import { jsonObject, jsonText } from './json-fields.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema.
@@ -51,15 +51,15 @@ export const operation = <const Op extends string, Shape extends z.core.$ZodLoos
 
 export const expectedStatus = () => object({ state: name(256), v: counter() });
 
-export const statusChange = () => ({
+export const statusChangeFields = () => ({
   expected: expectedStatus(),
   next: object({ state: name(256), v: counter(), extra: z.optional(jsonObject()) }),
 });
 
-const pushStatus = () => operation('pushStatus', statusChange());
+const pushStatus = () => operation('pushStatus', statusChangeFields());
 export type StatusInput = z.infer<ReturnType<typeof pushStatus>>;
 
-export const configChange = () => ({
+export const configChangeFields = () => ({
   expected: object({ v: counter() }),
   next: object({
     v: counter(),
@@ -72,7 +72,7 @@ export const configChange = () => ({
   }),
 });
 
-const pushConfig = () => operation('pushConfig', configChange());
+const pushConfig = () => operation('pushConfig', configChangeFields());
 export type ConfigInput = z.infer<ReturnType<typeof pushConfig>>;
 
 const graphSource = () => ({
@@ -120,7 +120,7 @@ export const readInput = () =>
   z
     .strictObject({
       alias: z.optional(alias()),
-      kind: z.optional(oneOf(KINDS)),
+      kind: z.optional(oneOf(RECORD_KINDS)),
       prefix: z.optional(name(MAX_ALIAS_BYTES)),
       limit: z.optional(limit()),
       cursor: z.optional(cursorText()),

@@ -1,15 +1,16 @@
+import type { Json } from '../aws/attributes.ts';
 import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { type Alias, aliasText } from './alias.ts';
 import { type Pointer, type PointerStyle, pointerNames, UNBORN } from './pointers.ts';
-import { flag, type Json } from './values.ts';
+import { booleanAttribute } from './values.ts';
 
 /** One item for each concern of an alias, so that writers to different concerns never meet. */
 export const CONCERNS = ['config', 'head', 'index', 'meta', 'status'] as const;
 export type Concern = (typeof CONCERNS)[number];
 
-export const KINDS = ['ledger', 'graph_source'] as const;
-export type Kind = (typeof KINDS)[number];
+export const RECORD_KINDS = ['ledger', 'graph_source'] as const;
+export type RecordKind = (typeof RECORD_KINDS)[number];
 
 export const SCHEMA = integer(2);
 export const INITIAL_STATUS = { state: 'ready', v: 1 };
@@ -23,16 +24,16 @@ export interface GraphSource {
   dependencies: string[];
 }
 
-export const keyOf = (alias: Alias, concern: Concern): Item => ({ pk: text(aliasText(alias)), sk: text(concern) });
+export const itemKey = (alias: Alias, concern: Concern): Item => ({ pk: text(aliasText(alias)), sk: text(concern) });
 
 /** When items are written, and with which attributes for commit and index addresses. */
-interface Writing {
+interface ItemStamp {
   now: number;
   style: PointerStyle;
 }
 
 /** The five items of a new ledger, unborn except for the given pointers. */
-export function ledgerItems(alias: Alias, writing: Writing, pointers: Partial<Pointers> = {}): Item[] {
+export function ledgerItems(alias: Alias, writing: ItemStamp, pointers: Partial<Pointers> = {}): Item[] {
   return [
     ledgerMeta(alias, writing.now),
     headItem(alias, writing, pointers.commit),
@@ -48,7 +49,7 @@ interface Pointers {
 }
 
 /** The four items of a new graph source. */
-export function graphSourceItems(alias: Alias, source: GraphSource, writing: Writing): Item[] {
+export function graphSourceItems(alias: Alias, source: GraphSource, writing: ItemStamp): Item[] {
   const { now } = writing;
   return [
     {
@@ -57,7 +58,7 @@ export function graphSourceItems(alias: Alias, source: GraphSource, writing: Wri
       source_type: text(source.sourceType),
       dependencies: textList(source.dependencies),
     },
-    { ...common(alias, 'config', now), config_json: text(source.config), config_v: integer(1) },
+    { ...commonAttributes(alias, 'config', now), config_json: text(source.config), config_v: integer(1) },
     indexItem(alias, writing),
     statusItem(alias, now),
   ];
@@ -66,7 +67,7 @@ export function graphSourceItems(alias: Alias, source: GraphSource, writing: Wri
 export const textList = (values: string[]) => ({ L: values.map(text) });
 
 /** A missing concern with its initial values. */
-export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, writing: Writing): Item {
+export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, writing: ItemStamp): Item {
   switch (concern) {
     case 'head':
       return headItem(alias, writing);
@@ -79,27 +80,27 @@ export function initialItem(alias: Alias, concern: Exclude<Concern, 'meta'>, wri
   }
 }
 
-function common(alias: Alias, concern: Concern, now: number): Item {
-  return { ...keyOf(alias, concern), schema: SCHEMA, updated_at_ms: integer(now) };
+function commonAttributes(alias: Alias, concern: Concern, now: number): Item {
+  return { ...itemKey(alias, concern), schema: SCHEMA, updated_at_ms: integer(now) };
 }
 
 function ledgerMeta(alias: Alias, now: number): Item {
   return {
-    ...common(alias, 'meta', now),
+    ...commonAttributes(alias, 'meta', now),
     kind: text('ledger'),
     name: text(alias.name),
     branch: text(alias.branch),
-    retracted: flag(false),
+    retracted: booleanAttribute(false),
   };
 }
 
-const headItem = (alias: Alias, { now, style }: Writing, pointer = UNBORN): Item => ({
-  ...common(alias, 'head', now),
+const headItem = (alias: Alias, { now, style }: ItemStamp, pointer = UNBORN): Item => ({
+  ...commonAttributes(alias, 'head', now),
   ...pointerAttributes('commit', style, pointer),
 });
 
-const indexItem = (alias: Alias, { now, style }: Writing, pointer = UNBORN): Item => ({
-  ...common(alias, 'index', now),
+const indexItem = (alias: Alias, { now, style }: ItemStamp, pointer = UNBORN): Item => ({
+  ...commonAttributes(alias, 'index', now),
   ...pointerAttributes('index', style, pointer),
 });
 
@@ -110,13 +111,13 @@ function pointerAttributes(ref: 'commit' | 'index', style: PointerStyle, { addre
 }
 
 const statusItem = (alias: Alias, now: number): Item => ({
-  ...common(alias, 'status', now),
+  ...commonAttributes(alias, 'status', now),
   status: text(INITIAL_STATUS.state),
   status_v: integer(INITIAL_STATUS.v),
 });
 
 const ledgerConfigItem = (alias: Alias, now: number): Item => ({
-  ...common(alias, 'config', now),
+  ...commonAttributes(alias, 'config', now),
   config_v: integer(0),
 });
 

@@ -1,7 +1,8 @@
 import * as z from 'zod/mini';
+import type { Json } from '../aws/attributes.ts';
 import { json, jsonFault } from '../fields.ts';
 import { configText } from './items.ts';
-import type { Json, JsonObject } from './values.ts';
+import type { JsonObject } from './values.ts';
 
 /** DynamoDB nests at most 32 levels, of which the attribute's own value is one. */
 const MAX_MAP_DEPTH = 31;

@@ -2,11 +2,11 @@ import { all, not } from '../aws/condition.ts';
 import { isOfKind, isRetracted } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
-import { type Kind, ledgerItems } from './items.ts';
-import { kindOf, type NameserviceRecord, rowsOf, shownRecord } from './record.ts';
+import { ledgerItems, type RecordKind } from './items.ts';
+import { itemsByConcern, kindOf, type NameserviceRecord, shownRecord } from './record.ts';
 import { alreadyExists, lost, missing, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
-import { flag } from './values.ts';
+import { booleanAttribute } from './values.ts';
 
 /**
  * Creates a ledger: all five items in one transaction, or none.
@@ -17,7 +17,7 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
   const { table, pointerStyle } = dependencies;
   const itemsAt = (now: number) => ledgerItems(alias, { now, style: pointerStyle });
   const outcome = await transactOnce(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
-  const rows = outcome.won ? rowsOf(itemsAt(outcome.at)) : outcome.rows;
+  const rows = outcome.won ? itemsByConcern(itemsAt(outcome.at)) : outcome.rows;
   const record = shownRecord(rows, pointerStyle);
   if (record?.kind !== 'ledger' || !(outcome.won || outcome.repeated)) throw alreadyExists(alias, record?.kind);
   return published(alias, record, outcome.won ? { created: true } : { repeated: true });
@@ -27,14 +27,14 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
  * Marks a record as retracted with one conditional UpdateItem. The record stays readable and writable.
  * @throws HoldfastError NotFound (no such record of that kind; nothing is created), Throttled, Unavailable, OutcomeUnknown
  */
-export async function retract(write: AliasWrite, kind: Kind): Promise<Published<{ retracted: true }>> {
+export async function retract(write: AliasWrite, kind: RecordKind): Promise<Published<{ retracted: true }>> {
   const { dependencies, alias, request } = write;
   const operation = writingTable(dependencies.table, request);
   const update = {
     concern: 'meta' as const,
     condition: all(isOfKind(kind), not(isRetracted)),
     set: 'retracted = :true',
-    values: { ':true': flag(true) },
+    values: { ':true': booleanAttribute(true) },
     kinds: [],
   };
   const outcome = await updateConcern(write, update);

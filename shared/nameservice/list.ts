@@ -9,8 +9,8 @@ import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
 import { readMany } from './batch.ts';
 import { type NameserviceDependencies, readingTable } from './dependencies.ts';
-import { KINDS, type Kind } from './items.ts';
-import { abridged, type NameserviceRecord, type Rows, recordOf } from './record.ts';
+import { RECORD_KINDS, type RecordKind } from './items.ts';
+import { abridged, type ItemsByConcern, type NameserviceRecord, recordOf } from './record.ts';
 
 export interface RecordPage {
   records: NameserviceRecord[];
@@ -19,15 +19,15 @@ export interface RecordPage {
 }
 
 interface ListQuery {
-  kind?: Kind | undefined;
+  kind?: RecordKind | undefined;
   prefix?: string | undefined;
   limit?: number | undefined;
   cursor?: string | undefined;
 }
 
 /** Where a listing goes on: after an alias, or at the beginning of a kind. */
-interface Position {
-  kind: Kind;
+interface AliasPosition {
+  kind: RecordKind;
   after?: string | undefined;
 }
 
@@ -47,7 +47,7 @@ export async function listRecords(
   const { limit = DEFAULT_LIMIT } = query;
   const { found, next } = await findAliases(dependencies, { ...query, limit }, call);
   const page = new Page<NameserviceRecord>(abridged);
-  let rows = new Map<string, Rows>();
+  let rows = new Map<string, ItemsByConcern>();
   for (const [index, { kind, after }] of found.entries()) {
     if (index % ALIASES_AT_ONCE === 0) {
       const aliases = found.slice(index, index + ALIASES_AT_ONCE).map((one) => one.after);
@@ -55,12 +55,12 @@ export async function listRecords(
     }
     const record = recordOf(rows.get(after) ?? {}, dependencies.pointerStyle);
     if (record?.kind !== kind) continue; // the index is behind the table
-    if (!page.add(record)) return { records: page.rows, nextCursor: cursorOf(found[index - 1]) };
+    if (!page.add(record)) return { records: page.rows, nextCursor: aliasCursor(found[index - 1]) };
   }
-  return { records: page.rows, nextCursor: cursorOf(next) };
+  return { records: page.rows, nextCursor: aliasCursor(next) };
 }
 
-interface FoundAlias extends Position {
+interface FoundAlias extends AliasPosition {
   after: string;
 }
 
@@ -68,14 +68,15 @@ async function findAliases(
   { dynamodb, table }: NameserviceDependencies,
   { kind, prefix, cursor, limit }: ListQuery & { limit: number },
   call: Call,
-): Promise<{ found: FoundAlias[]; next: Position | undefined }> {
-  const kinds: readonly Kind[] = kind ? [kind] : KINDS;
+): Promise<{ found: FoundAlias[]; next: AliasPosition | undefined }> {
+  const kinds: readonly RecordKind[] = kind ? [kind] : RECORD_KINDS;
   const found: FoundAlias[] = [];
-  const from: Position = cursor === undefined ? { kind: kinds[0] ?? 'ledger' } : decode(cursor, kinds, prefix);
-  let reading: Kind | undefined = from.kind;
+  const from: AliasPosition =
+    cursor === undefined ? { kind: kinds[0] ?? 'ledger' } : decodeAliasCursor(cursor, kinds, prefix);
+  let reading: RecordKind | undefined = from.kind;
   let startKey = keyAfter(from);
   while (reading && found.length < limit) {
-    const kind: Kind = reading;
+    const kind: RecordKind = reading;
     const command: QueryCommand = new QueryCommand({
       TableName: table,
       IndexName: 'gsi1-kind',
@@ -95,20 +96,20 @@ async function findAliases(
   return { found, next: startKey ? found.at(-1) : { kind: reading } };
 }
 
-const keyAfter = ({ kind, after }: Position): Item | undefined =>
+const keyAfter = ({ kind, after }: AliasPosition): Item | undefined =>
   after === undefined ? undefined : { kind: text(kind), pk: text(after), sk: text('meta') };
 
 /** Not in the name of any kind. A cursor that ends with it stands for the beginning of the kind. */
-const MARK = '>';
+const KIND_START = '>';
 
-const cursorOf = (position: Position | undefined): string | null =>
-  position ? encodeCursor(`${position.kind}${MARK}${position.after ?? ''}`) : null;
+const aliasCursor = (position: AliasPosition | undefined): string | null =>
+  position ? encodeCursor(`${position.kind}${KIND_START}${position.after ?? ''}`) : null;
 
 /** DynamoDB refuses to go on from a key outside the query, so a cursor must belong to this listing. */
-function decode(cursor: string, kinds: readonly Kind[], prefix = ''): Position {
+function decodeAliasCursor(cursor: string, kinds: readonly RecordKind[], prefix = ''): AliasPosition {
   const position = decodeCursor(cursor);
-  const kind = kinds.find((known) => position.startsWith(known + MARK));
-  const after = position.slice(position.indexOf(MARK) + 1);
+  const kind = kinds.find((known) => position.startsWith(known + KIND_START));
+  const after = position.slice(position.indexOf(KIND_START) + 1);
   if (kind && after === '') return { kind };
   if (kind && after.startsWith(prefix) && Buffer.byteLength(after) <= 1024) return { kind, after };
   throw unknownCursor();

@@ -18,11 +18,11 @@ import {
 } from './conditions.ts';
 import { clientToken } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
-import { CONCERNS, type Concern, keyOf } from './items.ts';
+import { CONCERNS, type Concern, itemKey } from './items.ts';
 import { type PointerStyle, pointerNames } from './pointers.ts';
-import { type NameserviceRecord, type Rows, shownRecord } from './record.ts';
+import { type ItemsByConcern, type NameserviceRecord, shownRecord } from './record.ts';
 import type { SeenRecord } from './repair-inputs.ts';
-import { conflict, notFound, refuseLaterLayout } from './results.ts';
+import { aliasNotFound, conflict, refuseLaterLayout } from './results.ts';
 
 /**
  * Deletes all items of a retracted alias in one transaction, each on the condition that it is as the caller saw it. Rows of other
@@ -39,7 +39,7 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
     ([concern, condition]): TransactWriteItem => ({
       Delete: {
         TableName: table,
-        Key: keyOf(alias, concern as Concern),
+        Key: itemKey(alias, concern as Concern),
         ...conditionFields(all(condition, isKnownLayout)),
         ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
       },
@@ -59,14 +59,14 @@ export async function purge(write: AliasWrite, seen: SeenRecord | null): Promise
 }
 
 /** @throws HoldfastError NotFound if there is nothing under the alias */
-async function existing({ dependencies, alias, call }: AliasWrite): Promise<Rows> {
+async function existing({ dependencies, alias, call }: AliasWrite): Promise<ItemsByConcern> {
   const rows = await readRows(dependencies, alias, call);
-  if (Object.keys(rows).length === 0) throw notFound(alias, 'record');
+  if (Object.keys(rows).length === 0) throw aliasNotFound(alias, 'record');
   return rows;
 }
 
 /** The number that `hasNoBranches` (conditions.ts) compares. */
-const branchesOf = ({ meta }: Rows): number => Number(meta?.branches?.N ?? 0);
+const branchesOf = ({ meta }: ItemsByConcern): number => Number(meta?.branches?.N ?? 0);
 
 function hasBranches(alias: Alias, count: number, actual: PurgeConflict | null): HoldfastError {
   const detail = `${count} Fluree branches began at the alias: drop the branches with Fluree first`;
@@ -87,7 +87,7 @@ function asSeen({ kind, commit, index, status, config }: SeenRecord, style: Poin
 }
 
 /** The condition on `meta` makes sure that no caller has created the alias since. */
-function leftovers(rows: Rows): Conditions {
+function leftovers(rows: ItemsByConcern): Conditions {
   const others = CONCERNS.filter((concern) => concern !== 'meta').flatMap((concern) => {
     const item = rows[concern];
     return item ? [[concern, isUnchanged(item, ['updated_at_ms'])] as const] : [];

@@ -5,7 +5,7 @@ import type { NameserviceDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import { listRecords, type RecordPage } from './list.ts';
 import { type NameserviceRecord, shownRecord } from './record.ts';
-import { notFound } from './results.ts';
+import { aliasNotFound } from './results.ts';
 
 /**
  * One alias, strongly consistent, or a page of all of them.
@@ -13,11 +13,11 @@ import { notFound } from './results.ts';
  */
 export function reader(dependencies: NameserviceDependencies) {
   return ({ alias, ...query }: ReadInput, call: Call): Promise<NameserviceRecord | RecordPage> =>
-    alias === undefined ? listRecords(dependencies, query, call) : lookUp(dependencies, alias, call);
+    alias === undefined ? listRecords(dependencies, query, call) : readAlias(dependencies, alias, call);
 }
 
-async function lookUp(dependencies: NameserviceDependencies, alias: Alias, call: Call): Promise<NameserviceRecord> {
+async function readAlias(dependencies: NameserviceDependencies, alias: Alias, call: Call): Promise<NameserviceRecord> {
   const record = shownRecord(await readRows(dependencies, alias, call), dependencies.pointerStyle);
-  if (!record) throw notFound(alias, 'record');
+  if (!record) throw aliasNotFound(alias, 'record');
   return record;
 }

@@ -1,8 +1,9 @@
+import type { Json } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { answerable } from '../listings/pages.ts';
-import { CONCERNS, type Concern, INITIAL_STATUS, KINDS, type Kind } from './items.ts';
+import { CONCERNS, type Concern, INITIAL_STATUS, RECORD_KINDS, type RecordKind } from './items.ts';
 import { type Pointer, type PointerStyle, pointerOf } from './pointers.ts';
-import { exactNumber, type Json, type JsonObject, numberOf, objectOf, stringsOf } from './values.ts';
+import { exactNumber, type JsonObject, numberOf, objectOf, stringsOf } from './values.ts';
 
 export interface Status {
   state: string;
@@ -59,16 +60,16 @@ export interface GraphSourceRecord extends CommonRecord {
 export type NameserviceRecord = LedgerRecord | GraphSourceRecord;
 
 /** The items of one alias by concern. Items of other sort keys belong to other clients and are left alone. */
-export type Rows = Partial<Record<Concern, Item>>;
+export type ItemsByConcern = Partial<Record<Concern, Item>>;
 
-export function rowsOf(items: Item[]): Rows {
+export function itemsByConcern(items: Item[]): ItemsByConcern {
   const known = items.filter(({ sk }) => CONCERNS.includes(sk?.S as Concern));
   return Object.fromEntries(known.map((item) => [item.sk?.S, item]));
 }
 
 /** Undefined without a `meta` that has a kind. Then there is no such alias, whatever other items there are. */
-export function kindOf(meta: Item | undefined): Kind | undefined {
-  return KINDS.find((kind) => kind === meta?.kind?.S);
+export function kindOf(meta: Item | undefined): RecordKind | undefined {
+  return RECORD_KINDS.find((kind) => kind === meta?.kind?.S);
 }
 
 /** The part of a record that answers can always hold. */
@@ -89,7 +90,7 @@ export function abridged(record: NameserviceRecord): NameserviceRecord {
 }
 
 /** @returns undefined if the items make no record */
-export function recordOf(rows: Rows, style: PointerStyle): NameserviceRecord | undefined {
+export function recordOf(rows: ItemsByConcern, style: PointerStyle): NameserviceRecord | undefined {
   const { meta } = rows;
   const kind = kindOf(meta);
   if (!meta || !kind) return undefined;
@@ -117,12 +118,12 @@ export function recordOf(rows: Rows, style: PointerStyle): NameserviceRecord | u
     ...state,
     sourceType: meta.source_type?.S ?? '',
     dependencies: stringsOf(meta.dependencies),
-    config: { v: numberOf(rows.config?.config_v) ?? 0, value: parsed(rows.config?.config_json?.S ?? '{}') },
+    config: { v: numberOf(rows.config?.config_v) ?? 0, value: parsedConfig(rows.config?.config_json?.S ?? '{}') },
   };
 }
 
 /** As `recordOf`, and cut down if an answer could not hold it. */
-export function shownRecord(rows: Rows, style: PointerStyle): NameserviceRecord | undefined {
+export function shownRecord(rows: ItemsByConcern, style: PointerStyle): NameserviceRecord | undefined {
   const record = recordOf(rows, style);
   return record && answerable(record, abridged);
 }
@@ -153,7 +154,7 @@ export function normalPayload(payload: ConfigPayload | null): ConfigPayload | nu
   return Object.keys(normal).length > 0 ? normal : null;
 }
 
-function updatedAt(rows: Rows): string {
+function updatedAt(rows: ItemsByConcern): string {
   const times = Object.values(rows).flatMap(({ updated_at_ms }) => numberOf(updated_at_ms) ?? []);
   const latest = Math.max(0, ...times);
   // No clock gives a time that a Date cannot hold.
@@ -164,7 +165,7 @@ function updatedAt(rows: Rows): string {
 const MAX_CONFIG_DEPTH = 100;
 
 /** A config of another client that is no JSON, or nested too deep, is shown as text. */
-function parsed(config: string): Json {
+function parsedConfig(config: string): Json {
   try {
     const value = JSON.parse(config, (_, member, context?: { source?: string }) =>
       typeof member === 'number' && context?.source !== undefined ? exactNumber(context.source) : member,

@@ -4,7 +4,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import { outcomeUnknown } from '../aws/send.ts';
 import { isBelow, isUnchanged } from './conditions.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
-import type { Kind } from './items.ts';
+import type { RecordKind } from './items.ts';
 import { INDEX_REVISION, type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
 import { conflict, missing, type Published, published } from './results.ts';
 import { updateConcern } from './update.ts';
@@ -31,7 +31,7 @@ export const REF_CONCERNS = { commit: 'head', index: 'index' } as const;
 export async function publishRef(
   write: RefWrite,
   target: Target,
-  { kind, allowEqual = false }: { kind: Kind; allowEqual?: boolean },
+  { kind, allowEqual = false }: { kind: RecordKind; allowEqual?: boolean },
 ): Promise<Published<Pointer>> {
   const { alias, ref, dependencies } = write;
   for (let seen: Item | undefined; ; ) {
@@ -65,13 +65,17 @@ function mayHaveStood({ dependencies, alias, ref, request }: RefWrite, actual: P
 }
 
 /** Lost if the standing t is the target's or higher. */
-export function raise(write: RefWrite, target: Target, kinds: readonly Kind[]) {
+export function raise(write: RefWrite, target: Target, kinds: readonly RecordKind[]) {
   const names = pointerNames(write.ref, write.dependencies.pointerStyle);
   return setRef(write, target, { condition: isBelow(names, target.t), raises: true, kinds });
 }
 
 /** Sets a ref if its item is unchanged since it was read. */
-export function replace(write: RefWrite, target: Target, { seen, kinds }: { seen: Item; kinds: readonly Kind[] }) {
+export function replace(
+  write: RefWrite,
+  target: Target,
+  { seen, kinds }: { seen: Item; kinds: readonly RecordKind[] },
+) {
   const { ref, dependencies } = write;
   const { written, alsoRead, t } = pointerNames(ref, dependencies.pointerStyle);
   // Clients that know no revision still write the time.
@@ -84,7 +88,7 @@ export function replace(write: RefWrite, target: Target, { seen, kinds }: { seen
 interface RefChange {
   condition: Condition;
   raises: boolean;
-  kinds: readonly Kind[];
+  kinds: readonly RecordKind[];
 }
 
 export function setRef(write: RefWrite, target: Target, { condition, raises, kinds }: RefChange) {

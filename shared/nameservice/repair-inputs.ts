@@ -1,16 +1,16 @@
 import * as z from 'zod/mini';
 import { oneOf } from '../fields.ts';
 import {
-  configChange,
+  configChangeFields,
   counter,
   expectedPointer,
   expectedStatus,
   object,
   operation,
-  statusChange,
+  statusChangeFields,
   unknownOperation,
 } from './inputs.ts';
-import { KINDS } from './items.ts';
+import { RECORD_KINDS } from './items.ts';
 
 const pointer = () =>
   expectedPointer().check(
@@ -36,7 +36,7 @@ const lowers = <Change extends z.ZodMiniType<{ expected: object; next: object }>
 const seenRecord = () =>
   object(
     {
-      kind: oneOf(KINDS),
+      kind: oneOf(RECORD_KINDS),
       commit: z.optional(expectedPointer()),
       index: expectedPointer(),
       status: expectedStatus(),
@@ -51,21 +51,21 @@ const seenRecord = () =>
   );
 export type SeenRecord = z.infer<ReturnType<typeof seenRecord>>;
 
-const operations = () =>
+const repairOperations = () =>
   [
     lowers(
       operation('resetRef', { ref: oneOf(['commit', 'index']), expected: expectedPointer(), next: pointer() }),
       't',
     ),
-    lowers(operation('resetStatus', statusChange()), 'v'),
-    lowers(operation('resetConfig', configChange()), 'v'),
-    operation('unretract', { expected: object({ kind: oneOf(KINDS) }) }),
+    lowers(operation('resetStatus', statusChangeFields()), 'v'),
+    lowers(operation('resetConfig', configChangeFields()), 'v'),
+    operation('unretract', { expected: object({ kind: oneOf(RECORD_KINDS) }) }),
     operation('purge', { expected: z.nullable(seenRecord()) }),
   ] as const;
 
-export const repairInput = () => {
-  const options = operations();
+export const repairNamesInput = () => {
+  const options = repairOperations();
   const ops = options.flatMap(({ def }) => def.shape.op.def.values);
   return z.discriminatedUnion('op', options, unknownOperation(ops));
 };
-export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
+export type RepairNamesInput = z.infer<ReturnType<typeof repairNamesInput>>;

@@ -5,22 +5,22 @@ import { aliasText } from './alias.ts';
 import { isAt, isOfKind, isRetracted } from './conditions.ts';
 import { configChange } from './config.ts';
 import { type AliasWrite, type NameserviceDependencies, writingTable } from './dependencies.ts';
-import type { Kind } from './items.ts';
+import type { RecordKind } from './items.ts';
 import { checkAddress, checkContext, INDEX_REVISION, type Pointer, pointerNames, pointerOf } from './pointers.ts';
 import { purge } from './purge.ts';
 import { kindOf, type LedgerConfig, type Status } from './record.ts';
 import { REF_CONCERNS } from './refs.ts';
-import type { RepairInput } from './repair-inputs.ts';
-import { lost, missing, notFound } from './results.ts';
+import type { RepairNamesInput } from './repair-inputs.ts';
+import { aliasNotFound, lost, missing } from './results.ts';
 import { statusChange } from './status.ts';
-import { type Update, updateConcern } from './update.ts';
-import { flag } from './values.ts';
+import { type ItemUpdate, updateConcern } from './update.ts';
+import { booleanAttribute } from './values.ts';
 import { setValue, type VersionedChange } from './versioned.ts';
 
 /** The answer to every repair. */
-export interface Repaired {
+export interface RepairedName {
   alias: string;
-  op: RepairInput['op'];
+  op: RepairNamesInput['op'];
   /** True if an earlier try of this call had landed. */
   repeated: boolean;
   /** The current state. Null after a purge. */
@@ -33,18 +33,18 @@ export interface Repaired {
  * @throws HoldfastError Conflict (`actual`), NotFound, InvalidRequest, Throttled, Unavailable, OutcomeUnknown
  */
 export function repairer(dependencies: NameserviceDependencies) {
-  return async (input: RepairInput, call: Call): Promise<Repaired> => {
+  return async (input: RepairNamesInput, call: Call): Promise<RepairedName> => {
     const { requestId = dependencies.ids.uuid(), ...content } = input;
     const request = { requestId, principal: call.principal, content: JSON.stringify(content) };
     const write = { dependencies, alias: input.alias, request, call };
-    const { current, repeated } = await outcomeOf(write, input);
+    const { current, repeated } = await repairOutcomeOf(write, input);
     return { alias: aliasText(input.alias), op: input.op, repeated, current };
   };
 }
 
-type Outcome = Pick<Repaired, 'current' | 'repeated'>;
+type RepairOutcome = Pick<RepairedName, 'current' | 'repeated'>;
 
-function outcomeOf(write: AliasWrite, input: RepairInput): Promise<Outcome> {
+function repairOutcomeOf(write: AliasWrite, input: RepairNamesInput): Promise<RepairOutcome> {
   switch (input.op) {
     case 'resetRef':
       return resetRef(write, input);
@@ -62,13 +62,13 @@ function outcomeOf(write: AliasWrite, input: RepairInput): Promise<Outcome> {
 
 function resetRef(
   write: AliasWrite,
-  { ref, expected, next }: Extract<RepairInput, { op: 'resetRef' }>,
-): Promise<Outcome> {
+  { ref, expected, next }: Extract<RepairNamesInput, { op: 'resetRef' }>,
+): Promise<RepairOutcome> {
   const { pointerStyle, ids } = write.dependencies;
   if (next.address !== null) checkAddress(next.address, 'next.address', pointerStyle);
   const names = pointerNames(ref, pointerStyle);
   const set = [`${names.t} = :t`];
-  const values: Update['values'] = { ':t': integer(next.t) };
+  const values: ItemUpdate['values'] = { ':t': integer(next.t) };
   const remove = [names.alsoRead];
   if (next.address === null) remove.push(names.written);
   else {
@@ -88,25 +88,25 @@ function resetRef(
   });
 }
 
-async function reset<Value extends Outcome['current']>(
+async function reset<Value extends RepairOutcome['current']>(
   write: AliasWrite,
   change: VersionedChange<Value>,
-): Promise<Outcome> {
-  const outcome = await setValue(write, { ...change, update: marked(change.update) });
-  if (!outcome) throw notFound(write.alias, 'record');
+): Promise<RepairOutcome> {
+  const outcome = await setValue(write, { ...change, update: asRepair(change.update) });
+  if (!outcome) throw aliasNotFound(write.alias, 'record');
   return { current: change.wanted, ...outcome };
 }
 
-async function unretract(write: AliasWrite, kind: Kind): Promise<Outcome> {
+async function unretract(write: AliasWrite, kind: RecordKind): Promise<RepairOutcome> {
   const { dependencies, alias, request } = write;
-  const update: Update = {
+  const update: ItemUpdate = {
     concern: 'meta',
     condition: all(isOfKind(kind), isRetracted),
     set: 'retracted = :false',
-    values: { ':false': flag(false) },
+    values: { ':false': booleanAttribute(false) },
     kinds: [],
   };
-  const outcome = await updateConcern(write, marked(update));
+  const outcome = await updateConcern(write, asRepair(update));
   if (outcome.won) return { current: { retracted: false }, repeated: false };
   const operation = writingTable(dependencies.table, request);
   const found = outcome.old && kindOf(outcome.old);
@@ -117,4 +117,4 @@ async function unretract(write: AliasWrite, kind: Kind): Promise<Outcome> {
 }
 
 /** The same update, but it restores nothing, and no write that was sent before it lands after it. */
-const marked = (update: Update): Update => ({ ...update, repairs: true, kinds: [] });
+const asRepair = (update: ItemUpdate): ItemUpdate => ({ ...update, repairs: true, kinds: [] });

@@ -2,7 +2,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import { type Operation, outcomeUnknown } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Alias, aliasText } from './alias.ts';
-import { type Kind, SCHEMA } from './items.ts';
+import { type RecordKind, SCHEMA } from './items.ts';
 
 /** The answer to every publish. */
 export interface Published<Current> {
@@ -48,7 +48,7 @@ const unknown = (verdict: HoldfastError, operation: Operation): HoldfastError =>
   outcomeUnknown(operation, verdict, verdict.context);
 
 /** @param found the kind of the record under the alias instead */
-export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): HoldfastError {
+export function aliasNotFound(alias: Alias, wanted: RecordKind | 'record', found?: RecordKind): HoldfastError {
   const label = { ledger: 'ledger', graph_source: 'graph source', record: 'record' } as const;
   const instead = found ? `: the alias names a ${label[found]}` : '';
   return new HoldfastError('NotFound', `there is no such ${label[wanted]}${instead}`, {
@@ -63,14 +63,14 @@ export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): H
  */
 export function missing(
   alias: Alias,
-  wanted: Kind | 'record',
-  { found, unanswered, operation }: { found?: Kind | undefined; unanswered: boolean; operation: Operation },
+  wanted: RecordKind | 'record',
+  { found, unanswered, operation }: { found?: RecordKind | undefined; unanswered: boolean; operation: Operation },
 ): HoldfastError {
-  return unanswered ? unknown(notFound(alias, wanted, found), operation) : notFound(alias, wanted, found);
+  return unanswered ? unknown(aliasNotFound(alias, wanted, found), operation) : aliasNotFound(alias, wanted, found);
 }
 
 /** @param found undefined if the items under the alias make no record */
-export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastError {
+export function alreadyExists(alias: Alias, found: RecordKind | undefined): HoldfastError {
   const detail = found
     ? `the alias already names a ${found === 'ledger' ? 'ledger' : 'graph source'}`
     : 'items under the alias form no known record, after an interrupted purge or by a newer client: purge the alias, or deploy a newer version';

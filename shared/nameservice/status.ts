@@ -1,7 +1,7 @@
 import { integer, text } from '../aws/attributes.ts';
 import { hasStatus } from './conditions.ts';
 import type { StatusInput } from './inputs.ts';
-import { KINDS } from './items.ts';
+import { RECORD_KINDS } from './items.ts';
 import { type Status, statusOf } from './record.ts';
 import { asRead, map } from './values.ts';
 import type { VersionedChange } from './versioned.ts';
@@ -18,7 +18,7 @@ export function statusChange({ expected, next }: Pick<StatusInput, 'expected' | 
     remove: hasExtra ? [] : ['status_meta'],
     names: { '#status': 'status' },
     values: { ':state': text(state), ':v': integer(v), ...(hasExtra && { ':extra': map(extra) }) },
-    kinds: KINDS,
+    kinds: RECORD_KINDS,
   };
   return { what: 'status', wanted: { state, v, extra }, update, read: statusOf };
 }

@@ -9,7 +9,7 @@ import type { Clock } from '../surroundings/clock.ts';
 import { readRows } from './alias-rows.ts';
 import { isAbsent, isKnownLayout, isOfKind, isRepairedBefore, isThere, REPAIRED_AT } from './conditions.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
-import { type Concern, initialItem, type Kind, keyOf } from './items.ts';
+import { type Concern, initialItem, itemKey, type RecordKind } from './items.ts';
 import { kindOf } from './record.ts';
 import { refuseLaterLayout } from './results.ts';
 import { numberOf } from './values.ts';
@@ -18,7 +18,7 @@ import { numberOf } from './values.ts';
 const MARGIN_MS = 1000;
 
 /** A change of one concern. Updates create nothing, so the item must exist. */
-export interface Update {
+export interface ItemUpdate {
   concern: Concern;
   condition: Condition;
   /** What follows `SET updated_at_ms = :now, `. */
@@ -30,7 +30,7 @@ export interface Update {
   /** Whether it takes a counter or a flag back. No write that was sent before it lands after it. */
   repairs?: true;
   /** The kinds that have the concern. Under an alias of such a kind a missing item is restored. */
-  kinds: readonly Kind[];
+  kinds: readonly RecordKind[];
 }
 
 /**
@@ -41,7 +41,7 @@ export interface Update {
 type UpdateOutcome =
   | { won: true }
   | { won: false; unanswered: boolean; mayBeUndone: boolean; old: Item }
-  | { won: false; unanswered: boolean; old?: undefined; kind: Kind | undefined };
+  | { won: false; unanswered: boolean; old?: undefined; kind: RecordKind | undefined };
 
 /**
  * One conditional UpdateItem, and no read, if the item exists. If it does not, a look at the alias decides: an item that
@@ -49,7 +49,7 @@ type UpdateOutcome =
  * docs/protocols/nameservice.md#update.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function updateConcern(write: AliasWrite, update: Update): Promise<UpdateOutcome> {
+export async function updateConcern(write: AliasWrite, update: ItemUpdate): Promise<UpdateOutcome> {
   const { dependencies, alias, call } = write;
   const first = await tryUpdate(write, update);
   if (first.won) return first;
@@ -67,14 +67,14 @@ export async function updateConcern(write: AliasWrite, update: Update): Promise<
   return { ...second, unanswered, mayBeUndone: second.mayBeUndone || first.unanswered, old: second.old };
 }
 
-async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, update: Update) {
+async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, update: ItemUpdate) {
   const { dynamodb, clock, ids, table } = dependencies;
   const operation = writingTable(table, request);
   const pauses = conflictPauses(ids);
   for (;;) {
     const now = clock.now();
     try {
-      const command = updateCommand(update, { table, key: keyOf(alias, update.concern), now });
+      const command = updateCommand(update, { table, key: itemKey(alias, update.concern), now });
       const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
       if (outcome.won) return outcome;
       refuseLaterLayout([outcome.old], operation, outcome.unanswered);
@@ -92,7 +92,7 @@ async function tryUpdate({ dependencies, alias, request, call }: AliasWrite, upd
   }
 }
 
-function updateCommand(update: Update, { table, key, now }: { table: string; key: Item; now: number }) {
+function updateCommand(update: ItemUpdate, { table, key, now }: { table: string; key: Item; now: number }) {
   const { concern: _, kinds: __, condition, set, remove = [], repairs, ...placeholders } = update;
   const repaired = repairs ? `, ${REPAIRED_AT} = :repairedAt` : '';
   const removed = remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : '';
@@ -132,11 +132,15 @@ function metTransaction(error: unknown): boolean {
 async function restore(
   { dependencies, alias, request, call }: AliasWrite,
   concern: Concern,
-  kind: Kind,
+  kind: RecordKind,
 ): Promise<void> {
   if (concern === 'meta') return;
   const { clock, table, pointerStyle } = dependencies;
-  const check = { TableName: table, Key: keyOf(alias, 'meta'), ...conditionFields(all(isOfKind(kind), isKnownLayout)) };
+  const check = {
+    TableName: table,
+    Key: itemKey(alias, 'meta'),
+    ...conditionFields(all(isOfKind(kind), isKnownLayout)),
+  };
   const put = {
     TableName: table,
     Item: initialItem(alias, concern, { now: clock.now(), style: pointerStyle }),

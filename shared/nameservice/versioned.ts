@@ -1,10 +1,10 @@
 import type { Item } from '../aws/dynamodb.ts';
 import { readRows } from './alias-rows.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
-import type { Kind } from './items.ts';
-import { kindOf, type Rows } from './record.ts';
+import type { RecordKind } from './items.ts';
+import { type ItemsByConcern, kindOf } from './record.ts';
 import { conflict, lost, type Published, published } from './results.ts';
-import { type Update, updateConcern } from './update.ts';
+import { type ItemUpdate, updateConcern } from './update.ts';
 
 /** A change of a value that has a version: the status, or the config of a ledger. */
 export interface VersionedChange<Value> {
@@ -12,7 +12,7 @@ export interface VersionedChange<Value> {
   what: string;
   /** The value as readers find it once it is stored. */
   wanted: Value;
-  update: Update;
+  update: ItemUpdate;
   /** The value in the item; null if the item belongs to the other kind. */
   read(item: Item | undefined): Value | null;
 }
@@ -47,19 +47,19 @@ export async function setValue<Value>(
   if (outcome.won) return { repeated: false };
   const { old, unanswered } = outcome;
   const actual = old ? read(old) : null;
-  if (actual !== null && (await isSame(actual, wanted))) return { repeated: true };
+  if (actual !== null && (await isSameValue(actual, wanted))) return { repeated: true };
   if (!old && !unanswered) return undefined;
   const { dependencies, alias, request } = write;
   throw lost({ alias, what, actual, unanswered }, writingTable(dependencies.table, request));
 }
 
-function valueIn<Value>(rows: Rows, { update, read }: VersionedChange<Value>): Value | null {
-  const kind: Kind | undefined = kindOf(rows.meta);
+function valueIn<Value>(rows: ItemsByConcern, { update, read }: VersionedChange<Value>): Value | null {
+  const kind: RecordKind | undefined = kindOf(rows.meta);
   return kind && update.kinds.includes(kind) ? read(rows[update.concern]) : null;
 }
 
 /** True if both values have the same members, in any order. Loads node:util only here, because node:util takes 3 ms of a cold start. */
-async function isSame(left: unknown, right: unknown): Promise<boolean> {
+async function isSameValue(left: unknown, right: unknown): Promise<boolean> {
   const { isDeepStrictEqual } = await import('node:util');
   return isDeepStrictEqual(left, right);
 }

@@ -12,10 +12,10 @@ import { entryOf, type HolderEntry, unusable } from '../locks/record/record.ts';
 import { leaseHeld } from '../locks/record/refusals.ts';
 import { previousAlone } from '../locks/record/room.ts';
 import type { BeginInput } from './inputs.ts';
-import { judge } from './judge-slot.ts';
+import { judgeSlot } from './judge-slot.ts';
 import { newOnceGrant, type OnceGrant, type OnceRequest, onceItem } from './once-grant.ts';
 import { type Done, type OnceRecord, parseOnce, runOf } from './record.ts';
-import { rowOf, withKey, withRunId } from './row-key.ts';
+import { onceRowOf, withKey, withRunId } from './row-key.ts';
 import { isAfterAllPeriods } from './slots.ts';
 import { keepSecondsOf, slotOf } from './terms.ts';
 import { writeGrant } from './write.ts';
@@ -63,7 +63,7 @@ const LEAST_PAUSE_MS = 100;
 const PAUSE_RANGE_MS = 150;
 
 /** A write fails by the fence or by `keep_until` only if the record was written since the read, or is ahead of this clock. */
-const MAX_TRIES = 5;
+const MAX_BEGIN_TRIES = 5;
 
 /**
  * Begins the work for a slot, or answers with the stored result (docs/protocols/once.md#begin). One conditional UpdateItem. With `waitSeconds`, the call looks
@@ -84,12 +84,12 @@ export function beginOnce(dependencies: LeaseDependencies) {
       throw invalidRequest([{ path: 'slot', message: 'must be a period that has begun' }]);
     const asked = { request, arrivedAt, waitSeconds: input.waitSeconds };
     const chosen = period && { slot };
-    const outcome = await tryThenLook(dependencies, asked, call)
+    const outcome = await tryThenRead(dependencies, asked, call)
       .catch(naming({ requestId: request.requestId, ...chosen }))
       .catch(withKey(key));
     if ('heldBy' in outcome) throw held(dependencies, { request, record: { ...outcome.heldBy, key } }, chosen);
     if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });
-    return doneView(key, slot, outcome);
+    return doneAnswer(key, slot, outcome);
   };
 }
 
@@ -97,7 +97,7 @@ function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { princ
   const { key, holder, per, zone, ttlSeconds, inputHash, execution, data, requestId = ids.uuid() } = input;
   const name = requestName({ holder, requestId, principal });
   return {
-    ...{ key: rowOf(key), name, requestId, holder, ttlSeconds, inputHash, execution },
+    ...{ key: onceRowOf(key), name, requestId, holder, ttlSeconds, inputHash, execution },
     // The schema has checked that data is JSON.
     data: data as Json | undefined,
     ...{ slot: slotOf(input, clock.now()), keepSeconds: keepSecondsOf(input) },
@@ -105,33 +105,33 @@ function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { princ
   };
 }
 
-type Granted = { run: HolderEntry; slot: string | undefined; repeated: boolean; previous: Previous | null };
-type Outcome = Granted | { done: Done; meaning: 'done' | 'superseded' } | { heldBy: OnceRecord };
+type GrantedRun = { run: HolderEntry; slot: string | undefined; repeated: boolean; previous: Previous | null };
+type BeginOutcome = GrantedRun | { done: Done; meaning: 'done' | 'superseded' } | { heldBy: OnceRecord };
 
-interface Asked {
+interface AskedSlot {
   request: OnceRequest;
   arrivedAt: number;
   waitSeconds: number;
 }
 
-async function tryThenLook(
+async function tryThenRead(
   dependencies: LeaseDependencies,
-  { request, arrivedAt, waitSeconds }: Asked,
+  { request, arrivedAt, waitSeconds }: AskedSlot,
   call: Call,
-): Promise<Outcome> {
+): Promise<BeginOutcome> {
   const { clock, ids } = dependencies;
   const first = await tryToBegin(dependencies, request, call);
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: clock.now() }, call);
   if (!('heldBy' in first) || deadline <= clock.now()) return first;
   const parse = parserOf(request);
-  const look = async (): Promise<Outcome> => {
-    let outcome: Outcome = first;
+  const look = async (): Promise<BeginOutcome> => {
+    let outcome: BeginOutcome = first;
     while ('heldBy' in outcome) {
       const patience = deadline - clock.now();
       if (patience <= 0) return outcome;
       await clock.sleep(Math.min(patience, LEAST_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
       const record = parse(await pollItem(dependencies, request.key, call));
-      const seen = judge(dependencies, request, record);
+      const seen = judgeSlot(dependencies, request, record);
       if ('done' in seen) return seen;
       outcome = seen.meaning === 'held' ? { heldBy: record } : await tryToBegin(dependencies, request, call);
     }
@@ -159,7 +159,7 @@ const parserOf =
     parseOnce(key, item);
 
 /** One write, or more if the fence or `keep_until` on record is ahead of what this call knew, or if the request has a grant that names an execution. */
-async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest, call: Call): Promise<Outcome> {
+async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest, call: Call): Promise<BeginOutcome> {
   let before: OnceRecord | undefined;
   for (let tries = 1; ; tries++) {
     const grant = newOnceGrant(dependencies, request, before);
@@ -169,18 +169,19 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
     const { slot } = record;
     const own = entryOf(record, request.name);
     if (own?.id === grant.id) return { run: own, slot, repeated: true, previous: null };
-    const seen = judge(dependencies, request, record);
+    const seen = judgeSlot(dependencies, request, record);
     if ('done' in seen) return seen;
-    const run = seen.meaning === 'own' && own ? await repeat(dependencies, own, { key: request.key, call }) : undefined;
+    const run =
+      seen.meaning === 'own' && own ? await repeatRun(dependencies, own, { key: request.key, call }) : undefined;
     if (run) return { run, slot, repeated: true, previous: null };
-    if (seen.meaning === 'held' || tries === MAX_TRIES) return { heldBy: record };
+    if (seen.meaning === 'held' || tries === MAX_BEGIN_TRIES) return { heldBy: record };
     if (record.malformed !== undefined) throw unusable(record);
     before = record;
   }
 }
 
 /** Records the time of this answer if the grant names an execution, as for a key. @returns undefined if the grant has changed */
-async function repeat(
+async function repeatRun(
   dependencies: LeaseDependencies,
   entry: HolderEntry,
   { key, call }: { key: string; call: Call },
@@ -191,7 +192,7 @@ async function repeat(
   return won ? current : undefined;
 }
 
-function granted(grant: OnceGrant, before: OnceRecord): Granted {
+function granted(grant: OnceGrant, before: OnceRecord): GrantedRun {
   const run = runOf(parseOnce(grant.key, onceItem(grant))) as HolderEntry;
   const wasCompleted = !runOf(before) && before.doneFence !== undefined && before.doneFence === before.fence;
   const ended = wasCompleted ? undefined : previousAlone(before, grant.acquiredAt);
@@ -200,14 +201,14 @@ function granted(grant: OnceGrant, before: OnceRecord): Granted {
 
 function runView(
   key: string,
-  { run, slot = '', repeated, previous }: Granted,
+  { run, slot = '', repeated, previous }: GrantedRun,
   { since, now }: { since: number; now: number },
 ): Run {
   const told = durations({ since, expiresAt: run.expiresAt, now });
   return withRunId({ outcome: 'run' as const, slot, ...grantView(key, run, now), repeated, previous, ...told });
 }
 
-function doneView(key: string, slot: string, { done, meaning }: { done: Done; meaning: 'done' | 'superseded' }) {
+function doneAnswer(key: string, slot: string, { done, meaning }: { done: Done; meaning: 'done' | 'superseded' }) {
   const { holder = null, fence = null, at, result } = done;
   const by = { doneBy: holder, doneAt: new Date(at).toISOString(), fence };
   return meaning === 'done'

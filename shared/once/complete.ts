@@ -6,13 +6,13 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LostReason } from '../locks/calls/types.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { isOf } from '../locks/record/conditions.ts';
+import { hasLeaseId } from '../locks/record/conditions.ts';
 import { proofOf } from '../locks/record/identity.ts';
 import { lostReason } from '../locks/record/refusals.ts';
 import { endAlone, orCapTtl } from '../locks/record/requests.ts';
 import type { CompleteInput } from './inputs.ts';
 import { type Done, parseOnce } from './record.ts';
-import { rowOf } from './row-key.ts';
+import { onceRowOf } from './row-key.ts';
 
 export type Completed =
   | { key: string; completed: true; repeated: boolean; slot: string; doneAt: string; fence: number | null }
@@ -28,7 +28,7 @@ export function completeOnce(dependencies: LeaseDependencies) {
   return async ({ key, leaseId, result = null }: CompleteInput, call: Call): Promise<Completed> => {
     const proof = proofOf(leaseId);
     if (!proof) return { key, completed: false, reason: 'unknown' };
-    const row = rowOf(key);
+    const row = onceRowOf(key);
     const now = clock.now();
     const end = endAlone(dependencies, { key: row, entry: proof, how: 'released', now });
     const command = new UpdateItemCommand({
@@ -40,7 +40,7 @@ export function completeOnce(dependencies: LeaseDependencies) {
         `lease_expiry = ${orCapTtl(':seconds')} + #h.u, ` +
         `used = used - #h.w, ${end.set.join(', ')} REMOVE #h.d, #h.s, #h.o, ${end.remove.join(', ')}`,
       // An expired grant that no caller has taken may store its result, as a heartbeat revives a lease.
-      ...conditionFields(isOf(proof), {
+      ...conditionFields(hasLeaseId(proof), {
         names: { '#result': 'result' },
         values: {
           ...end.values,

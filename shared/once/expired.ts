@@ -1,8 +1,8 @@
 import type { Item } from '../aws/dynamodb.ts';
-import type { ExpiredRow } from '../expired/rows.ts';
-import type { Found, Margins } from '../expired/source.ts';
+import type { ExpiredRow } from '../expiry/sources/rows.ts';
+import type { Found, Margins } from '../expiry/sources/source.ts';
 import { findGrants } from '../locks/expired-grants.ts';
-import { keyOf } from './row-key.ts';
+import { onceKeyOf } from './row-key.ts';
 
 export const ONCE_KINDS = ['abandonedRun', 'endedRun'] as const;
 export type OnceKind = (typeof ONCE_KINDS)[number];
@@ -20,7 +20,7 @@ export function findRun(item: Item, now: number, margins: Margins): Found<OnceKi
     rows: rows.map(({ kind, identity, ...row }) => ({
       ...row,
       kind: kind === 'abandonedLease' ? 'abandonedRun' : 'endedRun',
-      key: { key: keyOf(item.key?.S ?? '') },
+      key: { key: onceKeyOf(item.key?.S ?? '') },
       identity: identity && { ...identity, keep_until: keepUntil },
     })),
   };

@@ -12,7 +12,7 @@ import { keySummary } from '../locks/record/views.ts';
 import { mayForget } from './conditions.ts';
 import type { ForgetInput } from './inputs.ts';
 import { parseOnce, runOf } from './record.ts';
-import { rowOf } from './row-key.ts';
+import { onceRowOf } from './row-key.ts';
 
 export interface Forgotten {
   key: string;
@@ -33,7 +33,7 @@ export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDepende
   return async ({ key, fence }: ForgetInput, call: Call): Promise<Forgotten> => {
     const command = new UpdateItemCommand({
       TableName: table,
-      Key: { key: text(rowOf(key)) },
+      Key: { key: text(onceRowOf(key)) },
       UpdateExpression: `REMOVE #result, ${MEMORY.join(', ')}`,
       ...conditionFields(mayForget(fence), { names: { '#result': 'result' } }),
       ReturnValues: 'ALL_OLD',
@@ -42,12 +42,12 @@ export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDepende
     const operation = writing(`table ${table}`);
     const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
     if (outcome.won) {
-      const { done } = parseOnce(rowOf(key), outcome.item);
+      const { done } = parseOnce(onceRowOf(key), outcome.item);
       return { key, forgotten: true, fence, slot: done?.slot ?? null };
     }
     if (outcome.unanswered) throw outcomeUnknown(operation, undefined, { key });
     if (!outcome.old) throw new HoldfastError('NotFound', 'no caller has begun a slot of the key', { key });
-    const record = { ...parseOnce(rowOf(key), outcome.old), key };
+    const record = { ...parseOnce(onceRowOf(key), outcome.old), key };
     const run = runOf(record);
     const [now, asked] = [clock.now(), { name: '', weight: EXCLUSIVE_WEIGHT, room: 0, limit: null }];
     // A run keeps the slot, and not a pause.

@@ -4,7 +4,7 @@ import { keyOrPage } from '../listings/key-or-page.ts';
 import { executionArn } from '../locks/calls/inputs.ts';
 import type { Names } from '../namespace.ts';
 import { MOST_PERIOD_SECONDS } from '../periods.ts';
-import { faultOf, PERIOD, ZONE } from './terms.ts';
+import { ONCE_PERIOD, termsFault, ZONE } from './terms.ts';
 
 /** The longest key, so that the key of its record has at most 1,024 bytes. */
 export const MOST_KEY_BYTES = 1010;
@@ -20,7 +20,7 @@ export const beginInput = () =>
       slot: z.optional(name(256)),
       /** The length of the slots, which the service's clock counts. */
       per: z.optional(
-        z.string(must('a string')).check(z.regex(/^[1-9][0-9]{0,7}[smhdw]$/, { error: PERIOD, abort: true })),
+        z.string(must('a string')).check(z.regex(/^[1-9][0-9]{0,7}[smhdw]$/, { error: ONCE_PERIOD, abort: true })),
       ),
       /** The time zone of days and weeks. */
       zone: z.optional(
@@ -41,7 +41,7 @@ export const beginInput = () =>
     })
     .check(
       z.check((ctx) => {
-        const [field, message] = faultOf(ctx.value) ?? [];
+        const [field, message] = termsFault(ctx.value) ?? [];
         if (field) ctx.issues.push({ code: 'custom', path: [field], message, input: field });
       }),
     );

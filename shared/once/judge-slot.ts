@@ -7,11 +7,11 @@ import { toEnd } from '../locks/record/room.ts';
 import { keySummary } from '../locks/record/views.ts';
 import type { OnceRequest } from './once-grant.ts';
 import type { Done, OnceRecord } from './record.ts';
-import { keyOf } from './row-key.ts';
+import { onceKeyOf } from './row-key.ts';
 import { compareSlots, isAfterAllPeriods } from './slots.ts';
 
 /** What a record that was read means for a request. `free`: the request may try to begin. */
-export type Verdict =
+export type SlotVerdict =
   | { meaning: 'own' }
   | { meaning: 'done' | 'superseded'; done: Done }
   | { meaning: 'free' | 'held' };
@@ -27,10 +27,10 @@ export const rememberedBy = (
  * @throws HoldfastError Conflict (the slot is done with another input, or a slot is done that sorts after all periods), LeaseLost (the grant of this request
  * has ended)
  */
-export function judge(dependencies: LeaseDependencies, request: OnceRequest, record: OnceRecord): Verdict {
+export function judgeSlot(dependencies: LeaseDependencies, request: OnceRequest, record: OnceRecord): SlotVerdict {
   const { clock, clockSkewMs } = dependencies;
   const now = clock.now();
-  const key = keyOf(request.key);
+  const key = onceKeyOf(request.key);
   const own = entryOf(record, request.name);
   if (own && own.expiresAt > now && !own.isEnding) return { meaning: 'own' };
   const done = rememberedBy(record, dependencies);

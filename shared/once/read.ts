@@ -10,7 +10,7 @@ import { type KeySummary, keySummary } from '../locks/record/views.ts';
 import type { ReadOnceInput } from './inputs.ts';
 import { rememberedBy } from './judge-slot.ts';
 import { type Done, type OnceRecord, parseOnce } from './record.ts';
-import { keyOf, rowOf } from './row-key.ts';
+import { onceKeyOf, onceRowOf } from './row-key.ts';
 
 /** What every reader may see of a key: who works or worked last, and the last slot that was done. */
 export interface OnceView extends Omit<KeySummary, 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy' | 'supersededBy'> {
@@ -50,7 +50,7 @@ export const readOnce =
           dependencies,
           {
             ...page,
-            prefix: rowOf(prefix),
+            prefix: onceRowOf(prefix),
             viewOf: (item) => {
               const record = parseOnce(item.key?.S ?? '', item);
               const view = viewOf(dependencies, record);
@@ -61,13 +61,13 @@ export const readOnce =
           },
           call,
         )
-      : readKey(dependencies, key, call);
+      : readOnceKey(dependencies, key, call);
 
-async function readKey(dependencies: LeaseDependencies, key: string, call: Call): Promise<OnceView> {
+async function readOnceKey(dependencies: LeaseDependencies, key: string, call: Call): Promise<OnceView> {
   const { dynamodb, table } = dependencies;
-  const command = new GetItemCommand({ TableName: table, Key: { key: text(rowOf(key)) }, ConsistentRead: true });
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(onceRowOf(key)) }, ConsistentRead: true });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
-  const record = parseOnce(rowOf(key), item);
+  const record = parseOnce(onceRowOf(key), item);
   return { ...viewOf(dependencies, record), result: rememberedBy(record, dependencies)?.result ?? null };
 }
 
@@ -78,7 +78,7 @@ function viewOf(dependencies: LeaseDependencies, record: OnceRecord): OnceView {
   const cap = capAt(record, { now: clock.now(), clockSkewMs });
   const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...shown } = keySummary(record, clock.now());
   return {
-    ...{ ...shown, key: keyOf(record.key), kind: 'once', slot, done: done ? doneView(done) : null },
+    ...{ ...shown, key: onceKeyOf(record.key), kind: 'once', slot, done: done ? doneView(done) : null },
     ...(cap && { cap: capView(cap) }),
   };
 }

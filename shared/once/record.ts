@@ -1,4 +1,4 @@
-import { type Json, json, number } from '../aws/attributes.ts';
+import { type Json, jsonOfText, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { type HolderEntry, type KeyRecord, parseKey } from '../locks/record/record.ts';
 
@@ -44,7 +44,7 @@ function doneIn(item: Item): Done | undefined {
     by: item.done_by?.S,
     holder: item.done_holder?.S,
     fence: number(item, 'done_fence'),
-    result: json(item.result?.S) ?? null,
+    result: jsonOfText(item.result?.S) ?? null,
     inputHash: item.done_input_hash?.S || undefined,
     keepUntil: number(item, 'keep_until') ?? 0,
   };

@@ -4,10 +4,10 @@ import { ONCE_IDS, ONCE_ROWS } from '../locks/record/identity.ts';
 import { nameKey } from '../namespace.ts';
 
 /** The key of the record of a caller's key. */
-export const rowOf = (key: string): string => ONCE_ROWS + key;
+export const onceRowOf = (key: string): string => ONCE_ROWS + key;
 
 /** The caller's key of a record. */
-export const keyOf = (row: string): string => (row.startsWith(ONCE_ROWS) ? row.slice(ONCE_ROWS.length) : row);
+export const onceKeyOf = (row: string): string => (row.startsWith(ONCE_ROWS) ? row.slice(ONCE_ROWS.length) : row);
 
 /** The answer about a grant on a record, with the lease id of a run in place of that of an exclusive grant. */
 export const withRunId = <Answer extends object>(answer: Answer): Answer =>
@@ -21,7 +21,7 @@ export function onRow<Input extends { key: string }, Answer extends { key: strin
   run: (input: Input, call: Call) => Promise<Answer>,
 ): (input: Input, call: Call) => Promise<Answer> {
   return async (input, call) => {
-    const answer = await run({ ...input, key: rowOf(input.key) }, call).catch(withKey(input.key));
+    const answer = await run({ ...input, key: onceRowOf(input.key) }, call).catch(withKey(input.key));
     return withRunId({ ...answer, key: input.key });
   };
 }

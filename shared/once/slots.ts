@@ -90,8 +90,8 @@ export const isAfterAllPeriods = (slot: string, now: number, period: Period): bo
 
 /** The order in which DynamoDB compares texts: by their bytes. JavaScript compares UTF-16 units. */
 export function compareSlots(one: string, other: string): number {
-  const [left, right] = [bytesOf(one), bytesOf(other)];
+  const [left, right] = [slotBytes(one), slotBytes(other)];
   return left === right ? 0 : left < right ? -1 : 1;
 }
 
-const bytesOf = (slot: string): string => String.fromCharCode(...new TextEncoder().encode(slot));
+const slotBytes = (slot: string): string => String.fromCharCode(...new TextEncoder().encode(slot));

@@ -1,7 +1,8 @@
+import { DAY_SECONDS } from '../periods.ts';
 import { isPeriod, isZone, lengthOf, ONLY_SLOT, slotAt } from './slots.ts';
 
 /** The fields of a call that choose the slot, and how long the result is kept. */
-interface Terms {
+interface SlotTerms {
   slot?: string | undefined;
   per?: string | undefined;
   zone?: string | undefined;
@@ -9,28 +10,27 @@ interface Terms {
   ttlSeconds: number;
 }
 
-const DAY_SECONDS = 86_400;
 const WEEK_SECONDS = 7 * DAY_SECONDS;
 
-export const PERIOD = 'must be a period such as 15m, 1h, 1d or 1w, of at most 366 days';
+export const ONCE_PERIOD = 'must be a period such as 15m, 1h, 1d or 1w, of at most 366 days';
 export const ZONE = 'must be the IANA name of a time zone, such as Europe/Berlin';
 
 /** @param now the service's clock, in epoch milliseconds */
-export const slotOf = ({ slot, per, zone }: Terms, now: number): string =>
+export const slotOf = ({ slot, per, zone }: SlotTerms, now: number): string =>
   slot ?? (per === undefined ? ONLY_SLOT : slotAt(now, { per, zone }));
 
 /** The least `keepSeconds`: the ttl, and two periods, because a late caller of the former period must find the slot that is done. */
-const leastKeepSeconds = ({ per, ttlSeconds }: Terms): number =>
+const leastKeepSeconds = ({ per, ttlSeconds }: SlotTerms): number =>
   Math.max(ttlSeconds, 2 * (per === undefined ? 0 : (lengthOf(per) ?? 0)));
 
-export const keepSecondsOf = (terms: Terms): number =>
+export const keepSecondsOf = (terms: SlotTerms): number =>
   terms.keepSeconds ?? Math.max(DAY_SECONDS, leastKeepSeconds(terms));
 
 /** What is wrong with the terms of a call. @returns the field and the message, or undefined */
-export function faultOf(terms: Terms): [path: string, message: string] | undefined {
+export function termsFault(terms: SlotTerms): [path: string, message: string] | undefined {
   const { slot, per, zone, keepSeconds = Infinity } = terms;
   const seconds = per === undefined ? Number.NaN : lengthOf(per);
-  if (seconds === undefined) return ['per', PERIOD];
+  if (seconds === undefined) return ['per', ONCE_PERIOD];
   // Weeks that are counted from 1970-01-01 would begin on Thursday.
   if (seconds % WEEK_SECONDS === 0 && !per?.endsWith('w'))
     return ['per', `must be ${seconds / WEEK_SECONDS}w: a week begins on Monday`];

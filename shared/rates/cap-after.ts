@@ -3,7 +3,8 @@ import type { Rate } from './charge.ts';
 
 // Imports nothing that the client's in-memory service could not load.
 
-type NamedRate = Pick<Rate, 'name' | 'limit' | 'per'>;
+/** A rate as operators and readers see it. */
+export type NamedRate = Pick<Rate, 'name' | 'limit' | 'per'>;
 
 /** What an operator allows at most, whatever callers name: a pause, capped rates, or both. Each has a reason and an end of its own. */
 export interface RateCap {
@@ -16,7 +17,7 @@ export interface RateCap {
 }
 
 /** A command of an operator. Instants are epoch milliseconds. */
-export interface Command {
+export interface RateCapCommand {
   /** An absent part stays as it is. `paused: false` lifts the pause, and `rates: null` the capped rates. */
   change: { paused?: boolean | undefined; rates?: readonly NamedRate[] | null | undefined };
   /** Needed unless the command only lifts. */
@@ -28,7 +29,7 @@ export interface Command {
 /** A part that the command does not name stays as it is, with its own reason and end. */
 export function capAfter(
   before: RateCap | undefined,
-  { change, ...command }: Command,
+  { change, ...command }: RateCapCommand,
   at: number,
 ): RateCap | undefined {
   const { reason = '', by, until } = command;

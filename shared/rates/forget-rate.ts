@@ -9,7 +9,7 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import type { ForgetRateInput } from './inputs.ts';
 import { hasCapAt, onlyCap } from './rate-cap.ts';
 import { viewOf } from './read.ts';
-import { parseRate, rowOf } from './record.ts';
+import { parseRate, rateRowOf } from './record.ts';
 
 export interface ForgottenRate {
   key: string;
@@ -39,7 +39,7 @@ export function forgetRate(dependencies: LeaseDependencies) {
       const command =
         old && capAt !== undefined
           ? new PutItemCommand({ ...row, Item: onlyCap(old) })
-          : new DeleteItemCommand({ ...row, Key: { key: text(rowOf(key)) } });
+          : new DeleteItemCommand({ ...row, Key: { key: text(rateRowOf(key)) } });
       const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
       if (outcome.won) return { key, forgotten: true };
       mayHaveLanded ||= outcome.unanswered;

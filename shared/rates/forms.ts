@@ -6,15 +6,16 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { isUncapped } from '../locks/record/capped.ts';
+import { DAY_SECONDS } from '../periods.ts';
 import type { RateCap } from './cap-after.ts';
 import { type Charge, type Form, latestPaid } from './charge.ts';
 import type { ReserveInput } from './inputs.ts';
 import { MOST_OPEN } from './open.ts';
 import { CAPPED_SECONDS, hasCapAt } from './rate-cap.ts';
 import { openPath, ratesText } from './record.ts';
-import { lastOf, type Reservation } from './reservation.ts';
+import { type Reservation, reservationText } from './reservation.ts';
 
-export interface Request extends Charge {
+export interface ReserveRequest extends Charge {
   input: ReserveInput;
   row: string;
   reservation: Reservation;
@@ -22,8 +23,8 @@ export interface Request extends Charge {
   cap: RateCap | undefined;
 }
 
-interface Writing {
-  request: Request;
+interface RateWrite {
+  request: ReserveRequest;
   form: Form;
   /** Whether an earlier try of the request has left an open reservation. */
   isOpen: boolean;
@@ -34,14 +35,14 @@ interface Writing {
 }
 
 /** A row stays for a day after the latest start, so that TTL never deletes time that is paid. */
-const DAY_SECONDS = 86_400;
+const KEPT_SECONDS = DAY_SECONDS;
 
 /** One conditional UpdateItem. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
-export function write({ dynamodb, table, clockSkewMs }: LeaseDependencies, at: Writing, call: Call) {
+export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, at: RateWrite, call: Call) {
   const { input, row, ahead, cap } = at.request;
   const { set, condition, names = {}, values } = at.form === 'moved' ? moved(at) : added(at);
   const latestStart = at.now / 1_000_000 + input.waitSeconds + ahead / 1_000_000;
-  const expiry = cap ? at.now / 1_000_000 + CAPPED_SECONDS : latestStart + DAY_SECONDS;
+  const expiry = cap ? at.now / 1_000_000 + CAPPED_SECONDS : latestStart + KEPT_SECONDS;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(row) },
@@ -67,8 +68,8 @@ interface Parts {
 }
 
 /** A repeat of the last request, whose start is over: as if it were written now. */
-function moved({ request, now }: Writing): Parts {
-  const values = { ':paid': integer(now + request.charge), ':last': text(lastOf(request.reservation)) };
+function moved({ request, now }: RateWrite): Parts {
+  const values = { ':paid': integer(now + request.charge), ':last': text(reservationText(request.reservation)) };
   return {
     set: ['paid_until = :paid'],
     condition: { expression: 'last_request = :last AND paid_until < :paid', values },
@@ -77,10 +78,10 @@ function moved({ request, now }: Writing): Parts {
 }
 
 /** A reservation on a key that is idle, or paid for some time. */
-function added(at: Writing): Parts {
+function added(at: RateWrite): Parts {
   const { request, form, now, since, isOpen } = at;
   const { input, charge, reservation } = request;
-  const last = text(lastOf(reservation));
+  const last = text(reservationText(reservation));
   const path = openPath(reservation.name);
   const isIdle: Condition = {
     expression: 'attribute_not_exists(paid_until) OR (paid_until < :now AND NOT last_request = :last)',
@@ -98,7 +99,12 @@ function added(at: Writing): Parts {
     form === 'idle' ? ['paid_until = :paid', isIdle] : ['paid_until = paid_until + :charge', isBusy];
   const condition = input.settle ? all(mayPay, isOpen ? IS_OPEN : MAY_OPEN) : mayPay;
   return {
-    set: [paid, ...SEEN, ...(input.settle ? ['#open = :open'] : []), ...(input.settle && !isOpen ? [ONE_MORE] : [])],
+    set: [
+      paid,
+      ...SHOWN_ATTRIBUTES,
+      ...(input.settle ? ['#open = :open'] : []),
+      ...(input.settle && !isOpen ? [ONE_MORE] : []),
+    ],
     condition,
     ...(input.settle && { names: { '#open': path } }),
     values: {
@@ -114,7 +120,7 @@ function added(at: Writing): Parts {
 }
 
 /** What readers and repeats see of the last reservation. */
-const SEEN = [
+const SHOWN_ATTRIBUTES = [
   'last_request = :last',
   'rates_before = if_not_exists(rates, :rates)',
   'rates = :rates',

@@ -10,7 +10,7 @@ export const MOST_KEY_BYTES = 1010;
 export const MOST_UNITS = 1_000_000_000;
 
 const key = () => callersName(MOST_KEY_BYTES);
-const PERIOD = 'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days';
+const RATE_PERIOD = 'must be a period such as 1s, 1m, 1h or 1d, of at most 31 days';
 const NAME = 'must be 1 to 32 letters, digits, _ and -, of which the first is a letter or a digit';
 const INSTANT = 'must be an instant such as 2026-11-26T15:36:42.273Z';
 const rateName = () =>
@@ -20,8 +20,8 @@ const terms = () => ({
   name: z._default(rateName(), 'requests'),
   limit: whole(1, MOST_UNITS),
   per: z.string(must('a string')).check(
-    z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: PERIOD, abort: true }),
-    z.refine((per) => (periodSeconds(per) ?? Infinity) <= MOST_RATE_SECONDS, PERIOD),
+    z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: RATE_PERIOD, abort: true }),
+    z.refine((per) => (periodSeconds(per) ?? Infinity) <= MOST_RATE_SECONDS, RATE_PERIOD),
   ),
 });
 

@@ -6,7 +6,7 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
-import { openPath, type RateRecord, rowOf } from './record.ts';
+import { openPath, type RateRecord, rateRowOf } from './record.ts';
 
 /** The most open reservations of a key. */
 export const MOST_OPEN = 200;
@@ -41,7 +41,7 @@ export async function makeRoom(
   };
   const command = new UpdateItemCommand({
     TableName: table,
-    Key: { key: text(rowOf(key)) },
+    Key: { key: text(rateRowOf(key)) },
     UpdateExpression: `SET opens = opens - :gone REMOVE ${names.join(', ')}`,
     ...conditionFields(areThere, { values: { ':gone': integer(old.length) } }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',

@@ -6,24 +6,24 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { outcomeUnknown, reading, send, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
+import { DAY_SECONDS } from '../periods.ts';
 import type { RateCap } from './cap-after.ts';
-import { type Command, capAfter } from './cap-after.ts';
+import { capAfter, type RateCapCommand } from './cap-after.ts';
 import { viewOf } from './read.ts';
-import { capText, parseRate, type RateRecord, rateCapAt, rowOf } from './record.ts';
+import { capText, parseRate, type RateRecord, rateCapAt, rateRowOf } from './record.ts';
 
-export interface CapCommand extends Command {
+export interface CapCommand extends RateCapCommand {
   key: string;
   now: number;
 }
 
-export interface Capped {
+export interface RateCapped {
   /** Undefined if nothing is capped. */
   cap: RateCap | undefined;
   before: RateCap | undefined;
 }
 
-const MAX_TRIES = 5;
-const DAY_SECONDS = 86_400;
+const MAX_RATE_CAP_TRIES = 5;
 /** How long a row with a cap stays after its last command or reservation. */
 export const CAPPED_SECONDS = 400 * DAY_SECONDS;
 
@@ -32,26 +32,30 @@ export const CAPPED_SECONDS = 400 * DAY_SECONDS;
  * number of the command, so that a late duplicate of an earlier command changes nothing.
  * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
  */
-export async function writeRateCap(dependencies: LeaseDependencies, command: CapCommand, call: Call): Promise<Capped> {
+export async function writeRateCap(
+  dependencies: LeaseDependencies,
+  command: CapCommand,
+  call: Call,
+): Promise<RateCapped> {
   const { dynamodb, table } = dependencies;
   const { key, now } = command;
   const operation = writing(`table ${table}`);
   let item = await readRow(dependencies, key, call);
   let mayHaveLanded = false;
-  for (let tries = 1; tries <= MAX_TRIES; tries++) {
+  for (let tries = 1; tries <= MAX_RATE_CAP_TRIES; tries++) {
     const seen = parseRate(item);
     const before = rateCapAt(seen, { now, clockSkewMs: dependencies.clockSkewMs });
     const at = Math.max(now, (seen.capAt ?? 0) + 1);
     const cap = capAfter(before, command, at);
-    const written = attributesOf(cap, at);
+    const written = capAttributes(cap, at);
     const update = new UpdateItemCommand({
       TableName: table,
-      Key: { key: text(rowOf(key)) },
+      Key: { key: text(rateRowOf(key)) },
       ...updateTo(written, seen, command),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
     const outcome = await conditionalWrite(dynamodb, { command: update, operation }, call);
-    if (outcome.won || isIn(outcome.old, written)) return { cap, before };
+    if (outcome.won || hasLanded(outcome.old, written)) return { cap, before };
     mayHaveLanded ||= outcome.unanswered;
     item = outcome.old;
   }
@@ -63,12 +67,12 @@ export async function writeRateCap(dependencies: LeaseDependencies, command: Cap
 }
 
 async function readRow({ dynamodb, table }: LeaseDependencies, key: string, call: Call): Promise<Item | undefined> {
-  const command = new GetItemCommand({ TableName: table, Key: { key: text(rowOf(key)) }, ConsistentRead: true });
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(rateRowOf(key)) }, ConsistentRead: true });
   return (await send(dynamodb, { command, operation: reading(`table ${table}`) }, call)).Item;
 }
 
 /** The attributes of a cap. A lift keeps `cap_at`. */
-const ATTRIBUTES = ['cap_at', 'cap', 'cap_until'];
+const CAP_ATTRIBUTES = ['cap_at', 'cap', 'cap_until'];
 
 /** No command has come since. */
 export const hasCapAt = (at: number | undefined): Condition =>
@@ -78,9 +82,11 @@ export const hasCapAt = (at: number | undefined): Condition =>
 
 /** The row with the cap alone, without its reservations. */
 export const onlyCap = (item: Item): Item =>
-  Object.fromEntries(Object.entries(item).filter(([name]) => ['key', 'lease_expiry', ...ATTRIBUTES].includes(name)));
+  Object.fromEntries(
+    Object.entries(item).filter(([name]) => ['key', 'lease_expiry', ...CAP_ATTRIBUTES].includes(name)),
+  );
 
-const attributesOf = (cap: RateCap | undefined, at: number): Item => ({
+const capAttributes = (cap: RateCap | undefined, at: number): Item => ({
   cap_at: integer(at),
   ...(cap && { cap: text(capText(cap)) }),
   ...(cap && Number.isFinite(lastEnd(cap)) && { cap_until: integer(lastEnd(cap)) }),
@@ -91,7 +97,7 @@ const lastEnd = ({ pause, capped }: RateCap): number =>
   Math.max(...[pause, capped].map((part) => (part ? (part.until ?? Number.POSITIVE_INFINITY) : 0)));
 
 function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
-  const removed = ATTRIBUTES.filter((name) => !(name in written));
+  const removed = CAP_ATTRIBUTES.filter((name) => !(name in written));
   const latest = Math.ceil(Math.max(now, (seen.paidUntil ?? 0) / 1000) / 1000);
   const [expiry, seconds] = written.cap
     ? [':expiry', CAPPED_SECONDS]
@@ -105,5 +111,5 @@ function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
 }
 
 /** An earlier try of the call has landed, and its response was lost. */
-const isIn = (item: Item | undefined, written: Item): boolean =>
-  ATTRIBUTES.every((name) => item?.[name]?.S === written[name]?.S && item?.[name]?.N === written[name]?.N);
+const hasLanded = (item: Item | undefined, written: Item): boolean =>
+  CAP_ATTRIBUTES.every((name) => item?.[name]?.S === written[name]?.S && item?.[name]?.N === written[name]?.N);

@@ -6,8 +6,9 @@ import { reading, send } from '../aws/send.ts';
 import { listRows } from '../listings/list-rows.ts';
 import type { CapView } from '../locks/calls/types.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
+import type { NamedRate } from './cap-after.ts';
 import type { ReadRatesInput } from './inputs.ts';
-import { keyOf, type NamedRate, parseRate, rateCapAt, rateCapView, rowOf } from './record.ts';
+import { parseRate, rateCapAt, rateCapView, rateKeyOf, rateRowOf } from './record.ts';
 
 /** What every reader may see of the rates of a key. */
 export interface RateView {
@@ -39,13 +40,17 @@ export function readRates(dependencies: LeaseDependencies) {
   return async ({ key, prefix = '', ...page }: ReadRatesInput, call: Call): Promise<RateView | RatePage> => {
     if (key === undefined) {
       const viewed = (item: Item) => {
-        const view = viewOf(dependencies, keyOf(item.key?.S ?? ''), item);
+        const view = viewOf(dependencies, rateKeyOf(item.key?.S ?? ''), item);
         // After a lift, the row remains for late commands.
         return view.paidUntil === null && !view.cap ? undefined : view;
       };
-      return listRows(dependencies, { ...page, prefix: rowOf(prefix), viewOf: viewed, abridged: (view) => view }, call);
+      return listRows(
+        dependencies,
+        { ...page, prefix: rateRowOf(prefix), viewOf: viewed, abridged: (view) => view },
+        call,
+      );
     }
-    const command = new GetItemCommand({ TableName: table, Key: { key: text(rowOf(key)) }, ConsistentRead: true });
+    const command = new GetItemCommand({ TableName: table, Key: { key: text(rateRowOf(key)) }, ConsistentRead: true });
     const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
     return viewOf(dependencies, key, item);
   };
@@ -62,7 +67,7 @@ export function viewOf(
   return {
     key,
     kind: 'rate',
-    paidUntil: paidUntil === undefined ? null : instant(paidUntil),
+    paidUntil: paidUntil === undefined ? null : paidUntilInstant(paidUntil),
     ...{ rates, ratesBefore, by },
     at: at === undefined ? null : new Date(at).toISOString(),
     open: open.length,
@@ -71,4 +76,4 @@ export function viewOf(
 }
 
 /** Rounded up, so that an operator who forgets the rate as read names no earlier time. @param paidUntil epoch microseconds */
-const instant = (paidUntil: number): string => new Date(Math.ceil(paidUntil / 1000)).toISOString();
+const paidUntilInstant = (paidUntil: number): string => new Date(Math.ceil(paidUntil / 1000)).toISOString();

@@ -1,16 +1,12 @@
-import { json, number } from '../aws/attributes.ts';
+import { jsonOfText, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { CapView } from '../locks/calls/types.ts';
 import { type Cap, capEndsAt, capView } from '../locks/record/capped.ts';
 import { RATE_ROWS } from '../locks/record/identity.ts';
-import { capWhere, type RateCap } from './cap-after.ts';
-import type { Rate } from './charge.ts';
+import { capWhere, type NamedRate, type RateCap } from './cap-after.ts';
 
-export const rowOf = (key: string): string => RATE_ROWS + key;
-export const keyOf = (row: string): string => row.slice(RATE_ROWS.length);
-
-/** What readers see of a rate. */
-export type NamedRate = Pick<Rate, 'name' | 'limit' | 'per'>;
+export const rateRowOf = (key: string): string => RATE_ROWS + key;
+export const rateKeyOf = (row: string): string => row.slice(RATE_ROWS.length);
 
 /** A reservation whose caller will report the units. */
 interface OpenReservation {
@@ -56,7 +52,7 @@ export const rateCapView = ({ pause, capped }: RateCap): CapView => ({
 
 /** The attribute `cap`: one value, so that a pause does not lose the capped rates. */
 export const capText = ({ pause, capped }: Pick<RateCap, 'pause' | 'capped'>): string =>
-  JSON.stringify({ pause, ...(capped && { capped: { ...capped, rates: named(capped.rates) } }) });
+  JSON.stringify({ pause, ...(capped && { capped: { ...capped, rates: shownRates(capped.rates) } }) });
 
 /** The attribute of an open reservation. */
 export const openPath = (name: string): string => `o${name}`;
@@ -86,18 +82,19 @@ export function parseRate(item: Item | undefined): RateRecord {
 function capIn(item: Item): RateCap | undefined {
   const text = item.cap?.S;
   if (text === undefined) return undefined;
-  const [found, at] = [json(text), number(item, 'cap_at') ?? 0];
+  const [found, at] = [jsonOfText(text), number(item, 'cap_at') ?? 0];
   const cap = typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Partial<RateCap>) : {};
   if (cap.pause || Array.isArray(cap.capped?.rates)) return { ...cap, at };
   // A cap that this release cannot read must not let callers through.
   return { pause: { limit: 0, at, by: undefined, reason: '', until: undefined }, at };
 }
 
-const named = (rates: readonly NamedRate[]): NamedRate[] => rates.map(({ name, limit, per }) => ({ name, limit, per }));
+const shownRates = (rates: readonly NamedRate[]): NamedRate[] =>
+  rates.map(({ name, limit, per }) => ({ name, limit, per }));
 
-export const ratesText = (rates: readonly NamedRate[]): string => JSON.stringify(named(rates));
+export const ratesText = (rates: readonly NamedRate[]): string => JSON.stringify(shownRates(rates));
 
 function ratesIn(text: string | undefined): NamedRate[] {
-  const rates = json(text);
+  const rates = jsonOfText(text);
   return Array.isArray(rates) ? (rates as unknown as NamedRate[]) : [];
 }

@@ -12,7 +12,7 @@ export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
  * Names a reservation with its charge in the row, so that a repeat with other rates is another reservation. The name of one that is settled ends with `.s`:
  * an id that lacks its terms must not cancel what was settled.
  */
-export const lastOf = ({ name, charge, ahead, rates }: Reservation): string =>
+export const reservationText = ({ name, charge, ahead, rates }: Reservation): string =>
   `${name}.${charge}.${ahead}${rates ? '.s' : ''}`;
 
 /** Settle and cancel read nothing first: the id has the charge and the terms. */
@@ -40,11 +40,11 @@ export function parseReservation(id: string): Reservation | undefined {
 const MOST_TERMS = 2 * MOST_RATES;
 
 function ratesOf(terms: string): Rate[] | undefined {
-  const rates = parsed(Buffer.from(terms, 'base64url').toString());
+  const rates = parsedRates(Buffer.from(terms, 'base64url').toString());
   return rates.every(isRate) && !faultOfRates(rates, MOST_TERMS) ? rates : undefined;
 }
 
-function parsed(text: string): Partial<Rate>[] {
+function parsedRates(text: string): Partial<Rate>[] {
   try {
     const list: unknown = JSON.parse(text);
     if (!Array.isArray(list)) return [];

@@ -4,13 +4,13 @@ import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { capEndsAt } from '../locks/record/capped.ts';
 import { requestName } from '../locks/record/identity.ts';
-import type { RateCap } from './cap-after.ts';
+import type { NamedRate, RateCap } from './cap-after.ts';
 import { chargeOf, type Form, formFor, ratesUnder, startOf } from './charge.ts';
-import { type Request, write } from './forms.ts';
+import { type ReserveRequest, writeRow } from './forms.ts';
 import type { ReserveInput } from './inputs.ts';
 import { MOST_OPEN, makeRoom } from './open.ts';
-import { type NamedRate, parseRate, type RateRecord, rateCapAt, rateCapView, ratesText, rowOf } from './record.ts';
-import { lastOf, reservationId } from './reservation.ts';
+import { parseRate, type RateRecord, rateCapAt, rateCapView, rateRowOf, ratesText } from './record.ts';
+import { reservationId, reservationText } from './reservation.ts';
 
 /** When the work of a caller may start. */
 export interface Reserved {
@@ -32,7 +32,7 @@ export interface Reserved {
 }
 
 /** The second try wins, unless another call writes between the two. */
-const MAX_TRIES = 5;
+const MAX_RESERVE_TRIES = 5;
 /**
  * In a crowd at a fast rate, what one call pays is over before the next one writes, and only one of those that find the key idle wins. So a call adds to what
  * was paid when it came, for as long as this.
@@ -45,7 +45,7 @@ interface Hint {
   cap: RateCap | undefined;
 }
 const hintsOf = new WeakMap<LeaseDependencies, Map<string, Hint>>();
-const MOST_ROWS = 100;
+const MOST_RATE_ROWS = 100;
 
 /** When a caller asks again, if the pause has no end. */
 const ASK_PAUSED_MS = 60_000;
@@ -65,22 +65,22 @@ export function reserveRate(dependencies: LeaseDependencies) {
   };
 }
 
-interface Asked {
+interface AskedStart {
   input: ReserveInput;
   name: string;
 }
 
-function requestUnder(cap: RateCap | undefined, { input, name }: Asked): Request {
+function requestUnder(cap: RateCap | undefined, { input, name }: AskedStart): ReserveRequest {
   const rates = ratesUnder(input.rates, cap?.capped?.rates);
   const charge = chargeOf(rates);
   const reservation = { name, charge: charge.charge, ahead: charge.ahead, ...(input.settle && { rates }) };
-  return { ...charge, input, row: rowOf(input.key), reservation, cap };
+  return { ...charge, input, row: rateRowOf(input.key), reservation, cap };
 }
 
-async function tryForms(dependencies: LeaseDependencies, asked: Asked, call: Call): Promise<Reserved> {
+async function tryForms(dependencies: LeaseDependencies, asked: AskedStart, call: Call): Promise<Reserved> {
   const { clock, clockSkewMs } = dependencies;
   const { input } = asked;
-  const row = rowOf(input.key);
+  const row = rateRowOf(input.key);
   const hint = hintsOf.get(dependencies)?.get(row);
   const underCap = (on: { cap?: RateCap | undefined }) =>
     requestUnder(rateCapAt(on, { now: clock.now(), clockSkewMs }), asked);
@@ -88,20 +88,20 @@ async function tryForms(dependencies: LeaseDependencies, asked: Asked, call: Cal
   let mayHaveLanded = false;
   const begun = clock.now() * 1000;
   const at = (now: number) => ({ now, since: Math.max(Math.min(begun, now), now - MOST_LATE_US) });
-  for (let tries = 1; tries <= MAX_TRIES; tries++) {
+  for (let tries = 1; tries <= MAX_RESERVE_TRIES; tries++) {
     const now = clock.now() * 1000;
-    const outcome = await write(dependencies, { ...known, ...at(now) }, call);
+    const outcome = await writeRow(dependencies, { ...known, ...at(now) }, call);
     const record = parseRate(outcome.won ? outcome.item : outcome.old);
     const answered = clock.now() * 1000;
     if (outcome.won) {
-      note(dependencies, row, { form: known.form === 'moved' ? 'busy' : known.form, cap: rated(record) });
+      noteHint(dependencies, row, { form: known.form === 'moved' ? 'busy' : known.form, cap: rated(record) });
       const reserved = view(known.request, { record, now, answered, repeated: known.form === 'moved' });
       call.measure?.('RateWaitMs', reserved.waitMs);
       return reserved;
     }
     mayHaveLanded ||= outcome.unanswered;
     const request = underCap(record);
-    const seen = judge(request, record, { ...at(answered), clockSkewMs });
+    const seen = judgeRates(request, record, { ...at(answered), clockSkewMs });
     if (seen === 'repeated') return view(request, { record, now: answered, answered, repeated: true });
     if (typeof seen !== 'string') throw seen;
     const isOpen = record.open.some(({ name }) => name === asked.name);
@@ -119,8 +119,8 @@ async function tryForms(dependencies: LeaseDependencies, asked: Asked, call: Cal
 const rated = ({ cap }: RateRecord): RateCap | undefined => (cap?.pause ? undefined : cap);
 
 /** What a row that did not meet the condition means. @returns the form that fits, `repeated` for the start of an earlier try, or a refusal */
-function judge(
-  request: Request,
+function judgeRates(
+  request: ReserveRequest,
   { paidUntil, last, isMalformed }: RateRecord,
   at: { now: number; since: number; clockSkewMs: number },
 ): Form | 'repeated' | HoldfastError {
@@ -130,7 +130,7 @@ function judge(
     const detail = 'a third-party client wrote a record that is not valid: an operator must delete the row of the rate';
     return new HoldfastError('Unavailable', detail, { key });
   }
-  const isOwn = last === lastOf(request.reservation);
+  const isOwn = last === reservationText(request.reservation);
   const found = formFor(request, { paidUntil, isOwn }, { ...at, waitMs: input.waitSeconds * 1000 });
   const refused = (detail: string, retryAfterMs: number) =>
     new HoldfastError('RateExceeded', `${detail}: ask again after \`retryAfterMs\``, {
@@ -151,7 +151,7 @@ function judge(
 
 /** @param now microseconds, the time by which the start was found @param answered microseconds, the time of this answer */
 function view(
-  request: Request,
+  request: ReserveRequest,
   { record, now, answered, repeated }: { record: RateRecord; now: number; answered: number; repeated: boolean },
 ): Reserved {
   const { input, reservation, boundBy } = request;
@@ -170,10 +170,10 @@ function view(
   };
 }
 
-function note(dependencies: LeaseDependencies, row: string, hint: Hint): void {
+function noteHint(dependencies: LeaseDependencies, row: string, hint: Hint): void {
   const rows = hintsOf.get(dependencies) ?? new Map<string, Hint>();
   hintsOf.set(dependencies, rows);
   rows.delete(row);
   rows.set(row, hint);
-  if (rows.size > MOST_ROWS) for (const oldest of rows.keys()) return void rows.delete(oldest);
+  if (rows.size > MOST_RATE_ROWS) for (const oldest of rows.keys()) return void rows.delete(oldest);
 }

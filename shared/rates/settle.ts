@@ -8,8 +8,8 @@ import { invalidRequest } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { settledCharge } from './charge.ts';
 import type { SettleInput } from './inputs.ts';
-import { openPath, rowOf } from './record.ts';
-import { lastOf, parseReservation, type Reservation } from './reservation.ts';
+import { openPath, rateRowOf } from './record.ts';
+import { parseReservation, type Reservation, reservationText } from './reservation.ts';
 
 export type Settled =
   /** False if the reservation is not open: it was settled before, or its 15 minutes are over. */
@@ -39,12 +39,12 @@ export function settleRate(dependencies: LeaseDependencies) {
   };
 }
 
-interface Place {
+interface ReservationInRow {
   key: string;
   reservation: Reservation;
 }
 
-interface Change extends Place {
+interface ChargeChange extends ReservationInRow {
   /** By how much what is paid changes, in microseconds. */
   more: number;
   only: Condition;
@@ -66,16 +66,16 @@ const isOpen = ({ name, charge }: Reservation): Condition => ({
 
 const isLast = (reservation: Reservation): Condition => ({
   expression: 'last_request = :last',
-  values: { ':last': text(lastOf(reservation)) },
+  values: { ':last': text(reservationText(reservation)) },
 });
 
 const isNotLast = (reservation: Reservation): Condition => ({
   expression: 'NOT last_request = :last',
-  values: { ':last': text(lastOf(reservation)) },
+  values: { ':last': text(reservationText(reservation)) },
 });
 
 /** Without an entry only the last reservation can be cancelled: the starts of later reservations were counted from it. */
-async function cancelReservation(dependencies: LeaseDependencies, at: Place, call: Call): Promise<boolean> {
+async function cancelReservation(dependencies: LeaseDependencies, at: ReservationInRow, call: Call): Promise<boolean> {
   const { reservation } = at;
   const more = -reservation.charge;
   if (!reservation.rates) return change(dependencies, { ...at, more, only: isLast(reservation), ...FORGET }, call);
@@ -94,7 +94,7 @@ async function cancelReservation(dependencies: LeaseDependencies, at: Place, cal
 /** @throws HoldfastError OutcomeUnknown, because a try without an answer may have changed the row */
 async function change(
   { dynamodb, table }: LeaseDependencies,
-  { key, more, only, set = [], remove = [], values = {} }: Change,
+  { key, more, only, set = [], remove = [], values = {} }: ChargeChange,
   call: Call,
 ): Promise<boolean> {
   const operation = writing(`table ${table}`);
@@ -103,7 +103,7 @@ async function change(
   const sets = ['paid_until = paid_until + :more', 'lease_expiry = lease_expiry + :later', ...set];
   const command = new UpdateItemCommand({
     TableName: table,
-    Key: { key: text(rowOf(key)) },
+    Key: { key: text(rateRowOf(key)) },
     UpdateExpression: `SET ${sets.join(', ')}${remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : ''}`,
     ...conditionFields(only, { values: { ':more': integer(more), ':later': integer(later), ...values } }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',

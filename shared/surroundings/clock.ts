@@ -17,3 +17,6 @@ export const systemClock: Clock = {
 
 /** Whether a Date can hold it (8.64e15 ms, 275,760 AD): other clients may write any number. */
 export const isInstant = (epochMs: number): boolean => Math.abs(epochMs) <= 8.64e15;
+
+/** An instant as answers and logs write it, such as `2026-11-26T15:36:42.273Z`. */
+export const instant = (epochMs: number): string => new Date(epochMs).toISOString();

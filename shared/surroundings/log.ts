@@ -16,7 +16,7 @@ interface Measured {
 }
 
 /** A metric takes no more values from one line. */
-const MAX_VALUES = 100;
+const MAX_METRIC_VALUES = 100;
 
 export const count = (value: number): Measured => ({ value, unit: 'Count' });
 export const milliseconds = (value: number): Measured => ({ value, unit: 'Milliseconds' });
@@ -38,7 +38,7 @@ export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metr
     return;
   }
   const timestamp = new Date(systemClock.now()).toISOString();
-  write({ level, timestamp, service: settings.service, ...fields }, metrics);
+  writeLine({ level, timestamp, service: settings.service, ...fields }, metrics);
   for (const more of beyond(metrics)) writeMetrics(more, fields);
 }
 
@@ -54,7 +54,7 @@ export function logMetrics(metrics: Metrics | undefined, fields: Record<string, 
 
 function writeMetrics(metrics: Metrics, fields: Record<string, unknown>): void {
   const values = metrics.dimensions.flat().map((name) => [name, fields[name]]);
-  write({ service: settings.service, ...Object.fromEntries(values) }, metrics);
+  writeLine({ service: settings.service, ...Object.fromEntries(values) }, metrics);
 }
 
 /** Read once: a look at the environment is a system's call, and this is done at each invocation. */
@@ -69,7 +69,7 @@ function readSettings(env: NodeJS.ProcessEnv) {
 }
 
 /** One write, because each is a system's call and takes longer than making the line. */
-function write(line: Record<string, unknown>, metrics: Metrics | undefined): void {
+function writeLine(line: Record<string, unknown>, metrics: Metrics | undefined): void {
   const text = JSON.stringify(line);
   process.stdout.write(metrics && settings.namespace ? `${text.slice(0, -1)},${embedded(metrics)}}\n` : `${text}\n`);
 }
@@ -99,12 +99,12 @@ const directiveOf = (dimensions: Metrics['dimensions'], values: Metrics['values'
 
 /** One value, or as many as a line takes. */
 const inOneLine = (value: number | number[]) =>
-  Array.isArray(value) ? (value.length === 1 ? value[0] : value.slice(0, MAX_VALUES)) : value;
+  Array.isArray(value) ? (value.length === 1 ? value[0] : value.slice(0, MAX_METRIC_VALUES)) : value;
 
 /** The values of long lists that a line leaves out, in lines of their own. */
 function* beyond(metrics: Metrics | undefined): Generator<Metrics> {
   if (!metrics || !settings.namespace) return;
   for (const [name, { value, unit }] of Object.entries(metrics.values))
-    for (let from = MAX_VALUES; Array.isArray(value) && from < value.length; from += MAX_VALUES)
-      yield { ...metrics, values: { [name]: { value: value.slice(from, from + MAX_VALUES), unit } } };
+    for (let from = MAX_METRIC_VALUES; Array.isArray(value) && from < value.length; from += MAX_METRIC_VALUES)
+      yield { ...metrics, values: { [name]: { value: value.slice(from, from + MAX_METRIC_VALUES), unit } } };
 }

@@ -3,9 +3,9 @@ import * as z from 'zod/mini';
 import { readHealth } from '../../functions/contract/health.ts';
 import { whoami } from '../../functions/contract/whoami.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import { scopesFromEnvironment } from '../../shared/callers/scopes.ts';
 import { HoldfastError } from '../../shared/errors.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { scopesFromEnvironment } from '../../shared/lambda/scopes.ts';
 import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
 import { httpEvent, throughHttp, throughTask } from '../support/stack/adapters.ts';
 

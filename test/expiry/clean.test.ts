@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import type { SpareReason } from '../../shared/expired/source.ts';
+import type { SpareReason } from '../../shared/expiry/sources/source.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/cuttable.ts';
 import { ManualClock } from '../support/time/clock.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { readExpired } from '../../functions/expiry/read.ts';
-import { MAX_TOLD } from '../../shared/expiry/checkpoint.ts';
+import { MAX_NAMED_NAMESPACES } from '../../shared/expiry/checkpoint.ts';
 import { call } from '../support/emulators/aws.ts';
 import { httpEvent, lambdaContext } from '../support/stack/adapters.ts';
 import { expiryWorld, lease, newPlaces, releasedLease, rustLease } from '../support/worlds/expiry.ts';
@@ -79,11 +79,11 @@ it('a report counts each lease once, wherever its runs end', async () => {
 });
 
 it('a report shows callers of a namespace only their own leases', async () => {
-  const many = Array.from({ length: MAX_TOLD + 1 }, (_, at) => [`n${at}/1`, `n${at}/2`]).flat();
+  const many = Array.from({ length: MAX_NAMED_NAMESPACES + 1 }, (_, at) => [`n${at}/1`, `n${at}/2`]).flat();
   const world = await worldWith([...many, 'team-z/1'], { pageRows: 1000 });
   await world.report();
   const whole = await world.read();
-  expect(whole.heldByNamespace).toHaveLength(MAX_TOLD);
+  expect(whole.heldByNamespace).toHaveLength(MAX_NAMED_NAMESPACES);
   expect(whole.heldByNamespace).not.toContainEqual({ namespace: 'team-z', leases: 1 });
   const handler = readExpired({ s3: world.dependencies.s3, places: world.places });
   const heldIn = async (namespace: string) => {

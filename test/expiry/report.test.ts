@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ExpiredRow } from '../../shared/expired/rows.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
+import type { ExpiredRow } from '../../shared/expiry/sources/rows.ts';
 import { call } from '../support/emulators/aws.ts';
 import { ManualClock } from '../support/time/clock.ts';
 import {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import type { ExpiredRow } from '../../shared/expired/rows.ts';
 import { CHECKPOINT, LATEST } from '../../shared/expiry/checkpoint.ts';
 import type { Report } from '../../shared/expiry/report.ts';
+import type { ExpiredRow } from '../../shared/expiry/sources/rows.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, newBucket, testClient, testS3 } from '../support/emulators/aws.ts';

@@ -1,14 +1,14 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { SOURCES } from '../../functions/expiry/sources.ts';
 import type { Json } from '../../shared/aws/attributes.ts';
 import { marksMetadata, parseMarks } from '../../shared/commits/metadata.ts';
 import { normalEtag } from '../../shared/commits/paths.ts';
 import { parseRecord, recordItem } from '../../shared/commits/record.ts';
 import { HoldfastError } from '../../shared/errors.ts';
-import type { TableSource } from '../../shared/expired/table.ts';
-import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
-import { SOURCES, sourceOf } from '../../shared/expiry/sources.ts';
+import { KINDS, type Kind, sourceOf } from '../../shared/expiry/kinds.ts';
+import type { TableSource } from '../../shared/expiry/sources/table.ts';
 import { reasonToSpare } from '../../shared/expiry/spared.ts';
 import { decodeCursor, encodeCursor } from '../../shared/listings/cursor.ts';
 import { KEY_STATES } from '../../shared/locks/calls/types.ts';
@@ -20,7 +20,7 @@ import { leaseHeld } from '../../shared/locks/record/refusals.ts';
 import { keyView } from '../../shared/locks/record/views.ts';
 import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
-import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
+import { itemsByConcern, recordOf } from '../../shared/nameservice/record.ts';
 import { asRead, type JsonObject, map, objectOf } from '../../shared/nameservice/values.ts';
 import { anyText } from '../support/chance/seed.ts';
 import { rounds } from '../support/time/rounds.ts';
@@ -200,7 +200,7 @@ describe('records of the nameservice', () => {
   it('records of the nameservice read back as written, under any pointer attributes', () => {
     fc.assert(
       fc.property(alias, epochMs, style, style, pointer, pointer, (alias, now, written, read, commit, index) => {
-        const record = recordOf(rowsOf(ledgerItems(alias, { now, style: written }, { commit, index })), read);
+        const record = recordOf(itemsByConcern(ledgerItems(alias, { now, style: written }, { commit, index })), read);
         const updatedAt = new Date(now).toISOString();
         expect(record).toMatchObject({
           alias: aliasText(alias),
@@ -219,7 +219,7 @@ describe('records of the nameservice', () => {
     const source = fc.record({ sourceType: text, config: fc.json(), dependencies: fc.array(text) });
     fc.assert(
       fc.property(alias, style, source, (alias, style, source) => {
-        const record = recordOf(rowsOf(graphSourceItems(alias, source, { now: 0, style })), style);
+        const record = recordOf(itemsByConcern(graphSourceItems(alias, source, { now: 0, style })), style);
         const { sourceType, dependencies } = source;
         expect(record).toMatchObject({
           kind: 'graph_source',
@@ -257,7 +257,7 @@ describe('records of the nameservice', () => {
     const concern = fc.constantFrom('meta', 'head', 'index', 'config', 'status', 'other');
     const row = fc.tuple(concern, item).map(([sk, rest]) => ({ pk: { S: 'a:b' }, ...rest, sk: { S: sk } }));
     fc.assert(
-      fc.property(fc.array(row, { maxLength: 6 }), (rows) => void recordOf(rowsOf(rows), 'address')),
+      fc.property(fc.array(row, { maxLength: 6 }), (rows) => void recordOf(itemsByConcern(rows), 'address')),
       { numRuns: rounds(500, 100) },
     );
   });
@@ -284,7 +284,7 @@ describe('rows of a report', () => {
   it('one source makes the rows of each kind for a report', () => {
     const told = Object.values(SOURCES).flatMap(({ kinds }): readonly Kind[] => kinds);
     expect(told.toSorted()).toEqual([...KINDS].toSorted());
-    for (const kind of KINDS) expect(sourceOf(kind).kinds).toContain(kind);
+    for (const kind of KINDS) expect(sourceOf(SOURCES, kind).kinds).toContain(kind);
   });
 
   it.each(tables)('any content of the table becomes rows of a report: $kinds', (source) => {
@@ -296,7 +296,7 @@ describe('rows of a report', () => {
         expect(row.ageSeconds).toBeGreaterThanOrEqual(0);
         expect(JSON.parse(JSON.stringify(row))).toEqual(row);
         const criteria = { olderThanSeconds: 0, neverDeletable: true };
-        const mayGo = reasonToSpare(row, criteria, { margins, now }) === undefined;
+        const mayGo = reasonToSpare(row, criteria, { source: sourceOf(SOURCES, row.kind), margins, now }) === undefined;
         expect(mayGo && (row.identity === null || row.ageSeconds < margins.fenceRetentionSeconds)).toBe(false);
       }),
       { numRuns: rounds(300, 60) },

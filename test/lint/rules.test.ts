@@ -22,11 +22,12 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['functions/leases/a.ts', "import '../../shared/locks/b.ts';"],
   ['shared/commits/a.ts', "export * from '../locks/part/b.ts';", { [IMPORT]: 1 }],
   ['shared/nameservice/a.ts', "import type { B } from '../expiry/b.ts'; export type A = B;", { [IMPORT]: 1 }],
+  ['shared/nameservice/c.ts', "import type { B } from '../expiry/sources/b.ts'; export type A = B;"],
   ['shared/expiry/a.ts', "export const a = () => import('../locks/expired.ts');", { [IMPORT]: 1 }],
   ['shared/locks/part/a.ts', "import '../../expiry/b.ts';", { [IMPORT]: 1 }],
   ['shared/lambda/a.ts', "import '../locks/b.ts';", { [IMPORT]: 1 }],
   ['shared/a.ts', "import './locks/b.ts';", { [IMPORT]: 1 }],
-  ['shared/expiry/sources.ts', "import '../locks/expired.ts';\nimport '../commits/record.ts';", { [IMPORT]: 1 }],
+  ['shared/rates/a.ts', "import '../locks/b.ts';\nimport '../commits/record.ts';", { [IMPORT]: 1 }],
   ['functions/expiry/a.ts', "import '../../shared/expiry/b.ts';\nimport '../../shared/locks/b.ts';"],
 
   ['shared/locks/local.ts', "import '../../local/b.ts';", { [PLUGIN]: 1 }],

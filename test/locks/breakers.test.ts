@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { acquire as acquireKey } from '../../shared/locks/calls/acquire.ts';
 import { breakGrant } from '../../shared/locks/calls/break.ts';
 import { acquireInput, type ReadInput } from '../../shared/locks/calls/inputs.ts';
-import { lookUp } from '../../shared/locks/calls/read.ts';
+import { readKeyOrList } from '../../shared/locks/calls/read.ts';
 import { release as giveBack } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
@@ -16,7 +16,7 @@ const { dependencies, clock, steps, rawItem } = world;
 const taken = documented('acquire', acquireKey(dependencies));
 const released = documented('release', giveBack(dependencies));
 const broken = documented('breakLease', breakGrant(dependencies));
-const lookedUp = documented('readLeases', lookUp(dependencies));
+const lookedUp = documented('readLeases', readKeyOrList(dependencies));
 
 const OPERATOR = 'arn:aws:sts::123456789012:assumed-role/Operator/ann';
 const ann = call({ principal: OPERATOR });

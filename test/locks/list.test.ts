@@ -4,7 +4,7 @@ import { encodeCursor } from '../../shared/listings/cursor.ts';
 import { acquire as acquireKey } from '../../shared/locks/calls/acquire.ts';
 import { acquireInput, type ReadInput, readInput } from '../../shared/locks/calls/inputs.ts';
 import type { KeyPage } from '../../shared/locks/calls/list-keys.ts';
-import { lookUp } from '../../shared/locks/calls/read.ts';
+import { readKeyOrList } from '../../shared/locks/calls/read.ts';
 import { release as giveBack } from '../../shared/locks/calls/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
@@ -155,7 +155,7 @@ describe('keys', async () => {
   afterAll(() => steps.stop());
   const taken = documented('acquire', acquireKey(dependencies));
   const released = documented('release', giveBack(dependencies));
-  const lookedUp = documented('readLeases', lookUp(dependencies));
+  const lookedUp = documented('readLeases', readKeyOrList(dependencies));
 
   const input = acquireInput();
   const acquire = async (asked: object) => {
@@ -225,7 +225,7 @@ describe('cursors', async () => {
   const { dependencies, steps } = await queueWorld();
   afterAll(() => steps.stop());
   const acquire = acquireKey(dependencies);
-  const read = documented('readLeases', lookUp(dependencies));
+  const read = documented('readLeases', readKeyOrList(dependencies));
   const list = async (query: object) => (await read(readInput().parse(query), call())) as KeyPage;
 
   const longest = ['a', '"', '\u0001', 'é'].map((text) => text.repeat(1024 / Buffer.byteLength(text)));

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lookUpKey } from '../../shared/locks/calls/read.ts';
+import { readOneKey } from '../../shared/locks/calls/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import { documented } from '../support/stack/contract.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
@@ -13,7 +13,7 @@ const NOT_IN_LINE = { previous: null, hasRecord: true, waiting: 0 };
 const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
 
 const { acquire, release, heartbeat, putRaw, clock, requests, dependencies } = await leaseWorld();
-const looked = documented('readLeases', lookUpKey(dependencies));
+const looked = documented('readLeases', readOneKey(dependencies));
 const read = (key: string, more: object = {}) => looked({ key, ...more }, call());
 
 it('a read of a key without a record shows that nobody has it', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CONCERNS } from '../../shared/nameservice/items.ts';
-import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
+import { itemsByConcern, recordOf } from '../../shared/nameservice/record.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
@@ -35,7 +35,7 @@ describe('items to records', () => {
     dependencies: { L: [{ S: 'mydb:main' }] },
     retracted: { BOOL: false },
   });
-  const record = (...items: object[]) => recordOf(rowsOf(items as never), 'address');
+  const record = (...items: object[]) => recordOf(itemsByConcern(items as never), 'address');
 
   it("Fluree's test_items_to_ns_record_full passes", () => {
     const full = record(

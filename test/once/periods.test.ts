@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isPeriod, slotAt } from '../../shared/once/slots.ts';
-import { faultOf } from '../../shared/once/terms.ts';
+import { termsFault } from '../../shared/once/terms.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
@@ -151,7 +151,7 @@ describe('terms', () => {
     [{ per: '36h' }, undefined],
     [{ per: '52w', zone: 'Australia/Lord_Howe' }, undefined],
   ])('the terms %j have the fault %j', (terms, fault) => {
-    expect(faultOf({ ttlSeconds: 60, ...terms })).toEqual(fault);
+    expect(termsFault({ ttlSeconds: 60, ...terms })).toEqual(fault);
   });
 });
 

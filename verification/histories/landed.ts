@@ -2,7 +2,7 @@ import type { Item } from '../../shared/aws/dynamodb.ts';
 import { EXECUTION_ROW, placeOf } from '../../shared/locks/line/waiters.ts';
 import { leaseIdOf, requestName } from '../../shared/locks/record/identity.ts';
 import { type HolderEntry, type KeyRecord, parseKey } from '../../shared/locks/record/record.ts';
-import { rowOf } from '../../shared/rates/record.ts';
+import { rateRowOf } from '../../shared/rates/record.ts';
 
 /** What a request did in the tables of leases and waiters, and the moments in which it was sent and arrived there. */
 export type Landed = { sent: number; moment: number; ms: number; key: string } & What;
@@ -123,7 +123,7 @@ function onWaiters(command: string, input: Input, values: Item): What | undefine
   }
 }
 
-const RATE_ROW = rowOf('');
+const RATE_ROW = rateRowOf('');
 
 function onRates(
   command: string,

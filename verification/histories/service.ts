@@ -289,7 +289,7 @@ function handlers(
   };
   const natively = { ...ofCommits, protocol: 'native' as const };
   const ofNames = { ...shared, table: nameservice, pointerStyle: 'address' as const };
-  const ofReports: Omit<ReportDependencies, 'holders'> = {
+  const ofReports: Omit<ReportDependencies, 'holders' | 'sources'> = {
     ...shared,
     places: {
       leasesTable: leases,

@@ -331,8 +331,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'a bound lease stays with a callback that was refused',
     promise: 'a task that was refused never holds',
     changes: [
-      change('if (entry) undelivered.push(', 'if (entry && !entry.bound) undelivered.push('),
-      change("if (delivery !== 'unanswered') await", "if (delivery === 'gone') await", 'shared/locks/line/notify.ts'),
+      change('if (entry) goneTasks.push(', 'if (entry && !entry.bound) goneTasks.push('),
+      change("if (outcome !== 'unanswered') await", "if (outcome === 'gone') await", 'shared/locks/line/notify.ts'),
       change(
         'if (mayWait && !isOverdue(waiter, dependencies.clock.now()))',
         'if (mayWait)',
@@ -392,8 +392,8 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no worker stores a result after its run has ended',
     changes: [
       change(
-        '...conditionFields(isOf(proof), {',
-        "...conditionFields({ ...isOf(proof), expression: 'attribute_exists(#h.i)' }, {",
+        '...conditionFields(hasLeaseId(proof), {',
+        "...conditionFields({ ...hasLeaseId(proof), expression: 'attribute_exists(#h.i)' }, {",
       ),
     ],
     only: 'once',
@@ -564,7 +564,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a hand-off serves the line without regard to the waiter that was moved',
     promise: 'a waiter that an operator has moved is served before all others',
-    changes: [change('if (row) yield row;\n  const own = row && rowOf(row).ticket;', "const own = row && '';")],
+    changes: [change('if (row) yield row;\n  const own = row && waiterKey(row).ticket;', "const own = row && '';")],
     only: 'queue',
   },
   {

@@ -21,7 +21,7 @@ import {
   runNextInput,
   withdrawInput,
 } from '../../../shared/locks/calls/inputs.ts';
-import { lookUp } from '../../../shared/locks/calls/read.ts';
+import { readKeyOrList } from '../../../shared/locks/calls/read.ts';
 import { release } from '../../../shared/locks/calls/release.ts';
 import { runNext } from '../../../shared/locks/calls/run-next.ts';
 import { withdrawOwnRequest } from '../../../shared/locks/calls/withdraw.ts';
@@ -137,7 +137,7 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
     breakLease: checked(breakInput(), breakGrant(dependencies)),
     capKey: checked(capInput(), capKey(dependencies)),
     runNext: checked(runNextInput(), runNext(dependencies)),
-    readLeases: checked(readInput(), lookUp(dependencies)),
+    readLeases: checked(readInput(), readKeyOrList(dependencies)),
     onceBegin: checked(beginInput(), beginOnce(dependencies)),
     onceComplete: checked(completeInput(), completeOnce(dependencies)),
     onceForget: checked(forgetInput(), forgetOnce(dependencies)),

@@ -1,6 +1,6 @@
 import { heldText } from '../../../shared/locks/record/held-text.ts';
 import { compareSlots, isAfterAllPeriods } from '../../../shared/once/slots.ts';
-import { faultOf, keepSecondsOf, slotOf } from '../../../shared/once/terms.ts';
+import { keepSecondsOf, slotOf, termsFault } from '../../../shared/once/terms.ts';
 import type { components } from './contract.ts';
 import { type HoldfastError, invalidRequest } from './index.ts';
 import { type AcquireRequest, instant, type ProblemOf, problemsOf } from './memory-grants.ts';
@@ -62,7 +62,7 @@ export class MemoryOnce {
 
   /** @throws HoldfastError LeaseHeld, LeaseLost, Conflict, InvalidRequest */
   async begin(request: BeginRequest, signal: AbortSignal): Promise<AnswerOf<'onceBegin'>> {
-    const fault = faultOf(termsOf(request));
+    const fault = termsFault(termsOf(request));
     if (fault) throw invalidRequest(...fault);
     const until = this.#by.wall() + (request.waitSeconds ?? 0) * 1000;
     const since = this.#by.wall();

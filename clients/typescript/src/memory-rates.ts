@@ -1,5 +1,5 @@
 import type { Cap } from '../../../shared/locks/record/capped.ts';
-import type { RateCap } from '../../../shared/rates/cap-after.ts';
+import type { NamedRate, RateCap } from '../../../shared/rates/cap-after.ts';
 import { capAfter, capWhere } from '../../../shared/rates/cap-after.ts';
 import {
   type Charge,
@@ -11,7 +11,6 @@ import {
   settledCharge,
   startOf,
 } from '../../../shared/rates/charge.ts';
-import type { NamedRate } from '../../../shared/rates/record.ts';
 import type { components } from './contract.ts';
 import { invalidRequest } from './index.ts';
 import { instant, type ProblemOf, problemsOf } from './memory-grants.ts';

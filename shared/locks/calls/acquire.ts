@@ -6,11 +6,11 @@ import { canSleep, DEFAULT_PARK_SECONDS, deadlineOf, isBackInLine, type LeaseDep
 import { ANY_EXECUTION, refuseForeignExecutions } from '../executions/allowed.ts';
 import type { Lock } from '../line/lock.ts';
 import type { ParkedBy } from '../line/waiters.ts';
-import { tryOnce } from '../record/first-try.ts';
+import { firstTry } from '../record/first-try.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, MOST_PERMITS, requestName } from '../record/identity.ts';
 import { grantView, sharedTerms } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
-import { type Granted, type GrantRequest, type Outcome, previousOf } from '../record/room.ts';
+import { type Granted, type GrantRequest, previousOf, type TryOutcome } from '../record/room.ts';
 import { noteMark, sawMark } from '../record/seen-marks.ts';
 import type { AcquireInput } from './inputs.ts';
 import { type Acquired, durations, type Mode, type Parked, previousView } from './types.ts';
@@ -20,7 +20,7 @@ export type GrantInput = Omit<AcquireInput, 'fair' | 'sleepMs' | 'taskToken' | '
   Partial<Pick<AcquireInput, 'fair' | 'sleepMs'>>;
 
 /** A caller that names neither a limit nor a mode wants the key alone. */
-const modeOf = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>
+const modeAsked = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>
   mode ?? (limit === undefined ? 'exclusive' : 'shared');
 
 /**
@@ -82,7 +82,7 @@ export function acquire(dependencies: LeaseDependencies) {
     const { key, execution, target, requestId = dependencies.ids.uuid() } = input;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
     // The index finds an exclusive holder by itself.
-    if (execution !== undefined && modeOf(input) === 'shared') {
+    if (execution !== undefined && modeAsked(input) === 'shared') {
       const { noteExecution } = await import('../executions/execution-rows.ts');
       await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
     }
@@ -117,7 +117,7 @@ export function grantRequest(
   // The schema has checked that data is JSON.
   const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
   const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
-  if (modeOf({ limit, mode }) === 'exclusive')
+  if (modeAsked({ limit, mode }) === 'exclusive')
     return { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0, replace };
   return { ...request, limit: limit ?? MOST_PERMITS, weight, room: (limit ?? MOST_PERMITS) - weight };
 }
@@ -127,8 +127,8 @@ async function tryOrTake(
   dependencies: LeaseDependencies,
   { request, ticket }: { request: GrantRequest; ticket: string | undefined },
   call: Call,
-): Promise<Outcome> {
-  const outcome = await tryOnce(dependencies, request, call);
+): Promise<TryOutcome> {
+  const outcome = await firstTry(dependencies, request, call);
   if (outcome.won || !outcome.isAsleep) return outcome;
   const [{ takeFromSleepers }, { Lock }] = [await import('../line/hold-or-sleep.ts'), await import('../line/lock.ts')];
   const at = { dependencies, lock: new Lock(dependencies, request, call), call };
@@ -137,12 +137,12 @@ async function tryOrTake(
 
 // A plain call loads nothing of the line: the rest of this file loads that for a call that waits.
 
-interface Asking {
+interface Acquiring {
   key: string;
   /** How long the caller can stay away between two calls. */
   sleepMs: number;
   /** One try, without waiting. */
-  attempt(): Promise<Outcome>;
+  attempt(): Promise<TryOutcome>;
   /** Asks about the executions of bound holders. @returns whether a grant has ended, so that another try is worth it */
   look(record: KeyRecord): Promise<boolean>;
   /** Loads the lock. Only a call that waits, or that gives up its grant, needs it. */
@@ -162,7 +162,7 @@ interface Asking {
  * wait looks at bound holders, and tries again if the look has ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call: Call): Promise<Granted> {
+async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, call: Call): Promise<Granted> {
   const { clock } = dependencies;
   const { key, waitSeconds, fair, ticket, sleepMs, arrivedAt, held, attempt } = asking;
   const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
@@ -204,7 +204,7 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Asking, call
 
 async function joinLine(
   dependencies: LeaseDependencies,
-  { lock, ...asking }: Asking & { deadline: number; record: KeyRecord | undefined },
+  { lock, ...asking }: Acquiring & { deadline: number; record: KeyRecord | undefined },
   call: Call,
 ): Promise<Granted> {
   const { holdOrSleep } = await import('../line/hold-or-sleep.ts');

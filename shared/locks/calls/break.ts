@@ -4,7 +4,7 @@ import { all } from '../../aws/condition.ts';
 import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { hasNoEndMark, isInUse, isOf } from '../record/conditions.ts';
+import { hasLeaseId, hasNoEndMark, isInUse } from '../record/conditions.ts';
 import { ALONE } from '../record/identity.ts';
 import { instantOrNull } from '../record/outcomes.ts';
 import { entryOf, type HolderEntry, type KeyRecord, unusable } from '../record/record.ts';
@@ -50,9 +50,9 @@ async function endByFence(
       return brokenView(key, { fence, entry: seen ?? lastUnder(record, fence), ended: true });
     }
     const entry = record.entries.find((one) => one.fence === fence);
-    if (!entry) throw notFound(dependencies, { record, unanswered });
+    if (!entry) throw holderNotFound(dependencies, { record, unanswered });
     seen = entry;
-    const stays = mayWork && isHeld(dependencies, entry);
+    const stays = mayWork && isProtected(dependencies, entry);
     if (stays && entry.isEnding) {
       // If its task took the message that the grant is broken, no holder works under the grant.
       mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
@@ -75,7 +75,7 @@ const isBroken = ({ ring }: KeyRecord, fence: number): boolean => ring.some(({ b
  * A holder that has the key alone stands in the answer, so that the operator need not read the key.
  * @param unanswered whether a try of this call may have ended the grant
  */
-function notFound(
+function holderNotFound(
   { table, clock }: LeaseDependencies,
   { record, unanswered }: { record: KeyRecord; unanswered: boolean },
 ): HoldfastError {
@@ -89,14 +89,14 @@ function notFound(
   return new HoldfastError('Conflict', detail, { key, actual: keySummary(record, clock.now()) });
 }
 
-interface OnRecord {
+interface HolderOnRecord {
   key: string;
   entry: HolderEntry;
 }
 
 async function endAndHandOff(
   dependencies: LeaseDependencies,
-  { key, entry, seen }: OnRecord & { seen: string | undefined },
+  { key, entry, seen }: HolderOnRecord & { seen: string | undefined },
   call: Call,
 ): Promise<Written> {
   const written = await endGrant(dependencies, { key, proof: entry, brokenFence: entry.fence, seen }, call);
@@ -106,11 +106,15 @@ async function endAndHandOff(
 }
 
 /** Its caller has claimed the grant, and no other grant may replace it yet. */
-const isHeld = ({ clock, clockSkewMs }: LeaseDependencies, entry: HolderEntry): boolean =>
+const isProtected = ({ clock, clockSkewMs }: LeaseDependencies, entry: HolderEntry): boolean =>
   entry.claimTtlMs === undefined && takeoverAt(entry, clockSkewMs) > clock.now();
 
 /** Gives the grant a new version, so that no call that has read the grant before extends it. */
-async function markEnding(dependencies: LeaseDependencies, { key, entry }: OnRecord, call: Call): Promise<Written> {
+async function markEnding(
+  dependencies: LeaseDependencies,
+  { key, entry }: HolderOnRecord,
+  call: Call,
+): Promise<Written> {
   const { name, path } = entry;
   const { clock, clockSkewMs, ids } = dependencies;
   const now = clock.now();
@@ -120,7 +124,7 @@ async function markEnding(dependencies: LeaseDependencies, { key, entry }: OnRec
     {
       key,
       set: ['#h.s = :now', '#h.v = :version', ...(operator === undefined ? [] : ['#h.o = :operator'])],
-      condition: all(isOf(entry), hasNoEndMark(path), isInUse(path, now - clockSkewMs)),
+      condition: all(hasLeaseId(entry), hasNoEndMark(path), isInUse(path, now - clockSkewMs)),
       values: {
         ...{ ':now': integer(now), ':version': text(ids.uuid()) },
         ...(operator !== undefined && { ':operator': text(operator) }),
@@ -130,7 +134,7 @@ async function markEnding(dependencies: LeaseDependencies, { key, entry }: OnRec
   );
   const after = entryOf(written.record, name);
   // Another client has written a part of the entry with another type, and no call would ever mark it.
-  if (!written.won && after?.version === entry.version && isHeld(dependencies, after))
+  if (!written.won && after?.version === entry.version && isProtected(dependencies, after))
     throw unusable(written.record, path);
   return written;
 }
@@ -138,25 +142,27 @@ async function markEnding(dependencies: LeaseDependencies, { key, entry }: OnRec
 /** @returns whether the task of the grant took the message that the grant is broken */
 async function endUnnotifiedTask(
   dependencies: LeaseDependencies,
-  { key, entry: { ticket } }: OnRecord,
+  { key, entry: { ticket } }: HolderOnRecord,
   call: Call,
 ): Promise<boolean> {
   if (ticket === undefined) return false;
   const { endUnnotified } = await import('../line/notify.ts');
   const ended = { waiter: { key, ticket }, error: leaseLost(key, 'broken') };
-  return (await endUnnotified(dependencies, ended, call)) === 'delivered';
+  return (await endUnnotified(dependencies, ended, call)) === 'accepted';
 }
 
 /** The last exclusive holder, if its grant had this fence. */
-const lastUnder = ({ last, lastTerms }: KeyRecord, fence: number): Terms | undefined =>
+const lastUnder = ({ last, lastTerms }: KeyRecord, fence: number): HolderTerms | undefined =>
   last?.fence === fence ? { ...lastTerms, holder: last.holder } : undefined;
 
 /** What the operator receives about the holder. The record keeps it of the last exclusive holder, so a repeated break has it too. */
-type Terms = Partial<{ [Part in 'holder' | 'expiresAt' | 'acquiredAt' | 'beatAt']: HolderEntry[Part] | undefined }>;
+type HolderTerms = Partial<{
+  [Part in 'holder' | 'expiresAt' | 'acquiredAt' | 'beatAt']: HolderEntry[Part] | undefined;
+}>;
 
 function brokenView(
   key: string,
-  { fence, entry, ended }: { fence: number; entry: Terms | undefined; ended: boolean },
+  { fence, entry, ended }: { fence: number; entry: HolderTerms | undefined; ended: boolean },
 ): Broken {
   const { holder = null, expiresAt, acquiredAt, beatAt } = entry ?? {};
   const lastHeartbeatAt = instantOrNull(Number(beatAt) > Number(acquiredAt) ? beatAt : undefined);

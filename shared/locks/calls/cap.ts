@@ -10,7 +10,7 @@ import { type Cap, capView, isNotCapped } from '../record/capped.ts';
 import { hasMemory } from '../record/identity.ts';
 import { weightShown } from '../record/outcomes.ts';
 import type { KeyRecord } from '../record/record.ts';
-import { type Part, readKey, secondsOf, ttlAfter, updateKey } from '../record/requests.ts';
+import { readKey, secondsOf, ttlAfter, updateKey, type WritePart } from '../record/requests.ts';
 import { keySummary } from '../record/views.ts';
 import type { CapInput } from './inputs.ts';
 import { waitingBy } from './list-keys.ts';
@@ -18,9 +18,9 @@ import { handOffToLine } from './release.ts';
 import { type Capped, operatorOf } from './types.ts';
 
 /** A command is written again if another one came first. Operators are few, so a few tries are enough. */
-const MAX_TRIES = 5;
+const MAX_CAP_TRIES = 5;
 
-interface Command {
+interface KeyCapCommand {
   key: string;
   /** Null lifts the cap of the lock, and undefined does not change it. */
   limit: number | null | undefined;
@@ -43,7 +43,7 @@ export function capKey(dependencies: LeaseDependencies) {
     const command = { key, reason, operator: operatorOf(call), until };
     if (kind === 'once') {
       const { onRow } = await import('../../once/row-key.ts');
-      return onRow((row: Command) => capRecord(dependencies, row, call))({ ...command, limit }, call);
+      return onRow((row: KeyCapCommand) => capRecord(dependencies, row, call))({ ...command, limit }, call);
     }
     const [{ writeRateCap }, { rateCapView }] = [
       await import('../../rates/rate-cap.ts'),
@@ -61,12 +61,12 @@ export function capKey(dependencies: LeaseDependencies) {
   };
 }
 
-async function capRecord(dependencies: LeaseDependencies, command: Command, call: Call): Promise<Capped> {
+async function capRecord(dependencies: LeaseDependencies, command: KeyCapCommand, call: Call): Promise<Capped> {
   const { key, limit } = command;
   const { record, before } =
     limit === undefined
       ? await seenCap(dependencies, key, call)
-      : await writeCommand(dependencies, { ...command, limit }, call);
+      : await writeCap(dependencies, { ...command, limit }, call);
   if (limit !== undefined && limit !== 0) await handOffToLine(dependencies, { record }, call);
   const now = dependencies.clock.now();
   return {
@@ -84,18 +84,18 @@ async function seenCap(dependencies: LeaseDependencies, key: string, call: Call)
 }
 
 /** A command about the cap of the lock. */
-type Lock = Command & { limit: number | null };
+type LockCapCommand = KeyCapCommand & { limit: number | null };
 
 /** @returns `before`: the cap that the command has replaced. Undefined if there was none, or if the answer was lost */
-async function writeCommand(
+async function writeCap(
   dependencies: LeaseDependencies,
-  command: Lock,
+  command: LockCapCommand,
   call: Call,
 ): Promise<{ record: KeyRecord; before?: Cap | undefined }> {
   const { clock } = dependencies;
   const { key } = command;
   let seen: KeyRecord | undefined;
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
+  for (let tries = 0; tries < MAX_CAP_TRIES; tries++) {
     const at = Math.max(clock.now(), (seen?.capAt ?? 0) + 1);
     const { set, remove, values, condition } = updateFor(dependencies, { command, at, seen });
     const update = { key, set, remove, values, condition: all(isLater(at), condition), returns: 'ALL_OLD' as const };
@@ -116,10 +116,10 @@ const isLater = (at: number): Condition => ({
   values: { ':cap_at': integer(at) },
 });
 
-type Update = Pick<Part, 'set' | 'remove' | 'values'> & { condition: Condition };
+type CapUpdate = Pick<WritePart, 'set' | 'remove' | 'values'> & { condition: Condition };
 
 interface Commanded {
-  command: Lock;
+  command: LockCapCommand;
   at: number;
   /** Undefined for the first try, which expects a record of ours, and if it lifts, a record with a cap. */
   seen: KeyRecord | undefined;
@@ -131,7 +131,7 @@ const MOST_KEEP_MS = 2 * MOST_PERIOD_SECONDS * 1000;
 function updateFor(
   { fenceRetentionSeconds }: LeaseDependencies,
   { command: { key, limit, reason, operator, until }, at, seen }: Commanded,
-): Update {
+): CapUpdate {
   const lifts = limit === null;
   const hasCap = !seen || seen.cap !== undefined;
   const far = ttlAfter(at + (hasMemory(key) ? MOST_KEEP_MS : 0));
@@ -148,7 +148,7 @@ function updateFor(
   const [expiry, value] = lifts && !hasCap ? ['if_not_exists(lease_expiry, :expiry)', retention] : [':expiry', far];
   return {
     set: [...Object.keys(named).map((name) => `${name} = :${name}`), ...(isTheirs ? [] : [`lease_expiry = ${expiry}`])],
-    remove: ATTRIBUTES.filter((name) => !(name in named)),
+    remove: LIFTED_ATTRIBUTES.filter((name) => !(name in named)),
     values: {
       ...Object.fromEntries(Object.entries(named).map(([name, one]) => [`:${name}`, one])),
       ...(!isTheirs && { ':expiry': value }),
@@ -161,6 +161,6 @@ function updateFor(
 }
 
 /** What a lift removes. `cap_at` stays, because a try of an earlier command may arrive after the lift. */
-const ATTRIBUTES = ['cap', 'cap_by', 'cap_reason', 'cap_ttl', 'cap_until'];
+const LIFTED_ATTRIBUTES = ['cap', 'cap_by', 'cap_reason', 'cap_ttl', 'cap_until'];
 
 const isThirdParty: Condition = { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' };

@@ -3,7 +3,7 @@ import type { Call } from '../../aws/call.ts';
 import { all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { beatBefore, expiresBefore, hasNoEndMark, isOf } from '../record/conditions.ts';
+import { beatBefore, expiresBefore, hasLeaseId, hasNoEndMark } from '../record/conditions.ts';
 import { ALONE, hasMemory, ONCE_IDS, proofOf } from '../record/identity.ts';
 import { grantView } from '../record/outcomes.ts';
 import { entryOf } from '../record/record.ts';
@@ -12,12 +12,12 @@ import { orCapTtl, secondsOf, ttlAfter, updateKey } from '../record/requests.ts'
 import type { HeartbeatInput } from './inputs.ts';
 import type { LeaseGrant } from './types.ts';
 
-type Run<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
+type RunCall<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 
 /** Passes a request with a lease id of `once` to the record of that run. The code is loaded at the first such id. */
 export function byLeaseId<Input extends { key: string; leaseId: string }, Answer extends { key: string }>(
-  run: Run<Input, Answer>,
-): Run<Input, Answer> {
+  run: RunCall<Input, Answer>,
+): RunCall<Input, Answer> {
   return async (input, call) => {
     if (!input.leaseId.startsWith(ONCE_IDS)) return run(input, call);
     const { onRow } = await import('../../once/row-key.ts');
@@ -49,7 +49,7 @@ export function extendGrant(dependencies: LeaseDependencies) {
       {
         key,
         set: ['#h.v = :version', '#h.b = :now', ...set],
-        condition: all(isOf(proof), hasNoEndMark(path), condition),
+        condition: all(hasLeaseId(proof), hasNoEndMark(path), condition),
         values: { ':version': text(ids.uuid()), ':now': integer(now), ...values },
         ...(path !== ALONE && { ttl: ttlAfter(now) }),
       },

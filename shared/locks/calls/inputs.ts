@@ -48,7 +48,7 @@ const askedFields = () =>
     mode: z.optional(oneOf(MODES)),
     replace: z.optional(oneOf(REPLACES)),
   });
-type Asked = z.infer<ReturnType<typeof askedFields>>;
+type AskedFields = z.infer<ReturnType<typeof askedFields>>;
 
 const askedInput = () =>
   askedFields().check(
@@ -80,13 +80,13 @@ export type AcquireInput = z.infer<ReturnType<typeof acquireInput>>;
 type Faults = [field: string, message: string][];
 
 /** The field that lets a task or a callback wait without polling, or false if the request has neither. */
-const parkedBy = ({ taskToken, callbackId }: Pick<Asked, 'taskToken' | 'callbackId'>) =>
+const parkingField = ({ taskToken, callbackId }: Pick<AskedFields, 'taskToken' | 'callbackId'>) =>
   callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
 
-function parkingFaults(asked: Asked): Faults {
+function parkingFaults(asked: AskedFields): Faults {
   const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = asked;
   const faults: Faults = [];
-  const parked = parkedBy(asked);
+  const parked = parkingField(asked);
   const unparked = { waitSeconds: waitSeconds > 0, fair: !fair, ticket: ticket !== undefined };
   for (const [field, isSet] of Object.entries({ ...unparked, taskToken: callbackId && taskToken !== undefined }))
     if (parked && isSet) faults.push([field, `cannot be combined with ${parked}`]);
@@ -95,10 +95,10 @@ function parkingFaults(asked: Asked): Faults {
   return faults;
 }
 
-function sleepFaults(asked: Asked): Faults {
+function sleepFaults(asked: AskedFields): Faults {
   const { sleepMs, waitSeconds, fair } = asked;
   if (sleepMs === 0) return [];
-  const parked = parkedBy(asked);
+  const parked = parkingField(asked);
   if (parked) return [['sleepMs', `cannot be combined with ${parked}`]];
   const faults: Faults = [];
   if (waitSeconds === 0) faults.push(['sleepMs', 'needs waitSeconds above 0']);
@@ -106,7 +106,7 @@ function sleepFaults(asked: Asked): Faults {
   return faults;
 }
 
-function executionFaults(asked: Asked): Faults {
+function executionFaults(asked: AskedFields): Faults {
   const { callbackId, execution, bound, ttlSeconds } = asked;
   const faults: Faults = [];
   for (const field of ['target', 'graceSeconds', 'bound'] as const)
@@ -114,12 +114,12 @@ function executionFaults(asked: Asked): Faults {
   if (callbackId !== undefined && !(execution && isDurable(execution)))
     faults.push(['execution', 'must be the durable execution of the callback']);
   // A process can send heartbeats. If it crashed under a bound grant, its next try would wait for the end of its own execution.
-  if (bound && !parkedBy(asked)) faults.push(['bound', 'needs a taskToken or a callbackId']);
+  if (bound && !parkingField(asked)) faults.push(['bound', 'needs a taskToken or a callbackId']);
   if (bound && ttlSeconds !== undefined) faults.push(['ttlSeconds', 'cannot be combined with bound']);
   return faults;
 }
 
-function termsFaults({ limit, weight, mode, data }: Asked): Faults {
+function termsFaults({ limit, weight, mode, data }: AskedFields): Faults {
   if (limit === undefined && mode === undefined)
     return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
   const faults: Faults = [];
@@ -139,14 +139,14 @@ function termsFaults({ limit, weight, mode, data }: Asked): Faults {
 }
 
 /** Only a request that can wait for the key alone replaces others. */
-function replaceFaults(asked: Asked): Faults {
+function replaceFaults(asked: AskedFields): Faults {
   const { replace, waitSeconds, fair, limit, mode } = asked;
   if (!replace) return [];
   const others = { limit: limit !== undefined, mode: mode === 'shared', fair: !fair };
   const faults = Object.entries(others).flatMap(
     ([field, isSet]): Faults => (isSet ? [[field, 'cannot be combined with replace']] : []),
   );
-  const waits = waitSeconds > 0 || parkedBy(asked);
+  const waits = waitSeconds > 0 || parkingField(asked);
   return waits ? faults : [...faults, ['replace', 'needs waitSeconds above 0, a taskToken or a callbackId']];
 }
 

@@ -7,7 +7,7 @@ import { reading, send } from '../../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../../errors.ts';
 import { DEFAULT_LIMIT } from '../../fields.ts';
 import { decodeCursor, encodeCursor } from '../../listings/cursor.ts';
-import { Page } from '../../listings/pages.ts';
+import { Page, ROWS_READ_PER_PAGE } from '../../listings/pages.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ALONE, isOfAnotherKind } from '../record/identity.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
@@ -24,9 +24,6 @@ export interface KeyPage {
   nextCursor: string | null;
 }
 
-/** Bounds the cost of one page if few of its rows match. */
-const ROWS_READ_PER_PAGE = 1000;
-
 /**
  * Lists the keys of the table. Without `sort`, a page costs the rows that it reads. With `sort`, each page costs a read of the whole table.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable (also if the table is too large to be sorted in one call)
@@ -39,12 +36,12 @@ export const listKeys = (dependencies: LeaseDependencies) => (query: ListInput, 
 async function readPage(dependencies: LeaseDependencies, query: ListInput, call: Call): Promise<KeyPage> {
   const limit = query.limit ?? DEFAULT_LIMIT;
   const from = query.cursor === undefined ? undefined : keyIn(query.cursor);
-  const { items, last: end } = await scan(dependencies, { query, from, limit }, call);
+  const { items, last: end } = await scanKeys(dependencies, { query, from, limit }, call);
   const page = newPage();
   const now = dependencies.clock.now();
   let read = 0;
   for (; read < items.length && page.rows.length < limit; read++) {
-    const row = listed(items[read] as Item, now, chosenFor(query));
+    const row = listedKeyOf(items[read] as Item, now, chosenFor(query));
     if (row && matches(row, query) && !page.add(row)) break;
   }
   // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
@@ -56,7 +53,7 @@ async function readPage(dependencies: LeaseDependencies, query: ListInput, call:
 const chosenFor = ({ holder, sort }: ListInput): Chosen => ({ holder, by: sort === 'expiry' ? 'end' : 'age' });
 
 /** Where a row stands in a sorted list: the value that the list is sorted by, without spaces, and the key. */
-type Place = [value: string, key: string];
+type ListPosition = [value: string, key: string];
 
 async function readSorted(
   dependencies: LeaseDependencies,
@@ -64,16 +61,16 @@ async function readSorted(
   call: Call,
 ): Promise<KeyPage> {
   const limit = query.limit ?? DEFAULT_LIMIT;
-  const after = query.cursor === undefined ? undefined : placeIn(query.cursor, query.sort);
-  const placeOf = (row: ListedKey): Place => [VALUES[query.sort](row), row.key];
+  const after = query.cursor === undefined ? undefined : positionIn(query.cursor, query.sort);
+  const placeOf = (row: ListedKey): ListPosition => [VALUES[query.sort](row), row.key];
   const now = dependencies.clock.now();
   let first: ListedKey[] = [];
   let from: string | undefined;
   do {
     if (call.timeLeftMs() < LAST_PAGE_MS) throw tooLarge();
-    const { items, last } = await scan(dependencies, { query, from, limit: ROWS_READ_PER_PAGE }, call);
+    const { items, last } = await scanKeys(dependencies, { query, from, limit: ROWS_READ_PER_PAGE }, call);
     const rows = items
-      .flatMap((item) => listed(item, now, chosenFor(query)) ?? [])
+      .flatMap((item) => listedKeyOf(item, now, chosenFor(query)) ?? [])
       .filter((row) => matches(row, query));
     const later = rows.filter((row) => after === undefined || compare(placeOf(row), after) > 0);
     first = [...first, ...later].toSorted((one, other) => compare(placeOf(one), placeOf(other))).slice(0, limit + 1);
@@ -111,7 +108,8 @@ const tooLarge = () =>
   });
 
 const compareTexts = (one: string, other: string): number => (one < other ? -1 : Number(one > other));
-const compare = (one: Place, other: Place): number => compareTexts(one[0], other[0]) || compareTexts(one[1], other[1]);
+const compare = (one: ListPosition, other: ListPosition): number =>
+  compareTexts(one[0], other[0]) || compareTexts(one[1], other[1]);
 
 /** Begins the cursor of a sorted list. No key begins so. */
 const SORTED = 'holdfast:sorted-by-';
@@ -120,10 +118,10 @@ const SORTED = 'holdfast:sorted-by-';
 const MOST_CURSOR_BYTES = 2048 + 64;
 
 /** The text has the key once and as it is, so that the longest key has a cursor too. */
-const cursorAt = (sort: Sort, [value, key]: Place): string => encodeCursor(`${SORTED}${sort} ${value} ${key}`);
+const cursorAt = (sort: Sort, [value, key]: ListPosition): string => encodeCursor(`${SORTED}${sort} ${value} ${key}`);
 
 /** @throws HoldfastError InvalidRequest */
-function placeIn(cursor: string, sort: Sort): Place {
+function positionIn(cursor: string, sort: Sort): ListPosition {
   const decoded = decodeCursor(cursor, MOST_CURSOR_BYTES);
   const start = `${SORTED}${sort} `;
   const end = decoded.indexOf(' ', start.length);
@@ -143,7 +141,7 @@ const otherSort = () =>
 
 const newPage = () => new Page<ListedKey>((row) => ({ ...row, data: null }));
 
-async function scan(
+async function scanKeys(
   { dynamodb, clock, table }: LeaseDependencies,
   { query, from, limit }: { query: ListInput; from: string | undefined; limit: number },
   call: Call,
@@ -160,7 +158,7 @@ async function scan(
 }
 
 /** There is a holder, expired or not. The record of a third-party client has no `used`. */
-const hasGrant: Condition = any(
+const isHeldOrExpired: Condition = any(
   { expression: 'used > :zero', values: { ':zero': integer(0) } },
   { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' },
 );
@@ -185,9 +183,9 @@ function filter({ prefix, holder, state }: ListInput, now: number) {
   const conditions: Condition[] = [];
   if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
   if (holder !== undefined) conditions.push(isAloneAtMost(holder));
-  if (state === 'active') conditions.push(any(hasGrant, hasLine(now), hasCap));
-  else if (state === 'held' || state === 'expired') conditions.push(hasGrant);
-  else if (state !== undefined) conditions.push(not(hasGrant));
+  if (state === 'active') conditions.push(any(isHeldOrExpired, hasLine(now), hasCap));
+  else if (state === 'held' || state === 'expired') conditions.push(isHeldOrExpired);
+  else if (state !== undefined) conditions.push(not(isHeldOrExpired));
   const [first, ...others] = conditions;
   if (!first) return undefined;
   const { ConditionExpression: FilterExpression, ...fields } = conditionFields(all(first, ...others));
@@ -195,13 +193,13 @@ function filter({ prefix, holder, state }: ListInput, now: number) {
 }
 
 const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
-  (state === undefined || isIn(state, row)) && (holder === undefined || row.holder === holder);
+  (state === undefined || isInState(state, row)) && (holder === undefined || row.holder === holder);
 
-const isIn = (state: ListedState, row: ListedKey): boolean =>
+const isInState = (state: ListedState, row: ListedKey): boolean =>
   state === 'active' ? hasHolder(row) || row.waiting > 0 || row.cap !== undefined : row.state === state;
 
 /** One key as a list shows it. The records of `once` and of rates have lists of their own (once/read.ts, rates/read.ts). @param chosen which holder stands for all */
-function listed(item: Item, now: number, chosen: Chosen): ListedKey | undefined {
+function listedKeyOf(item: Item, now: number, chosen: Chosen): ListedKey | undefined {
   const key = item.key?.S ?? '';
   if (isOfAnotherKind(key)) return undefined;
   const record = parseKey(key, item);

@@ -7,8 +7,8 @@ import type { ReadInput } from './inputs.ts';
 import type { KeyPage } from './list-keys.ts';
 
 /** Reads the key that is named, or a page of the list of all keys. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
-export function lookUp(dependencies: LeaseDependencies) {
-  const readOne = lookUpKey(dependencies);
+export function readKeyOrList(dependencies: LeaseDependencies) {
+  const readOne = readOneKey(dependencies);
   return async ({ key, ...query }: ReadInput, call: Call): Promise<KeyView | KeyPage> => {
     if (key !== undefined) return readOne({ ...query, key }, call);
     const { listKeys } = await import('./list-keys.ts');
@@ -17,7 +17,7 @@ export function lookUp(dependencies: LeaseDependencies) {
 }
 
 /** Reads the holders of a key with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
-export function lookUpKey(dependencies: LeaseDependencies) {
+export function readOneKey(dependencies: LeaseDependencies) {
   return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadInput & { key: string }, call: Call): Promise<KeyView> => {
     const record = await readKey(dependencies, key, call);
     const now = dependencies.clock.now();

@@ -2,7 +2,7 @@ import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { entryAt, isOf, isStill, isUnmarked } from '../record/conditions.ts';
+import { entryAt, hasLeaseId, isStill, isUnmarked } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, remember, ticketOfLeaseId } from '../record/identity.ts';
 import { entryOf, type KeyRecord } from '../record/record.ts';
 import { lostReason } from '../record/refusals.ts';
@@ -26,7 +26,7 @@ export function releaseGrant(dependencies: LeaseDependencies) {
     const proof = proofOf(leaseId);
     if (!proof) return { key, released: false, reason: 'unknown' };
     const quick =
-      ticketOfLeaseId(leaseId) === undefined ? undefined : await releaseInLine(dependencies, { key, leaseId }, call);
+      ticketOfLeaseId(leaseId) === undefined ? undefined : await releaseByLine(dependencies, { key, leaseId }, call);
     if (quick === 'handedOff') return { key, released: true };
     const { won, record, unanswered, isHandedOff } = await endGrant(dependencies, { key, proof }, call);
     const reason = entryOf(record, proof.name) ? 'unknown' : lostReason(record, proof);
@@ -42,7 +42,7 @@ export function releaseGrant(dependencies: LeaseDependencies) {
 }
 
 /** Releases a grant that was made while others were in line. */
-async function releaseInLine(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
+async function releaseByLine(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
   const { releaseInLine: quick } = await import('../line/quick-release.ts');
   return quick(dependencies, input, call);
 }
@@ -61,7 +61,7 @@ export async function handOffToLine(
   await handOffAfter(dependencies, { record, isReleased }, call);
 }
 
-interface Ending {
+interface Releasing {
   key: string;
   /** With the ticket of the grant, if its row may still be there. */
   proof: Proof & { ticket?: string | undefined };
@@ -72,7 +72,7 @@ interface Ending {
 }
 
 /** `isHandedOff`: the write has served the line. */
-type Ended = Written & { isHandedOff?: boolean };
+type ReleaseWritten = Written & { isHandedOff?: boolean };
 
 /** How often the write may lose because another call has changed the exclusive grant, or the mark. */
 const MOST_TRIES = 20;
@@ -82,7 +82,11 @@ const MOST_TRIES = 20;
  * room, which its caller then hands off.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function endGrant(dependencies: LeaseDependencies, giving: Ending, call: Call): Promise<Ended> {
+export async function endGrant(
+  dependencies: LeaseDependencies,
+  giving: Releasing,
+  call: Call,
+): Promise<ReleaseWritten> {
   const { proof, seen, brokenFence } = giving;
   let isInDoubt = false;
   for (let tries = 1; ; tries++) {
@@ -105,7 +109,7 @@ export async function endGrant(dependencies: LeaseDependencies, giving: Ending, 
 /** Ends a grant, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 function writeEnd(
   dependencies: LeaseDependencies,
-  { key, proof, brokenFence, seen }: Ending,
+  { key, proof, brokenFence, seen }: Releasing,
   call: Call,
 ): Promise<Written> {
   const { name, path, ticket } = proof;
@@ -120,7 +124,7 @@ function writeEnd(
     operator: isBroken ? operatorOf(call) : undefined,
   } as const;
   const { ttl, ...update } = path === ALONE ? { ...endAlone(dependencies, ends), ttl: undefined } : endShared(ends);
-  const isItself = seen === undefined ? isOf(proof) : all(isOf(proof), isStill({ path, version: seen }));
+  const isItself = seen === undefined ? hasLeaseId(proof) : all(hasLeaseId(proof), isStill({ path, version: seen }));
   return updateKey(
     dependencies,
     {

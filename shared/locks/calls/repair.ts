@@ -8,11 +8,11 @@ import { askWithin, newQuestions, type Questions, questionsOfMessage } from '../
 import { Fullness } from '../line/limits.ts';
 import type { LastPut } from '../line/long-waits.ts';
 import { LAST_KEY_MS } from '../line/overdue.ts';
-import { type Counts, repairAgain, repairKey } from '../line/repair-key.ts';
+import { type RepairCounts, repairAgain, repairKey } from '../line/repair-key.ts';
 import { AFTER_ALL_ROWS, EXECUTION_ROW, parkedAtOf } from '../line/waiters.ts';
 import type { RepairInput } from './inputs.ts';
 
-export interface Repaired extends Counts {
+export interface Repaired extends RepairCounts {
   /** Keys that have a line. */
   keys: number;
   /** Whether the run saw all keys, and asked all questions that were due. If not, the next run goes on. */
@@ -24,7 +24,7 @@ export interface Repaired extends Counts {
  * looks at that key this often. Older tickets wait for the next run: if such clients keep a key busy, a parked task may never get it, and must not
  * keep the function running.
  */
-const LOOK_AGAIN_MS = 5000;
+const REPAIR_AGAIN_MS = 5000;
 
 /** A run mostly waits for DynamoDB, so it works on this many keys at once. */
 const KEYS_AT_ONCE = 8;
@@ -142,8 +142,8 @@ async function watch(
 ): Promise<void> {
   const { clock } = dependencies;
   let watched = keys;
-  while (watched.length > 0 && clock.now() + LOOK_AGAIN_MS + LAST_KEY_MS <= endsAt) {
-    await clock.sleep(LOOK_AGAIN_MS);
+  while (watched.length > 0 && clock.now() + REPAIR_AGAIN_MS + LAST_KEY_MS <= endsAt) {
+    await clock.sleep(REPAIR_AGAIN_MS);
     const still: string[] = [];
     await atOnce(watched, async (key) => {
       if (call.timeLeftMs() < LAST_KEY_MS) return false;

@@ -20,13 +20,13 @@ export function runNext(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: RunNextInput, call: Call): Promise<MovedToFront> => {
     const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, moved: false, reason }) as const;
     const waiter = await readMoved(dependencies, { key, ticket }, call);
-    if (!waiter) return not(hasGrant(await readKey(dependencies, key, call), ticket) ? 'granted' : 'unknown');
+    if (!waiter) return not(hasGrantByTicket(await readKey(dependencies, key, call), ticket) ? 'granted' : 'unknown');
     const now = dependencies.clock.now();
     // A caller that is away between two calls, and does not sleep, keeps its position only until others are served.
     const mayBeNext = isPlace(waiter) ? isInLine(waiter, now) : !isOverdue(waiter, now) && isWaiting(waiter, now);
     if (!mayBeNext) return not('gone');
     const { won, record, before } = await move(dependencies, waiter, call);
-    if (hasGrant(record, ticket)) return not('granted');
+    if (hasGrantByTicket(record, ticket)) return not('granted');
     if (!won && record.moved !== ticket) return not('gone');
     // The key may be free, with its mark: left to a caller that sleeps, or by a call that exited.
     await handOffToLine(dependencies, { record }, call);
@@ -39,17 +39,18 @@ export function runNext(dependencies: LeaseDependencies) {
   };
 }
 
-const hasGrant = ({ entries }: KeyRecord, ticket: string): boolean => entries.some((one) => one.ticket === ticket);
+const hasGrantByTicket = ({ entries }: KeyRecord, ticket: string): boolean =>
+  entries.some((one) => one.ticket === ticket);
 
 /** Another operator may have moved a waiter in the same millisecond, or by a clock that is ahead. */
-const MAX_TRIES = 5;
+const MAX_MOVE_TRIES = 5;
 
 async function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call): Promise<Moved> {
   let at = dependencies.clock.now();
   for (let tries = 1; ; tries++) {
     const moved = await writeMove(dependencies, { waiter, at }, call);
     const { won, record } = moved;
-    if (won || record.mark === undefined || record.moved === waiter.ticket || tries === MAX_TRIES) return moved;
+    if (won || record.mark === undefined || record.moved === waiter.ticket || tries === MAX_MOVE_TRIES) return moved;
     at = Math.max(dependencies.clock.now(), (record.movedAt ?? 0) + 1);
   }
 }

@@ -2,23 +2,23 @@ import { integer, type Json, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import type { Rate } from '../../rates/charge.ts';
-import { isInstant } from '../../surroundings/clock.ts';
+import { instant, isInstant } from '../../surroundings/clock.ts';
 
 export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded', 'superseded'] as const;
-type Ending = (typeof ENDINGS)[number];
+type EndReason = (typeof ENDINGS)[number];
 
 /** How a grant ended that its holder had received (docs/protocols/locks.md#previous). `at` is in epoch milliseconds. */
-export interface Ended {
+export interface EndedGrant {
   holder: string;
   fence: number;
-  ended: Ending;
+  ended: EndReason;
   at: number;
   /** The operator that broke the grant, if `ended` is `broken` and the operator was authenticated. The newer holder, if `ended` is `superseded`. */
   by?: string | undefined;
 }
 
 /** The attributes of a grant from the line that keep the holder before, because another call sends the answer. */
-export const endedItem = ({ holder, fence, ended, at, by }: Ended): Item => ({
+export const endedItem = ({ holder, fence, ended, at, by }: EndedGrant): Item => ({
   prev_holder: text(holder),
   prev_fence: integer(fence),
   prev_ended: text(ended),
@@ -26,7 +26,7 @@ export const endedItem = ({ holder, fence, ended, at, by }: Ended): Item => ({
   ...(by !== undefined && { prev_by: text(by) }),
 });
 
-export function parseEnded(item: Item): Ended | undefined {
+export function parseEnded(item: Item): EndedGrant | undefined {
   const holder = item.prev_holder?.S;
   const ended = ENDINGS.find((one) => one === item.prev_ended?.S);
   const [fence, at] = [Number(item.prev_fence?.N ?? Number.NaN), Number(item.prev_at?.N ?? Number.NaN)];
@@ -77,7 +77,7 @@ export interface Durations {
 export interface Previous {
   holder: string;
   fence: number;
-  ended: Ending;
+  ended: EndReason;
   at: string;
   by?: string;
 }
@@ -140,8 +140,6 @@ export type MovedToFront =
   | { key: string; ticket: string; moved: true; before: string | null }
   | { key: string; ticket: string; moved: false; reason: 'granted' | 'gone' | 'unknown' };
 
-export const instant = (epochMs: number): string => new Date(epochMs).toISOString();
-
 /**
  * One reading of the clock gives both durations, so their sum is never more than the time from `since` to the expiry. With two readings, the time
  * by which a clock is set back in between would count twice, and the caller would work past the take-over of its lease. All three are epoch milliseconds.
@@ -151,10 +149,10 @@ export const durations = ({ since, expiresAt, now }: { since: number; expiresAt:
   remainingMs: Math.max(0, expiresAt - now),
 });
 
-export const previousView = (previous: Ended | undefined): Previous | null =>
-  previous ? { ...named(previous), at: instant(previous.at) } : null;
+export const previousView = (previous: EndedGrant | undefined): Previous | null =>
+  previous ? { ...withoutAbsentBy(previous), at: instant(previous.at) } : null;
 
-const named = ({ by, ...ended }: Ended) => ({ ...ended, ...(by !== undefined && { by }) });
+const withoutAbsentBy = ({ by, ...ended }: EndedGrant) => ({ ...ended, ...(by !== undefined && { by }) });
 
 /** The states of a key, for its readers. */
 export const KEY_STATES = ['held', 'expired', 'released', 'free'] as const;

@@ -2,9 +2,9 @@ import type { Call } from '../../aws/call.ts';
 import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
-import { type Delivery, endTask, failTask } from '../line/notify.ts';
+import { endTask, failTask, type NotifyOutcome } from '../line/notify.ts';
 import { getWaiter, isTask, placeOf, type WaitingTask, withdrawn } from '../line/waiters.ts';
-import { type Asker, flagCancelled, flagOwnWaiters, flagTicket } from '../line/waiting-calls.ts';
+import { flagCancelled, flagOwnWaiters, flagTicket, type RequestOfCaller } from '../line/waiting-calls.ts';
 import { requestName } from '../record/identity.ts';
 import { ending, entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
@@ -34,7 +34,7 @@ export function withdrawOwnRequest(dependencies: LeaseDependencies) {
 /** @returns true if there was something to withdraw */
 async function withdraw(
   dependencies: LeaseDependencies,
-  { ticket: asked, ...asker }: Asker & { ticket?: string | undefined },
+  { ticket: asked, ...asker }: RequestOfCaller & { ticket?: string | undefined },
   call: Call,
 ): Promise<boolean> {
   const { key } = asker;
@@ -72,7 +72,7 @@ async function withdraw(
  */
 async function withdrawWaiter(
   dependencies: LeaseDependencies,
-  { asker, ticket }: { asker: Asker; ticket: string },
+  { asker, ticket }: { asker: RequestOfCaller; ticket: string },
   call: Call,
 ): Promise<boolean> {
   const name = { key: asker.key, ticket };
@@ -115,21 +115,21 @@ export function cancelWaiter(dependencies: LeaseDependencies) {
     const task = waiter && isTask(waiter) ? waiter : undefined;
     const flagged = waiter && !task ? await flagTicket(dependencies, { key, ticket }, call) : undefined;
     const record = await readKey(dependencies, key, call);
-    const grant = grantOf(record, ticket);
+    const grant = entryOfTicket(record, ticket);
     // A call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
     if (grant && !(flagged && grant.claimTtlMs !== undefined)) return not('granted');
     if (!task && !flagged) return not(waiter ? 'gone' : 'unknown');
     if (task && (await failParked(dependencies, task, call)) === 'gone')
-      return not(grantOf(await readKey(dependencies, key, call), ticket) ? 'granted' : 'gone');
+      return not(entryOfTicket(await readKey(dependencies, key, call), ticket) ? 'granted' : 'gone');
     await handOffToLine(dependencies, { record }, call);
     return { key, ticket, cancelled: true };
   };
 }
 
 /** @throws HoldfastError Unavailable if Step Functions gave no answer, Throttled, OutcomeUnknown */
-async function failParked(dependencies: LeaseDependencies, waiter: WaitingTask, call: Call): Promise<Delivery> {
-  const delivery = await failTask(dependencies, { waiter, error: withdrawn({ key: waiter.key }) }, call);
-  if (delivery !== 'unanswered') return delivery;
+async function failParked(dependencies: LeaseDependencies, waiter: WaitingTask, call: Call): Promise<NotifyOutcome> {
+  const outcome = await failTask(dependencies, { waiter, error: withdrawn({ key: waiter.key }) }, call);
+  if (outcome !== 'unanswered') return outcome;
   const detail = 'Step Functions did not respond, and the task may still wait: send the call again';
   throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 });
 }
@@ -137,4 +137,4 @@ async function failParked(dependencies: LeaseDependencies, waiter: WaitingTask, 
 const sleeperAt = (dependencies: LeaseDependencies, { key, ticket }: CancelInput, call: Call) =>
   canSleep(dependencies) ? getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call) : undefined;
 
-const grantOf = ({ entries }: KeyRecord, ticket: string) => entries.find((one) => one.ticket === ticket);
+const entryOfTicket = ({ entries }: KeyRecord, ticket: string) => entries.find((one) => one.ticket === ticket);

@@ -27,23 +27,23 @@ export function refuseForeignExecutions(
   call: Pick<Call, 'home' | 'namespace'>,
 ): void {
   const issues = Object.entries(named).flatMap(([path, arn]) => {
-    const message = arn === undefined ? undefined : faultOf(rules, arn, call);
+    const message = arn === undefined ? undefined : executionFault(rules, arn, call);
     return message === undefined ? [] : [{ path, message }];
   });
   if (issues.length > 0) throw invalidRequest(issues);
 }
 
-function faultOf(
+function executionFault(
   rules: ExecutionRules,
   arn: string,
   { home, namespace }: Pick<Call, 'home' | 'namespace'>,
 ): string | undefined {
-  if (home !== undefined && !isOf(home, arn))
+  if (home !== undefined && !isAtHome(home, arn))
     return 'must be an execution in the account and region of this deployment';
   const what = isDurable(arn) ? 'durable function' : 'state machine';
   if (isDurable(arn) && rules.durableFunctions === undefined)
     return 'must be an execution of a state machine: the parameter durableFunctions of the deployment is empty';
-  if (!isKnown(rules, arn)) return `must be an execution of a ${what} named ${patternFor(rules, arn)}`;
+  if (!isAllowedName(rules, arn)) return `must be an execution of a ${what} named ${patternFor(rules, arn)}`;
   const isOwn =
     namespace === undefined || (nameOf(arn).startsWith(`${namespace}-`) && !isWrapper(rules, arn, undefined));
   return !rules.ownAlone || isOwn || isWrapper(rules, arn, namespace)
@@ -56,10 +56,10 @@ export const isDurable = (arn: string): boolean => arn.split(':', 3)[2] === 'lam
 
 /** Whether this deployment may describe the execution. If it may, a refusal by Step Functions means that a permission is missing. */
 export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
-  isOf(home, arn) && isKnown(rules, arn);
+  isAtHome(home, arn) && isAllowedName(rules, arn);
 
 /** False if the account of the deployment is not known. Third-party clients may write ARNs that no execution has. */
-function isOf(home: string | undefined, arn: string): boolean {
+function isAtHome(home: string | undefined, arn: string): boolean {
   const [, partition, , region, account, kind, machine, name, ...more] = arn.split(':');
   const isKind = kind === (isDurable(arn) ? 'function' : 'execution');
   return `${partition}:${region}:${account}` === home && isKind && !!machine && !!name && more.length === 0;
@@ -72,7 +72,7 @@ const patternFor = ({ stateMachines, durableFunctions = '' }: ExecutionRules, ar
   isDurable(arn) ? durableFunctions : stateMachines;
 
 /** Compares names as IAM does: `*` stands for any text, and every other character for itself. */
-function isKnown(rules: ExecutionRules, arn: string): boolean {
+function isAllowedName(rules: ExecutionRules, arn: string): boolean {
   const name = nameOf(arn);
   const pattern = patternFor(rules, arn)
     .split('*')

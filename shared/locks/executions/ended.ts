@@ -1,17 +1,17 @@
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { type ExpiredRow, hasNumbers } from '../../expired/rows.ts';
-import type { SpareReason } from '../../expired/source.ts';
+import { type ExpiredRow, hasNumbers } from '../../expiry/sources/rows.ts';
+import type { SpareReason } from '../../expiry/sources/source.ts';
 import { shuffled } from '../../surroundings/ids.ts';
 import type { ExecutionEndedInput } from '../calls/inputs.ts';
 import { handOffToLine } from '../calls/release.ts';
-import { BOUND_SECONDS, type LeaseDependencies, once } from '../dependencies.ts';
+import { BOUND_SECONDS, type LeaseDependencies, memoized } from '../dependencies.ts';
 import { handOff, MOST_GOING } from '../line/hand-off.ts';
 import { deleteWaiter, parkedAtOf } from '../line/waiters.ts';
 import { repairAfter } from '../line/watch.ts';
 import { ALONE } from '../record/identity.ts';
 import { entryOf, type HolderEntry, isBound, type KeyRecord } from '../record/record.ts';
-import { executionAt, readKey, secondsOf, ttlOf } from '../record/requests.ts';
+import { executionAt, readKey, secondsOf, ttlOfRecord } from '../record/requests.ts';
 import type { Going } from '../record/room.ts';
 import { setting, writeAnew } from '../record/versions.ts';
 import { forgetExecution, keysOf, noteExecution } from './execution-rows.ts';
@@ -32,7 +32,7 @@ export function endExecution(dependencies: LeaseDependencies) {
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, settled: again, status, stoppedAt: stopDate };
     const waiters = [...keys.values()].flatMap((tickets) => tickets.map(joinedBy));
-    const judgeTickets = once(() => judgeOf(dependencies, { ...reported, grants: waiters }, call));
+    const judgeTickets = memoized(() => judgeOf(dependencies, { ...reported, grants: waiters }, call));
     const leaving = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, ended };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
       await endInKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
@@ -42,14 +42,14 @@ export function endExecution(dependencies: LeaseDependencies) {
 }
 
 /** What the end of an execution has done. */
-export interface ExecutionEnded extends Counts {
+export interface ExecutionEnded extends GrantCounts {
   execution: string;
   /** Tickets that were taken out of their lines. */
   tickets: number;
 }
 
 /** What has become of the grants of an execution that has ended. */
-interface Counts {
+interface GrantCounts {
   /** Grants that ended here. */
   freed: number;
   /** Grants that go on for their grace, because the execution did not end with SUCCEEDED. */
@@ -58,14 +58,14 @@ interface Counts {
   kept: number;
 }
 
-function add(counts: Counts, { freed = 0, graced = 0, kept = 0 }: Partial<Counts>): void {
+function add(counts: GrantCounts, { freed = 0, graced = 0, kept = 0 }: Partial<GrantCounts>): void {
   counts.freed += freed;
   counts.graced += graced;
   counts.kept += kept;
 }
 
 /** An execution that has ended, and the key that it leaves. */
-interface EndedExecution extends Reported {
+interface ExecutionInKey extends Reported {
   key: string;
   /** The names of the execution's tickets that were in the index. */
   tickets: string[];
@@ -84,7 +84,7 @@ const joinedBy = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
  * Takes an execution that has ended out of the line of a key, and ends its grants (docs/protocols/executions.md#a-pass).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-async function endInKey(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
+async function endInKey(dependencies: LeaseDependencies, leaving: ExecutionInKey, call: Call): Promise<void> {
   const { key, execution, settled, askedAt, ended } = leaving;
   const leaveLine = async (ticket: string) => {
     await deleteWaiter(dependencies, { key, ticket }, call);
@@ -109,7 +109,7 @@ async function endInKey(dependencies: LeaseDependencies, leaving: EndedExecution
   if (tickets.length === leaving.tickets.length) await forget();
 }
 
-interface Held extends Reported {
+interface GrantsOfExecution extends Reported {
   key: string;
   /** The id of the only grant that may end. */
   only?: string | undefined;
@@ -117,7 +117,7 @@ interface Held extends Reported {
   seen?: KeyRecord | undefined;
 }
 
-interface Ended extends Counts {
+interface EndedCounts extends GrantCounts {
   /** How many waiters were served. */
   granted: number;
   /** Whether the execution runs, or may have received the grants that are left after its end. */
@@ -129,10 +129,14 @@ interface Ended extends Counts {
  * grant (`target`) and runs, the grant passes to that execution, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function endGrantsOf(dependencies: LeaseDependencies, held: Held, call: Call): Promise<Ended> {
+export async function endGrantsOf(
+  dependencies: LeaseDependencies,
+  held: GrantsOfExecution,
+  call: Call,
+): Promise<EndedCounts> {
   const { key, execution, settled, only } = held;
-  const ended: Ended = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
-  const count = ({ granted = 0, ...more }: Partial<Ended>) => {
+  const ended: EndedCounts = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
+  const count = ({ granted = 0, ...more }: Partial<EndedCounts>) => {
     add(ended, more);
     ended.granted += granted;
   };
@@ -187,7 +191,7 @@ interface Over {
 }
 
 /** A grant whose execution has ended, and how. */
-type Ending = EndOfHolder & { entry: HolderEntry };
+type EndingGrant = EndOfHolder & { entry: HolderEntry };
 
 interface ByTarget {
   over: Over[];
@@ -196,7 +200,7 @@ interface ByTarget {
   unknown: HolderEntry[];
 }
 
-async function byTarget(dependencies: LeaseDependencies, ended: readonly Ending[], call: Call): Promise<ByTarget> {
+async function byTarget(dependencies: LeaseDependencies, ended: readonly EndingGrant[], call: Call): Promise<ByTarget> {
   const sorted: ByTarget = { over: [], running: [], unknown: [] };
   for (const { entry, ...asked } of ended) {
     const { target } = entry;
@@ -213,7 +217,7 @@ async function endAll(
   dependencies: LeaseDependencies,
   { record, over }: { record: KeyRecord; over: readonly HolderEntry[] },
   call: Call,
-): Promise<Pick<Ended, 'freed' | 'granted'>> {
+): Promise<Pick<EndedCounts, 'freed' | 'granted'>> {
   const ending = over.slice(0, MOST_GOING).map((entry): Going => ({ entry, how: 'executionEnded' }));
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
   const left = new Set(current.entries.map(({ id }) => id));
@@ -239,7 +243,7 @@ async function passToTarget(
   const update = {
     ...{ key, entry, remove: ['#h.y'], set: [...set, `${executionAt(entry.path)} = :target`] },
     values: { ...values, ':target': text(target) },
-    ...(isBound(entry) && { ttl: ttlOf(entry.path, { now, expiresAt }) }),
+    ...(isBound(entry) && { ttl: ttlOfRecord(entry.path, { now, expiresAt }) }),
   };
   const { won } = await writeAnew(dependencies, update, call);
   if (!won) return 'lost';
@@ -276,7 +280,7 @@ async function giveGrace(
   const update = {
     ...{ key, entry, values, set: isBound(entry) ? [...set, '#h.t = #h.n'] : set },
     remove: [executionAt(path), '#h.y', '#h.n', '#h.j', '#h.z'],
-    ttl: ttlOf(path, { now: dependencies.clock.now(), expiresAt: until }),
+    ttl: ttlOfRecord(path, { now: dependencies.clock.now(), expiresAt: until }),
   };
   const { won, record } = await writeAnew(dependencies, update, call);
   if (won && record.mark !== undefined) await repairAfter(dependencies, { key, endsAt: until }, call);

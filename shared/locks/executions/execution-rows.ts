@@ -20,7 +20,7 @@ interface OfExecution {
   execution: string;
 }
 
-const rowOf = ({ key, execution }: OfExecution): Item => ({
+const executionRow = ({ key, execution }: OfExecution): Item => ({
   key: text(key),
   ticket: text(`${EXECUTION_ROW}${createHash('sha256').update(execution).digest('base64url').slice(0, 16)}`),
 });
@@ -38,7 +38,7 @@ export async function noteExecution(
   const now = clock.now();
   const command = new UpdateItemCommand({
     TableName: waitersTable,
-    Key: rowOf(noted),
+    Key: executionRow(noted),
     UpdateExpression: 'SET #execution = :execution, #at = :now, #ttl = :ttl',
     ...conditionFields(any(aliased('attribute_not_exists(#at)'), aliased('#at < :now', { ':now': integer(now) })), {
       names: { '#execution': 'execution', '#ttl': 'ttl' },
@@ -60,7 +60,7 @@ export async function forgetExecution(
 ): Promise<void> {
   const command = new DeleteItemCommand({
     TableName: waitersTable,
-    Key: rowOf(noted),
+    Key: executionRow(noted),
     ...conditionFields(aliased('#at < :before', { ':before': integer(askedAt - LONGEST_CALL_MS) })),
   });
   await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);

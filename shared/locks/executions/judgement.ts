@@ -52,28 +52,31 @@ export async function judgeOf(
   const isFirstPass = !settled && status !== undefined && stoppedAt !== undefined;
   const surelyBefore = Number(stoppedAt) - clockSkewMs;
   const isClose = (grant: Answered) => answeredAtOf(grant) > surelyBefore && answeredAtOf(grant) <= Number(stoppedAt);
-  if (isFirstPass && !grants.some(isClose)) return endedBefore(surelyBefore, { status, stoppedAt });
+  if (isFirstPass && !grants.some(isClose)) return endsGrant(surelyBefore, { status, stoppedAt });
   const askedAt = clock.now();
   const described = await describeExecution(dependencies, execution, call);
   if (!isFirstPass) return judgeBy(described, { askedAt, settled, status, clockSkewMs });
-  const isOneEnd = isKnown(described) && !(Number(described.redrivenAt) >= surelyBefore);
-  return endedBefore(isOneEnd ? stoppedAt : surelyBefore, { status, stoppedAt });
+  const isOneEnd = saysState(described) && !(Number(described.redrivenAt) >= surelyBefore);
+  return endsGrant(isOneEnd ? stoppedAt : surelyBefore, { status, stoppedAt });
 }
 
-const isKnown = ({ state }: Described): boolean => state === 'running' || state === 'ended';
+const saysState = ({ state }: Described): boolean => state === 'running' || state === 'ended';
 
-const endedBefore =
+const endsGrant =
   (cut: number, { status, stoppedAt }: { status: string; stoppedAt: number }): Judge =>
   (grant) =>
     answeredAtOf(grant) <= cut ? { end: endBy(status), settled: false, endedAt: stoppedAt } : undefined;
 
-interface Question extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported, 'settled' | 'status'> {
+interface JudgedExecution extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported, 'settled' | 'status'> {
   /** Epoch milliseconds. */
   askedAt: number;
 }
 
 /** Judges, by the answer of AWS, the grants that were read before the question. */
-export function judgeBy(described: Described, { askedAt, settled = false, status, clockSkewMs }: Question): Judge {
+export function judgeBy(
+  described: Described,
+  { askedAt, settled = false, status, clockSkewMs }: JudgedExecution,
+): Judge {
   const { state, redrivenAt = Number.NEGATIVE_INFINITY, stoppedAt = Number.NEGATIVE_INFINITY } = described;
   const isSettled = (endedAt: number) => endedAt + SETTLED_MS <= askedAt;
   if (state === 'foreign') return () => undefined;

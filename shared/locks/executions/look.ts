@@ -6,7 +6,7 @@ import { readKey, updateKey } from '../record/requests.ts';
 import { endGrantsOf } from './ended.ts';
 import { canAsk, type DueKey, isDue, type Looked, leftToNextLook, MOST_LOOKS, NOTHING } from './questions.ts';
 
-interface Looking {
+interface LookAtExecution {
   record: KeyRecord;
   /** How many questions the call may ask. */
   most?: number;
@@ -21,19 +21,19 @@ interface Looking {
  */
 export async function lookAtGrants(
   dependencies: LeaseDependencies,
-  { record, most = MOST_LOOKS, withTtl = false }: Looking,
+  { record, most = MOST_LOOKS, withTtl = false }: LookAtExecution,
   call: Call,
 ): Promise<Looked> {
   const now = dependencies.clock.now();
   if (!isDue(record, now)) return NOTHING;
-  const asked: Turn[] = [];
+  const asked: ExecutionTurn[] = [];
   for (const turn of turnsOf(record, { withTtl, now })) {
     if (asked.length === most) break;
     if (await canAsk(dependencies, turn.execution)) asked.push(turn);
   }
   const last = asked.at(-1);
   if (!last) return NOTHING;
-  let seen = await note(dependencies, { record, now, to: last.fence }, call);
+  let seen = await noteLook(dependencies, { record, now, to: last.fence }, call);
   if (!seen) return NOTHING;
   const looked = { ...NOTHING };
   for (const { execution } of asked) {
@@ -47,7 +47,7 @@ export async function lookAtGrants(
 }
 
 /** An execution that holds grants, and the lowest fence of these. */
-interface Turn {
+interface ExecutionTurn {
   execution: string;
   fence: number;
 }
@@ -59,7 +59,7 @@ interface Turn {
 function turnsOf(
   { entries, mark, lookedTo = 0 }: KeyRecord,
   { withTtl, now }: { withTtl: boolean; now: number },
-): Turn[] {
+): ExecutionTurn[] {
   const isMarked = withTtl && mark !== undefined;
   const lowest = new Map<string, number>();
   for (const entry of entries.toSorted((one, other) => one.fence - other.fence))
@@ -70,7 +70,7 @@ function turnsOf(
 }
 
 /** The event of an end arrives within seconds. So a grant with a ttl is worth a question only if it is older than this. */
-const ASKED_AFTER_MS = 60_000;
+const ASK_ABOUT_TTL_AFTER_MS = 60_000;
 
 /**
  * A grant with a ttl is worth a question only if others wait for the key, which the mark shows. A bound grant always is: the only ticket may be that of
@@ -82,10 +82,10 @@ const isWorthAsking = (
 ): entry is HolderEntry & { execution: string } =>
   entry.execution !== undefined &&
   entry.claimTtlMs === undefined &&
-  (isBound(entry) || (isMarked && entry.acquiredAt + ASKED_AFTER_MS <= now));
+  (isBound(entry) || (isMarked && entry.acquiredAt + ASK_ABOUT_TTL_AFTER_MS <= now));
 
 /** @returns the record after the write, or undefined if another call asks */
-async function note(
+async function noteLook(
   dependencies: LeaseDependencies,
   { record: { key }, now, to }: { record: KeyRecord; now: number; to: number },
   call: Call,
@@ -112,7 +112,7 @@ export async function lookBeside(dependencies: LeaseDependencies, record: KeyRec
 /** As `lookAtGrants`, for the schedule. */
 export const lookAtKey = async (
   dependencies: LeaseDependencies,
-  { key, ...looking }: Omit<Looking, 'record'> & { key: string },
+  { key, ...looking }: Omit<LookAtExecution, 'record'> & { key: string },
   call: Call,
 ): Promise<Looked> => lookAtGrants(dependencies, { ...looking, record: await readKey(dependencies, key, call) }, call);
 

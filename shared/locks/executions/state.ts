@@ -80,9 +80,9 @@ export interface Described {
   redrivenAt?: number | undefined;
 }
 
-type Question = () => Promise<Attempt<Described>>;
+type Ask = () => Promise<Attempt<Described>>;
 
-async function askStepFunctions({ stepFunctions }: LeaseDependencies, arn: string, call: Call): Promise<Question> {
+async function askStepFunctions({ stepFunctions }: LeaseDependencies, arn: string, call: Call): Promise<Ask> {
   const client = await stepFunctions();
   return async () => {
     const tried = await attempt(client, { command: new DescribeExecutionCommand({ executionArn: arn }) }, call);
@@ -94,7 +94,7 @@ async function askStepFunctions({ stepFunctions }: LeaseDependencies, arn: strin
 }
 
 /** By GetDurableExecution without the data of the execution. Such an execution is never redriven. @throws HoldfastError Unavailable */
-async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, call: Call): Promise<Question> {
+async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, call: Call): Promise<Ask> {
   const lambda = await durableFunctions?.();
   if (!lambda)
     throw new HoldfastError('Unavailable', 'this process cannot ask Lambda about executions', { retryAfterMs: 1000 });
@@ -107,13 +107,13 @@ async function askLambda({ durableFunctions }: LeaseDependencies, arn: string, c
 }
 
 /** A question about an execution is sent again after each of these pauses, in milliseconds: an account may ask some fifteen times a second. */
-const PAUSES_MS = [400, 1200];
+const ASK_PAUSES_MS = [400, 1200];
 
 const MAY_PASS = [isThrottlingError, isTransientError, isServerError];
 
 /** A read may be sent again, unlike a message to a task, for which the client has a single try. */
-async function askAgain({ clock, ids }: LeaseDependencies, send: Question, call: Call): Promise<Attempt<Described>> {
-  const pauses = PAUSES_MS.values();
+async function askAgain({ clock, ids }: LeaseDependencies, send: Ask, call: Call): Promise<Attempt<Described>> {
+  const pauses = ASK_PAUSES_MS.values();
   for (;;) {
     const tried = await send();
     if ('output' in tried || !MAY_PASS.some((isSuch) => isSuch(tried.error as never))) return tried;

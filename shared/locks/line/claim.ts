@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors.ts';
-import type { Ended } from '../calls/types.ts';
+import type { EndedGrant } from '../calls/types.ts';
 import { canSleep } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
 import type { Granted } from '../record/room.ts';
@@ -10,10 +10,10 @@ import { deleteWaiter, getWaiter, isTask, placeOf, type WaitingCall, withdrawn }
 import { deleteOwnUnlessWithdrawn, deleteUnlessWithdrawn, getCancelled, KEEP_POSITION_MS } from './waiting-calls.ts';
 
 /** A claim is renewed if its response was late. The response to each renewal may be late too. */
-const MAX_RENEWALS = 4;
+const MAX_CLAIM_RENEWALS = 4;
 
 /** Duplicate calls may change the grant before this call does. Each duplicate usually changes the grant once. */
-const MAX_CONFLICTS = 20;
+const MAX_CLAIM_CONFLICTS = 20;
 
 interface Claiming {
   /** The record that shows the grant of the request, as last seen. */
@@ -43,7 +43,7 @@ export async function claim(at: LockCall, claiming: Claiming): Promise<Granted |
   if (flagged) throw withdrawn(flagged);
   const remove = (row: string) => deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
   // The grant is on record already, so a withdrawal that no longer finds the row finds the grant.
-  const own = rowsOf(at, ticket);
+  const own = rowsToDelete(at, ticket);
   const isBeside = !isOfAnotherWaiter && isDeletedBeside(at, claiming, seen);
   const [full, ...beside] = await Promise.all([claimFull(at, claiming), ...(isBeside ? own.map(remove) : [])]);
   if (!full) return undefined;
@@ -74,7 +74,7 @@ export async function claim(at: LockCall, claiming: Claiming): Promise<Granted |
 }
 
 /** The rows to delete after a grant: that of the call, and the place of a caller that has slept. */
-const rowsOf = ({ hasPlace }: LockCall, ticket: string | undefined): string[] =>
+const rowsToDelete = ({ hasPlace }: LockCall, ticket: string | undefined): string[] =>
   ticket === undefined ? [] : [ticket, ...(hasPlace ? [placeOf(ticket)] : [])];
 
 /** Deletes rows one by one, and stops at the first that was withdrawn. */
@@ -107,12 +107,12 @@ const isDeletedBeside = (
 
 async function claimFull(
   at: LockCall,
-  { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CONFLICTS }: Claiming,
+  { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CLAIM_CONFLICTS }: Claiming,
 ): Promise<(Granted & { grant: Grant }) | undefined> {
   const { dependencies, lock } = at;
   const { clock } = dependencies;
   let [current, isOurs] = [record, wasOurs];
-  let previous: Ended | undefined;
+  let previous: EndedGrant | undefined;
   for (let [renewals, conflicts] = [0, 0]; ; ) {
     const grant = lock.own(current);
     if (!isGrant(grant)) return undefined;
@@ -121,7 +121,7 @@ async function claimFull(
     previous = grant.previous ?? previous;
     if (isOurs && isWorthIt(grant, clock.now())) return { record: current, grant, repeated: false, previous };
     const how = nextWrite(grant, isOurs);
-    if (how === 'renew' && renewals++ === MAX_RENEWALS) return undefined;
+    if (how === 'renew' && renewals++ === MAX_CLAIM_RENEWALS) return undefined;
     if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;
     const written = await lock.write(current, how);
     current = written.record;
@@ -170,7 +170,7 @@ export async function leave(at: LockCall, ticket: string): Promise<Granted> {
       if (claimed) return claimed;
       record = await lock.read();
     }
-    if (row && !isTask(row) && row.cancelledAt !== undefined) return refuse(at, { record, ticket, reason: row });
+    if (row && !isTask(row) && row.cancelledAt !== undefined) return refuseCall(at, { record, ticket, reason: row });
     const how = lock.own(record);
     if (typeof how === 'string') return refuseEnded(at, { record, ticket, reason: how });
     if (hasHandedOff || !lock.isMarked(record)) break;
@@ -195,7 +195,7 @@ export async function leave(at: LockCall, ticket: string): Promise<Granted> {
 /** The error of a call that keeps its position while its caller is away. */
 export function heldAt(
   { lock }: LockCall,
-  { record, ticket, ...position }: Kept & { record: KeyRecord; ticket: string },
+  { record, ticket, ...position }: KeptGrant & { record: KeyRecord; ticket: string },
 ): HoldfastError {
   const { code, message, context } = lock.held(record);
   return new HoldfastError(code, message, {
@@ -204,7 +204,7 @@ export function heldAt(
   });
 }
 
-interface Kept {
+interface KeptGrant {
   place: number;
   waiting: number;
   /** How soon the caller is to ask again, and for how long its position is kept. */
@@ -231,7 +231,7 @@ export async function refuseEnded(
   const { dependencies, lock, call } = at;
   // A withdrawal flags the waiter before it ends the grant, so this call sees the flag too.
   const flagged = await getCancelled(dependencies, { key: lock.asked.key, ticket }, call);
-  return refuse(at, { record, ticket, reason: flagged ?? reason });
+  return refuseCall(at, { record, ticket, reason: flagged ?? reason });
 }
 
 /**
@@ -239,7 +239,7 @@ export async function refuseEnded(
  * @param refusing `reason`: how the grant of its request ended, or the row that was withdrawn or superseded
  * @throws HoldfastError as `refuseEnded`
  */
-export async function refuse(
+export async function refuseCall(
   at: LockCall,
   { record, ticket, reason }: Refusing<'broken' | 'released' | 'superseded' | WaitingCall>,
 ): Promise<never> {
@@ -247,7 +247,7 @@ export async function refuse(
   const { key } = lock.asked;
   // A flagged place stays, because a duplicate call may have received a grant meanwhile, and must see the flag before it claims.
   const isFlagged = typeof reason === 'object';
-  for (const row of isFlagged ? [ticket] : rowsOf(at, ticket))
+  for (const row of isFlagged ? [ticket] : rowsToDelete(at, ticket))
     await deleteWaiter(dependencies, { key, ticket: row }, call);
   if (lock.isMarked(record)) await lock.handOff(record);
   throw isFlagged ? withdrawn(reason) : lock.lost(reason, record);

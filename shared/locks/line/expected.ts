@@ -1,6 +1,6 @@
 import type { Ids } from '../../surroundings/ids.ts';
 import { isAloneIn, type KeyRecord } from '../record/record.ts';
-import type { Position } from './listed-waiters.ts';
+import type { LinePosition } from './listed-waiters.ts';
 
 // Estimates when the turn of a caller comes, and decides whether its call is held until then (docs/protocols/places.md#terms). A simulation chose the
 // numbers. No promise depends on them, only time and cost.
@@ -49,7 +49,7 @@ export const patienceOf = (record: Pick<KeyRecord, 'usualMs' | 'entries'>, aslee
   (asleep * Math.max(LEAST_PATIENCE_MS, (record.usualMs ?? 0) * PATIENCE_PART)) / holdersOf(record);
 
 /** What is known of the turn of a caller. */
-export interface Turn extends Pick<Position, 'place' | 'asleep'> {
+export interface Turn extends Pick<LinePosition, 'place' | 'asleep'> {
   record: Pick<KeyRecord, 'entries' | 'usualMs' | 'meanMs'>;
   now: number;
   /** Since when the caller could have the key, if it can. */

@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import type { Condition } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
-import type { Ended } from '../calls/types.ts';
+import type { EndedGrant } from '../calls/types.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { isUsedAsSeen, markUnchanged } from '../record/conditions.ts';
 import { writeEnds, writeGrants } from '../record/grants.ts';
@@ -27,9 +27,9 @@ import {
 import type { Written } from '../record/requests.ts';
 import { type Going, isRemembered, previousAlone, previousOf, takeoverAt } from '../record/room.ts';
 import { LineReading } from './line-reading.ts';
-import { findNext, type Head, MAX_GONE, MAX_OVER, type NextInLine } from './next.ts';
+import { findNext, MAX_GONE, MAX_OVER, type NextGrant, type NextInLine } from './next.ts';
 import { leftToSchedule, logGrants } from './notify.ts';
-import { notifyAll, type Versions } from './notify-heads.ts';
+import { notifyGranted, type Versions } from './notify-granted.ts';
 import { hintsAfter, isHandedOffWithBefore } from './pace.ts';
 import { deleteWaiter, stayingOf, type Waiter } from './waiters.ts';
 
@@ -64,7 +64,7 @@ export const MOST_GOING = 20;
 /** Many calls may serve the same line at once. */
 const MAX_LOST = 20;
 
-interface Advancing {
+interface HandingOff {
   /** The record as a conditional write or a consistent read has just shown it. */
   record: KeyRecord;
   /** Grants that must end in any case, at most as many as one write ends. */
@@ -84,9 +84,9 @@ interface Advancing {
  * grants. If the line is empty, removes the mark. Every call that ends a grant while the mark is there calls this afterwards.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function handOff(dependencies: LeaseDependencies, advancing: Advancing, call: Call): Promise<HandedOff> {
-  const done: Done = {};
-  return advance(dependencies, { ...advancing, done }, call).catch((error) => {
+export async function handOff(dependencies: LeaseDependencies, advancing: HandingOff, call: Call): Promise<HandedOff> {
+  const done: DoneSoFar = {};
+  return serveWhileRoom(dependencies, { ...advancing, done }, call).catch((error) => {
     // The grant of the caller has ended. A failure after that is not the caller's.
     if (!done.ended) throw error;
     leftToSchedule(error);
@@ -95,9 +95,9 @@ export async function handOff(dependencies: LeaseDependencies, advancing: Advanc
 }
 
 /** What stays true of the outcome, however the hand-off goes on. */
-type Done = Pick<HandedOff, 'ended' | 'ownVersion' | 'unanswered'>;
+type DoneSoFar = Pick<HandedOff, 'ended' | 'ownVersion' | 'unanswered'>;
 
-interface Progress {
+interface HandOffProgress {
   record: KeyRecord;
   reading: LineReading;
   ending: Going[];
@@ -105,41 +105,59 @@ interface Progress {
   budget: { over: number };
   own: string | undefined;
   unnotified: Set<string>;
-  done: Done;
+  done: DoneSoFar;
   /** How many tasks that received a grant were gone. */
   gone: number;
   /** How many writes of others came first. */
   lost: number;
 }
 
-const ticketsOf = ({ heads }: NextInLine): string[] => heads.map(({ waiter }) => waiter.ticket);
+const ticketsOf = ({ nextGrants }: NextInLine): string[] => nextGrants.map(({ waiter }) => waiter.ticket);
 
 /** Whether the write makes an exclusive grant, which leaves no room for another waiter. */
-const servesAlone = ({ heads }: NextInLine): boolean => heads.some(({ grant }) => isAloneIn(grant));
+const servesAlone = ({ nextGrants }: NextInLine): boolean => nextGrants.some(({ grant }) => isAloneIn(grant));
 
-const outcomeOf = ({ granted, record, done }: Progress, end: HandedOff['end'], line?: NextInLine): HandedOff => ({
-  ...{ granted, end, record, blocked: line?.blocked, isAsleep: line?.isAsleep === true && line.heads.length === 0 },
+const handedOff = (
+  { granted, record, done }: HandOffProgress,
+  end: HandedOff['end'],
+  line?: NextInLine,
+): HandedOff => ({
+  ...{
+    granted,
+    end,
+    record,
+    blocked: line?.blocked,
+    isAsleep: line?.isAsleep === true && line.nextGrants.length === 0,
+  },
   ...done,
 });
 
-async function advance(
+async function serveWhileRoom(
   dependencies: LeaseDependencies,
-  { record, ending: first = [], unnotified = new Set(), own, served = [], given, done }: Advancing & { done: Done },
+  {
+    record,
+    ending: first = [],
+    unnotified = new Set(),
+    own,
+    served = [],
+    given,
+    done,
+  }: HandingOff & { done: DoneSoFar },
   call: Call,
 ): Promise<HandedOff> {
   const granted = given ? ticketsOf(given.line) : [...served];
-  const ending = given ? await notifyAll(dependencies, { ...given, record, unnotified }, call) : [...first];
+  const ending = given ? await notifyGranted(dependencies, { ...given, record, unnotified }, call) : [...first];
   if (given && ending.length === 0) return { granted, end: 'waits', record };
   const reading = new LineReading(dependencies, record, call);
-  const progress: Progress = {
+  const progress: HandOffProgress = {
     ...{ record, reading, ending, granted, budget: { over: MAX_OVER } },
     ...{ own, unnotified, done, gone: 0, lost: 0 },
   };
   for (;;) {
     if (progress.gone >= MAX_GONE || progress.lost > MAX_LOST || call.timeLeftMs() < TRANSFER_MS)
-      return leave(dependencies, progress, call);
-    const line = await look(dependencies, progress, call);
-    if (line === 'unread') return leave(dependencies, progress, call);
+      return leaveRest(dependencies, progress, call);
+    const line = await findWrite(dependencies, progress, call);
+    if (line === 'unread') return leaveRest(dependencies, progress, call);
     if (line === 'grown') continue;
     const outcome = await serve(dependencies, { progress, line }, call);
     if (outcome) return outcome;
@@ -147,9 +165,9 @@ async function advance(
 }
 
 /** Finds whom the next write serves, and what it may end. @returns `grown`: a waiter has joined whom this call must see */
-async function look(
+async function findWrite(
   dependencies: LeaseDependencies,
-  progress: Progress,
+  progress: HandOffProgress,
   call: Call,
 ): Promise<NextInLine | 'unread' | 'grown'> {
   const { record, granted, budget, own } = progress;
@@ -161,37 +179,37 @@ async function look(
   const search = { record, reading, ending, granted, budget, own };
   const line = await findNext(dependencies, search, call).catch((error) => ifUnread(error, ending));
   if (!line) return 'unread';
-  progress.ending = ending.map((going) => (isUnnotified(going, line) ? { ...going, how: 'undelivered' } : going));
+  progress.ending = ending.map((going) => (reachedNoCaller(going, line) ? { ...going, how: 'neverNotified' } : going));
   if (reading.isFullFor(record)) return line;
   // A task that has just joined behind a holder that has the key alone needs a message.
-  if (line.heads.length > 0 && (line.others || !servesAlone(line))) return { ...line, others: true };
+  if (line.nextGrants.length > 0 && (line.others || !servesAlone(line))) return { ...line, others: true };
   progress.reading = new LineReading(dependencies, record, call);
   return 'grown';
 }
 
 interface Serving {
-  progress: Progress;
+  progress: HandOffProgress;
   line: NextInLine;
 }
 
-/** Grants to the heads of the line, or removes the mark of an empty one. @returns undefined if the line needs another look */
+/** Grants to the nextGrants of the line, or removes the mark of an empty one. @returns undefined if the line needs another look */
 async function serve(
   dependencies: LeaseDependencies,
   { progress, line }: Serving,
   call: Call,
 ): Promise<HandedOff | undefined> {
   const { record } = progress;
-  const clears = line.heads.length === 0 && !line.others;
+  const clears = line.nextGrants.length === 0 && !line.others;
   const ending = clears ? progress.ending.filter(({ how }) => how !== 'expired') : progress.ending;
-  if (line.heads.length === 0 && ending.length === 0 && !(clears && record.mark !== undefined))
-    return outcomeOf(progress, clears ? 'empty' : 'waits', line);
+  if (line.nextGrants.length === 0 && ending.length === 0 && !(clears && record.mark !== undefined))
+    return handedOff(progress, clears ? 'empty' : 'waits', line);
   const now = dependencies.clock.now();
-  const number = await progress.reading.numberOf(line.heads.at(-1)?.waiter);
-  const own = line.heads.some(({ waiter }) => waiter.ticket === progress.own);
+  const number = await progress.reading.numberOf(line.nextGrants.at(-1)?.waiter);
+  const own = line.nextGrants.some(({ waiter }) => waiter.ticket === progress.own);
   const { moved: ticket } = record;
   const isDone = ticket !== undefined && (ticketsOf(line).includes(ticket) || !progress.reading.hasMoved);
   const moved = isDone ? ticket : undefined;
-  const written = await write(dependencies, { record, ending, line, clears, now, number, own, moved }, call);
+  const written = await writeHandOff(dependencies, { record, ending, line, clears, now, number, own, moved }, call);
   if (!written.won && written.record.malformed !== undefined) throw unusable(written.record);
   progress.record = written.record;
   return written.won
@@ -209,39 +227,39 @@ function afterLoss({ progress, line, unanswered }: Serving & { unanswered: boole
     done.unanswered = true;
     progress.granted.push(...taken);
   }
-  return taken.length > 0 ? outcomeOf(progress, 'waits') : undefined;
+  return taken.length > 0 ? handedOff(progress, 'waits') : undefined;
 }
 
-interface Won extends Serving {
+interface ServedWrite extends Serving {
   ended: readonly Going[];
   versions: Versions;
 }
 
 async function afterWrite(
   dependencies: LeaseDependencies,
-  { progress, line, ended, versions }: Won,
+  { progress, line, ended, versions }: ServedWrite,
   call: Call,
 ): Promise<HandedOff | undefined> {
   const { record, reading, granted, own, unnotified, done } = progress;
   if (ended.some(({ how }) => isRemembered(how))) done.ended = true;
   // The line of this call says what it received itself.
-  logGrants(record, { heads: line.heads.filter(({ waiter }) => waiter.ticket !== own) }, call);
+  logGrants(record, { nextGrants: line.nextGrants.filter(({ waiter }) => waiter.ticket !== own) }, call);
   reading.wrote(ended.map(({ entry }) => entry));
   granted.push(...ticketsOf(line));
-  const full = line.heads.find(({ waiter }) => waiter.ticket === own);
+  const full = line.nextGrants.find(({ waiter }) => waiter.ticket === own);
   if (full) done.ownVersion = versions.get(full.grant.name);
-  await dropGone(dependencies, { key: record.key, granted, ended }, call);
-  progress.ending = await notifyAll(dependencies, { line, record, versions, unnotified }, call);
+  await deleteWaitersOf(dependencies, { key: record.key, granted, ended }, call);
+  progress.ending = await notifyGranted(dependencies, { line, record, versions, unnotified }, call);
   progress.gone += progress.ending.length;
   if (progress.ending.length > 0) return undefined;
-  if (!line.others) return outcomeOf(progress, 'empty');
-  return servesNoMore(progress, line, ended) ? outcomeOf(progress, 'waits', line) : undefined;
+  if (!line.others) return handedOff(progress, 'empty');
+  return servesNoMore(progress, line, ended) ? handedOff(progress, 'waits', line) : undefined;
 }
 
-function servesNoMore({ record, reading }: Progress, line: NextInLine, ended: readonly Going[]): boolean {
+function servesNoMore({ record, reading }: HandOffProgress, line: NextInLine, ended: readonly Going[]): boolean {
   // No waiter has joined since the look, which has seen none that could be served, though the key was free.
   const wasAlone = ended.some(({ entry }) => entry.path === ALONE);
-  if (line.heads.length === 0 && wasAlone && reading.isFullFor(record)) return true;
+  if (line.nextGrants.length === 0 && wasAlone && reading.isFullFor(record)) return true;
   // A call that has ended grants looks again, because a waiter may have joined before that, and found no room. A call that finds room behind its own
   // grants looks again too, because the calls that made this room leave it to this call.
   return servesAlone(line) || (ended.length === 0 && line.behind !== undefined && record.used > line.behind.room);
@@ -251,20 +269,24 @@ function servesNoMore({ record, reading }: Progress, line: NextInLine, ended: re
  * The tickets that this call was about to serve, and that another call has served. The write of that call shows all room that was
  * free before it, so that call goes on while any ticket fits. Otherwise all calls of a crowd would race for the same tickets.
  */
-function takenByOther({ line: { heads }, record, ending: leaving }: Current & { line: NextInLine }): string[] {
+function takenByOther({
+  line: { nextGrants },
+  record,
+  ending: leaving,
+}: RecordAndEnding & { line: NextInLine }): string[] {
   if (leaving.some(({ how }) => how !== 'expired')) return [];
-  const isTaken = ({ waiter, grant: { name } }: Head) =>
+  const isTaken = ({ waiter, grant: { name } }: NextGrant) =>
     entryOf(record, name)?.ticket === waiter.ticket || ending(record, name) !== undefined;
-  return heads.filter(isTaken).map(({ waiter }) => waiter.ticket);
+  return nextGrants.filter(isTaken).map(({ waiter }) => waiter.ticket);
 }
 
-interface Current {
+interface RecordAndEnding {
   record: KeyRecord;
   ending: readonly Going[];
 }
 
 /** Adds the expired holders, because the line may need their room. */
-function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: Current): Going[] {
+function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: RecordAndEnding): Going[] {
   const now = clock.now();
   const isEnding = (entry: HolderEntry) => ending.some((one) => one.entry.name === entry.name);
   const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= now && !isEnding(entry));
@@ -273,10 +295,10 @@ function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending
 }
 
 /** Whether an expired grant reached no caller: its task took LeaseHeld instead, and no call of the request was answered with it. */
-const isUnnotified = ({ entry, how }: Going, { refused }: NextInLine): boolean =>
+const reachedNoCaller = ({ entry, how }: Going, { refused }: NextInLine): boolean =>
   how === 'expired' && entry.answeredAt === undefined && entry.ticket !== undefined && refused.includes(entry.ticket);
 
-interface Writing extends Current {
+interface HandOffWrite extends RecordAndEnding {
   line: NextInLine;
   /** Whether the line is empty. */
   clears: boolean;
@@ -296,22 +318,22 @@ const mayUnmark = (record: KeyRecord, hasPlaceOfHolder = false): Condition[] => 
   ...(hasPlaceOfHolder ? [isUsedAsSeen(record)] : []),
 ];
 
-async function write(
+async function writeHandOff(
   dependencies: LeaseDependencies,
   {
     record,
     ending,
-    line: { heads, others, next, first, inLine, isAsleep, hasPlaceOfHolder },
+    line: { nextGrants, others, next, waitingTickets, inLine, isAsleep, hasPlaceOfHolder },
     clears,
     now,
     number,
     own,
     moved,
-  }: Writing,
+  }: HandOffWrite,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
-  if (heads.length === 0) {
+  if (nextGrants.length === 0) {
     const asleep = isAsleep && next !== undefined ? { mark: leftAsleep(next) } : undefined;
     const { moved: gone } = record;
     const also = mayUnmark(record, hasPlaceOfHolder);
@@ -319,12 +341,12 @@ async function write(
     const written = await writeEnds(dependencies, { key, ended: ending, now, line }, call);
     return { ...written, versions: new Map() };
   }
-  const grants = newGrants({ record, ending, heads, now });
+  const grants = newGrants({ record, ending, nextGrants, now });
   const value = newMark(dependencies);
   const kept = () =>
     keptMark(
-      { seen: record, next, first },
-      { granted: heads.length, value, number, hints: own ? hintsAfter(record) : {} },
+      { seen: record, next, waitingTickets },
+      { granted: nextGrants.length, value, number, hints: own ? hintsAfter(record) : {} },
     );
   const mark = others ? { ...kept(), remove: movedNoMore(moved) } : removedMark(stayingOf(inLine), record.moved);
   const also = others ? [...isStillMoved(moved), ...areNotSuperseded(grants)] : mayUnmark(record, hasPlaceOfHolder);
@@ -334,11 +356,16 @@ async function write(
   return { ...written, won: written.landed };
 }
 
-/** The grants of the heads, with what each says about the holder and the limit before it. */
-function newGrants({ record, ending, heads, now }: Current & { heads: readonly Head[]; now: number }): NewGrant[] {
-  const previous: (Ended | undefined)[] = previousOf(ending, now);
+/** The grants of the nextGrants, with what each says about the holder and the limit before it. */
+function newGrants({
+  record,
+  ending,
+  nextGrants,
+  now,
+}: RecordAndEnding & { nextGrants: readonly NextGrant[]; now: number }): NewGrant[] {
+  const previous: (EndedGrant | undefined)[] = previousOf(ending, now);
   let last = record.lastLimit;
-  return heads.map(({ grant }, nth) => {
+  return nextGrants.map(({ grant }, nth) => {
     const { limit } = grant;
     const limitBefore = limit === null || limit === last ? undefined : last;
     last = limit ?? last;
@@ -348,28 +375,28 @@ function newGrants({ record, ending, heads, now }: Current & { heads: readonly H
 }
 
 /** Deletes the rows of tasks that were gone, once their grants have ended: the schedule finds such a grant by its row. */
-async function dropGone(
+async function deleteWaitersOf(
   dependencies: LeaseDependencies,
   { key, granted, ended }: { key: string; granted: readonly string[]; ended: readonly Going[] },
   call: Call,
 ): Promise<void> {
   for (const { entry, how } of ended) {
     const { ticket } = entry;
-    if (how !== 'undelivered' || ticket === undefined || !granted.includes(ticket)) continue;
+    if (how !== 'neverNotified' || ticket === undefined || !granted.includes(ticket)) continue;
     await deleteWaiter(dependencies, { key, ticket }, call).catch(leftToSchedule);
   }
 }
 
-async function leave(
+async function leaveRest(
   dependencies: LeaseDependencies,
-  { granted, record, ending, done }: Current & { granted: string[]; done: Done },
+  { granted, record, ending, done }: RecordAndEnding & { granted: string[]; done: DoneSoFar },
   call: Call,
 ): Promise<HandedOff> {
   const ended = ending.filter(({ how }) => how !== 'expired');
   if (ended.length === 0) return { granted, end: 'left', record, ...done };
   const now = dependencies.clock.now();
   const { won, record: current } = await writeEnds(dependencies, { key: record.key, ended, now }, call);
-  if (won) await dropGone(dependencies, { key: record.key, granted, ended }, call);
+  if (won) await deleteWaitersOf(dependencies, { key: record.key, granted, ended }, call);
   const isEnded = won && ended.some(({ how }) => isRemembered(how));
   return { granted, end: 'left', record: current, ...done, ...(isEnded && { ended: true }) };
 }

@@ -15,8 +15,8 @@ import type { HeldFor } from './expected.ts';
 
 const RECORDS = 4;
 /** No caller can name such a key. */
-const keyOf = (nth: number): string => `holdfast:held:${nth}`;
-const TTL_SECONDS = 86_400;
+const heldCallKey = (nth: number): string => `holdfast:held:${nth}`;
+const SLOT_TTL_SECONDS = 86_400;
 /** A call may end later than its deadline by this much. */
 const LATE_MS = 1000;
 /** How many slots a call tries before it gives up. */
@@ -88,7 +88,7 @@ async function takeSlot(
     const size = sizeOf(most, nth);
     const allowed = Math.max(1, Math.floor(size * SHARE[heldFor]));
     const mine = { nth, slot, until };
-    const { won, item } = await write(dependencies, { ...mine, ...taking(until, clock.now()) }, call);
+    const { won, item } = await writeHeldCall(dependencies, { ...mine, ...taking(until, clock.now()) }, call);
     const taken = takenIn(item, clock.now());
     if (won && taken.size <= allowed) return mine;
     if (won) await giveBack(dependencies, mine, call);
@@ -113,37 +113,37 @@ const takenIn = (item: Item | undefined, now: number): Set<number> =>
   );
 
 /** What a write does with a slot, and the condition for that. */
-interface Change {
+interface SlotChange {
   update: string;
   condition: string;
   values: Item;
 }
 
 /** Takes a slot whose call has ended. */
-const taking = (until: number, now: number): Change => ({
+const taking = (until: number, now: number): SlotChange => ({
   update: 'SET #slot = :until, lease_expiry = :ttl',
   condition: 'attribute_not_exists(#slot) OR #slot < :now',
   values: {
     ...{ ':until': integer(until), ':now': integer(now) },
-    ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS),
+    ':ttl': integer(Math.ceil(now / 1000) + SLOT_TTL_SECONDS),
   },
 });
 
 /** Frees the slot, unless it came free by itself and another call has taken it. */
 const giveBack = (dependencies: LeaseDependencies, slot: Slot, call: Call) => {
   const values = { ':until': integer(slot.until) };
-  return write(dependencies, { ...slot, update: 'REMOVE #slot', condition: '#slot = :until', values }, call);
+  return writeHeldCall(dependencies, { ...slot, update: 'REMOVE #slot', condition: '#slot = :until', values }, call);
 };
 
 /** @returns with the record as it is then */
-async function write(
+async function writeHeldCall(
   { dynamodb, table }: LeaseDependencies,
-  { nth, slot, update, condition: expression, values }: Omit<Slot, 'until'> & Change,
+  { nth, slot, update, condition: expression, values }: Omit<Slot, 'until'> & SlotChange,
   call: Call,
 ): Promise<{ won: boolean; item: Item | undefined }> {
   const command = new UpdateItemCommand({
     TableName: table,
-    Key: { key: text(keyOf(nth)) },
+    Key: { key: text(heldCallKey(nth)) },
     UpdateExpression: update,
     ...conditionFields({ expression, names: { '#slot': `s${slot}` }, values }),
     ReturnValues: 'ALL_NEW',

@@ -6,12 +6,12 @@ import { HoldfastError } from '../../errors.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import { isAloneIn, type KeyRecord, parseKey } from '../record/record.ts';
 import { readKey } from '../record/requests.ts';
-import { type Granted, type Outcome, roomAt } from '../record/room.ts';
-import { claim, heldAt, isAlive, leaveAfterGrant, refuse, refuseEnded } from './claim.ts';
+import { type Granted, roomAt, type TryOutcome } from '../record/room.ts';
+import { claim, heldAt, isAlive, leaveAfterGrant, refuseCall, refuseEnded } from './claim.ts';
 import { type Expected, expectedTurn, hasMovedAway, heldFor, patienceOf, sleepFor, type Turn } from './expected.ts';
 import { inSlot } from './held-calls.ts';
 import { type Joining, joinAsleep } from './join.ts';
-import { type Position, readPosition } from './listed-waiters.ts';
+import { type LinePosition, readPosition } from './listed-waiters.ts';
 import type { LockCall } from './lock.ts';
 import { newGrantOf } from './next.ts';
 import { EXACT, extendPlace, isLive, isTooShort, keptMsOf, type Place, putPlace } from './place.ts';
@@ -32,20 +32,20 @@ import { deleteUnlessWithdrawn } from './waiting-calls.ts';
 // Holds a call that wants to wait in line if its turn is near. Otherwise ends the call at once, and its caller sleeps (docs/protocols/places.md).
 
 /** A caller of acquire that wants to wait in line. */
-export interface Asking {
+export interface WaitingCaller {
   ticket: string | undefined;
   /** When the call stops waiting, in epoch milliseconds. */
   deadline: number;
   /** How long the caller can stay away. 0 for a caller that does not sleep. */
   sleepMs: number;
   /** One try, without waiting. */
-  attempt(): Promise<Outcome>;
+  attempt(): Promise<TryOutcome>;
   /** The record after a first try. Undefined if the call has not tried. */
   record: KeyRecord | undefined;
 }
 
 /** What a caller has in line. */
-interface Known {
+interface KnownInLine {
   ticket: string | undefined;
   number: number | undefined;
   place: Place | undefined;
@@ -63,23 +63,23 @@ const ASK_AGAIN_MS = [1000, 3000] as const;
  * Holds the call until its grant or its deadline, or puts its caller to sleep.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function holdOrSleep(at: LockCall, asking: Asking): Promise<Granted> {
+export async function holdOrSleep(at: LockCall, asking: WaitingCaller): Promise<Granted> {
   if (canSleep(at.dependencies)) return asking.sleepMs > 0 ? ofSleeper(at, asking) : ofOther(at, asking);
   return waitInLine(at, joiningOf(asking));
 }
 
 /** A call without a first try joins at once, because the key had a line a moment ago, and makes the try if the line has gone. */
-const joiningOf = ({ ticket, deadline, attempt, record }: Asking): Joining => ({
+const joiningOf = ({ ticket, deadline, attempt, record }: WaitingCaller): Joining => ({
   ...{ ticket, deadline, number: numberAfter(record, ticket) },
   ...(record === undefined && { attempt }),
 });
 
 /** The call of a caller that does not sleep, such as curl. */
-async function ofOther(at: LockCall, asking: Asking): Promise<Granted> {
+async function ofOther(at: LockCall, asking: WaitingCaller): Promise<Granted> {
   const { dependencies, lock, call } = at;
   const { record, deadline, ticket } = asking;
   const isFree = record !== undefined && lock.isMarked(record) && lock.freeAt(record) <= dependencies.clock.now();
-  const turn = isFree ? await turnOf(at, record, { ticket, number: numberAfter(record, ticket) }) : undefined;
+  const turn = isFree ? await turnFrom(at, record, { ticket, number: numberAfter(record, ticket) }) : undefined;
   const joining = { ...joiningOf(asking), patience: turn && patienceIn(turn) };
   const holding = { heldFor: 'plain', deadline } as const;
   const got = await inSlot(dependencies, holding, { wait: () => waitInLine(at, joining), call });
@@ -87,11 +87,11 @@ async function ofOther(at: LockCall, asking: Asking): Promise<Granted> {
   const back = ticket === undefined ? undefined : await readBack(at, asking);
   const current = back?.record ?? record ?? (await lock.read());
   const known = back ?? newTo(current);
-  const ofNow = await turnOf(at, current, known);
+  const ofNow = await turnFrom(at, current, known);
   return sleep(at, asking, { record: current, turn: ofNow, expected: expectedTurn(ofNow), known });
 }
 
-async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
+async function ofSleeper(at: LockCall, asking: WaitingCaller): Promise<Granted> {
   const { dependencies, lock, call } = at;
   const { deadline, attempt, ticket } = asking;
   const back = asking.record ? undefined : await readBack(at, asking);
@@ -105,7 +105,7 @@ async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
   // Only a third-party client or TTL removes a mark over a live place. Without a mark, others would pass this caller.
   if (back?.ticket !== undefined && !lock.isMarked(record)) record = (await lock.markBack(record, back.ticket)).record;
   const known = back ?? newTo(record);
-  const turn = await turnOf(at, record, known);
+  const turn = await turnFrom(at, record, known);
   const expected = expectedTurn(turn);
   const joining: Joining = {
     ...{ ticket: known.ticket, number: known.number, deadline, patience: patienceIn(turn) },
@@ -122,7 +122,7 @@ async function ofSleeper(at: LockCall, asking: Asking): Promise<Granted> {
 }
 
 /** A caller that has neither a row nor a place. */
-const newTo = (record: KeyRecord): Known => ({
+const newTo = (record: KeyRecord): KnownInLine => ({
   ...{ ticket: undefined, number: numberAfter(record), place: undefined, hasRow: false },
 });
 
@@ -132,7 +132,7 @@ function numberAfter(record: KeyRecord | undefined, ticket?: string): number | u
   return record.mark === undefined ? 1 : (record.arrivals ?? 0) + 1;
 }
 
-interface Back extends Known {
+interface Back extends KnownInLine {
   record: KeyRecord;
   /** Whether the record shows a grant of the request, or how a grant ended. A try then gives the right answer. */
   mustTry?: boolean;
@@ -143,7 +143,7 @@ interface Back extends Known {
  * @returns undefined if the rows are gone
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable
  */
-async function readBack({ dependencies, lock, call }: LockCall, { ticket }: Asking): Promise<Back | undefined> {
+async function readBack({ dependencies, lock, call }: LockCall, { ticket }: WaitingCaller): Promise<Back | undefined> {
   if (ticket === undefined) return readLine(lock);
   const { clock, clockSkewMs } = dependencies;
   const { key } = lock.asked;
@@ -181,11 +181,11 @@ async function readLine(lock: LockCall['lock']): Promise<Back | undefined> {
   return lock.isMarked(record) && lock.own(record) === undefined ? { ...newTo(record), record } : undefined;
 }
 
-async function turnOf(
+async function turnFrom(
   at: LockCall,
   record: KeyRecord,
-  { ticket, number }: Pick<Known, 'ticket' | 'number'>,
-): Promise<Turn & Position> {
+  { ticket, number }: Pick<KnownInLine, 'ticket' | 'number'>,
+): Promise<Turn & LinePosition> {
   const { dependencies, lock, call } = at;
   const { clock, clockSkewMs } = dependencies;
   // A caller that has slept and waits for more room would otherwise never have it while lighter ones come.
@@ -204,7 +204,7 @@ async function turnOf(
  * Whether the call must not be held, because a writer that sleeps before it waits for room. A hand-off grants only to waiters that are awake, so
  * readers that are held one after the other would keep the key from the writer.
  */
-const leavesRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: Turn & Position): boolean =>
+const leavesRoom = (lock: LockCall['lock'], { record: { entries }, isBlocked }: Turn & LinePosition): boolean =>
   isBlocked === true && !lock.isAlone && !entries.some(isAloneIn);
 
 /** Whether the key is free, and all waiters before this caller sleep and have had time to come back. */
@@ -222,9 +222,9 @@ const patienceIn = ({ record, freeSince, asleep }: Turn): Joining['patience'] =>
 export async function takeFromSleepers(
   at: LockCall,
   { record, ticket }: { record: KeyRecord; ticket: string | undefined },
-): Promise<Outcome> {
+): Promise<TryOutcome> {
   const number = numberAfter(record, ticket);
-  const turn = await turnOf(at, record, { ticket, number });
+  const turn = await turnFrom(at, record, { ticket, number });
   if (!mayTake(turn, expectedTurn(turn))) return { won: false, record };
   const joining = { ticket, deadline: turn.now + TAKE_MS, number, patience: patienceIn(turn) };
   try {
@@ -235,29 +235,34 @@ export async function takeFromSleepers(
   }
 }
 
-interface Seen {
+interface SeenInLine {
   record: KeyRecord;
-  turn: Turn & Position;
+  turn: Turn & LinePosition;
   expected: Expected;
-  known: Known;
+  known: KnownInLine;
 }
 
 /** Puts the caller of a held call to sleep if its turn has moved away. */
-const sleepIfFar = (at: LockCall, asking: Asking) => async (record: KeyRecord, held: Joining & { ticket: string }) => {
-  const { ticket, number } = held;
-  const turn = await turnOf(at, record, { ticket, number });
-  const expected = expectedTurn(turn);
-  if (!hasMovedAway(turn, expected)) return undefined;
-  const known = { ticket, number, place: undefined, hasRow: true };
-  return sleep(at, asking, { record, turn, expected, known });
-};
+const sleepIfFar =
+  (at: LockCall, asking: WaitingCaller) => async (record: KeyRecord, held: Joining & { ticket: string }) => {
+    const { ticket, number } = held;
+    const turn = await turnFrom(at, record, { ticket, number });
+    const expected = expectedTurn(turn);
+    if (!hasMovedAway(turn, expected)) return undefined;
+    const known = { ticket, number, place: undefined, hasRow: true };
+    return sleep(at, asking, { record, turn, expected, known });
+  };
 
 /**
  * Puts the caller to sleep: puts its place first, and then deletes its row, so that the line never looks empty.
  * @returns a grant that the request has received meanwhile
  * @throws HoldfastError LeaseHeld with the time of the sleep, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-async function sleep(at: LockCall, asking: Asking, { turn, expected, known, ...seen }: Seen): Promise<Granted> {
+async function sleep(
+  at: LockCall,
+  asking: WaitingCaller,
+  { turn, expected, known, ...seen }: SeenInLine,
+): Promise<Granted> {
   const { dependencies, lock } = at;
   const { ids } = dependencies;
   const [least, most] = ASK_AGAIN_MS;
@@ -284,7 +289,7 @@ async function sleep(at: LockCall, asking: Asking, { turn, expected, known, ...s
 /** Leaves only the place of the caller in line, and deletes its row. @returns with the record as read afterwards, if a row was deleted */
 async function layDown(
   at: LockCall,
-  { ticket, number, place, hasRow }: Known,
+  { ticket, number, place, hasRow }: KnownInLine,
   sleeping: { sleepMs: number; isNear: boolean },
 ): Promise<{ ticket: string; record?: KeyRecord }> {
   const { dependencies, lock, call } = at;
@@ -295,14 +300,14 @@ async function layDown(
   const isKept = place && !isTooShort(place, sleeping, dependencies.clock.now());
   const kept = isKept ? 'kept' : await extendPlace(dependencies, sleeper, call);
   if (typeof kept === 'object')
-    return refuse({ ...at, hasPlace: true }, { record: await lock.read(), ticket, reason: kept });
+    return refuseCall({ ...at, hasPlace: true }, { record: await lock.read(), ticket, reason: kept });
   if (kept === 'gone' && !hasRow) return joinAsleep(at, { number, ...sleeping });
   if (kept === 'gone') await putPlace(dependencies, sleeper, call);
   if (!hasRow) return { ticket };
   const { cancelled } = await deleteUnlessWithdrawn(dependencies, { key, ticket }, call);
   if (cancelled) {
     await deleteWaiter(dependencies, { key, ticket: placeOf(ticket) }, call);
-    return refuse(at, { record: await lock.read(), ticket, reason: cancelled });
+    return refuseCall(at, { record: await lock.read(), ticket, reason: cancelled });
   }
   return { ticket, record: await lock.read() };
 }

@@ -1,11 +1,11 @@
 import type { Call } from '../../aws/call.ts';
 import { canSleep, DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
-import type { Granted, Outcome } from '../record/room.ts';
+import type { Granted, TryOutcome } from '../record/room.ts';
 import { noteMark } from '../record/seen-marks.ts';
 import { leaveAfterGrant } from './claim.ts';
 import { type Arrived, isLineFull, refuseWhereFull } from './limits.ts';
-import type { LockCall, Marked } from './lock.ts';
+import type { LockCall, MarkWritten } from './lock.ts';
 import { extendPlace, putPlace, type Sleeper } from './place.ts';
 import {
   deleteWaiter,
@@ -49,7 +49,7 @@ export interface Joining {
   hasPlace?: boolean | undefined;
   hasRow?: boolean | undefined;
   /** One try, without waiting. Only of a call that has joined without a first try, because the key had a line a moment ago. */
-  attempt?: (() => Promise<Outcome>) | undefined;
+  attempt?: (() => Promise<TryOutcome>) | undefined;
   /** How long a call that came after the key was free leaves the key to callers that sleep (docs/protocols/places.md#take-a-free-key). */
   patience?: { freeSince: number; until: number } | undefined;
   /** Called every few seconds. Puts the caller to sleep if its turn has moved away, and then throws LeaseHeld. */
@@ -160,8 +160,8 @@ export async function join(at: LockCall, joining: Joining): Promise<Joined> {
 /** Raises the mark if the key still has one. Otherwise makes the try that the call left out. @returns neither if the try was refused too */
 async function markOrTry(
   at: LockCall,
-  { ticket, attempt }: { ticket: string; attempt: () => Promise<Outcome> },
-): Promise<{ marked?: Marked; granted?: Granted }> {
+  { ticket, attempt }: { ticket: string; attempt: () => Promise<TryOutcome> },
+): Promise<{ marked?: MarkWritten; granted?: Granted }> {
   const marked = await at.lock.mark(ticket, 'first', { isMarked: true });
   if (marked.won || at.lock.isMarked(marked.record) || at.lock.own(marked.record) !== undefined) return { marked };
   const outcome = await attempt();

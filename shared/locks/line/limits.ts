@@ -84,28 +84,28 @@ async function countInLine(
 const KEY = 'holdfast:full-namespaces';
 
 /** How long a function uses what it has read before it reads again which namespaces are full. */
-const ASK_EVERY_MS = 10_000;
+const READ_FULL_EVERY_MS = 10_000;
 
 /** A namespace is no longer full if no run of the repair has called it full for so long. Runs come each minute, and may last nearly as long. */
 const VALID_MS = 150_000;
 
 /** Counting stops there: some 100 MiB of tickets. */
 const MAX_PAGES = 100;
-const MAX_NAMESPACES = 1000;
+const MAX_FULL_NAMESPACES = 1000;
 
 /** A line may pass the quota of its key: calls that are under way at one moment join together. A namespace is counted as if each line had this many times its quota. */
 const BEYOND_QUOTA = 2;
 
 /** After this time TTL removes the record of a deployment in which no namespace is full any more. */
-const TTL_SECONDS = 86_400;
+const FULL_TTL_SECONDS = 86_400;
 
-interface Known {
+interface KnownFull {
   askedAt: number;
   countedAt: number;
   full: ReadonlySet<string>;
 }
 
-const known = new WeakMap<LeaseDependencies, Known>();
+const known = new WeakMap<LeaseDependencies, KnownFull>();
 
 /**
  * Lets a call or a task into the line of a key, unless its namespace has too many in line already.
@@ -116,7 +116,7 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
   if (namespace === undefined) return;
   const now = dependencies.clock.now();
   let record = known.get(dependencies);
-  if (record === undefined || now - record.askedAt >= ASK_EVERY_MS || now < record.askedAt) {
+  if (record === undefined || now - record.askedAt >= READ_FULL_EVERY_MS || now < record.askedAt) {
     record = { askedAt: now, ...(await ask(dependencies, call)) };
     known.set(dependencies, record);
   }
@@ -128,12 +128,12 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
     `at least ${limit} tasks and callers of the namespace wait: send the call again later`,
     {
       ...{ key: key, quota: 'maxWaitersPerNamespace', limit },
-      retryAfterMs: ASK_EVERY_MS,
+      retryAfterMs: READ_FULL_EVERY_MS,
     },
   );
 }
 
-async function ask({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<Known, 'askedAt'>> {
+async function ask({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<KnownFull, 'askedAt'>> {
   const command = new GetItemCommand({ TableName: table, Key: { key: text(KEY) } });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   return { countedAt: Number(item?.counted_at?.N ?? 0), full: new Set(item?.full?.SS) };
@@ -164,7 +164,7 @@ export class Fullness {
     this.#counted = true;
     const counts = await countWaiters(this.#dependencies, call);
     const full = [...counts].filter(([, count]) => count >= waitersPerNamespace).map(([name]) => name);
-    await write(this.#dependencies, full.slice(0, MAX_NAMESPACES), call);
+    await writeFull(this.#dependencies, full.slice(0, MAX_FULL_NAMESPACES), call);
   }
 }
 
@@ -192,10 +192,10 @@ async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call:
   return counts;
 }
 
-const isThere: Condition = { expression: 'attribute_exists(counted_at)' };
+const isCounted: Condition = { expression: 'attribute_exists(counted_at)' };
 
 /** A run that was frozen must not overwrite a younger count. */
-async function write({ dynamodb, clock, table }: LeaseDependencies, full: string[], call: Call): Promise<void> {
+async function writeFull({ dynamodb, clock, table }: LeaseDependencies, full: string[], call: Call): Promise<void> {
   const now = clock.now();
   const isNewer: Condition = {
     expression: 'attribute_not_exists(counted_at) OR counted_at < :now OR counted_at > :ahead',
@@ -206,11 +206,11 @@ async function write({ dynamodb, clock, table }: LeaseDependencies, full: string
     TableName: table,
     Key: { key: text(KEY) },
     UpdateExpression: `SET counted_at = :now, lease_expiry = :ttl${isAnyFull ? ', #full = :full' : ' REMOVE #full'}`,
-    ...conditionFields(isAnyFull ? isNewer : all(isThere, isNewer), {
+    ...conditionFields(isAnyFull ? isNewer : all(isCounted, isNewer), {
       names: { '#full': 'full' },
       values: {
         ':now': integer(now),
-        ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS),
+        ':ttl': integer(Math.ceil(now / 1000) + FULL_TTL_SECONDS),
         ...(isAnyFull && { ':full': { SS: full } }),
       },
     }),

@@ -3,10 +3,10 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { HolderEntry, KeyRecord } from '../record/record.ts';
 import { readInOrder } from './moved-row.ts';
-import { isInLine, isPlace, isTask, isWaiting, rowOf, type Waiter } from './waiters.ts';
+import { isInLine, isPlace, isTask, isWaiting, type Waiter, waiterKey } from './waiters.ts';
 
 /** Two read units usually hold this many rows. A page must hold more than the next few, because it also has rows of holders that were just granted the key. */
-const FIRST_PAGE = 26;
+const FIRST_READING = 26;
 
 /** Callers join and leave, so rows that were read longer ago are read again. */
 const MAX_AGE_MS = 250;
@@ -23,7 +23,7 @@ export class LineReading {
   readonly #fence: number | undefined;
   readonly #moved: string | undefined;
   readonly #rows: Waiter[] = [];
-  readonly #dropped = new Set<string>();
+  readonly #skipped = new Set<string>();
   readonly #granted = new Set<string>();
   /** How many of the grants since the query this call has ended. */
   #ended = 0;
@@ -31,7 +31,7 @@ export class LineReading {
   /** @param record as a conditional write or a consistent read has just shown it */
   constructor(dependencies: LeaseDependencies, record: KeyRecord, call: Call) {
     const { key, moved } = record;
-    this.#source = readInOrder(dependencies, { key, moved, firstPage: FIRST_PAGE }, call);
+    this.#source = readInOrder(dependencies, { key, moved, firstPage: FIRST_READING }, call);
     this.#moved = moved;
     this.#readAt = dependencies.clock.now();
     this.#mark = record.mark;
@@ -49,7 +49,7 @@ export class LineReading {
     for (let nth = 0; ; nth++) {
       const row = this.#rows[nth] ?? (await this.#next());
       if (!row) return;
-      if (!this.#dropped.has(rowOf(row).ticket)) yield row;
+      if (!this.#skipped.has(waiterKey(row).ticket)) yield row;
     }
   }
 
@@ -67,7 +67,7 @@ export class LineReading {
     for await (const row of this.rows()) {
       if (isBehind && row.ticket !== waiter.ticket && isWaiting(row, this.#readAt)) rows.push(row);
       isBehind ||= row === waiter;
-      if (++read >= FIRST_PAGE) break;
+      if (++read >= FIRST_READING) break;
     }
     return rows;
   }
@@ -78,7 +78,7 @@ export class LineReading {
     let read = 0;
     for await (const row of this.rows()) {
       if (isPlace(row) && isInLine(row, this.#readAt)) return row.ticket > waiter.ticket ? waiter.number : undefined;
-      if (++read >= FIRST_PAGE) return undefined;
+      if (++read >= FIRST_READING) return undefined;
     }
     return waiter.number;
   }
@@ -94,8 +94,8 @@ export class LineReading {
   }
 
   /** Notes that a row was deleted. */
-  drop({ ticket }: Pick<Waiter, 'ticket'>): void {
-    this.#dropped.add(ticket);
+  skip({ ticket }: Pick<Waiter, 'ticket'>): void {
+    this.#skipped.add(ticket);
   }
 
   /**

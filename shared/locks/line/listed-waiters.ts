@@ -35,12 +35,12 @@ const MAX_COUNTED = 100;
 const LISTED =
   'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at, awake_at, weight, #limit, replaces';
 
-interface Line extends Pick<KeyRecord, 'key' | 'moved'> {
+interface LineOfKey extends Pick<KeyRecord, 'key' | 'moved'> {
   /** The tickets of the waiters that have their grants already. */
   granted: ReadonlySet<string | undefined>;
 }
 
-interface Asked extends Line {
+interface AskedLine extends LineOfKey {
   /** How many waiters are listed, in the order of the line. */
   limit: number;
   movedBy?: string | undefined;
@@ -53,7 +53,7 @@ interface Asked extends Line {
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
-  { limit, ...line }: Asked,
+  { limit, ...line }: AskedLine,
   call: Call,
 ): Promise<{ waiting: number; waiters: WaiterView[] }> {
   const counted = Math.max(MAX_COUNTED, limit);
@@ -73,7 +73,7 @@ export async function readWaiting(
 }
 
 /** Where a caller stands in line. */
-export interface Position {
+export interface LinePosition {
   /** From 1. Exact up to 20. Behind that, an estimate by the numbers of arrivals. */
   place: number;
   /** How many callers before it sleep, and are not late. */
@@ -86,7 +86,7 @@ export interface Position {
   isWhole: boolean;
 }
 
-interface Asking extends Pick<Line, 'granted'> {
+interface ListedLine extends Pick<LineOfKey, 'granted'> {
   record: KeyRecord;
   /** Undefined for a call that has no ticket yet, and so comes after all others. */
   ticket: string | undefined;
@@ -104,9 +104,9 @@ const ROWS_AT_FRONT = 40;
  */
 export async function readPosition(
   dependencies: LeaseDependencies,
-  { granted, record, ticket = AFTER_ALL_ROWS, number, fits = () => true }: Asking,
+  { granted, record, ticket = AFTER_ALL_ROWS, number, fits = () => true }: ListedLine,
   call: Call,
-): Promise<Position> {
+): Promise<LinePosition> {
   const now = dependencies.clock.now();
   const { key, moved } = record;
   const estimate = estimatedPlace(record, number);
@@ -148,7 +148,7 @@ export async function readPosition(
 
 async function* inLine(
   dependencies: LeaseDependencies,
-  { key, moved, granted, counted }: Line & { counted: number },
+  { key, moved, granted, counted }: LineOfKey & { counted: number },
   call: Call,
 ): AsyncGenerator<Waiter, boolean, void> {
   // The query reads one row more, because the ticket of the holder may be among the rows.

@@ -2,7 +2,7 @@ import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
 import type { HoldfastError } from '../../errors.ts';
 import { endGrant, handOffToLine } from '../calls/release.ts';
-import type { Ended } from '../calls/types.ts';
+import type { EndedGrant } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { isDue, LOOK_PATIENCE_MS } from '../executions/questions.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../record/conditions.ts';
@@ -17,7 +17,7 @@ import { handOff } from './hand-off.ts';
 import { measureHandOff, type Notified } from './notify.ts';
 import { hintsAfter, meanOf, patienceInLineMs, pauseInLineMs } from './pace.ts';
 import { refusalOf } from './superseded.ts';
-import type { Asked, Waiter, WaitingTask } from './waiters.ts';
+import type { Waiter, WaiterRequest, WaitingTask } from './waiters.ts';
 import { repairAtRoom, repairLater } from './watch.ts';
 
 // A plain acquire that needs this loads it from here: a chunk of its own would make each bundle larger.
@@ -35,17 +35,17 @@ export interface Grant {
   ttlMs?: number | undefined;
   expiresAt: number;
   /** The holder before, if the record names that holder. */
-  previous?: Ended | undefined;
+  previous?: EndedGrant | undefined;
 }
 
 /** The outcome of a write on a grant. `record` is the current record, whether the write was won or lost. */
-export interface Written {
+export interface GrantWritten {
   won: boolean;
   record: KeyRecord;
 }
 
 /** The outcome of a write that raises the mark. */
-export interface Marked extends Written {
+export interface MarkWritten extends GrantWritten {
   /** The number of waiters that have joined so far, by the mark. `lineOut`: how many of these waiters have left, if the record has that hint. */
   arrivals: number;
   lineOut?: number | undefined;
@@ -75,7 +75,7 @@ export interface Sight {
 }
 
 /** A write of the mark, as the line sees it. */
-const markedBy = (won: boolean, record: KeyRecord): Marked => ({
+const markedBy = (won: boolean, record: KeyRecord): MarkWritten => ({
   won,
   record,
   arrivals: record.arrivals ?? Number.NaN,
@@ -84,7 +84,7 @@ const markedBy = (won: boolean, record: KeyRecord): Marked => ({
 
 /** A key for one call of one request that waits, or whose grant came from the line. Each method that sends a request throws Throttled, Unavailable or OutcomeUnknown. */
 export class Lock {
-  readonly asked: Asked;
+  readonly asked: WaiterRequest;
   readonly #dependencies: LeaseDependencies;
   readonly #request: GrantRequest;
   readonly #call: Call;
@@ -156,7 +156,7 @@ export class Lock {
     ticket: string,
     how: 'first' | 'again',
     { isMarked, isAsleep }: { isMarked?: boolean; isAsleep?: boolean } = {},
-  ): Promise<Marked> {
+  ): Promise<MarkWritten> {
     const { key, name } = this.#request;
     const isAgain = how === 'again';
     const joining = { key, name, ticket, isAgain, isMarked, isAsleep };
@@ -176,7 +176,7 @@ export class Lock {
   }
 
   /** Puts back a mark that a third-party client or TTL has removed. */
-  async markBack({ key }: KeyRecord, ticket: string): Promise<Marked> {
+  async markBack({ key }: KeyRecord, ticket: string): Promise<MarkWritten> {
     const joining = { key, name: this.#request.name, ticket, isBack: true };
     const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
     return markedBy(won, record);
@@ -201,7 +201,7 @@ export class Lock {
    * Writes a new version of the request's grant, if the grant still has the version that was seen. `claim`: makes the grant a full grant. `answer`: keeps
    * the expiry; the new version prevents a hand-off by another call. `renew`: starts the whole ttl again.
    */
-  async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<Written> {
+  async write(record: KeyRecord, how: 'claim' | 'answer' | 'renew'): Promise<GrantWritten> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     const { key, ttlMs } = this.#request;
@@ -255,7 +255,7 @@ export class Lock {
   }
 
   /** The next waiter hands off the expired grant of an exclusive holder without another look, because the write requires the fence that the waiter saw last. */
-  skipsLook(record: KeyRecord, ticket: string): boolean {
+  skipsPoll(record: KeyRecord, ticket: string): boolean {
     const [holder] = record.entries;
     if (!this.isNext(record, ticket) || holder?.path !== ALONE || this.#entry(record)) return false;
     return this.freeAt(record) <= this.#dependencies.clock.now();
@@ -306,7 +306,7 @@ export class Lock {
    * @param over the current record, if it shows an expired grant of the request: such a grant does not prevent the mark
    * @returns `isRuined`: a third-party client has overwritten the grant, so the mark can never be raised
    */
-  async markTask(ticket: string, over?: KeyRecord): Promise<Marked & { isRuined: boolean }> {
+  async markTask(ticket: string, over?: KeyRecord): Promise<MarkWritten & { isRuined: boolean }> {
     const { key, name } = this.#request;
     const before = over && this.#entry(over);
     const first = before ? isStill(before) : all(hasNoEntry(name), isNotRemembered(name));
@@ -320,7 +320,7 @@ export class Lock {
   }
 
   /** Passes the current grant of the request to the task, as `passToTask` does. */
-  async passTo(record: KeyRecord, waiter: WaitingTask): Promise<Written> {
+  async passTo(record: KeyRecord, waiter: WaitingTask): Promise<GrantWritten> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     const { key } = this.#request;
@@ -343,9 +343,9 @@ export class Lock {
   }
 
   /** Ends a grant that this call has passed to a task that is gone, deletes its row, and serves the next waiter. No other call or task has had that grant. */
-  async undelivered(record: KeyRecord): Promise<void> {
+  async endNeverNotified(record: KeyRecord): Promise<void> {
     const entry = this.#entry(record);
-    const ending = entry ? [{ entry, how: 'undelivered' } as const] : [];
+    const ending = entry ? [{ entry, how: 'neverNotified' } as const] : [];
     const served = entry?.ticket === undefined ? [] : [entry.ticket];
     await handOff(this.#dependencies, { record, ending, served }, this.#call);
   }

@@ -38,7 +38,7 @@ export type LastPut = Map<string, { event: string; at: number }>;
 const MOST_FOUND = 10;
 
 /** The most rows that are read of each kind. Rows that callers left behind come first, and the repair deletes them. A key with more has no event yet. */
-const MAX_READ = 50;
+const MAX_ROWS_READ = 50;
 
 /** One run of the schedule. It reads the oldest waiter of each key, awake or asleep, and then puts the events of all keys. */
 export class LongWaits {
@@ -56,12 +56,12 @@ export class LongWaits {
   async check(key: string, call: Call): Promise<void> {
     const [{ clock }, { overdueMs }] = [this.#dependencies, this.#waitEvents];
     const rows = await oldestRows(this.#dependencies, key, call);
-    if (!rows.some((row) => timesOf(row, { overdueMs, now: clock.now() }))) return;
+    if (!rows.some((row) => periodsWaited(row, { overdueMs, now: clock.now() }))) return;
     const record = await readKey(this.#dependencies, key, call);
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
     const oldest = rows.find(({ ticket }) => !granted.has(ticket));
     const now = clock.now();
-    const times = oldest && timesOf(oldest, { overdueMs, now });
+    const times = oldest && periodsWaited(oldest, { overdueMs, now });
     if (!times || this.#lastPut.get(key)?.event === eventName({ ticket: oldest.ticket, times })) return;
     const { waiting } = await readWaiting(this.#dependencies, { key, moved: undefined, granted, limit: 0 }, call);
     const { ticket, holder, namespace } = oldest;
@@ -96,7 +96,7 @@ export class LongWaits {
 const eventName = ({ ticket, times }: { ticket: string; times: number }): string => `${times} ${ticket}`;
 
 /** How many periods a waiter has waited. Undefined if the last period did not end within the last two minutes. */
-function timesOf({ ticket }: Waiter, { overdueMs, now }: { overdueMs: number; now: number }): number | undefined {
+function periodsWaited({ ticket }: Waiter, { overdueMs, now }: { overdueMs: number; now: number }): number | undefined {
   const waitedMs = now - parkedAtOf(ticket);
   return waitedMs >= overdueMs && waitedMs % overdueMs < JUST_PASSED_MS ? Math.floor(waitedMs / overdueMs) : undefined;
 }
@@ -118,7 +118,7 @@ async function oldestRows(dependencies: LeaseDependencies, key: string, call: Ca
       call,
     )) {
       if (isInLine(row, now)) found.push(row);
-      if (++read === MAX_READ || found.length === most) break;
+      if (++read === MAX_ROWS_READ || found.length === most) break;
     }
   }
   return found.toSorted((one, other) => parkedAtOf(one.ticket) - parkedAtOf(other.ticket));

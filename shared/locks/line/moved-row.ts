@@ -2,7 +2,17 @@ import type { Call } from '../../aws/call.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { isExpected } from './place.ts';
-import { getWaiter, isOverdue, isPlace, isTask, placeOf, readWaiters, rowOf, type Waiter } from './waiters.ts';
+import {
+  getWaiter,
+  isOverdue,
+  isPlace,
+  isTask,
+  placeOf,
+  readWaiters,
+  type Waiter,
+  type WaiterKey,
+  waiterKey,
+} from './waiters.ts';
 
 type Query = Parameters<typeof readWaiters>[1] & Pick<KeyRecord, 'moved'>;
 
@@ -17,14 +27,14 @@ export async function* readInOrder(
 ): AsyncGenerator<Waiter> {
   const row = moved && (await readMoved(dependencies, { key: query.key, ticket: moved }, call));
   if (row) yield row;
-  const own = row && rowOf(row).ticket;
-  for await (const waiter of readWaiters(dependencies, query, call)) if (rowOf(waiter).ticket !== own) yield waiter;
+  const own = row && waiterKey(row).ticket;
+  for await (const waiter of readWaiters(dependencies, query, call)) if (waiterKey(waiter).ticket !== own) yield waiter;
 }
 
 /** A moved caller that sleeps is judged by its place, while the caller is expected back. The row of its last call may still be there, so the place is read too. */
 export async function readMoved(
   dependencies: LeaseDependencies,
-  { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
+  { key, ticket }: WaiterKey,
   call: Call,
 ): Promise<Waiter | undefined> {
   const now = dependencies.clock.now();

@@ -10,7 +10,7 @@ import { readKey } from '../record/requests.ts';
 import { type Going, weightInUse, weightOf } from '../record/room.ts';
 import { notifyHolder, otherTerms } from '../record/versions.ts';
 import type { LineReading } from './line-reading.ts';
-import { canNotify, type Delivery, failTask, type Notified } from './notify.ts';
+import { canNotify, failTask, type Notified, type NotifyOutcome } from './notify.ts';
 import { isLive, type Place } from './place.ts';
 import { refusalOf } from './superseded.ts';
 import {
@@ -21,10 +21,10 @@ import {
   isPlace,
   isTask,
   MAX_EXPIRED_ROWS_IN_HAND_OFF,
-  rowOf,
   type Waiter,
   type WaitingCall,
   type WaitingTask,
+  waiterKey,
 } from './waiters.ts';
 import { deleteOver } from './waiting-calls.ts';
 
@@ -65,7 +65,7 @@ type Judgement = 'waits' | 'passed' | 'granted' | 'refused' | 'gone' | 'undecide
 
 interface Row<Kind extends Waiter> {
   waiter: Kind;
-  look: Look;
+  search: LineSearch;
 }
 
 /**
@@ -73,42 +73,42 @@ interface Row<Kind extends Waiter> {
  * be notified: the schedule starts from the rows, and needs no mark.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-function judge(dependencies: LeaseDependencies, { waiter, look }: Row<Waiter>, call: Call): Promise<Judgement> {
-  if (isTask(waiter)) return judgeTask(dependencies, { waiter, look }, call);
+function judgeRow(dependencies: LeaseDependencies, { waiter, search }: Row<Waiter>, call: Call): Promise<Judgement> {
+  if (isTask(waiter)) return judgeTask(dependencies, { waiter, search }, call);
   return isPlace(waiter)
-    ? judgePlace(dependencies, { waiter, look }, call)
-    : judgeCall(dependencies, { waiter, look }, call);
+    ? judgePlace(dependencies, { waiter, search }, call)
+    : judgeCall(dependencies, { waiter, search }, call);
 }
 
 async function judgeTask(
   dependencies: LeaseDependencies,
-  { waiter, look }: Row<WaitingTask>,
+  { waiter, search }: Row<WaitingTask>,
   call: Call,
 ): Promise<Judgement> {
-  const grant = grantOf(dependencies, look, waiter);
+  const grant = grantOfRequest(dependencies, search, waiter);
   if (grant === 'own') return 'granted';
   const mayWait = grant === 'none' || grant === 'lapsed';
   if (mayWait && !isOverdue(waiter, dependencies.clock.now())) return 'waits';
-  if (grant === 'other' || look.budget.over-- <= 0) return 'passed';
+  if (grant === 'other' || search.budget.over-- <= 0) return 'passed';
   if (!(await canNotify(dependencies, waiter))) return 'passed';
-  const outcome = await send(dependencies, { waiter, look, grant }, call);
+  const outcome = await sendRefusal(dependencies, { waiter, search, grant }, call);
   if (outcome === 'overtaken') return 'undecided';
   if (outcome === 'unanswered') return 'passed';
-  return outcome === 'delivered' && grant !== 'shared' ? 'refused' : 'gone';
+  return outcome === 'accepted' && grant !== 'shared' ? 'refused' : 'gone';
 }
 
-function send(
+function sendRefusal(
   dependencies: LeaseDependencies,
-  { waiter, look, grant }: Row<WaitingTask> & { grant: GrantOfRequest },
+  { waiter, search, grant }: Row<WaitingTask> & { grant: GrantOfRequest },
   call: Call,
-): Promise<Delivery | 'overtaken'> {
-  const { record } = look;
+): Promise<NotifyOutcome | 'overtaken'> {
+  const { record } = search;
   if (grant === 'released' || grant === 'broken' || grant === 'superseded') {
     const error = refusalOf(record, requestName(waiter)) ?? leaseLost(record.key, grant);
     return failTask(dependencies, { waiter, error }, call);
   }
   return grant === 'shared'
-    ? repeat(dependencies, { waiter, look }, call)
+    ? repeatToTask(dependencies, { waiter, search }, call)
     : failOverdue(dependencies, { waiter, record }, call);
 }
 
@@ -118,35 +118,35 @@ const HAS_HAD_IT: ReadonlySet<GrantOfRequest> = new Set(['lapsed', 'released', '
 /** A caller that sleeps keeps its place even if the request had a grant that was not claimed, because the caller did not know of that grant. */
 async function judgePlace(
   dependencies: LeaseDependencies,
-  { waiter, look }: Row<Place>,
+  { waiter, search }: Row<Place>,
   call: Call,
 ): Promise<Judgement> {
   const { clock, clockSkewMs } = dependencies;
-  const grant = grantOf(dependencies, look, waiter);
+  const grant = grantOfRequest(dependencies, search, waiter);
   if (grant === 'released' || grant === 'broken') {
-    await deleteWaiter(dependencies, rowOf(waiter), call);
+    await deleteWaiter(dependencies, waiterKey(waiter), call);
     return 'gone';
   }
   if (isLive(waiter, { now: clock.now(), clockSkewMs }))
     return grant === 'none' || grant === 'lapsed' ? 'asleep' : 'passed';
   const isOver = waiter.keepUntil + clockSkewMs <= clock.now();
-  if (!isOver || look.budget.over-- <= 0) return 'passed';
+  if (!isOver || search.budget.over-- <= 0) return 'passed';
   return (await deleteOver(dependencies, waiter, call)) ? 'gone' : 'undecided';
 }
 
 async function judgeCall(
   dependencies: LeaseDependencies,
-  { waiter, look }: Row<WaitingCall>,
+  { waiter, search }: Row<WaitingCall>,
   call: Call,
 ): Promise<Judgement> {
   const now = dependencies.clock.now();
-  const grant = grantOf(dependencies, look, waiter);
+  const grant = grantOfRequest(dependencies, search, waiter);
   const isCancelled = waiter.cancelledAt !== undefined; // its call must see that, until it is over
   if (HAS_HAD_IT.has(grant) && !isCancelled) {
     await deleteWaiter(dependencies, waiter, call);
     return 'gone';
   }
-  if (waiter.keepUntil <= now && look.budget.over-- > 0)
+  if (waiter.keepUntil <= now && search.budget.over-- > 0)
     return (await deleteOver(dependencies, waiter, call)) ? 'gone' : 'undecided';
   if (isCancelled || isOverdue(waiter, now)) return 'passed';
   if (grant === 'own') return 'granted';
@@ -160,20 +160,20 @@ const BATCH = 5;
 export const MOST_NAMED = 24;
 
 /** A ticket that receives a grant. */
-export interface Head {
+export interface NextGrant {
   waiter: Waiter;
   grant: NewGrant;
 }
 
 export interface NextInLine {
   /** The tickets that the next write serves, in the order of the line. */
-  heads: Head[];
+  nextGrants: NextGrant[];
   /** Whether there are, or may be, waiters that the next write does not serve. */
   others: boolean;
   /** The ticket of the first waiter that the next write does not serve, if this call has read so far. */
   next: string | undefined;
   /** The tickets of the waiters that the next write does not serve, as far as the first page shows. */
-  first?: string[];
+  waitingTickets?: string[];
   /** The rows that are in line and receive nothing by the next write, as far as they were read. */
   inLine: Waiter[];
   /** The number of the waiter that a quick release serves, if that waiter passes no sleeper. */
@@ -192,7 +192,7 @@ export interface NextInLine {
   refused: string[];
 }
 
-interface Look {
+interface LineSearch {
   record: KeyRecord;
   reading: LineReading;
   ending: readonly Going[];
@@ -209,19 +209,19 @@ interface Look {
  * (docs/protocols/queue.md#hand-off).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function findNext(dependencies: LeaseDependencies, look: Look, call: Call): Promise<NextInLine> {
-  const { record, reading, ending, own } = look;
+export async function findNext(dependencies: LeaseDependencies, search: LineSearch, call: Call): Promise<NextInLine> {
+  const { record, reading, ending, own } = search;
   const { clockSkewMs } = dependencies;
   const line: NextInLine = {
-    ...{ heads: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false, refused: [] },
+    ...{ nextGrants: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false, refused: [] },
   };
   const now = dependencies.clock.now();
   const cap = capAt(record, { now, clockSkewMs });
   const reachesLimit = expiredRowLimit(now, MAX_EXPIRED_ROWS_IN_HAND_OFF);
   let used = weightInUse(record, { now, clockSkewMs }) - weightOf(ending.map(({ entry }) => entry));
   for await (const waiter of reading.rows()) {
-    const judgement = await judge(dependencies, { waiter, look }, call);
-    note(line, { waiter, judgement, reading, now: dependencies.clock.now() });
+    const judgement = await judgeRow(dependencies, { waiter, search }, call);
+    noteJudgement(line, { waiter, judgement, reading, now: dependencies.clock.now() });
     // Places sort last, so no waiter that is awake comes after this row.
     if (judgement === 'asleep') return { ...line, others: true, next: waiter.ticket, isAsleep: true };
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
@@ -234,7 +234,7 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
     const asked = newGrantOf(waiter, own);
     const grant = { ...asked, room: roomUnder(cap, asked) };
     // A second row of a request waits for the outcome of the first row, and keeps no caller out.
-    if (line.heads.some((head) => head.grant.name === grant.name)) {
+    if (line.nextGrants.some((nextGrant) => nextGrant.grant.name === grant.name)) {
       line.taskWaits ||= isTask(waiter);
       line.inLine.push(waiter);
       continue;
@@ -243,14 +243,14 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
     if (isTask(waiter) && !(await canNotify(dependencies, waiter)))
       return { ...line, others: true, next: waiter.ticket, taskWaits: true };
     const isBlocked = used > grant.room;
-    if (isBlocked || line.heads.length === BATCH) {
+    if (isBlocked || line.nextGrants.length === BATCH) {
       const others = await othersFrom(reading, { waiter, grant });
       return {
         ...{ ...line, ...others, taskWaits: line.taskWaits || others.taskWaits },
         ...(isBlocked && { blocked: waiter }),
       };
     }
-    line.heads.push({ waiter, grant });
+    line.nextGrants.push({ waiter, grant });
     used += grant.weight;
   }
   return line;
@@ -264,28 +264,28 @@ interface Judged {
 }
 
 /** What the judgement of a row says about the line. */
-function note(line: NextInLine, { waiter, judgement, reading, now }: Judged): void {
+function noteJudgement(line: NextInLine, { waiter, judgement, reading, now }: Judged): void {
   if (judgement === 'undecided') line.others = true;
   if (judgement === 'passed' && isPlace(waiter) && waiter.cancelledAt === undefined) line.hasPlaceOfHolder = true;
-  if (judgement === 'gone' || judgement === 'refused') reading.drop(rowOf(waiter));
+  if (judgement === 'gone' || judgement === 'refused') reading.skip(waiterKey(waiter));
   if (judgement === 'refused') line.refused.push(waiter.ticket);
   if (judgement === 'granted') reading.sawGranted(waiter);
   if (judgement === 'passed' && !isPlace(waiter) && isInLine(waiter, now)) line.inLine.push(waiter);
 }
 
-/** Whether a caller may have left, by a clock that is ahead. A task behind it does not look by itself. */
+/** Whether a caller may have left, by a clock that is ahead. A task behind it does not search by itself. */
 const mayLeaveTask = async (
   reading: LineReading,
   { waiter, latest }: { waiter: Waiter; latest: number },
 ): Promise<boolean> => !isTask(waiter) && waiter.deadline <= latest && (await reading.behind(waiter)).some(isTask);
 
 /** The line from the first waiter on that the next write does not serve. */
-async function othersFrom(reading: LineReading, { waiter, grant }: Head) {
+async function othersFrom(reading: LineReading, { waiter, grant }: NextGrant) {
   const behind = await reading.behind(waiter);
   return {
     others: true,
     next: waiter.ticket,
-    ...(!isTask(waiter) && { first: [waiter, ...behind].slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
+    ...(!isTask(waiter) && { waitingTickets: [waiter, ...behind].slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
     behind: grant,
     taskWaits: isTask(waiter) || behind.some(isTask),
   };
@@ -306,9 +306,9 @@ export function newGrantOf(waiter: Waiter, own?: string): NewGrant {
 }
 
 /** What the record shows about the request of a row. */
-function grantOf(
+function grantOfRequest(
   { clock }: LeaseDependencies,
-  { record, reading, ending: leaving, granted }: Look,
+  { record, reading, ending: leaving, granted }: LineSearch,
   waiter: Waiter,
 ): GrantOfRequest {
   if (granted.includes(waiter.ticket)) return 'own';
@@ -334,22 +334,22 @@ const isShared = (entry: HolderEntry, { ticket, weight }: NewGrant): boolean =>
 
 /**
  * Sends a task the grant that the request has by another ticket, or InvalidRequest if the task expects another end of the grant. Each message
- * gives the grant a new version. The look keeps the record with that version, because the next row may be of the same request.
+ * gives the grant a new version. The search keeps the record with that version, because the next row may be of the same request.
  */
-async function repeat(
+async function repeatToTask(
   dependencies: LeaseDependencies,
-  { waiter, look }: Row<WaitingTask>,
+  { waiter, search }: Row<WaitingTask>,
   call: Call,
 ): Promise<Notified['outcome']> {
-  const { record } = look;
+  const { record } = search;
   const entry = entryOf(record, requestName(waiter));
   if (!entry) return 'overtaken';
   const error = otherTerms(entry, waiter);
   if (error) return failTask(dependencies, { waiter, error }, call);
   const grant = { waiter, record, entry, repeated: true, isOurs: false };
   const { outcome, record: current } = await notifyHolder(dependencies, grant, call);
-  look.record = current;
-  if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
+  search.record = current;
+  if (outcome === 'accepted' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   return outcome;
 }
 
@@ -362,7 +362,7 @@ export async function failOverdue(
   dependencies: LeaseDependencies,
   { waiter, record: seen }: { waiter: WaitingTask; record: KeyRecord },
   call: Call,
-): Promise<Delivery | 'overtaken'> {
+): Promise<NotifyOutcome | 'overtaken'> {
   const { clock, clockSkewMs } = dependencies;
   const record = await readKey(dependencies, seen.key, call);
   const asked = newGrantOf(waiter);

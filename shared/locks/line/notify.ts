@@ -5,17 +5,25 @@ import { type Attempt, attempt, type SdkError } from '../../aws/send.ts';
 import { HoldfastError, type Problem } from '../../errors.ts';
 import { nameKey, nameWithin } from '../../namespace.ts';
 import { logLine } from '../../surroundings/log.ts';
-import { type Ended, previousView } from '../calls/types.ts';
+import { type EndedGrant, previousView } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
-import { deleteWaiter, getWaiter, isTask, parkedAtOf, type Waiter, type WaitingTask } from './waiters.ts';
+import {
+  deleteWaiter,
+  getWaiter,
+  isTask,
+  parkedAtOf,
+  type Waiter,
+  type WaiterKey,
+  type WaitingTask,
+} from './waiters.ts';
 
 /** A call with less time left than this does not notify a task. */
 export const NOTIFY_MS = 500;
 
 /** `overtaken`: another call has changed the grant, and no message was sent. */
 export interface Notified {
-  outcome: Delivery | 'overtaken';
+  outcome: NotifyOutcome | 'overtaken';
   record: KeyRecord;
 }
 
@@ -25,7 +33,7 @@ export interface Notified {
  * @param record the grant from the line that its holder has just received
  */
 export function measureHandOff(
-  { previous, ticket }: { previous?: Ended | undefined; ticket?: string | undefined },
+  { previous, ticket }: { previous?: EndedGrant | undefined; ticket?: string | undefined },
   now: number,
   call: Call,
 ): void {
@@ -41,10 +49,10 @@ export function logGrant(key: string, { holder, fence, ticket, previous }: Holde
 /** Logs the grants of a hand-off to calls. Those to tasks are logged with the messages, which may come later. */
 export function logGrants(
   record: KeyRecord,
-  { heads }: { heads: readonly { waiter: Waiter; grant: { name: string } }[] },
+  { nextGrants }: { nextGrants: readonly { waiter: Waiter; grant: { name: string } }[] },
   call: Call,
 ): void {
-  for (const { waiter, grant } of heads) {
+  for (const { waiter, grant } of nextGrants) {
     const entry = isTask(waiter) ? undefined : entryOf(record, grant.name);
     if (entry?.ticket === waiter.ticket) logGrant(record.key, entry, call);
   }
@@ -55,7 +63,7 @@ export async function notifyFailed(
   dependencies: LeaseDependencies,
   { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
-): Promise<Delivery> {
+): Promise<NotifyOutcome> {
   const key = nameWithin(waiter.namespace, waiter.key);
   const problem = { ...error.problem(waiter.ticket), key, detail: nameKey(error.message, waiter.key, key) };
   const outcome = await sendMessage(dependencies, { waiter, message: { problem } }, call);
@@ -67,10 +75,10 @@ export async function failTask(
   dependencies: LeaseDependencies,
   failing: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
-): Promise<Delivery> {
-  const delivery = await notifyFailed(dependencies, failing, call);
-  if (delivery !== 'unanswered') await deleteWaiter(dependencies, failing.waiter, call);
-  return delivery;
+): Promise<NotifyOutcome> {
+  const outcome = await notifyFailed(dependencies, failing, call);
+  if (outcome !== 'unanswered') await deleteWaiter(dependencies, failing.waiter, call);
+  return outcome;
 }
 
 /**
@@ -81,29 +89,29 @@ export async function endTask(
   dependencies: LeaseDependencies,
   { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
-): Promise<Delivery> {
-  const delivery = await failTask(dependencies, { waiter, error }, call);
-  if (delivery === 'unanswered')
+): Promise<NotifyOutcome> {
+  const outcome = await failTask(dependencies, { waiter, error }, call);
+  if (outcome === 'unanswered')
     throw new HoldfastError(
       'Unavailable',
       `the task may not have been notified that its grant was ${error.context.reason}: send the call again`,
       { retryAfterMs: 1000 },
     );
-  return delivery;
+  return outcome;
 }
 
 /**
  * Ends the task of a grant that an operator breaks with this error, if its ticket is still there: that task may not have been notified
  * (docs/protocols/locks.md#break). The operator's call does not fail if the task cannot be notified.
- * @returns `delivered`: the task took this message. Then no holder works under the grant, so the grant can end at once. `gone`: it was notified before,
+ * @returns `accepted`: the task took this message. Then no holder works under the grant, so the grant can end at once. `gone`: it was notified before,
  * or has ended. `unanswered`: its ticket stays, and the next call or the schedule sends again. Undefined if the grant has no task to notify
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable by DynamoDB
  */
 export async function endUnnotified(
   dependencies: LeaseDependencies,
-  { waiter: ticket, error }: { waiter: Pick<Waiter, 'key' | 'ticket'>; error: HoldfastError },
+  { waiter: ticket, error }: { waiter: WaiterKey; error: HoldfastError },
   call: Call,
-): Promise<Delivery | undefined> {
+): Promise<NotifyOutcome | undefined> {
   const row = await getWaiter(dependencies, ticket, call);
   if (!row || !isTask(row)) return undefined;
   if (!(await canNotify(dependencies, row))) return 'unanswered';
@@ -114,10 +122,10 @@ export async function endUnnotified(
  * The outcome of a message to a task or a callback. `gone`: it accepts no message any more, because it timed out, ended, or was notified before.
  * `unanswered`: every other failure. The message may have been delivered.
  */
-export type Delivery = 'delivered' | 'gone' | 'unanswered';
+export type NotifyOutcome = 'accepted' | 'gone' | 'unanswered';
 
 /** A grant as JSON, or the problem with which the wait ends. */
-type Message = { output: string } | { problem: Problem };
+type TaskMessage = { output: string } | { problem: Problem };
 
 const TASK_GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
 const CALLBACK_GONE = new Set([
@@ -159,9 +167,9 @@ export async function hasClient(
  */
 export async function sendMessage(
   dependencies: LeaseDependencies,
-  { waiter, message }: { waiter: WaitingTask; message: Message },
+  { waiter, message }: { waiter: WaitingTask; message: TaskMessage },
   call: Call,
-): Promise<Delivery | 'throttled'> {
+): Promise<NotifyOutcome | 'throttled'> {
   if (waiter.callbackId !== undefined)
     return toCallback(dependencies, { callbackId: waiter.callbackId, message }, call);
   const { taskToken } = waiter;
@@ -177,23 +185,23 @@ export const sendHeartbeat = (
   dependencies: LeaseDependencies,
   taskToken: string,
   call: Call,
-): Promise<Delivery | 'throttled'> => toTask(dependencies, new SendTaskHeartbeatCommand({ taskToken }), call);
+): Promise<NotifyOutcome | 'throttled'> => toTask(dependencies, new SendTaskHeartbeatCommand({ taskToken }), call);
 
 async function toTask(
   { stepFunctions }: LeaseDependencies,
   command: SendTaskSuccessCommand | SendTaskFailureCommand | SendTaskHeartbeatCommand,
   call: Call,
-): Promise<Delivery | 'throttled'> {
-  const tried = await attempt(await stepFunctions(), { command, tooLate: onlyOnce() }, call);
-  return deliveryOf(tried, ({ name }) => TASK_GONE.has(name));
+): Promise<NotifyOutcome | 'throttled'> {
+  const tried = await attempt(await stepFunctions(), { command, tooLate: singleTry() }, call);
+  return notifyOutcomeOf(tried, ({ name }) => TASK_GONE.has(name));
 }
 
 /** docs/protocols/tasks.md#callbacks */
 async function toCallback(
   { durableFunctions }: LeaseDependencies,
-  { callbackId, message }: { callbackId: string; message: Message },
+  { callbackId, message }: { callbackId: string; message: TaskMessage },
   call: Call,
-): Promise<Delivery | 'throttled'> {
+): Promise<NotifyOutcome | 'throttled'> {
   const lambda = await durableFunctions?.();
   if (!lambda) return 'unanswered';
   const command =
@@ -205,17 +213,17 @@ async function toCallback(
           // The SDKs show neither the type of a failed callback nor the code of the error.
           ErrorData: JSON.stringify(message.problem),
         });
-  const tried = await attempt(lambda.client, { command, tooLate: onlyOnce() }, call);
-  return deliveryOf(tried, ({ name, $metadata }) => CALLBACK_GONE.has(name) || $metadata?.httpStatusCode === 404);
+  const tried = await attempt(lambda.client, { command, tooLate: singleTry() }, call);
+  return notifyOutcomeOf(tried, ({ name, $metadata }) => CALLBACK_GONE.has(name) || $metadata?.httpStatusCode === 404);
 }
 
-function onlyOnce(): () => boolean {
+function singleTry(): () => boolean {
   let tries = 0;
   return () => tries++ > 0;
 }
 
-function deliveryOf(tried: Attempt<unknown>, isGone: (error: SdkError) => boolean): Delivery | 'throttled' {
-  if ('output' in tried) return 'delivered';
+function notifyOutcomeOf(tried: Attempt<unknown>, isGone: (error: SdkError) => boolean): NotifyOutcome | 'throttled' {
+  if ('output' in tried) return 'accepted';
   if (isGone(tried.error)) return 'gone';
   return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';
 }

@@ -1,7 +1,7 @@
 import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import type { Delivery } from './notify.ts';
+import type { NotifyOutcome } from './notify.ts';
 import { isLive } from './place.ts';
 import {
   BELOW_PLACES,
@@ -34,10 +34,10 @@ export const LAST_KEY_MS = 5000;
 const MIN_GOING = 100;
 
 /** A partition of DynamoDB takes a thousand writes a second, and the callers of the key need some of those. */
-const AT_ONCE = 5;
+const FAILURES_AT_ONCE = 5;
 
 /** Whether the task of a grant, whose ticket is still there, should know of it by now. */
-export const isLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
+export const isTaskLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
   acquiredAt + NOTIFIED_AFTER_MS <= now;
 
 /** Whether the repair still notifies a task. If not, the grant ends at its expiry. A bound grant has no expiry, so its task is always notified. */
@@ -46,12 +46,12 @@ export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
 
 interface Overdue {
   /** Ends an overdue task, or notifies it of the grant that its request has. */
-  fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
+  fail(waiter: WaitingTask): Promise<NotifyOutcome | 'overtaken'>;
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
 }
 
-interface Rows {
+interface OverdueRows {
   key: string;
   isGranted(waiter: Waiter): boolean;
 }
@@ -63,7 +63,7 @@ interface Rows {
  */
 export async function isAnyWaiting(
   dependencies: LeaseDependencies,
-  { key, isGranted }: Rows,
+  { key, isGranted }: OverdueRows,
   call: Call,
 ): Promise<boolean> {
   const reachesLimit = expiredRowLimit(dependencies.clock.now());
@@ -85,7 +85,7 @@ export async function isAnyWaiting(
  */
 export async function failAllOverdue(
   dependencies: LeaseDependencies,
-  { key, isGranted, fail, spareMs }: Rows & Overdue,
+  { key, isGranted, fail, spareMs }: OverdueRows & Overdue,
   call: Call,
 ): Promise<number> {
   const { clock } = dependencies;
@@ -106,7 +106,7 @@ export async function failAllOverdue(
     if (isKept || isGranted(waiter)) continue;
     if (call.timeLeftMs() < (met++ < MIN_GOING ? LAST_KEY_MS : spareMs)) break;
     ending.push(waiter);
-    if (ending.length === AT_ONCE) await endAll();
+    if (ending.length === FAILURES_AT_ONCE) await endAll();
   }
   await endAll();
   return unanswered;

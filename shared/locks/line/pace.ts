@@ -20,7 +20,7 @@ const CHANCE = 0.4;
  * The time between two turns if a request takes a millisecond: a query, a write, a look and a claim. With 4 ms for an exclusive holder, callers look too
  * often. The release of a shared grant is a write of its own.
  */
-const BETWEEN_MS = { alone: 8, shared: 12 };
+const BETWEEN_TURNS_MS = { alone: 8, shared: 12 };
 /** One slow answer must not make a call look too late. */
 const MAX_REQUEST_MS = 15;
 
@@ -33,7 +33,7 @@ export const meanOf = (before: number | undefined, requestMs: number): number =>
  * contain slow requests too.
  */
 const betweenMs = (requestMs = 0, how: 'alone' | 'shared'): number =>
-  BETWEEN_MS[how] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
+  BETWEEN_TURNS_MS[how] + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
 
 const howHeld = ({ entries: [first] }: Pick<KeyRecord, 'entries'>): 'alone' | 'shared' =>
   first?.path === ALONE ? 'alone' : 'shared';
@@ -109,7 +109,7 @@ const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
 const isApart = (ticket: string, before: string): boolean => millisecondsOf(ticket) - millisecondsOf(before) > APART_MS;
 
 /** A grant from the line, and how long a hand-off takes. All in milliseconds. */
-interface Begun {
+interface BegunTurn {
   grantedAt: number;
   isClaimed: boolean;
   betweenMs: number;
@@ -117,20 +117,20 @@ interface Begun {
 }
 
 /** When the turn of a holder begins, or began. A call that has not claimed its grant by then pauses too long, perhaps for as long again. */
-function beginOf({ grantedAt, isClaimed, betweenMs: between, now }: Begun): number {
+function beginOf({ grantedAt, isClaimed, betweenMs: between, now }: BegunTurn): number {
   if (isClaimed) return grantedAt;
   const lateMs = now - grantedAt - between;
   return lateMs > 0 ? now + lateMs / 2 : grantedAt + between;
 }
 
 /** How many waiters the hint names, and the position of a ticket by the hint. 1 is next, and undefined is not named. */
-function placeIn(hint: string | undefined, ticket: string): { named: number; position: number | undefined } {
+function positionInHint(hint: string | undefined, ticket: string): { named: number; position: number | undefined } {
   const names = hint?.split(' ').filter(Boolean) ?? [];
   const index = names.indexOf(shortName(ticket));
   return { named: names.length, position: index < 0 ? undefined : index + 1 };
 }
 
-interface Sight {
+interface PaceSight {
   record: Pick<KeyRecord, 'key' | 'entries' | 'nextTicket' | 'nextTickets' | 'lineOut' | 'turnMs' | 'paceMs'>;
   ticket: string;
   /** How many waiters had joined when this call did, with this call. Undefined if that is not known. */
@@ -148,13 +148,13 @@ interface Sight {
 
 /**
  * How long a call in line pauses before it looks again, by its position and by how long the holders have held their grants
- * (docs/protocols/queue.md#when-to-look). Only time depends on it.
+ * (docs/protocols/queue.md#when-to-poll). Only time depends on it.
  */
-export function pauseInLineMs(sight: Sight, ids: Ids): number {
+export function pauseInLineMs(sight: PaceSight, ids: Ids): number {
   const { record, ticket, now, toRoomMs } = sight;
   const between = ([least, most]: readonly [number, number]) => Math.round(least + (most - least) * ids.random());
   const fastMs = FAST_MS[howHeld(record)];
-  const heldMs = heldFor(record, now);
+  const heldMs = heldSoFarMs(record, now);
   const paceMs = record.paceMs ?? firstPace(record);
   const turnMs = Math.max(paceMs ?? 0, heldMs);
   const soonest =
@@ -185,13 +185,13 @@ export function pauseInLineMs(sight: Sight, ids: Ids): number {
 }
 
 /** The hand-off of a shared grant has one request more than that of an exclusive one, because the release comes first. */
-const betweenHoldersMs = ({ record, requestMs }: Pick<Sight, 'record' | 'requestMs'>): number => {
+const betweenHoldersMs = ({ record, requestMs }: Pick<PaceSight, 'record' | 'requestMs'>): number => {
   const how = howHeld(record);
   return betweenMs(requestMs, how) + (how === 'alone' ? 0 : Math.min(requestMs ?? 1, MAX_REQUEST_MS));
 };
 
 /** The time until the first of the holders should have had its grant for a turn. */
-function untilFirstEnd(sight: Sight, turnMs: number): number {
+function untilFirstEnd(sight: PaceSight, turnMs: number): number {
   const { record, now } = sight;
   const ends = record.entries.map(
     ({ acquiredAt, claimTtlMs }) =>
@@ -202,20 +202,27 @@ function untilFirstEnd(sight: Sight, turnMs: number): number {
 }
 
 /** How long a call that is not the next one leaves room to those before it, which may all have exited. */
-export function patienceInLineMs(sight: Pick<Sight, 'record' | 'ticket' | 'arrival' | 'requestMs'>, ids: Ids): number {
+export function patienceInLineMs(
+  sight: Pick<PaceSight, 'record' | 'ticket' | 'arrival' | 'requestMs'>,
+  ids: Ids,
+): number {
   if (sight.record.nextTicket === sight.ticket) return 2 * betweenHoldersMs(sight);
   return patienceMs(positionOf(sight) ?? Number.POSITIVE_INFINITY, ids);
 }
 
 /** The names of the first in line, if they are those of the last hand-off of this version: then the first of them is a caller, and no task. */
-const namesIn = ({ nextTicket, nextTickets }: Pick<KeyRecord, 'nextTicket' | 'nextTickets'>): string | undefined =>
+const ticketsHinted = ({
+  nextTicket,
+  nextTickets,
+}: Pick<KeyRecord, 'nextTicket' | 'nextTickets'>): string | undefined =>
   nextTicket !== undefined && nextTickets?.startsWith(shortName(nextTicket)) ? nextTickets : undefined;
 
 /** Whether the next in line is a call that looks, as far as the hints say. */
-const namesCaller = (hints: Pick<KeyRecord, 'nextTicket' | 'nextTickets'>): boolean => namesIn(hints) !== undefined;
+const namesCaller = (hints: Pick<KeyRecord, 'nextTicket' | 'nextTickets'>): boolean =>
+  ticketsHinted(hints) !== undefined;
 
-function positionOf({ record, ticket, arrival }: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number | undefined {
-  const { named, position } = placeIn(namesIn(record), ticket);
+function positionOf({ record, ticket, arrival }: Pick<PaceSight, 'record' | 'ticket' | 'arrival'>): number | undefined {
+  const { named, position } = positionInHint(ticketsHinted(record), ticket);
   if (position !== undefined) return position;
   if (arrival === undefined) return undefined;
   const isKnown = record.nextTicket !== undefined && isApart(ticket, record.nextTicket);
@@ -223,7 +230,7 @@ function positionOf({ record, ticket, arrival }: Pick<Sight, 'record' | 'ticket'
 }
 
 /** How long the holder in the middle has held its grant. Half of its hold time is over, because holders come at all times. */
-function heldFor({ entries }: Sight['record'], now: number): number {
+function heldSoFarMs({ entries }: PaceSight['record'], now: number): number {
   const claimed = entries.filter(({ claimTtlMs }) => claimTtlMs === undefined);
   const ages = claimed.map(({ acquiredAt }) => now - acquiredAt).toSorted((one, other) => one - other);
   return Math.max(0, ages[Math.floor(ages.length / 2)] ?? 0);
@@ -233,9 +240,9 @@ function heldFor({ entries }: Sight['record'], now: number): number {
 // without effect. If that call has exited, the next waiter hands off after its patience, so only time depends on this.
 
 /** A hand-off is over by then, or its call has exited. */
-const HAND_OFF_MS = 100;
+const RECENT_MS = 100;
 
-const isRecent = (at: number | undefined, now: number): boolean => at !== undefined && Math.abs(now - at) < HAND_OFF_MS;
+const isRecent = (at: number | undefined, now: number): boolean => at !== undefined && Math.abs(now - at) < RECENT_MS;
 
 /**
  * Whether the last release is perhaps handing off still. False if a task is next, or may be, because a task does not look. False after an exclusive grant, whose

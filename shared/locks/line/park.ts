@@ -8,7 +8,7 @@ import { DEFAULT_QUOTAS, type LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION } from '../executions/allowed.ts';
 import type { KeyRecord } from '../record/record.ts';
 import { isLineFull, refuseWhereFull } from './limits.ts';
-import type { Lock, Marked } from './lock.ts';
+import type { Lock, MarkWritten } from './lock.ts';
 import { failTask, NOTIFY_MS, notifyFailed } from './notify.ts';
 import {
   deleteWaiter,
@@ -91,9 +91,9 @@ async function answeredInFullNamespace(
   } catch (error) {
     if (!(error instanceof HoldfastError && error.code === 'QueueFull')) throw error;
     const waiter = newWaiter();
-    const delivery = await notifyFailed(dependencies, { waiter, error }, call);
-    if (delivery === 'gone') return waiter;
-    if (delivery === 'delivered') throw error;
+    const outcome = await notifyFailed(dependencies, { waiter, error }, call);
+    if (outcome === 'gone') return waiter;
+    if (outcome === 'accepted') throw error;
     throw new HoldfastError('Unavailable', 'the task may not have been notified of QueueFull: send the call again', {
       retryAfterMs: 1000,
     });
@@ -101,14 +101,14 @@ async function answeredInFullNamespace(
 }
 
 /** `waits`: the task waits, or may wait. `notified`: the task no longer waits, or another call is about to notify the task. */
-type Outcome = 'waits' | 'notified';
+type ParkOutcome = 'waits' | 'notified';
 
 interface Entering {
   lock: Lock;
   waiter: WaitingTask;
 }
 
-async function enter(dependencies: LeaseDependencies, { lock, waiter }: Entering, call: Call): Promise<Outcome> {
+async function enter(dependencies: LeaseDependencies, { lock, waiter }: Entering, call: Call): Promise<ParkOutcome> {
   for (let over: KeyRecord | undefined; ; ) {
     const { won, record, isRuined, ...counts } = await lock.markTask(waiter.ticket, over);
     const arrival = { lock, waiter, record };
@@ -117,9 +117,9 @@ async function enter(dependencies: LeaseDependencies, { lock, waiter }: Entering
     const isTakenOver = over !== undefined && !won && own === undefined;
     over = undefined;
     if (isTakenOver) continue; // another request has the lock, so the first mark may be raised
-    let outcome: Outcome | 'again' = 'again';
+    let outcome: ParkOutcome | 'again' = 'again';
     if (won || own === undefined) outcome = await arrive(dependencies, { ...arrival, ...counts }, call);
-    else if (typeof own === 'string') outcome = await refuse(dependencies, { ...arrival, why: own }, call);
+    else if (typeof own === 'string') outcome = await refuseTask(dependencies, { ...arrival, why: own }, call);
     else if (own.expiresAt > dependencies.clock.now())
       outcome = await takeGrant(dependencies, { ...arrival, repeated: own.claimTtlMs === undefined }, call);
     else over = record;
@@ -135,9 +135,9 @@ interface Arrival extends Entering {
 /** The record is marked, or the lock is free. So the call that ends a grant finds the row, or this call serves the line. */
 async function arrive(
   dependencies: LeaseDependencies,
-  { lock, waiter, record, arrivals, lineOut }: Arrival & Pick<Marked, 'arrivals' | 'lineOut'>,
+  { lock, waiter, record, arrivals, lineOut }: Arrival & Pick<MarkWritten, 'arrivals' | 'lineOut'>,
   call: Call,
-): Promise<Outcome | 'again'> {
+): Promise<ParkOutcome | 'again'> {
   if (lock.freeAt(record) <= dependencies.clock.now()) {
     const { served, unnotified, end, record: after } = await lock.handOff(record);
     if (unnotified?.has(waiter.ticket)) return 'waits';
@@ -156,13 +156,13 @@ async function arrive(
  * Refuses a task whose request had a grant that has ended, or was superseded. If the message is unanswered, the ticket stays, and the next call that reads the ticket
  * refuses the task.
  */
-async function refuse(
+async function refuseTask(
   dependencies: LeaseDependencies,
   { lock, waiter, record, why }: Arrival & { why: 'released' | 'broken' | 'superseded' | 'unknown' },
   call: Call,
-): Promise<Outcome> {
-  const delivery = await failTask(dependencies, { waiter, error: lock.lost(why, record) }, call);
-  return delivery === 'unanswered' ? 'waits' : 'notified';
+): Promise<ParkOutcome> {
+  const outcome = await failTask(dependencies, { waiter, error: lock.lost(why, record) }, call);
+  return outcome === 'unanswered' ? 'waits' : 'notified';
 }
 
 /**
@@ -170,11 +170,15 @@ async function refuse(
  * after this call has refused the task.
  * @throws HoldfastError QueueFull
  */
-async function refuseFull(dependencies: LeaseDependencies, { lock, waiter }: Entering, call: Call): Promise<Outcome> {
+async function refuseFull(
+  dependencies: LeaseDependencies,
+  { lock, waiter }: Entering,
+  call: Call,
+): Promise<ParkOutcome> {
   const full = queueFull(waiter.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
-  const delivery = await notifyFailed(dependencies, { waiter, error: full }, call);
-  if (delivery === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
-  if (delivery === 'gone' && lock.granted(await lock.read()).has(waiter.ticket)) return 'notified';
+  const outcome = await notifyFailed(dependencies, { waiter, error: full }, call);
+  if (outcome === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
+  if (outcome === 'gone' && lock.granted(await lock.read()).has(waiter.ticket)) return 'notified';
   await deleteWaiter(dependencies, waiter, call);
   throw full;
 }
@@ -188,7 +192,7 @@ async function takeGrant(
   dependencies: LeaseDependencies,
   { lock, waiter, record, repeated }: Arrival & { repeated: boolean },
   call: Call,
-): Promise<Outcome | 'again'> {
+): Promise<ParkOutcome | 'again'> {
   const refused = lock.otherTerms(record);
   if (refused) {
     await deleteWaiter(dependencies, waiter, call);
@@ -200,7 +204,7 @@ async function takeGrant(
   const { outcome, record: current } = await lock.notify(passed.record, { task: waiter, repeated, before: record });
   if (outcome === 'overtaken') return 'again';
   if (outcome === 'unanswered') return 'waits';
-  if (outcome === 'gone' && !repeated) await lock.undelivered(current);
+  if (outcome === 'gone' && !repeated) await lock.endNeverNotified(current);
   else await deleteWaiter(dependencies, waiter, call);
   return 'notified';
 }

@@ -5,7 +5,7 @@ import { all, conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { type Asked, parkedAtOf, placeOf, putWaiter, ttlOf, type WaitingCall } from './waiters.ts';
+import { parkedAtOf, placeOf, putWaiter, ttlOfWaiter, type WaiterRequest, type WaitingCall } from './waiters.ts';
 import { isOpenTo, withdrawnIn } from './waiting-calls.ts';
 
 // The places of callers that sleep between two calls (docs/protocols/places.md).
@@ -37,7 +37,7 @@ export const isExpected = ({ cancelledAt, awakeAt }: Pick<Place, 'cancelledAt' |
 
 /** A caller that goes to sleep, or goes on sleeping. */
 export interface Sleeper {
-  asked: Asked;
+  asked: WaiterRequest;
   ticket: string;
   number?: number | undefined;
   sleepMs: number;
@@ -47,7 +47,7 @@ export interface Sleeper {
   hasRow?: boolean | undefined;
 }
 
-const timesOf = ({ sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) => {
+const timesOfPlace = ({ sleepMs, isNear }: Pick<Sleeper, 'sleepMs' | 'isNear'>, now: number) => {
   const awakeAt = now + (isNear ? sleepMs : Math.max(sleepMs, FAR_MS));
   return { awakeAt, keepUntil: awakeAt + KEEP_MS };
 };
@@ -65,7 +65,7 @@ export const putPlace = (
   { asked, ticket, number, ...sleeping }: Sleeper,
   call: Call,
 ): Promise<void> => {
-  const times = timesOf(sleeping, dependencies.clock.now());
+  const times = timesOfPlace(sleeping, dependencies.clock.now());
   // With the deadline 0 the row is overdue, so no hand-off serves it as a call that waits.
   const place: Place = { ...asked, ticket, number, parkedAt: parkedAtOf(ticket), deadline: 0, ...times };
   return putWaiter(dependencies, place, call);
@@ -82,7 +82,7 @@ export async function extendPlace(
   call: Call,
 ): Promise<'kept' | 'gone' | WaitingCall> {
   const now = clock.now();
-  const { awakeAt, keepUntil } = timesOf(sleeping, now);
+  const { awakeAt, keepUntil } = timesOfPlace(sleeping, now);
   const isInTime = hasRow ? [] : [{ expression: 'keep_until > :now', values: { ':now': integer(now) } }];
   const command = new UpdateItemCommand({
     TableName: waitersTable,
@@ -90,7 +90,7 @@ export async function extendPlace(
     UpdateExpression: 'SET awake_at = :awake, keep_until = :keep, #ttl = :ttl',
     ...conditionFields(all(isOpenTo(asked), ...isInTime), {
       names: { '#ttl': 'ttl' },
-      values: { ':awake': integer(awakeAt), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
+      values: { ':awake': integer(awakeAt), ':keep': integer(keepUntil), ':ttl': integer(ttlOfWaiter({ keepUntil })) },
     }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

@@ -5,7 +5,7 @@ import { HoldfastError } from '../../errors.ts';
 import type { ReleaseInput } from '../calls/inputs.ts';
 import { type LeaseDependencies, TRANSFER_MS } from '../dependencies.ts';
 import { isUnderCap } from '../record/capped.ts';
-import { entryAt, hasNoEndMark, isNotRemembered, isOf } from '../record/conditions.ts';
+import { entryAt, hasLeaseId, hasNoEndMark, isNotRemembered } from '../record/conditions.ts';
 import { ALONE, type Proof, proofOf, ticketOfLeaseId } from '../record/identity.ts';
 import { isNoneMoved, leftAsleep, namesOf } from '../record/mark.ts';
 import { entryOfNew } from '../record/new-entries.ts';
@@ -13,7 +13,16 @@ import { entryOf, isAloneIn } from '../record/record.ts';
 import { endAlone, ringAfter, secondsOf, updateKey, type Written } from '../record/requests.ts';
 import { FIRST_PAGE, MOST_NAMED, type NextInLine, newGrantOf } from './next.ts';
 import { canNotify, logGrants } from './notify.ts';
-import { isInLine, isOverdue, isPlace, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
+import {
+  isInLine,
+  isOverdue,
+  isPlace,
+  isTask,
+  isWaiting,
+  readWaiters,
+  type Waiter,
+  type WaiterKey,
+} from './waiters.ts';
 
 /**
  * Releases an exclusive grant that was made while others were in line. Looks at the line at once, and hands the key off by the lease id, in place of a
@@ -28,14 +37,14 @@ export async function releaseInLine(
 ): Promise<'handedOff' | 'unanswered' | undefined> {
   const [proof, ticket] = [proofOf(leaseId), ticketOfLeaseId(leaseId)];
   if (!proof || ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
-  const line = await peek(dependencies, { key, ticket }, call).catch(ifUnread);
+  const line = await peek(dependencies, { key, ticket }, call).catch(plainIfUnread);
   if (line?.isAsleep) return leaveAsleep(dependencies, { key, proof, line }, call);
-  const [head] = line?.heads ?? [];
-  if (!line || !head || (isTask(head.waiter) && !(await canNotify(dependencies, head.waiter)))) return undefined;
-  const { won, record, unanswered, isOurs, versions } = await pass(dependencies, { key, proof, line, head }, call);
+  const [served] = line?.nextGrants ?? [];
+  if (!line || !served || (isTask(served.waiter) && !(await canNotify(dependencies, served.waiter)))) return undefined;
+  const { won, record, unanswered, isOurs, versions } = await pass(dependencies, { key, proof, line, served }, call);
   if (won || isOurs) logGrants(record, line, call);
   if (!won) return isOurs ? 'handedOff' : unanswered ? 'unanswered' : undefined;
-  if (isTask(head.waiter) || line.taskWaits) {
+  if (isTask(served.waiter) || line.taskWaits) {
     const { handOff } = await import('./hand-off.ts');
     await handOff(dependencies, { record, given: { line, versions } }, call);
   }
@@ -43,7 +52,7 @@ export async function releaseInLine(
 }
 
 /** The plain release can end the grant without the line. */
-function ifUnread(error: unknown): undefined {
+function plainIfUnread(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
 }
 
@@ -53,7 +62,7 @@ function ifUnread(error: unknown): undefined {
  */
 async function peek(
   dependencies: LeaseDependencies,
-  { key, ticket: own }: Pick<Waiter, 'key' | 'ticket'>,
+  { key, ticket: own }: WaiterKey,
   call: Call,
 ): Promise<NextInLine | undefined> {
   const now = dependencies.clock.now();
@@ -78,11 +87,11 @@ async function peek(
   // The numbers of a crowd that came at once are too low, and only the record shows that. So a number is used only if sleepers are behind the waiter.
   const passesNoSleeper = first !== undefined && first > waiter.ticket;
   return {
-    heads: [{ waiter, grant }],
+    nextGrants: [{ waiter, grant }],
     others: next !== undefined || first !== undefined || read === FIRST_PAGE,
     next: next?.ticket ?? first,
     ...(passesNoSleeper && !isTask(waiter) && { number: waiter.number }),
-    ...(next && !isTask(next) && { first: behind.slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
+    ...(next && !isTask(next) && { waitingTickets: behind.slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
     inLine: [],
     behind: next && newGrantOf(next),
     taskWaits: behind.some(isTask),
@@ -91,7 +100,7 @@ async function peek(
 }
 
 const NO_GRANT: NextInLine = {
-  heads: [],
+  nextGrants: [],
   others: true,
   next: undefined,
   inLine: [],
@@ -118,7 +127,7 @@ async function leaveAsleep(
       key,
       set: ['used = used - #h.w', ...end.set, ...left.set],
       remove: [...end.remove, ...left.remove],
-      condition: all(isOf(proof), hasNoEndMark(ALONE), isNoneMoved, { expression: 'attribute_exists(mark)' }),
+      condition: all(hasLeaseId(proof), hasNoEndMark(ALONE), isNoneMoved, { expression: 'attribute_exists(mark)' }),
       names: end.names,
       values: { ...end.values, ...left.values },
     },
@@ -130,20 +139,24 @@ async function leaveAsleep(
   return 'handedOff';
 }
 
-interface Passing {
+interface QuickHandOff {
   key: string;
   proof: Proof;
   line: NextInLine;
-  head: NextInLine['heads'][number];
+  served: NextInLine['nextGrants'][number];
 }
 
 /** `isOurs`: a try of the SDK has landed before the one that lost, and the new holder has extended or claimed its grant since. */
 type Passed = Written & { isOurs: boolean; versions: ReadonlyMap<string, string> };
 
 /** Ends the grant by its id, and grants to the next waiter. The mark stays. */
-async function pass(dependencies: LeaseDependencies, { key, proof, line, head }: Passing, call: Call): Promise<Passed> {
+async function pass(
+  dependencies: LeaseDependencies,
+  { key, proof, line, served }: QuickHandOff,
+  call: Call,
+): Promise<Passed> {
   const now = dependencies.clock.now();
-  const { grant } = head;
+  const { grant } = served;
   const { item, version, id } = entryOfNew(dependencies, { grant, now, others: line.others, hasPrevious: true });
   const ring = ringAfter({ entry: proof, how: 'released' });
   const { execution } = grant;
@@ -159,7 +172,7 @@ async function pass(dependencies: LeaseDependencies, { key, proof, line, head }:
           line.number === undefined ? 'line_out = if_not_exists(line_out, :zero) + :one' : 'line_out = :one',
         ],
         ...(line.next === undefined ? [] : ['next_ticket = :next']),
-        ...(line.first === undefined ? [] : ['next_tickets = :names']),
+        ...(line.waitingTickets === undefined ? [] : ['next_tickets = :names']),
         ...(execution === undefined ? [] : ['execution = :execution']),
         ...ring.set,
       ],
@@ -169,7 +182,7 @@ async function pass(dependencies: LeaseDependencies, { key, proof, line, head }:
         ...(line.next === undefined ? ['next_ticket'] : []),
       ],
       condition: all(
-        isOf(proof),
+        hasLeaseId(proof),
         hasNoEndMark(ALONE),
         isNotRemembered(grant.name),
         isUnderCap(undefined, [grant]),
@@ -181,7 +194,7 @@ async function pass(dependencies: LeaseDependencies, { key, proof, line, head }:
         ...{ ':g0': item, ':fence': integer(now), ':released': text('released'), ':now': integer(now) },
         ...(line.number === undefined ? { ':zero': integer(0), ':one': integer(1) } : { ':one': integer(line.number) }),
         ...(line.next !== undefined && { ':next': text(line.next) }),
-        ...(line.first !== undefined && { ':names': text(namesOf(line.first)) }),
+        ...(line.waitingTickets !== undefined && { ':names': text(namesOf(line.waitingTickets)) }),
         ...(execution !== undefined && { ':execution': text(execution) }),
         ...ring.values,
       },

@@ -18,14 +18,14 @@ import { takeoverAt } from '../record/room.ts';
 import { notifyHolder } from '../record/versions.ts';
 import { handOff } from './hand-off.ts';
 import { failOverdue, newGrantOf } from './next.ts';
-import { canNotify, type Delivery, endUnnotified, sendHeartbeat } from './notify.ts';
-import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from './overdue.ts';
+import { canNotify, endUnnotified, type NotifyOutcome, sendHeartbeat } from './notify.ts';
+import { failAllOverdue, isAnyWaiting, isStillNotified, isTaskLate, LAST_KEY_MS } from './overdue.ts';
 import { deleteWaiter, isOverdue, isTask, readWaiters, type Waiter, type WaitingTask } from './waiters.ts';
 import { deleteUnlessWithdrawn } from './waiting-calls.ts';
-import { lookAtTheEnd } from './watch.ts';
+import { repairAtTheEnd } from './watch.ts';
 
 /** What a run of the repair has done so far (locks/calls/repair.ts). */
-export interface Counts {
+export interface RepairCounts {
   /** Tasks and callers that received a grant whose holder had disappeared. */
   granted: number;
   /** Tasks that were notified of a grant on record. */
@@ -35,9 +35,9 @@ export interface Counts {
 }
 
 /** One key with a line, and what the run may still do for it. */
-export interface Looking {
+export interface KeyRepair {
   key: string;
-  repaired: Counts;
+  repaired: RepairCounts;
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
   questions: Questions;
@@ -46,12 +46,12 @@ export interface Looking {
 }
 
 /** The most that one run does for one key. */
-const MAX_ADVANCES = 10;
+const MAX_HAND_OFFS = 10;
 const MAX_LATE = 100;
 
 interface Repair {
   record: KeyRecord;
-  repaired: Counts;
+  repaired: RepairCounts;
 }
 
 /**
@@ -61,30 +61,30 @@ interface Repair {
  */
 export async function repairKey(
   dependencies: LeaseDependencies,
-  { key, repaired, spareMs, questions, isMessage }: Looking,
+  { key, repaired, spareMs, questions, isMessage }: KeyRepair,
   call: Call,
 ): Promise<boolean> {
   let record = await readKey(dependencies, key, call);
   const line = { key, isGranted: (waiter: Waiter) => isGranted(record, waiter) } as const;
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
-  record = await marked(dependencies, record, call);
+  record = await markAgain(dependencies, record, call);
   if (record.latest) await (await import('./replace.ts')).repairReplaced(dependencies, record, call);
   // Before the line is served: that may notify an older try of the task, and so give the grant a version that this call has not seen.
   if (await notifyLate(dependencies, { record, repaired }, call)) record = await readKey(dependencies, key, call);
   record = await passOn(dependencies, { record, repaired }, call);
   let next: Waiter | undefined;
   let isServed = false;
-  for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
+  for (let tries = 0; tries < MAX_HAND_OFFS && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
     const { granted, end, record: current, blocked } = await handOff(dependencies, { record }, call);
     repaired.granted += granted.length;
     isServed ||= granted.length > 0;
     [record, next] = [current, blocked];
-    if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
+    if (blocked && (await deleteDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
   // A hand-off sends the message about its own grants.
-  if (isMessage && next && !isServed) await lookAtTheEnd(dependencies, { record, next }, call);
+  if (isMessage && next && !isServed) await repairAtTheEnd(dependencies, { record, next }, call);
   const due = dueKeyOf(record, { withTtl: questions.withTtl, now: dependencies.clock.now() });
   if (due) questions.due.set(key, due);
   return record.thirdParty !== undefined && hasYoungWaiter(dependencies, key, call);
@@ -93,17 +93,17 @@ export async function repairKey(
 /** The same for a key that a third-party client held when the run came to it. @returns whether such a client still holds it */
 export async function repairAgain(
   dependencies: LeaseDependencies,
-  { key, repaired }: Pick<Looking, 'key' | 'repaired'>,
+  { key, repaired }: Pick<KeyRepair, 'key' | 'repaired'>,
   call: Call,
 ): Promise<boolean> {
-  const seen = await marked(dependencies, await readKey(dependencies, key, call), call);
+  const seen = await markAgain(dependencies, await readKey(dependencies, key, call), call);
   const { granted, record } = await handOff(dependencies, { record: seen }, call);
   repaired.granted += granted.length;
   return record.thirdParty !== undefined;
 }
 
 /** Puts back a mark that a third-party client has removed, or TTL, so that no other call passes those in line. */
-async function marked(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<KeyRecord> {
+async function markAgain(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<KeyRecord> {
   const { key } = record;
   const waiting = { key, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
   if (record.mark !== undefined || !(await isAnyWaiting(dependencies, waiting, call))) return record;
@@ -132,12 +132,12 @@ const hasPermit = ({ clock }: LeaseDependencies, record: KeyRecord, waiter: Wait
  */
 async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<boolean> {
   const { clock, clockSkewMs } = dependencies;
-  if (!record.entries.some((entry) => isLate(entry, clock.now()))) return false;
+  if (!record.entries.some((entry) => isTaskLate(entry, clock.now()))) return false;
   let [read, isChanged] = [0, false];
   for await (const waiter of readWaiters(dependencies, { key: record.key, firstPage: MAX_LATE }, call)) {
     if (read++ === MAX_LATE || call.timeLeftMs() < LAST_KEY_MS) break;
     const entry = entryOf(record, requestName(waiter));
-    if (!entry || !isLate(entry, clock.now())) continue;
+    if (!entry || !isTaskLate(entry, clock.now())) continue;
     // No other grant replaces this one before the margin is over.
     if (entry.ticket !== waiter.ticket || takeoverAt(entry, clockSkewMs) <= clock.now()) continue;
     if (!isTask(waiter)) {
@@ -156,7 +156,7 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
   return isChanged;
 }
 
-interface Notifying extends Repair {
+interface NotifyingKey extends Repair {
   entry: HolderEntry;
   waiter: WaitingTask;
   /** Whether this call has just written the version on record. */
@@ -166,18 +166,18 @@ interface Notifying extends Repair {
 /** @returns the record as it was last seen */
 async function notify(
   dependencies: LeaseDependencies,
-  { record, entry, waiter, repaired, isOurs }: Notifying,
+  { record, entry, waiter, repaired, isOurs }: NotifyingKey,
   call: Call,
 ): Promise<KeyRecord> {
   const grant = { waiter, record, entry, repeated: false, isOurs };
   const { outcome, ...notified } = await notifyHolder(dependencies, grant, call);
   let current = notified.record;
   if (outcome === 'unanswered') repaired.unanswered++;
-  if (outcome === 'delivered') repaired.notified++;
+  if (outcome === 'accepted') repaired.notified++;
   const now = entryOf(current, entry.name);
   if (outcome === 'gone' && now && isBound(now) && mayBeUnnotified({ ...now, heartbeatAt: now.beatAt }))
     current = (await noteUnnotified(dependencies, { key: record.key, entry: now }, call)).record;
-  if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
+  if (outcome === 'accepted' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the grant.
   if (outcome !== 'gone' || entry.execution === undefined) return current;
   const { execution } = entry;
@@ -206,7 +206,7 @@ async function passOn(dependencies: LeaseDependencies, { record, repaired }: Rep
     const granting = {
       key,
       grants: [grant],
-      ended: [{ entry, how: 'undelivered' } as const],
+      ended: [{ entry, how: 'neverNotified' } as const],
       now: dependencies.clock.now(),
       line,
     };
@@ -220,7 +220,7 @@ async function passOn(dependencies: LeaseDependencies, { record, repaired }: Rep
   return current;
 }
 
-interface Marked {
+interface MarkedKey {
   entry: HolderEntry;
   waiter: WaitingTask;
 }
@@ -228,20 +228,20 @@ interface Marked {
 /** The break that marked the grant died before it looked at the ticket. If the task takes the message, no holder works under the grant. */
 async function endMarked(
   dependencies: LeaseDependencies,
-  { record: { key }, entry, waiter, repaired }: Repair & Marked,
+  { record: { key }, entry, waiter, repaired }: Repair & MarkedKey,
   call: Call,
 ): Promise<void> {
   const error = leaseLost(key, endingOf(entry));
-  const delivery = await endUnnotified(dependencies, { waiter, error }, call);
-  if (delivery === 'unanswered') repaired.unanswered++;
-  if (delivery !== 'delivered') return;
+  const outcome = await endUnnotified(dependencies, { waiter, error }, call);
+  if (outcome === 'unanswered') repaired.unanswered++;
+  if (outcome !== 'accepted') return;
   const ends = { key, proof: entry, brokenFence: entry.fence, seen: entry.version };
   const { won, record, isHandedOff } = await endGrant(dependencies, ends, call);
   if (won && !isHandedOff) await handOffToLine(dependencies, { record }, call);
 }
 
 /** Most tasks that are first in line do not wait for longer. */
-const ASKED_AFTER_MS = 60_000;
+const ASK_TASK_AFTER_MS = 60_000;
 
 /**
  * Takes a task out of the line that keeps those behind it out, if Step Functions accepts no message for the task any more
@@ -251,19 +251,19 @@ const ASKED_AFTER_MS = 60_000;
  * @returns whether its row is gone
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable
  */
-async function dropDeadTask(
+async function deleteDeadTask(
   dependencies: LeaseDependencies,
   { waiter, questions }: { waiter: Waiter; questions: Questions },
   call: Call,
 ): Promise<boolean> {
-  if (!isTask(waiter) || waiter.parkedAt + ASKED_AFTER_MS > dependencies.clock.now()) return false;
+  if (!isTask(waiter) || waiter.parkedAt + ASK_TASK_AFTER_MS > dependencies.clock.now()) return false;
   if (questions.tasks-- <= 0) {
     questions.isCutShort = true;
     return false;
   }
-  const delivery = await liveness(dependencies, waiter, call);
-  if (delivery === 'throttled') questions.tasks = 0;
-  if (delivery !== 'gone') return false;
+  const outcome = await liveness(dependencies, waiter, call);
+  if (outcome === 'throttled') questions.tasks = 0;
+  if (outcome !== 'gone') return false;
   await deleteWaiter(dependencies, waiter, call);
   return true;
 }
@@ -276,12 +276,12 @@ async function liveness(
   dependencies: LeaseDependencies,
   { taskToken, execution }: WaitingTask,
   call: Call,
-): Promise<Delivery | 'throttled'> {
+): Promise<NotifyOutcome | 'throttled'> {
   if (taskToken !== undefined) return sendHeartbeat(dependencies, taskToken, call);
   if (execution === undefined) return 'unanswered';
   try {
     const state = await executionState(dependencies, execution, call);
-    return state === 'ended' || state === 'missing' ? 'gone' : 'delivered';
+    return state === 'ended' || state === 'missing' ? 'gone' : 'accepted';
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
     return error.code === 'Throttled' ? 'throttled' : 'unanswered';

@@ -5,13 +5,13 @@ import { all, type Condition, conditionFields, not } from '../../aws/condition.t
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
 import { writing } from '../../aws/send.ts';
 import { canSleep, type LeaseDependencies } from '../dependencies.ts';
-import { hasNoEndMark, isInUse, isOf } from '../record/conditions.ts';
-import { ALONE, RING, remember, requestName } from '../record/identity.ts';
+import { hasLeaseId, hasNoEndMark, isInUse } from '../record/conditions.ts';
+import { ALONE, RING_ATTRIBUTES, remember, requestName } from '../record/identity.ts';
 import type { Replacing } from '../record/mark.ts';
 import { ending, entryOf, type KeyRecord } from '../record/record.ts';
 import { updateKey, type Written } from '../record/requests.ts';
 import type { GrantRequest } from '../record/room.ts';
-import { type Delivery, failTask, leftToSchedule } from './notify.ts';
+import { failTask, leftToSchedule, type NotifyOutcome } from './notify.ts';
 import { superseded, supersederOf } from './superseded.ts';
 import { isTask, parseWaiter, placeOf, readWaiters, type Waiter } from './waiters.ts';
 
@@ -36,11 +36,9 @@ function latestOf({ latest: map }: KeyRecord): Latest | undefined {
 
 type Newcomer = Pick<GrantRequest, 'key' | 'name' | 'holder' | 'replace'> & { ticket: string };
 
-const SLOTS = Array.from({ length: RING }, (_, slot) => `r${slot}`).join(', ');
-
 /** The latest request no longer waits, or is the newcomer itself. Then the newcomer replaces no request. */
 const replacesNone = (name: string): Condition => ({
-  expression: `latest.n = :m OR #alone.m = latest.n OR latest.n IN (${SLOTS})`,
+  expression: `latest.n = :m OR #alone.m = latest.n OR latest.n IN (${RING_ATTRIBUTES})`,
   names: { '#alone': ALONE },
   values: { ':m': text(name) },
 });
@@ -121,10 +119,10 @@ export async function notifySuperseded(
   dependencies: LeaseDependencies,
   { key, ticket, by }: { key: string; ticket: string; by: string },
   call: Call,
-): Promise<Delivery | undefined> {
+): Promise<NotifyOutcome | undefined> {
   // A call that comes back writes its row first, and then its place. This order is the reverse, so one of the two calls sees the other.
   for (const name of canSleep(dependencies) ? [placeOf(ticket), ticket] : [ticket]) {
-    const row = await flag(dependencies, { key, ticket: name, by }, call);
+    const row = await flagRow(dependencies, { key, ticket: name, by }, call);
     if (row) call.log?.({ message: 'superseded', key, holder: row.holder, ticket, by });
     if (row && isTask(row)) return failTask(dependencies, { waiter: row, error: superseded(key, by) }, call);
   }
@@ -132,7 +130,7 @@ export async function notifySuperseded(
 }
 
 /** @returns the row of a call that is now flagged, or that of a task, which has no flag */
-async function flag(
+async function flagRow(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
   { key, ticket, by }: { key: string; ticket: string; by: string },
   call: Call,
@@ -169,7 +167,7 @@ export async function askHolder(dependencies: LeaseDependencies, record: KeyReco
     {
       key: record.key,
       set: ['#h.s = :now', '#h.S = :by', '#h.v = :version'],
-      condition: all(isOf(entry), hasNoEndMark(ALONE), isInUse(ALONE, now - clockSkewMs)),
+      condition: all(hasLeaseId(entry), hasNoEndMark(ALONE), isInUse(ALONE, now - clockSkewMs)),
       values: { ':now': integer(now), ':by': text(latest.holder), ':version': text(ids.uuid()) },
     },
     call,
@@ -178,16 +176,16 @@ export async function askHolder(dependencies: LeaseDependencies, record: KeyReco
 }
 
 /** The repair looks at up to this many rows of a key for requests that were superseded. */
-const MOST_ROWS = 100;
+const MOST_SUPERSEDED_ROWS = 100;
 
 /** Finishes the work of a newcomer that exited after its mark: notifies the requests that were replaced, and asks the holder to stop. */
 export async function repairReplaced(dependencies: LeaseDependencies, record: KeyRecord, call: Call): Promise<void> {
   const latest = latestOf(record);
   let [read, isThere] = [0, false];
-  for await (const row of readWaiters(dependencies, { key: record.key, firstPage: MOST_ROWS }, call)) {
+  for await (const row of readWaiters(dependencies, { key: record.key, firstPage: MOST_SUPERSEDED_ROWS }, call)) {
     isThere ||= row.ticket === latest?.ticket && (isTask(row) || row.cancelledAt === undefined);
     await notifyIfSuperseded(dependencies, { record, row }, call);
-    if (++read === MOST_ROWS) break;
+    if (++read === MOST_SUPERSEDED_ROWS) break;
   }
   if (isThere) await askHolder(dependencies, record, call);
 }
@@ -197,7 +195,7 @@ export async function notifyIfSuperseded(
   dependencies: LeaseDependencies,
   { record, row }: { record: KeyRecord; row: Waiter },
   call: Call,
-): Promise<Delivery | undefined> {
+): Promise<NotifyOutcome | undefined> {
   const by = supersederOf(record, requestName(row));
   const isFlagged = !isTask(row) && row.cancelledAt !== undefined;
   if (row.replace === undefined || by === undefined || isFlagged) return undefined;

@@ -7,20 +7,18 @@ import type { Ids } from '../../surroundings/ids.ts';
 import { type LeaseDependencies, ROW_EVERY_MS, WINDOW_MS } from '../dependencies.ts';
 import { leftToNextLook } from '../executions/questions.ts';
 import { type KeyRecord, parseKey } from '../record/record.ts';
-import type { Granted, Outcome } from '../record/room.ts';
-import { claim, isAlive, isGrant, leave, refuse, refuseEnded } from './claim.ts';
+import type { Granted, TryOutcome } from '../record/room.ts';
+import { claim, isAlive, isGrant, leave, refuseCall, refuseEnded } from './claim.ts';
 import { type Joined, type Joining, join } from './join.ts';
 import type { Lock, LockCall } from './lock.ts';
 import { meanOf } from './pace.ts';
-import { getWaiter, isTask, parseWaiter, type WaitingCall } from './waiters.ts';
+import { getWaiter, isTask, parseWaiter, type WaiterKey, type WaitingCall } from './waiters.ts';
 
 /** What a call in line saw. `row` is absent if the call did not read its own row. */
-interface Seen {
+interface SeenRows {
   record: KeyRecord;
   row?: WaitingCall | 'gone';
 }
-
-type Name = Pick<WaitingCall, 'key' | 'ticket'>;
 
 /**
  * Asks about the executions of bound holders beside a wait, one look at a time, because a slow answer of AWS must not keep the call from its own grant. If the
@@ -54,7 +52,11 @@ const pollRecord = async (dependencies: LeaseDependencies, key: string, call: Ca
   parseKey(key, await pollItem(dependencies, key, call));
 
 /** Reads the record as `pollRecord` does, and the row of the call by a consistent read, in one request. @throws HoldfastError Throttled, Unavailable */
-async function pollRecordAndWaiter(dependencies: LeaseDependencies, { key, ticket }: Name, call: Call): Promise<Seen> {
+async function pollRecordAndWaiter(
+  dependencies: LeaseDependencies,
+  { key, ticket }: WaiterKey,
+  call: Call,
+): Promise<SeenRows> {
   const { dynamodb, table, waitersTable } = dependencies;
   const command = new BatchGetItemCommand({
     RequestItems: {
@@ -67,10 +69,10 @@ async function pollRecordAndWaiter(dependencies: LeaseDependencies, { key, ticke
   // DynamoDB may leave out one of the two items. The next look reads it.
   if (left[table]) return { record: await pollRecord(dependencies, key, call) };
   const record = parseKey(key, found[table]?.[0]);
-  return left[waitersTable] ? { record } : { record, row: rowOf(found[waitersTable]?.[0]) };
+  return left[waitersTable] ? { record } : { record, row: waitingCallIn(found[waitersTable]?.[0]) };
 }
 
-function rowOf(item: Item | undefined): WaitingCall | 'gone' {
+function waitingCallIn(item: Item | undefined): WaitingCall | 'gone' {
   const waiter = item && parseWaiter(item);
   return waiter && !isTask(waiter) ? waiter : 'gone';
 }
@@ -102,7 +104,7 @@ class Waiting {
   readonly #looksBeside: ReturnType<typeof looksBeside>;
   #record: KeyRecord;
   /** When the call last looked at the record, and when it last read its own waiter. */
-  #lookedAt: number;
+  #polledAt: number;
   #checkedAt: number;
   /** How long the looks of this call take. */
   #requestMs: number | undefined;
@@ -125,7 +127,7 @@ class Waiting {
     this.#decidesAt = this.#now + DECIDE_EVERY_MS;
     this.#ticket = ticket;
     this.#record = record;
-    this.#lookedAt = this.#now;
+    this.#polledAt = this.#now;
     this.#checkedAt = this.#now;
   }
 
@@ -140,7 +142,7 @@ class Waiting {
       if (await this.#checkWaiter()) continue;
       const slept = await this.#sleepIfFar();
       if (slept) return slept;
-      await this.#pauseAndLook();
+      await this.#pauseAndPoll();
     }
   }
 
@@ -237,12 +239,12 @@ class Waiting {
   /** After a pause longer than the grant window, or after an unexpected outcome, the call reads its waiter before it acts. @returns as `#markOrHandOff` */
   async #checkWaiter(): Promise<boolean> {
     const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
-    return (isOdd || this.#now - this.#lookedAt > WINDOW_MS) && (await this.#readWaiter());
+    return (isOdd || this.#now - this.#polledAt > WINDOW_MS) && (await this.#readWaiter());
   }
 
   /** @returns as `#markOrHandOff` */
   async #readWaiter(): Promise<boolean> {
-    this.#lookedAt = this.#now;
+    this.#polledAt = this.#now;
     this.#checkedAt = this.#now;
     const { dependencies, call } = this.#at;
     const row = await getWaiter(dependencies, this.#name, call);
@@ -256,7 +258,7 @@ class Waiting {
     this.#record = record; // what was seen before may be old, and a claim of it would be lost
     // If the request was withdrawn, the claim gives up the grant.
     if (this.#isDecided) return true;
-    if (row !== 'gone') return refuse(this.#at, { record, ticket: this.#ticket, reason: row });
+    if (row !== 'gone') return refuseCall(this.#at, { record, ticket: this.#ticket, reason: row });
     // A duplicate call may have had a grant and released it, and the record may no longer remember that. With a new waiter, the request would get a second grant.
     this.#isGone = true;
     return true;
@@ -266,17 +268,17 @@ class Waiting {
     this.#looksBeside(this.#record, this.#lock.isNext(this.#record, this.#ticket));
   }
 
-  async #pauseAndLook(): Promise<void> {
+  async #pauseAndPoll(): Promise<void> {
     const { dependencies, lock, call } = this.#at;
     const pause = lock.pauseMs(this.#sight);
     const left = Math.min(Math.ceil(this.#patienceLeft), this.#deadline - this.#now);
     await dependencies.clock.sleep(Math.max(1, Math.min(pause, left)));
-    if (lock.skipsLook(this.#record, this.#ticket)) return;
-    this.#lookedAt = this.#now;
+    if (lock.skipsPoll(this.#record, this.#ticket)) return;
+    this.#polledAt = this.#now;
     const { key } = lock.asked;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
       this.#record = await pollRecord(dependencies, key, call);
-      this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
+      this.#requestMs = meanOf(this.#requestMs, this.#now - this.#polledAt);
       return;
     }
     this.#askAboutHolders();
@@ -288,8 +290,8 @@ class Waiting {
 }
 
 /** The pauses of a racing call grow from about MIN_PAUSE_MS to MAX_PAUSE_MS. */
-const MIN_PAUSE_MS = 25;
-const MAX_PAUSE_MS = 250;
+const MIN_RACE_PAUSE_MS = 25;
+const MAX_RACE_PAUSE_MS = 250;
 
 /** The pause between tries while there is a mark. Each try then reads the line, and gets a grant only if no waiter in the line can be served. */
 const BESIDE_LINE_MS = 1000;
@@ -299,7 +301,7 @@ interface Racing {
   heldBy: KeyRecord;
   /** When the call stops waiting, in epoch milliseconds. */
   deadline: number;
-  attempt(): Promise<Outcome>;
+  attempt(): Promise<TryOutcome>;
 }
 
 /**
@@ -312,7 +314,7 @@ export async function race(at: LockCall, { heldBy, ...racing }: Racing): Promise
   const pauses = jitteredPauses(ids);
   const look = looksBeside(at.lock);
   for (let record = heldBy; ; ) {
-    await untilItLooksFree(at, { ...racing, heldBy: record, pauses, look, triedAt: clock.now() });
+    await untilSeemsFree(at, { ...racing, heldBy: record, pauses, lookAtHolders: look, triedAt: clock.now() });
     const outcome = await racing.attempt();
     if (outcome.won) return outcome;
     record = outcome.record;
@@ -321,14 +323,14 @@ export async function race(at: LockCall, { heldBy, ...racing }: Racing): Promise
 
 interface Round extends Racing {
   pauses: Iterator<number, never>;
-  look: ReturnType<typeof looksBeside>;
+  lookAtHolders: ReturnType<typeof looksBeside>;
   triedAt: number;
 }
 
 /** Polls until the lock looks free. Sleeps until the holder's expiry, or for a jittered pause if the pause is shorter. */
-async function untilItLooksFree(
+async function untilSeemsFree(
   { dependencies, lock, call }: LockCall,
-  { heldBy, deadline, pauses, look, triedAt }: Round,
+  { heldBy, deadline, pauses, lookAtHolders: look, triedAt }: Round,
 ): Promise<void> {
   const { clock } = dependencies;
   const freeAt = (record: KeyRecord): number => {
@@ -353,6 +355,6 @@ async function untilItLooksFree(
 
 /** The pauses of a race, in milliseconds. */
 export function* jitteredPauses(ids: Ids): Generator<number, never> {
-  for (let pause = MIN_PAUSE_MS; ; pause = Math.min(pause * 2, MAX_PAUSE_MS))
+  for (let pause = MIN_RACE_PAUSE_MS; ; pause = Math.min(pause * 2, MAX_RACE_PAUSE_MS))
     yield Math.round(pause * (0.5 + ids.random() / 2));
 }

@@ -5,7 +5,7 @@ import {
   QueryCommand,
   type QueryCommandInput,
 } from '@aws-sdk/client-dynamodb';
-import { integer, type Json, json, number, text } from '../../aws/attributes.ts';
+import { integer, type Json, jsonOfText, number, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { conditionFields } from '../../aws/condition.ts';
 import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
@@ -16,7 +16,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { leaseLost } from '../record/refusals.ts';
 import { superseded } from './superseded.ts';
 
-/** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
+/** One row of the waiters table: a task or a call in line (docs/protocols/records.md#waiters). Instants are epoch milliseconds. */
 export type Waiter = WaitingTask | WaitingCall;
 
 interface WaiterRow {
@@ -67,7 +67,7 @@ export interface WaitingCall extends WaiterRow {
 }
 
 /** The fields of a waiter's row that describe the request. `key` is the key of the line. */
-export type Asked = Omit<
+export type WaiterRequest = Omit<
   WaitingCall,
   | 'ticket'
   | 'parkedAt'
@@ -82,15 +82,18 @@ export type Asked = Omit<
 >;
 
 /** The sort key of a place. Places sort after all rows in line, which begin with a digit, and before the rows of executions. */
-export const placeOf = (ticket: string): string => `${PLACE}${ticket}`;
-const PLACE = 'p';
+export const placeOf = (ticket: string): string => `${PLACE_PREFIX}${ticket}`;
+const PLACE_PREFIX = 'p';
 
 /** True for the row of a caller that sleeps. */
 export const isPlace = (waiter: Waiter): waiter is WaitingCall & { awakeAt: number } =>
   'awakeAt' in waiter && waiter.awakeAt !== undefined;
 
+/** What names a row of the waiters table. */
+export type WaiterKey = Pick<Waiter, 'key' | 'ticket'>;
+
 /** The table key of a waiter's row. */
-export const rowOf = (waiter: Waiter): Pick<Waiter, 'key' | 'ticket'> => ({
+export const waiterKey = (waiter: Waiter): WaiterKey => ({
   key: waiter.key,
   ticket: isPlace(waiter) ? placeOf(waiter.ticket) : waiter.ticket,
 });
@@ -133,7 +136,7 @@ export const IS_WAITER_OF = '#key = :key AND ticket < :executions';
 export const waiterOf = (key: string): Item => ({ ':key': text(key), ':executions': text(EXECUTION_ROW) });
 
 /** The same without places. */
-export const BELOW_PLACES: Item = { ':executions': text(PLACE) };
+export const BELOW_PLACES: Item = { ':executions': text(PLACE_PREFIX) };
 
 /** A text that sorts after every row of a key. */
 export const AFTER_ALL_ROWS = '\uffff';
@@ -198,7 +201,7 @@ export async function putWaiter(
 
 export async function deleteWaiter(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
+  { key, ticket }: WaiterKey,
   call: Call,
 ): Promise<void> {
   const command = new DeleteItemCommand({ TableName: waitersTable, Key: { key: text(key), ticket: text(ticket) } });
@@ -207,7 +210,7 @@ export async function deleteWaiter(
 
 export async function getWaiter(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
+  { key, ticket }: WaiterKey,
   call: Call,
 ): Promise<Waiter | undefined> {
   const command = new GetItemCommand({
@@ -219,7 +222,7 @@ export async function getWaiter(
   return item && parseWaiter(item);
 }
 
-interface Line extends Partial<QueryCommandInput> {
+interface WaitersQuery extends Partial<QueryCommandInput> {
   key: string;
   /** How many rows the first page has. Most readers need no more. Each further page has twice as many rows as the page before. */
   firstPage?: number;
@@ -228,7 +231,7 @@ interface Line extends Partial<QueryCommandInput> {
 /** Reads the rows of a line in order, with strongly consistent reads. */
 export async function* readWaiters(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { key, firstPage, ...options }: Line,
+  { key, firstPage, ...options }: WaitersQuery,
   call: Call,
 ): AsyncGenerator<Waiter> {
   let from: Item | undefined;
@@ -253,7 +256,7 @@ export async function* readWaiters(
 
 const waiterItem = (waiter: Waiter): Item => ({
   key: text(waiter.key),
-  ticket: text(rowOf(waiter).ticket),
+  ticket: text(waiterKey(waiter).ticket),
   holder: text(waiter.holder),
   ttl_seconds: integer(waiter.ttlSeconds),
   request_id: text(waiter.requestId),
@@ -270,7 +273,7 @@ const waiterItem = (waiter: Waiter): Item => ({
   parked_at: integer(waiter.parkedAt),
   deadline: integer(waiter.deadline),
   ...secretOf(waiter),
-  ttl: integer(ttlOf(waiter)),
+  ttl: integer(ttlOfWaiter(waiter)),
 });
 
 function secretOf(waiter: Waiter): Item {
@@ -288,7 +291,7 @@ function secretOf(waiter: Waiter): Item {
 }
 
 /** The TTL attribute of a row, in epoch seconds. */
-export const ttlOf = (ticket: WaitingTask | Pick<WaitingCall, 'keepUntil'>): number =>
+export const ttlOfWaiter = (ticket: WaitingTask | Pick<WaitingCall, 'keepUntil'>): number =>
   'keepUntil' in ticket
     ? Math.ceil(ticket.keepUntil / 1000) + TTL_AFTER_CALL_SECONDS
     : Math.ceil(ticket.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS;
@@ -311,7 +314,7 @@ export function parseWaiter(item: Item): Waiter {
     target: item.target?.S,
     graceSeconds: number(item, 'grace_seconds'),
     bound: item.bound?.BOOL,
-    data: json(item.data?.S),
+    data: jsonOfText(item.data?.S),
     permit: termsIn(item),
     replace: REPLACES.find((one) => one === item.replaces?.S),
     parkedAt: number(item, 'parked_at') ?? 0,

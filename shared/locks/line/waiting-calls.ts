@@ -12,10 +12,11 @@ import {
   parseWaiter,
   placeOf,
   readWaiters,
-  rowOf,
-  ttlOf,
+  ttlOfWaiter,
   type Waiter,
+  type WaiterKey,
   type WaitingCall,
+  waiterKey,
 } from './waiters.ts';
 
 /** One acquisition: the request of a holder, sent by an authenticated caller. */
@@ -26,7 +27,7 @@ interface Acquisition {
 }
 
 /** Callers can read other request ids. So only request, holder and authenticated caller together prove whose a record or a ticket is. */
-const isOf = ({ requestId, holder, principal }: Acquisition): Condition =>
+const isOfRequest = ({ requestId, holder, principal }: Acquisition): Condition =>
   all(
     {
       expression: 'request_id = :request AND holder = :holder',
@@ -47,7 +48,7 @@ const isOwnOf = (record: Named, { requestId, holder, principal }: Named): boolea
 export const KEEP_POSITION_MS = 5000;
 
 /** A request of a caller, as the rows of its waiters name the request. */
-export interface Asker {
+export interface RequestOfCaller {
   key: string;
   requestId: string;
   holder: string;
@@ -55,12 +56,10 @@ export interface Asker {
 }
 
 /** A caller that withdraws its request. */
-export interface Withdrawer extends Asker {
+export interface Withdrawer extends RequestOfCaller {
   /** The ticket that the caller names, if it names one. */
   ticket?: string | undefined;
 }
-
-type Name = Pick<Waiter, 'key' | 'ticket'>;
 
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
 /** The row is neither of a task nor of a callback, or there is none. */
@@ -79,10 +78,10 @@ const isFor = (permit: Waiter['permit']): Condition => {
 };
 
 /** The row is of a call of the request, and not of a task. */
-const isWaiterOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
+const isWaiterOf = (asker: RequestOfCaller): Condition => all(isOfRequest(asker), isCaller);
 
 /** The row is of the request, with the same terms, and was not withdrawn. */
-export const isOpenTo = (asker: Asker & Pick<Waiter, 'permit'>): Condition =>
+export const isOpenTo = (asker: RequestOfCaller & Pick<Waiter, 'permit'>): Condition =>
   all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
 
 interface Left {
@@ -94,7 +93,11 @@ interface Left {
  * Deletes the row of a call with a claimed grant, unless the request was withdrawn. Never deletes the row of a task or of a callback.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function deleteUnlessWithdrawn(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
+export async function deleteUnlessWithdrawn(
+  dependencies: LeaseDependencies,
+  name: WaiterKey,
+  call: Call,
+): Promise<Left> {
   const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
   const row = won || !old ? undefined : parseWaiter(old);
   return { cancelled: row && !isTask(row) ? row : undefined };
@@ -103,7 +106,7 @@ export async function deleteUnlessWithdrawn(dependencies: LeaseDependencies, nam
 /** Deletes a row as `deleteUnlessWithdrawn` does, by a ticket that a caller names. That ticket may belong to another caller. @throws as `deleteUnlessWithdrawn` */
 export async function deleteOwnUnlessWithdrawn(
   dependencies: LeaseDependencies,
-  { ticket, asker }: { ticket: string; asker: Asker },
+  { ticket, asker }: { ticket: string; asker: RequestOfCaller },
   call: Call,
 ): Promise<Left> {
   const { key } = asker;
@@ -115,18 +118,21 @@ export async function deleteOwnUnlessWithdrawn(
 /** Deletes an expired row, unless its call has asked again. @returns true if the row is gone. @throws as `deleteUnlessWithdrawn` */
 export async function deleteOver(dependencies: LeaseDependencies, waiter: WaitingCall, call: Call): Promise<boolean> {
   const condition = { expression: 'keep_until = :seen', values: { ':seen': integer(waiter.keepUntil) } };
-  return (await deleteIf(dependencies, { name: rowOf(waiter), condition }, call)).won;
+  return (await deleteIf(dependencies, { name: waiterKey(waiter), condition }, call)).won;
 }
 
 /** The current row, if it belongs to this request, and was withdrawn or superseded. */
-export function withdrawnIn(item: Item | undefined, { requestId, holder, principal }: Asker): WaitingCall | undefined {
+export function withdrawnIn(
+  item: Item | undefined,
+  { requestId, holder, principal }: RequestOfCaller,
+): WaitingCall | undefined {
   const row = item && parseWaiter(item);
   const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
   return isOwn && !isTask(row) && row.cancelledAt !== undefined ? row : undefined;
 }
 
 interface Rejoining {
-  asker: Asker & Pick<Waiter, 'permit'>;
+  asker: RequestOfCaller & Pick<Waiter, 'permit'>;
   ticket: string;
   deadline: number;
 }
@@ -149,7 +155,11 @@ export async function keepPosition(
     UpdateExpression: 'SET deadline = :deadline, keep_until = :keep, #ttl = :ttl',
     ...conditionFields(isOpenTo(asker), {
       names: { '#ttl': 'ttl' },
-      values: { ':deadline': integer(deadline), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
+      values: {
+        ':deadline': integer(deadline),
+        ':keep': integer(keepUntil),
+        ':ttl': integer(ttlOfWaiter({ keepUntil })),
+      },
     }),
     ReturnValues: 'ALL_OLD',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
@@ -162,7 +172,7 @@ export async function keepPosition(
 /** Flags the row of a call as withdrawn. The call sees the flag. @param asker undefined for an operator. @returns the row, undefined if there is none */
 export async function flagCancelled(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
-  { name, asker }: { name: Name; asker?: Asker | undefined },
+  { name, asker }: { name: WaiterKey; asker?: RequestOfCaller | undefined },
   call: Call,
 ): Promise<Waiter | undefined> {
   const isThere = all({ expression: 'attribute_exists(ticket)' }, isCaller);
@@ -180,7 +190,7 @@ export async function flagCancelled(
 /** The row of a call in line, if the call was withdrawn or superseded, or its ticket was cancelled. @throws HoldfastError Throttled, Unavailable */
 export async function getCancelled(
   dependencies: LeaseDependencies,
-  name: Name,
+  name: WaiterKey,
   call: Call,
 ): Promise<WaitingCall | undefined> {
   const row = await getWaiter(dependencies, name, call);
@@ -199,7 +209,7 @@ export interface FlaggedWaiters {
  */
 export async function flagTicket(
   dependencies: LeaseDependencies,
-  { key, ticket, asker }: { key: string; ticket: string; asker?: Asker | undefined },
+  { key, ticket, asker }: { key: string; ticket: string; asker?: RequestOfCaller | undefined },
   call: Call,
 ): Promise<Waiter | undefined> {
   let flagged: Waiter | undefined;
@@ -227,13 +237,13 @@ export async function flagOwnWaiters(
   let waiter: Waiter | undefined;
   // Flag places first, as `flagTicket` does.
   for (const row of own.toSorted((one, other) => Number(isPlace(other)) - Number(isPlace(one))))
-    waiter = (await flagCancelled(dependencies, { name: rowOf(row), asker }, call)) ?? waiter;
+    waiter = (await flagCancelled(dependencies, { name: waiterKey(row), asker }, call)) ?? waiter;
   return { seen: new Set(own.map(({ ticket }) => ticket)), waiter };
 }
 
 async function deleteIf(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { name, condition }: { name: Name; condition: Condition },
+  { name, condition }: { name: WaiterKey; condition: Condition },
   call: Call,
 ): Promise<{ won: boolean; old?: Item | undefined }> {
   const command = new DeleteItemCommand({

@@ -16,7 +16,7 @@ const AGAIN_AFTER_SECONDS = 10;
 /** A message may arrive by a clock that is behind the one by which it was sent. */
 const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
 /** A line with this many callers in front of its first task is left to the callers, which look themselves. */
-const MAX_READ = 100;
+const MAX_CALLERS_READ = 100;
 
 interface Watched {
   record: KeyRecord;
@@ -45,7 +45,7 @@ export async function repairAtRoom(dependencies: LeaseDependencies, watched: Wat
  * @param next the first in line
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function lookAtTheEnd(
+export async function repairAtTheEnd(
   dependencies: LeaseDependencies,
   { record, next }: { record: KeyRecord; next: Waiter },
   call: Call,
@@ -82,7 +82,7 @@ async function isTaskWaiting(
   let read = 0;
   for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
     if (isTask(waiter) && !granted.has(waiter.ticket) && !isOverdue(waiter, dependencies.clock.now())) return true;
-    if (++read === MAX_READ) return false;
+    if (++read === MAX_CALLERS_READ) return false;
   }
   return false;
 }

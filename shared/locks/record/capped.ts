@@ -1,8 +1,8 @@
 import { integer, number } from '../../aws/attributes.ts';
 import type { Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import { isInstant } from '../../surroundings/clock.ts';
-import { type CapView, instant } from '../calls/types.ts';
+import { instant, isInstant } from '../../surroundings/clock.ts';
+import type { CapView } from '../calls/types.ts';
 
 // The cap that an operator sets on a key, whatever limit a caller names (docs/protocols/cap.md).
 

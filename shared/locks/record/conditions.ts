@@ -1,6 +1,6 @@
 import { integer, text } from '../../aws/attributes.ts';
 import { all, any, type Condition, not } from '../../aws/condition.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, type Proof, RING } from './identity.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, type Proof, RING_ATTRIBUTES } from './identity.ts';
 import { type HolderEntry, type KeyRecord, MOST_FENCE, type ThirdParty } from './record.ts';
 
 // The conditions that make a write on a key safe (docs/protocols/locks.md).
@@ -45,13 +45,13 @@ export const hasFenceAsSeen = ({ fence }: Pick<KeyRecord, 'fence'>): Condition =
     : { expression: 'fence = :seenFence', values: { ':seenFence': integer(fence) } };
 
 /** There is room, and no grant has come since the record was seen. */
-export const hasRoomAsSeen = ({ fence, hasUsed, thirdParty }: Seen, room: number): Condition =>
+export const hasRoomAsSeen = ({ fence, hasUsed, thirdParty }: SeenFence, room: number): Condition =>
   all(
     hasFenceAsSeen({ fence }),
     ...(hasUsed ? [isUsedAtMost(room)] : [isUnused, thirdParty ? isStillOf(thirdParty) : isUnversioned]),
   );
 
-type Seen = Pick<KeyRecord, 'fence' | 'hasUsed' | 'thirdParty'>;
+type SeenFence = Pick<KeyRecord, 'fence' | 'hasUsed' | 'thirdParty'>;
 
 /** The third-party client has not extended its lease since it was seen. */
 const isStillOf = ({ version }: ThirdParty): Condition => ({
@@ -82,22 +82,20 @@ export const hasNoEntry = (name: string): Condition =>
     not({ expression: '#alone.m = :m', names: { '#alone': ALONE }, values: { ':m': text(name) } }),
   );
 
-const SLOTS = Array.from({ length: RING }, (_, slot) => `r${slot}`).join(', ');
-
 /**
  * A request stands for one acquisition. A late duplicate of a released one must not receive another grant. The last exclusive holder is known by its entry,
  * and so is one that an operator has broken.
  */
 export const isNotRemembered = (name: string): Condition =>
   not({
-    expression: `:m IN (${SLOTS}) OR (#alone.m = :m AND (attribute_not_exists(#alone.i) OR attribute_exists(#alone.s)))`,
+    expression: `:m IN (${RING_ATTRIBUTES}) OR (#alone.m = :m AND (attribute_not_exists(#alone.i) OR attribute_exists(#alone.s)))`,
     names: { '#alone': ALONE },
     values: { ':m': text(name) },
   });
 
 /** The ring does not name the request. */
 export const isNotInRing = (name: string): Condition =>
-  not({ expression: `:m IN (${SLOTS})`, values: { ':m': text(name) } });
+  not({ expression: `:m IN (${RING_ATTRIBUTES})`, values: { ':m': text(name) } });
 
 /**
  * No caller has the key, or an exclusive holder has it whose grant has expired.
@@ -133,7 +131,7 @@ export const isStill = ({ path, version }: Pick<HolderEntry, 'path' | 'version'>
   values: { ':seen': text(version) },
 });
 
-export const isOf = ({ path, id }: Pick<Proof, 'path' | 'id'>): Condition => ({
+export const hasLeaseId = ({ path, id }: Pick<Proof, 'path' | 'id'>): Condition => ({
   expression: '#h.i = :id',
   names: entryAt(path),
   values: { ':id': text(id) },

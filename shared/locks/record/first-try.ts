@@ -7,15 +7,15 @@ import { type GrantsWritten, latestRelease, MOST_ENDED, writeEnds, writeGrants }
 import { ALONE, pathOf } from './identity.ts';
 import { ending, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownOf, unusable } from './record.ts';
 import { isLate, type Written } from './requests.ts';
-import { type GrantRequest, type Outcome, previousAlone, refuseOtherWeight, toEnd } from './room.ts';
+import { type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome, toEnd } from './room.ts';
 
 /** How often a first try starts again because a duplicate call has changed the grant of the request. Each duplicate usually changes the grant once. */
 const MAX_DUPLICATE_CONFLICTS = 20;
 
-type Won = Outcome & { won: true };
+type Won = TryOutcome & { won: true };
 
 /** A take-over is tried again only if one of the expired holders has extended its grant, or has gone, since it was seen. */
-const MAX_TRIES = 5;
+const MAX_TAKE_OVER_TRIES = 5;
 
 /** What one call has seen and done so far. */
 interface Trying {
@@ -46,12 +46,16 @@ type OrAgain<Answer> = Answer | 'again';
  * below the clock here. While the mark is there, hands off what is free.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
+export async function firstTry(
+  dependencies: LeaseDependencies,
+  request: GrantRequest,
+  call: Call,
+): Promise<TryOutcome> {
   const trying: Trying = { request, seen: undefined, ended: [], tries: 1, meetings: 1, wasLineEmpty: false };
   for (;;) {
     const { seen: before, ended } = trying;
     const at = dependencies.clock.now();
-    const written = await write(dependencies, { ...trying, now: at }, call);
+    const written = await writeTakeOver(dependencies, { ...trying, now: at }, call);
     trying.seen = written.record;
     trying.ended = [];
     const outcome = await follow(dependencies, { trying, tried: { at, before, ended, written } }, call);
@@ -70,7 +74,7 @@ async function follow(
   dependencies: LeaseDependencies,
   { trying, tried }: After,
   call: Call,
-): Promise<OrAgain<Outcome>> {
+): Promise<OrAgain<TryOutcome>> {
   const { landed, record } = tried.written;
   const own = entryOf(record, trying.request.name);
   if (landed && own) {
@@ -87,7 +91,7 @@ async function follow(
 }
 
 /** Replaces the expired holders. If one write cannot end them all, this write only ends the first of them. */
-const write = async (
+const writeTakeOver = async (
   dependencies: LeaseDependencies,
   { request, ended, seen, now }: Pick<Trying, 'request' | 'ended' | 'seen'> & { now: number },
   call: Call,
@@ -110,7 +114,7 @@ async function repeatOwn(
 ): Promise<OrAgain<Won> | undefined> {
   const { request } = trying;
   const { record } = written;
-  await refuseEnded(record, request);
+  await refuseEndedRequest(record, request);
   const own = entryOf(record, request.name);
   if (!own) return undefined;
   const isCurrent = own.expiresAt > at;
@@ -118,7 +122,7 @@ async function repeatOwn(
   // If the grant names an execution, each repeat records the time of its answer.
   if (!isFromLine(own) && own.execution === undefined)
     return isCurrent ? { won: true, record, repeated: true, ended: [] } : undefined;
-  const repeated = await repeat(dependencies, { request, record }, call);
+  const repeated = await repeatGrant(dependencies, { request, record }, call);
   if (repeated) return repeated;
   // A duplicate call has changed the grant. The next write meets the grant as that call has left it.
   return ownOf(record, request.name, dependencies.clock.now()) && meetsAgain(trying) ? 'again' : undefined;
@@ -128,13 +132,13 @@ async function repeatOwn(
 const isFromLine = ({ ticket, claimTtlMs }: HolderEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
 
 /** @throws HoldfastError LeaseLost if the request has had a grant, as far as the record remembers, or has one that is ending; Superseded */
-async function refuseEnded(record: KeyRecord, { name }: GrantRequest): Promise<void> {
+async function refuseEndedRequest(record: KeyRecord, { name }: GrantRequest): Promise<void> {
   if (!ending(record, name)) return;
   const { refusalOf } = await import('../line/lock.ts');
   throw refusalOf(record, name);
 }
 
-async function repeat(
+async function repeatGrant(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: KeyRecord },
   call: Call,
@@ -151,7 +155,7 @@ async function serveLine(
   dependencies: LeaseDependencies,
   { trying, record }: { trying: Trying; record: KeyRecord },
   call: Call,
-): Promise<OrAgain<Outcome>> {
+): Promise<OrAgain<TryOutcome>> {
   const { clock, clockSkewMs } = dependencies;
   const { request } = trying;
   const isFree = toEnd(record, request, { now: clock.now(), clockSkewMs }) !== undefined;
@@ -162,10 +166,10 @@ async function serveLine(
   }
   const { record: after, isAsleep = false } = gave;
   // The line may have served an earlier waiter of the request, or a duplicate call may have a grant.
-  await refuseEnded(after, request);
+  await refuseEndedRequest(after, request);
   const granted = ownOf(after, request.name, clock.now());
   const isUnclaimed = granted?.claimTtlMs !== undefined;
-  const claimed = isUnclaimed && (await repeat(dependencies, { request, record: after }, call));
+  const claimed = isUnclaimed && (await repeatGrant(dependencies, { request, record: after }, call));
   if (claimed) return claimed;
   return granted && meetsAgain(trying) ? 'again' : { won: false, record: after, isAsleep };
 }
@@ -188,7 +192,7 @@ async function handOffIfAny(
 function takeOver(
   dependencies: LeaseDependencies,
   { trying, tried: { at, before, ended, written } }: After,
-): OrAgain<Outcome> {
+): OrAgain<TryOutcome> {
   const { request } = trying;
   const { won, record } = written;
   const isAlone = isAloneIn(request);
@@ -201,7 +205,7 @@ function takeOver(
     throw unusable(record, pathOf(request.name, isAlone));
   if (!won) trying.tries++;
   const next = toName(dependencies, { request, record, now: dependencies.clock.now() });
-  if (!next || trying.tries > MAX_TRIES) return { won: false, record };
+  if (!next || trying.tries > MAX_TAKE_OVER_TRIES) return { won: false, record };
   trying.ended = next;
   return 'again';
 }

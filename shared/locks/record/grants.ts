@@ -22,7 +22,7 @@ import {
 import { ALONE, EXCLUSIVE_WEIGHT, fencePathOf, OURS, RING, remember } from './identity.ts';
 import { entryOfNew } from './new-entries.ts';
 import { entryOf, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } from './record.ts';
-import { endAlone, type Part, ringAfter, secondsOf, ttlAfter, updateKey, type Written } from './requests.ts';
+import { endAlone, ringAfter, secondsOf, ttlAfter, updateKey, type WritePart, type Written } from './requests.ts';
 import { type Going, isRemembered, weightOf } from './room.ts';
 
 /** DynamoDB limits an expression to 4 KB. */
@@ -55,7 +55,7 @@ interface LineLeft {
   /** Whether others are in line behind the new holders. */
   others: boolean;
   /** What the write does with the mark (mark.ts, which a plain call does not load). */
-  mark: Partial<Part>;
+  mark: Partial<WritePart>;
   /** What the write demands besides. */
   also?: readonly Condition[];
 }
@@ -79,7 +79,7 @@ export async function writeGrants(
   const alone = grants.find(isAloneIn);
   const isBlind = alone !== undefined && line === undefined && ended.length === 0;
   const granting = { grants, entries, ended, now, line, seen };
-  const parts: Partial<Part>[] = [
+  const parts: Partial<WritePart>[] = [
     entriesOf(granting),
     alone ? placeAlone(granting, alone) : placesOfShared(granting),
     endsOf(granting),
@@ -105,22 +105,22 @@ export async function writeGrants(
   return { ...written, before, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
 
-interface Granting extends Omit<Grants, 'key'> {
+interface GrantsWrite extends Omit<Grants, 'key'> {
   entries: (ReturnType<typeof entryOfNew> & { nth: number })[];
 }
 
-const entriesOf = ({ entries }: Granting): Partial<Part> => ({
+const entriesOf = ({ entries }: GrantsWrite): Partial<WritePart> => ({
   set: ['lease_version = :ours', ...entries.map(({ nth }) => `#g${nth} = :g${nth}`)],
   names: Object.fromEntries(entries.map(({ path, nth }) => [`#g${nth}`, path])),
   values: { ':ours': text(OURS), ...Object.fromEntries(entries.map(({ item, nth }) => [`:g${nth}`, item])) },
 });
 
 /** The clock, or the fence that was seen + 1 if that is higher. So every late try of an earlier call has a lower fence. */
-const fenceAlone = ({ line, seen, now }: Pick<Granting, 'line' | 'seen' | 'now'>): number =>
+const fenceAlone = ({ line, seen, now }: Pick<GrantsWrite, 'line' | 'seen' | 'now'>): number =>
   Math.max((line?.seen.fence ?? seen?.fence ?? 0) + 1, now);
 
 /** What a grant to an exclusive holder sets beside its entry. Removes what the exclusive holder before has left. */
-function placeAlone(granting: Granting, { previous, execution }: NewGrant): Partial<Part> {
+function placeAlone(granting: GrantsWrite, { previous, execution }: NewGrant): Partial<WritePart> {
   const { now, ended } = granting;
   const kept: Item = {
     ...(previous && endedItem(previous)),
@@ -141,7 +141,7 @@ function placeAlone(granting: Granting, { previous, execution }: NewGrant): Part
 }
 
 /** What grants to shared holders set beside their entries. DynamoDB adds up weights and fences, so that grants to different callers do not conflict. */
-function placesOfShared({ grants, entries, ended, now }: Granting): Part {
+function placesOfShared({ grants, entries, ended, now }: GrantsWrite): WritePart {
   const fence = 'if_not_exists(fence, :first)';
   const weight = grants.reduce((sum, one) => sum + one.weight, 0) - weightOf(ended.map(({ entry }) => entry));
   // The entry of a last exclusive holder goes. If the exclusive holder still has its grant, that grant is in `ended`.
@@ -162,7 +162,7 @@ function placesOfShared({ grants, entries, ended, now }: Granting): Part {
 }
 
 /** Removes the entries of grants that end, except those that the same write replaces. */
-function endsOf({ ended, entries, line }: Granting): Partial<Part> {
+function endsOf({ ended, entries, line }: GrantsWrite): Partial<WritePart> {
   const gone = removed(
     ended.map(({ entry }) => entry),
     entries.map(({ path }) => path),
@@ -178,7 +178,7 @@ function ringAfterLast({ ring: [last, ...slots] }: KeyRecord): ReturnType<typeof
 
 function conditionOf(
   dependencies: LeaseDependencies,
-  { grants, ended, line, seen, now, isBlind }: Granting & { isBlind: boolean },
+  { grants, ended, line, seen, now, isBlind }: GrantsWrite & { isBlind: boolean },
 ): Condition {
   const going = ended.map(({ entry }) => entry);
   const record = line?.seen ?? seen;
@@ -222,7 +222,7 @@ const latestFence = (
 ): number => Math.max(now + clockSkewMs, seen?.fence === undefined ? 0 : seen.fence + MOST_BESIDE);
 
 /** What the record remembers of the last limit: who named it, and which limit it replaced. */
-function namedLimit(grants: readonly NewGrant[]): Partial<Part> {
+function namedLimit(grants: readonly NewGrant[]): Partial<WritePart> {
   const last = grants.findLast(({ limit }) => limit !== null);
   if (!last || last.limit === null) return {};
   return {
@@ -241,12 +241,12 @@ function tightest(grants: readonly NewGrant[]): number {
   return least;
 }
 
-interface Ending {
+interface EndsWrite {
   key: string;
   ended: readonly Going[];
   now: number;
   /** What the write does with the mark, and what it demands for that. */
-  line?: { mark: Partial<Part>; also?: readonly Condition[] } | undefined;
+  line?: { mark: Partial<WritePart>; also?: readonly Condition[] } | undefined;
 }
 
 /**
@@ -255,7 +255,7 @@ interface Ending {
  */
 export function writeEnds(
   dependencies: LeaseDependencies,
-  { key, ended, now, line }: Ending,
+  { key, ended, now, line }: EndsWrite,
   call: Call,
 ): Promise<Written> {
   const mark = line?.mark;
@@ -282,7 +282,7 @@ export function writeEnds(
 }
 
 /** @param except those whose entries are written again */
-function removed(ended: readonly HolderEntry[], except: readonly string[]): Pick<Part, 'remove' | 'names'> {
+function removed(ended: readonly HolderEntry[], except: readonly string[]): Pick<WritePart, 'remove' | 'names'> {
   const gone = ended.flatMap(({ path }, nth) => (except.includes(path) ? [] : [{ path, nth }]));
   const shared = gone.filter(({ path }) => path !== ALONE);
   return {

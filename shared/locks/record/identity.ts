@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
-import { integer, type Json, json, number, text } from '../../aws/attributes.ts';
+import { integer, type Json, jsonOfText, number, text } from '../../aws/attributes.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { isInstant } from '../../surroundings/clock.ts';
-import { ENDINGS, type Ended, type Mode } from '../calls/types.ts';
+import { ENDINGS, type EndedGrant, type Mode } from '../calls/types.ts';
 
 /** One acquisition, by an authenticated caller. */
-interface Asker {
+interface AuthenticatedRequest {
   holder: string;
   requestId: string;
   principal?: string | undefined;
@@ -14,8 +14,8 @@ interface Asker {
 /** How many requests a record remembers after their grants have ended. */
 export const RING = 8;
 
-/** The name of a request in the record of its key. No other request has this name (docs/protocols/locks.md#record). */
-export function requestName({ holder, requestId, principal = '' }: Asker): string {
+/** The name of a request in the record of its key. No other request has this name (docs/protocols/records.md#the-record-of-a-key). */
+export function requestName({ holder, requestId, principal = '' }: AuthenticatedRequest): string {
   const asked = JSON.stringify([holder, requestId, principal]);
   return hash('sha256', asked, 'base64url').slice(0, 16);
 }
@@ -61,10 +61,14 @@ export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.
 /** In a slot of the ring: no name of a request, or no fence. */
 const NONE = '-';
 
-const SLOTS = Array.from({ length: RING }, (_, slot) => slot);
+/** The numbers of the attributes that remember requests: `r0` to `r7`. */
+export const RING_SLOTS = Array.from({ length: RING }, (_, slot) => slot);
+
+/** The same attributes, as an expression lists them. */
+export const RING_ATTRIBUTES = RING_SLOTS.map((slot) => `r${slot}`).join(', ');
 
 /** Moves each request on by a slot. DynamoDB computes every value from the record as it was before the write. */
-const SHIFTED = SLOTS.flatMap((slot) =>
+const SHIFTED = RING_SLOTS.flatMap((slot) =>
   slot === 0
     ? ['r0 = :name', 'b0 = :broken']
     : ['r', 'b'].map((letter) => `${letter}${slot} = if_not_exists(${letter}${slot - 1}, :none)`),
@@ -121,7 +125,7 @@ export interface LastTerms {
 }
 
 /** The last exclusive holder, whose entry stays after the end of the grant, without id and version. */
-export function lastOf(item: Item): Ended | undefined {
+export function lastHolderOf(item: Item): EndedGrant | undefined {
   const map = item[ALONE]?.M;
   const [holder, how] = [map?.h?.S, ENDINGS.find((one) => one === map?.p?.S)];
   const [fence, freedAt] = [number(item, 'fence'), number(item, 'freed_at')];
@@ -141,5 +145,5 @@ export function lastTermsOf(item: Item): LastTerms | undefined {
   if (!map || map.i !== undefined) return undefined;
   const brokenAt = number(map, 's') ?? (map.p?.S === 'broken' ? number(item, 'freed_at') : undefined);
   const [acquiredAt, expiresAt, beatAt] = ['a', 'e', 'b'].map((part) => number(map, part));
-  return { acquiredAt, expiresAt, beatAt, brokenAt, data: json(map.d?.S) };
+  return { acquiredAt, expiresAt, beatAt, brokenAt, data: jsonOfText(map.d?.S) };
 }

@@ -6,7 +6,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import type { Staying } from '../line/waiters.ts';
 import { hasNoEntry, isNotInRing, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
 import { entryOf, type KeyRecord, type NewGrant, ownOf } from './record.ts';
-import { type Part, updateKey, type Written } from './requests.ts';
+import { updateKey, type WritePart, type Written } from './requests.ts';
 
 /** The name of a ticket in hints: the first part of its UUID. */
 export const shortName = (ticket: string): string => ticket.slice(16, 20);
@@ -30,7 +30,7 @@ export const leftAsleep = (next: string): Mark & { remove: string[] } => ({
 /** The value of a mark. No value comes twice. */
 export const newMark = ({ ids }: Pick<LeaseDependencies, 'ids'>): string => ids.uuid().slice(0, 8);
 
-interface Kept {
+interface KeptMark {
   granted: number;
   value: string;
   number?: number | undefined;
@@ -40,8 +40,12 @@ interface Kept {
 
 /** The part of a grant that leaves waiters in line. A mark that a third-party client or TTL has removed is put back. */
 export const keptMark = (
-  { seen, next, first }: { seen: KeyRecord; next: string | undefined; first?: readonly string[] | undefined },
-  { granted, value, number, hints = {} }: Kept,
+  {
+    seen,
+    next,
+    waitingTickets,
+  }: { seen: KeyRecord; next: string | undefined; waitingTickets?: readonly string[] | undefined },
+  { granted, value, number, hints = {} }: KeptMark,
 ): Mark => {
   const isLost = seen.mark === undefined;
   // If a holder has passed no sleeper, its number also counts the callers that left without a grant. So it is better than a sum of grants.
@@ -50,14 +54,14 @@ export const keptMark = (
     set: [
       hasNumber ? 'line_out = :out' : 'line_out = if_not_exists(line_out, :zero) + :out',
       ...(next === undefined ? [] : ['next_ticket = :next']),
-      ...(first === undefined ? [] : ['next_tickets = :names']),
+      ...(waitingTickets === undefined ? [] : ['next_tickets = :names']),
       ...(isLost ? ['mark = if_not_exists(mark, :mark)'] : []),
       ...Object.keys(hints).map((name) => `${name} = :${name}`),
     ],
     values: {
       ...(hasNumber ? { ':out': integer(number) } : { ':zero': integer(0), ':out': integer(granted) }),
       ...(next !== undefined && { ':next': text(next) }),
-      ...(first !== undefined && { ':names': text(namesOf(first)) }),
+      ...(waitingTickets !== undefined && { ':names': text(namesOf(waitingTickets)) }),
       ...(isLost && { ':mark': text(value) }),
       ...Object.fromEntries(Object.entries(hints).map(([name, hint]) => [`:${name}`, integer(hint)])),
     },
@@ -83,7 +87,7 @@ export const isStillMoved = (moved: string | undefined): Condition[] =>
 
 const PACE = ['pace_ms', 'usual_ms', 'mean_ms'];
 const LINE = ['arrivals', 'next_ticket', 'next_tickets', 'line_out', 'line_until', 'latest'];
-const MARK = ['mark', ...LINE, ...PACE];
+const MARK_ATTRIBUTES = ['mark', ...LINE, ...PACE];
 
 /**
  * Removes the mark, and what belongs to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
@@ -95,7 +99,7 @@ export const removedMark = (
   moved: string | undefined,
 ): Mark & { remove: string[] } => {
   const kept: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };
-  const gone = MARK.filter((name) => !(name in kept || (replaces && name === 'latest')));
+  const gone = MARK_ATTRIBUTES.filter((name) => !(name in kept || (replaces && name === 'latest')));
   return {
     set: Object.keys(kept).map((name) => `${name} = :${name}`),
     remove: [...gone, ...movedNoMore(moved)],
@@ -113,7 +117,7 @@ interface Marking {
   /** How many of those that the mark has counted leave the line, or are counted once more. */
   left?: number;
   /** What else the write sets (../line/replace.ts). */
-  also?: Partial<Part> | undefined;
+  also?: Partial<WritePart> | undefined;
 }
 
 /**
@@ -173,7 +177,7 @@ export const correctLineOut = (
     call,
   );
 
-interface Joining {
+interface JoiningMark {
   key: string;
   name: string;
   ticket: string;
@@ -192,7 +196,7 @@ interface Joining {
 /** The part of a mark that makes a request the newest (../line/replace.ts). */
 export interface Replacing {
   condition: Condition;
-  also: Partial<Part>;
+  also: Partial<WritePart>;
   /** Whether it replaces another, which then leaves the line. */
   replaces: boolean;
 }
@@ -203,7 +207,7 @@ export interface Replacing {
  */
 export async function markJoined(
   dependencies: LeaseDependencies,
-  { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, ...how }: Joining,
+  { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, ...how }: JoiningMark,
   call: Call,
 ): Promise<Written> {
   const also = isBack ? isUnmarked : isNotRemembered(name);

@@ -1,11 +1,11 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../../aws/attributes.ts';
-import type { Ended } from '../calls/types.ts';
+import type { EndedGrant } from '../calls/types.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ALONE, IN_LINE, pathOf } from './identity.ts';
 import { type HolderEntry, isAloneIn, type NewGrant } from './record.ts';
 
-const endedItem = ({ holder, fence, ended, at }: Ended): AttributeValue => ({
+const endedAttribute = ({ holder, fence, ended, at }: EndedGrant): AttributeValue => ({
   M: { h: text(holder), f: integer(fence), e: text(ended), a: integer(at) },
 });
 
@@ -34,7 +34,7 @@ export function entryItem(
       ...(graceMs && { n: integer(graceMs) }),
       ...(bound && { z: { BOOL: true } }),
       ...(ticket !== undefined && { k: text(ticket) }),
-      ...(previous && !isAlone && { q: endedItem(previous) }),
+      ...(previous && !isAlone && { q: endedAttribute(previous) }),
       ...((previous || entry.hasPrevious) && isAlone && { q: { BOOL: true } }),
       ...(metNoFence && { f: { BOOL: true } }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),

@@ -1,5 +1,5 @@
-import { isInstant } from '../../surroundings/clock.ts';
-import { instant, type LeaseGrant, type Mode } from '../calls/types.ts';
+import { instant, isInstant } from '../../surroundings/clock.ts';
+import type { LeaseGrant, Mode } from '../calls/types.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, leaseIdOf } from './identity.ts';
 import { type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
@@ -15,7 +15,7 @@ export interface HolderView {
 }
 
 const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
-const modeOf = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'shared');
+const modeOfWeight = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'shared');
 /** An exclusive holder weighs more than every limit on record, and 1 for readers. */
 export const weightShown = (weight: number): number => (isAlone(weight) ? 1 : weight);
 
@@ -43,7 +43,7 @@ export const sharedTerms = (
   { weight }: HolderEntry,
   { used, limit, limitBefore }: { used: number; limit: number | null; limitBefore: number | undefined },
 ) => ({
-  ...{ mode: modeOf(weight), limit, weight: weightShown(weight), used: weightShown(used) },
+  ...{ mode: modeOfWeight(weight), limit, weight: weightShown(weight), used: weightShown(used) },
   ...(limit !== null &&
     limitBefore !== undefined &&
     limitBefore !== limit && { limitChanged: { from: limitBefore, to: limit } }),
@@ -52,7 +52,7 @@ export const sharedTerms = (
 export const holderView = ({ holder, fence, weight, expiresAt }: HolderEntry): HolderView => ({
   holder,
   fence,
-  mode: modeOf(weight),
+  mode: modeOfWeight(weight),
   weight: weightShown(weight),
   expiresAt: instant(expiresAt),
 });

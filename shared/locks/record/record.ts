@@ -1,11 +1,11 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { type Json, json, number } from '../../aws/attributes.ts';
+import { type Json, jsonOfText, number } from '../../aws/attributes.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { HoldfastError } from '../../errors.ts';
 import { isInstant } from '../../surroundings/clock.ts';
-import { ENDINGS, type Ended, parseEnded, type Replace } from '../calls/types.ts';
+import { ENDINGS, type EndedGrant, parseEnded, type Replace } from '../calls/types.ts';
 import { type Cap, parseCap } from './capped.ts';
-import { ALONE, EXCLUSIVE_WEIGHT, type LastTerms, lastOf, lastTermsOf, RING } from './identity.ts';
+import { ALONE, EXCLUSIVE_WEIGHT, type LastTerms, lastHolderOf, lastTermsOf, RING_SLOTS } from './identity.ts';
 
 /** The grant of one holder. Instants are epoch milliseconds. */
 export interface HolderEntry {
@@ -38,7 +38,7 @@ export interface HolderEntry {
   /** The ticket that received a grant from the line. */
   ticket?: string | undefined;
   /** The holder before a grant from the line, for the call that answers. */
-  previous?: Ended | undefined;
+  previous?: EndedGrant | undefined;
   /** Whether the grant met no fence, so that its own may be too low (docs/protocols/locks.md#late-grants). */
   metNoFence?: boolean | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
@@ -75,7 +75,7 @@ export interface ThirdParty {
   endsAt: number;
 }
 
-/** The record of a key (docs/protocols/locks.md#record). */
+/** The record of a key (docs/protocols/records.md#the-record-of-a-key). */
 export interface KeyRecord {
   key: string;
   hasRecord: boolean;
@@ -90,11 +90,11 @@ export interface KeyRecord {
   fence: number | undefined;
   entries: HolderEntry[];
   /** The last exclusive holder, if its grant was the last of the key and has ended. */
-  last: Ended | undefined;
+  last: EndedGrant | undefined;
   /** What readers see of that holder besides. */
   lastTerms: LastTerms | undefined;
   /** The holder before the exclusive holder, if the record names one. */
-  previous: Ended | undefined;
+  previous: EndedGrant | undefined;
   /**
    * How the requests ended that the record remembers. A slot with a fence is of a grant that an operator broke. One with a holder is of a request that
    * the newer request of that holder has superseded.
@@ -146,7 +146,6 @@ export interface KeyRecord {
 }
 
 const ENTRY = /^h([\w-]{16})$/;
-const SLOTS = Array.from({ length: RING }, (_, slot) => slot);
 
 /**
  * Parses the record of a key. An attribute of another shape counts as absent.
@@ -169,12 +168,12 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
         return (name && parseEntry({ name, path }, value.M, number(item, `f${name}`))) || [];
       }),
     ],
-    last: lastOf(item),
+    last: lastHolderOf(item),
     lastTerms: lastTermsOf(item),
     previous: previousIn(item),
     ring: [
       ...lastRequest(item),
-      ...SLOTS.map((slot) => {
+      ...RING_SLOTS.map((slot) => {
         const how = `b${slot}`;
         return {
           name: item[`r${slot}`]?.S,
@@ -191,7 +190,7 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     arrivals: number(item, 'arrivals'),
     nextTicket: item.next_ticket?.S,
     nextTickets: item.next_tickets?.S,
-    turnMs: turnOf(item),
+    turnMs: lastTurnMs(item),
     paceMs: number(item, 'pace_ms'),
     usualMs: number(item, 'usual_ms'),
     meanMs: number(item, 'mean_ms'),
@@ -216,7 +215,7 @@ function thirdPartyOf(item: Item): ThirdParty | undefined {
 }
 
 /** How long the last turn took. At least 0, because by clocks that differ a turn may seem to end before it began. */
-function turnOf(item: Item): number | undefined {
+function lastTurnMs(item: Item): number | undefined {
   const map = item[ALONE]?.M;
   const isReleased = map?.p?.S === 'released';
   const turnMs = isReleased ? Number(item.freed_at?.N) - Number(map.a?.N) : number(item, 'turn_ms');
@@ -233,7 +232,7 @@ function parseAlone(item: Item): [HolderEntry] | undefined {
 }
 
 /** The holder before, of an exclusive grant from the line. Without `q`, the attributes are left over from an earlier grant. */
-const previousIn = (item: Item): Ended | undefined => (item[ALONE]?.M?.q ? parseEnded(item) : undefined);
+const previousIn = (item: Item): EndedGrant | undefined => (item[ALONE]?.M?.q ? parseEnded(item) : undefined);
 
 /** The request of the last exclusive holder, if the record remembers it. */
 function lastRequest(item: Item): KeyRecord['ring'] {
@@ -258,7 +257,7 @@ function parseEntry(
     HolderEntry,
     'expiresAt' | 'ttlMs' | 'acquiredAt' | 'beatAt'
   >;
-  const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
+  const asked = { data: jsonOfText(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
   const bound = { bound: map?.z?.BOOL === true, unnotifiedVersion: map?.j?.S };
   const fromLine = {
@@ -287,7 +286,7 @@ function parseEntry(
   };
 }
 
-function parseEnder(map: Item = {}): Ended | undefined {
+function parseEnder(map: Item = {}): EndedGrant | undefined {
   const [holder, ended] = [map.h?.S, ENDINGS.find((one) => one === map.e?.S)];
   const [fence, at] = [number(map, 'f'), number(map, 'a')];
   if (holder === undefined || ended === undefined || fence === undefined || at === undefined) return undefined;
@@ -363,7 +362,7 @@ export interface NewGrant {
   bound?: boolean | undefined;
   ticket?: string | undefined;
   /** For a grant from the line: the holder before. */
-  previous?: Ended | undefined;
+  previous?: EndedGrant | undefined;
   claimTtlMs?: number | undefined;
   /** For a grant from the line: the limit on record before, if it was another. */
   limitBefore?: number | undefined;

@@ -15,19 +15,19 @@ const byNextEnd = (now: number) => (one: HolderEntry, other: HolderEntry) =>
   Number(one.expiresAt <= now) - Number(other.expiresAt <= now) || byEnd(one, other);
 
 /** LeaseHeld lists up to this many holders. */
-const MOST_TOLD = 10;
+const MOST_NAMED_HOLDERS = 10;
 
-interface Held {
+interface HeldBy {
   asked: Asked & { limit: number | null };
   now: number;
   clockSkewMs: number;
 }
 
 /** `holder`, `fence` and `expiresAt` are those of the grant that ends first, or of an expired grant if all have expired. */
-export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: Held): HoldfastError {
+export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy): HoldfastError {
   const { entries, thirdParty, key, mark } = record;
   const next = entries.toSorted(byNextEnd(now));
-  const shown = next.slice(0, MOST_TOLD).map(holderView);
+  const shown = next.slice(0, MOST_NAMED_HOLDERS).map(holderView);
   const holders = thirdParty ? [...shown, thirdPartyView(thirdParty)] : shown;
   const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
   const seen = capAt(record, { now, clockSkewMs });

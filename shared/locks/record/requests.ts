@@ -11,16 +11,16 @@ import { type KeyRecord, parseKey, unusable } from './record.ts';
 import { type HowEnded, isRemembered } from './room.ts';
 
 /** An execution lasts a year at most, so TTL never deletes a record with a live holder. */
-const TTL_SECONDS = 400 * 86_400;
+const RECORD_TTL_SECONDS = 400 * 86_400;
 
 /** The TTL attribute of a record, in epoch seconds. Each grant, extension and release moves it. */
-export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + TTL_SECONDS);
+export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + RECORD_TTL_SECONDS);
 
 /** The TTL attribute after a write. DynamoDB must not delete the record of a capped key, whoever writes it last. @param value the name of a value, in epoch seconds */
 export const orCapTtl = (value: string): string => `if_not_exists(cap_ttl, ${value})`;
 
 /** The time of the last write on a key, in epoch milliseconds, rounded up. @param ttlMs its TTL attribute as a time */
-export const lastWriteOf = (ttlMs: number): number => ttlMs - TTL_SECONDS * 1000;
+export const lastWriteOf = (ttlMs: number): number => ttlMs - RECORD_TTL_SECONDS * 1000;
 
 /** `record` is the record as it is now: after the write, or as it kept the write from happening. */
 export interface Written {
@@ -36,7 +36,7 @@ type Updated = Written & { before?: KeyRecord };
 /** The record after a write that sets and removes whole attributes. Without `lease_expiry`, which says nothing about a holder of ours. */
 function afterBlind(
   before: Item,
-  { set, remove, names, values }: Required<Pick<Update, 'set' | 'remove' | 'names' | 'values'>>,
+  { set, remove, names, values }: Required<Pick<KeyUpdate, 'set' | 'remove' | 'names' | 'values'>>,
 ): Item {
   const after = { ...before };
   for (const name of remove) delete after[names[name] ?? name];
@@ -47,7 +47,7 @@ function afterBlind(
   return after;
 }
 
-export interface Update {
+export interface KeyUpdate {
   key: string;
   set: readonly string[];
   remove?: readonly string[];
@@ -66,7 +66,7 @@ export interface Update {
  */
 export async function updateKey(
   dependencies: LeaseDependencies,
-  { key, set, remove = [], condition, names = {}, values = {}, ttl, returns = 'ALL_NEW' }: Update,
+  { key, set, remove = [], condition, names = {}, values = {}, ttl, returns = 'ALL_NEW' }: KeyUpdate,
   call: Call,
 ): Promise<Updated> {
   const { dynamodb, table } = dependencies;
@@ -126,7 +126,7 @@ async function refusedFor(
 // The parts of writes on the entry of an exclusive holder, which other clients of the table see (docs/protocols/locks.md).
 
 /** A part of a write. */
-export interface Part {
+export interface WritePart {
   set: string[];
   remove: string[];
   names: Record<string, string>;
@@ -143,7 +143,7 @@ const PROMPT_MS = 50;
 export const isLate = (triedAt: number, now: number): boolean => now - triedAt > PROMPT_MS;
 
 /** The TTL attribute after a write that sets the expiry of an entry. */
-export const ttlOf = (path: string, { now, expiresAt }: { now: number; expiresAt: number }): AttributeValue =>
+export const ttlOfRecord = (path: string, { now, expiresAt }: { now: number; expiresAt: number }): AttributeValue =>
   path === ALONE ? secondsOf(expiresAt) : ttlAfter(now);
 
 /** Where the execution of a holder stands. An index finds that of an exclusive holder. The rows of executions (../executions/execution-rows.ts) find the others. */
@@ -158,7 +158,7 @@ interface EndingAlone {
 }
 
 /** The ring, for a write that replaces the entry of an exclusive grant as the grant ends. */
-export const ringAfter = ({ entry, how }: Pick<EndingAlone, 'how' | 'entry'>): Pick<Part, 'set' | 'values'> =>
+export const ringAfter = ({ entry, how }: Pick<EndingAlone, 'how' | 'entry'>): Pick<WritePart, 'set' | 'values'> =>
   isRemembered(how) ? remember(entry.name, how === 'broken' ? entry.fence : undefined) : { set: [], values: {} };
 
 /**
@@ -169,9 +169,9 @@ export function endAlone(
   { fenceRetentionSeconds }: Pick<LeaseDependencies, 'fenceRetentionSeconds'>,
   { key, entry, how, operator, now }: EndingAlone,
   at = '#h',
-): Part {
+): WritePart {
   // No caller received the grant. So the record forgets its holder, and the next grant names the holder before.
-  const isForgotten = how === 'undelivered' || (how === 'expired' && entry.claimTtlMs !== undefined);
+  const isForgotten = how === 'neverNotified' || (how === 'expired' && entry.claimTtlMs !== undefined);
   const retention = hasMemory(key) ? {} : { ':retention': secondsOf(now + fenceRetentionSeconds * 1000) };
   return {
     set: [

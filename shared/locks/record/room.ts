@@ -1,5 +1,5 @@
 import { type HoldfastError, invalidRequest } from '../../errors.ts';
-import type { Ended } from '../calls/types.ts';
+import type { EndedGrant } from '../calls/types.ts';
 import { roomUnder } from './cap-rules.ts';
 import { capAt, capEndsAt } from './capped.ts';
 import { EXCLUSIVE_WEIGHT } from './identity.ts';
@@ -108,19 +108,19 @@ export interface Granted {
   /** True if an earlier try of the request received the grant. */
   repeated: boolean;
   /** The holder before, of an exclusive grant or of a grant from the line. */
-  previous?: Ended | undefined;
+  previous?: EndedGrant | undefined;
   /** The expired entries that it replaced. */
   ended?: readonly HolderEntry[];
 }
 
 /** A grant, or the record that keeps the request out. `isAsleep`: the key is left free for callers that sleep. */
-export type Outcome = (Granted & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
+export type TryOutcome = (Granted & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
 
 /**
- * How a grant ends in the write that gives its room to others. The task of an `expired` grant may never have been notified. The task of an `undelivered` grant was
+ * How a grant ends in the write that gives its room to others. The task of an `expired` grant may never have been notified. The task of an `neverNotified` grant was
  * gone. After the first three, the record does not remember the request, which may ask again. Only an exclusive grant is `released` or `broken` by such a write.
  */
-export type HowEnded = 'expired' | 'undelivered' | 'executionEnded' | 'released' | 'broken';
+export type HowEnded = 'expired' | 'neverNotified' | 'executionEnded' | 'released' | 'broken';
 
 /** A grant that is to end. */
 export interface Going {
@@ -135,14 +135,14 @@ export interface Going {
  * caller did not claim, or of which no task was notified, passes on its own `previous`. Otherwise a caller that has exited in line would hide a
  * holder that left its work half done.
  */
-export const previousOf = (ending: readonly Going[], now: number): Ended[] =>
+export const previousOf = (ending: readonly Going[], now: number): EndedGrant[] =>
   ending
     .flatMap((one) => endedBefore(one, now) ?? [])
     .toSorted((one, other) => other.at - one.at || other.fence - one.fence);
 
-function endedBefore({ entry, how, operator }: Going, now: number): Ended | undefined {
+function endedBefore({ entry, how, operator }: Going, now: number): EndedGrant | undefined {
   const { holder, fence, expiresAt, claimTtlMs, previous, isEnding, brokenBy = operator, newer } = entry;
-  if (claimTtlMs !== undefined || how === 'undelivered') return previous;
+  if (claimTtlMs !== undefined || how === 'neverNotified') return previous;
   // The holder released it because an operator or a newer request stopped it, and may have left its work half done.
   const by = how === 'released' ? newer : undefined;
   if (how === 'broken' || (how === 'released' && isEnding))
@@ -151,7 +151,7 @@ function endedBefore({ entry, how, operator }: Going, now: number): Ended | unde
 }
 
 /** What a grant alone says about the last exclusive holder, if the grant ends no other. @param record as it was before the grant */
-export const previousAlone = (record: KeyRecord, now: number): Ended | undefined => {
+export const previousAlone = (record: KeyRecord, now: number): EndedGrant | undefined => {
   const [stood] = record.entries;
   return stood ? endedBefore({ entry: stood, how: 'expired' }, now) : (record.last ?? record.previous);
 };

@@ -12,11 +12,19 @@ import { isStill } from './conditions.ts';
 import { ALONE, fencePathOf } from './identity.ts';
 import { grantView, sharedTerms } from './outcomes.ts';
 import { entryOf, type HolderEntry, isBound, isUnnotified, type KeyRecord } from './record.ts';
-import { executionAt, type Part, secondsOf, ttlOf, type Update, updateKey, type Written } from './requests.ts';
+import {
+  executionAt,
+  type KeyUpdate,
+  secondsOf,
+  ttlOfRecord,
+  updateKey,
+  type WritePart,
+  type Written,
+} from './requests.ts';
 import type { GrantRequest } from './room.ts';
 
 /** If Step Functions or Lambda throttled a message, the task was not notified. The message is sent again after each of these pauses, in milliseconds. */
-const PAUSES_MS = [100, 200, 400];
+const NOTIFY_PAUSES_MS = [100, 200, 400];
 
 /** A task measures its work by the ttl. So Holdfast sends no grant whose remaining time is shorter than its ttl by more than this. */
 const MAX_SHORTFALL_MS = 500;
@@ -24,7 +32,7 @@ const MAX_SHORTFALL_MS = 500;
 /** Each renewal may be slow again. After this many renewals, a grant that is still short is left to the schedule. */
 const MAX_RENEWALS = 3;
 
-interface Message {
+interface GrantMessage {
   waiter: WaitingTask;
   record: KeyRecord;
   entry: HolderEntry;
@@ -42,7 +50,11 @@ interface Message {
  * Sends no message if the grant stays short of its ttl: the outcome is then `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
-export async function notifyHolder(dependencies: LeaseDependencies, message: Message, call: Call): Promise<Notified> {
+export async function notifyHolder(
+  dependencies: LeaseDependencies,
+  message: GrantMessage,
+  call: Call,
+): Promise<Notified> {
   const { outcome, record, entry } = await sendGrant(dependencies, message, call);
   if (outcome !== 'gone' || !message.repeated) return { outcome, record };
   const { before = message.entry } = message;
@@ -51,13 +63,13 @@ export async function notifyHolder(dependencies: LeaseDependencies, message: Mes
 
 async function sendGrant(
   dependencies: LeaseDependencies,
-  { waiter, repeated, ...message }: Message,
+  { waiter, repeated, ...message }: GrantMessage,
   call: Call,
 ): Promise<Notified & { entry: HolderEntry }> {
   const { clock } = dependencies;
   await canNotify(dependencies, waiter); // making the client takes time, which must not come off the ttl
   let { record, entry, isOurs } = message;
-  const pauses = PAUSES_MS.values();
+  const pauses = NOTIFY_PAUSES_MS.values();
   for (let renewals = 0; ; ) {
     const now = clock.now();
     if (isOurs && !isShort(entry, now)) {
@@ -70,7 +82,7 @@ async function sendGrant(
         await clock.sleep(pauseMs);
         continue;
       }
-      if (outcome === 'delivered' && !repeated) {
+      if (outcome === 'accepted' && !repeated) {
         call.measure?.('ParkedMs', times.waitedMs);
         measureHandOff(entry, clock.now(), call);
       }
@@ -125,13 +137,13 @@ const answerFor = (
 /** With the current entry. */
 type Extended = Written & { entry: HolderEntry | undefined };
 
-interface OnRecord {
+interface EntryOnRecord {
   key: string;
   /** As it was last seen. */
   entry: HolderEntry;
 }
 
-interface Extending extends OnRecord {
+interface Extending extends EntryOnRecord {
   /** Whether the request received this grant before. Its execution may have been redriven since, so the time is recorded. */
   isRepeated?: boolean;
   /** What a caller asked for that claims its grant. */
@@ -147,7 +159,7 @@ interface Extending extends OnRecord {
  */
 export function passToTask(
   dependencies: LeaseDependencies,
-  { key, entry, waiter }: OnRecord & { waiter: WaitingTask },
+  { key, entry, waiter }: EntryOnRecord & { waiter: WaitingTask },
   call: Call,
 ): Promise<Extended> {
   const isOfTask = entry.claimTtlMs !== undefined || isRedriven(entry, waiter);
@@ -157,7 +169,7 @@ export function passToTask(
 }
 
 /** What makes the grant that of the task: no call has claimed it, or its execution was redriven. */
-function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }: WaitingTask): Partial<Part> {
+function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }: WaitingTask): Partial<WritePart> {
   const parts: Item = {
     k: text(ticket),
     ...(target !== undefined && { y: text(target) }),
@@ -173,7 +185,7 @@ function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }
 }
 
 /** Does not extend the grant. The new version keeps each call that saw an earlier version from handing the grant off. @returns as `extend` */
-export const answer = (dependencies: LeaseDependencies, { key, entry }: OnRecord, call: Call): Promise<Extended> =>
+export const answer = (dependencies: LeaseDependencies, { key, entry }: EntryOnRecord, call: Call): Promise<Extended> =>
   writeAnew(dependencies, { key, entry, ...setting({ r: integer(dependencies.clock.now()) }) }, call);
 
 /**
@@ -201,7 +213,7 @@ export function extend(
 }
 
 /** Raises the fence of a grant that met none, before any call answers with the grant (docs/protocols/locks.md#late-grants). */
-function risen({ path, fence }: HolderEntry, now: number): Part {
+function risen({ path, fence }: HolderEntry, now: number): WritePart {
   const isAlone = path === ALONE;
   return {
     set: ['fence = :fence', ...(isAlone ? [] : ['#f = :fence'])],
@@ -217,7 +229,7 @@ function risen({ path, fence }: HolderEntry, now: number): Part {
  */
 export async function raiseFence(
   dependencies: LeaseDependencies,
-  { key, entry }: OnRecord,
+  { key, entry }: EntryOnRecord,
   call: Call,
 ): Promise<Extended> {
   const isLast = { expression: 'fence = :seenFence', values: { ':seenFence': integer(entry.fence) } };
@@ -232,7 +244,7 @@ export async function raiseFence(
  */
 export async function writeAnew(
   dependencies: LeaseDependencies,
-  { entry, set, values, ...update }: OnRecord & Omit<Update, 'condition'> & Partial<Update>,
+  { entry, set, values, ...update }: EntryOnRecord & Omit<KeyUpdate, 'condition'> & Partial<KeyUpdate>,
   call: Call,
 ): Promise<Extended> {
   const version = dependencies.ids.uuid();
@@ -250,13 +262,13 @@ export async function writeAnew(
   return { ...written, won: written.won || after?.version === version, entry: after };
 }
 
-interface Anew extends OnRecord {
+interface Anew extends EntryOnRecord {
   /** Of a grant that was made for the window: the ttl that it has from now on. */
   fullTtlMs?: number | undefined;
   /** Whether a call is answered with the grant, or a task receives what its request already had. */
   isAnswered?: boolean;
   /** What the write sets and removes besides. */
-  more?: Partial<Part> | undefined;
+  more?: Partial<WritePart> | undefined;
 }
 
 function writeVersion(
@@ -277,7 +289,7 @@ function writeVersion(
     ...(isAnswered && { r: integer(now) }),
   });
   const update = {
-    ...{ key, entry, ...more, ttl: ttlOf(entry.path, { now, expiresAt }) },
+    ...{ key, entry, ...more, ttl: ttlOfRecord(entry.path, { now, expiresAt }) },
     ...{ set: [...set, ...(more.set ?? [])], values: { ...values, ...more.values } },
   };
   return writeAnew(dependencies, update, call);
@@ -292,14 +304,14 @@ export function setting(parts: Item): { set: string[]; values: Item } {
   };
 }
 
-type Terms = Pick<GrantRequest, 'bound' | 'execution'>;
+type BoundTerms = Pick<GrantRequest, 'bound' | 'execution'>;
 
 /** Whether a grant goes on for the grace of the execution that asks again for a bound one, because it was redriven. */
-const isRedriven = (entry: HolderEntry, { bound, execution }: Terms): boolean =>
+const isRedriven = (entry: HolderEntry, { bound, execution }: BoundTerms): boolean =>
   bound === true && entry.execution === undefined && entry.endedExecution === execution && execution !== undefined;
 
 /** The error for a request whose grant ends otherwise than this call asks for: an answer with the grant would mislead the caller about its end. */
-export function otherTerms(entry: HolderEntry, asked: Terms): HoldfastError | undefined {
+export function otherTerms(entry: HolderEntry, asked: BoundTerms): HoldfastError | undefined {
   const boundTo = isBound(entry) ? entry.execution : undefined;
   if (isRedriven(entry, asked) || (asked.bound ? asked.execution : undefined) === boundTo) return undefined;
   const terms =

@@ -1,5 +1,6 @@
 import type { Json } from '../../aws/attributes.ts';
-import { type CapView, instant, type KEY_STATES, type Previous, previousView } from '../calls/types.ts';
+import { instant } from '../../surroundings/clock.ts';
+import { type CapView, type KEY_STATES, type Previous, previousView } from '../calls/types.ts';
 import type { WaiterView } from '../line/listed-waiters.ts';
 import { capAt, capView } from './capped.ts';
 import { type HolderView, holderView, instantOrNull, limitOf, thirdPartyView, weightShown } from './outcomes.ts';

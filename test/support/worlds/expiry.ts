@@ -5,10 +5,10 @@ import { ConfiguredRetryStrategy } from '@smithy/core/retry';
 import { clean } from '../../../functions/expiry/clean.ts';
 import { readExpired } from '../../../functions/expiry/read.ts';
 import { report } from '../../../functions/expiry/report.ts';
+import { SOURCES } from '../../../functions/expiry/sources.ts';
 import { startEventBus } from '../../../local/event-bus.ts';
 import type { BusEvent } from '../../../local/events.ts';
 import type { Call } from '../../../shared/aws/call.ts';
-import type { ExpiredRow } from '../../../shared/expired/rows.ts';
 import { announcer } from '../../../shared/expiry/announcement.ts';
 import { cleaner } from '../../../shared/expiry/clean.ts';
 import type { ReportDependencies } from '../../../shared/expiry/dependencies.ts';
@@ -16,9 +16,10 @@ import { cleanInput, readInput } from '../../../shared/expiry/inputs.ts';
 import { REPORT_LEASE } from '../../../shared/expiry/progress.ts';
 import { reader } from '../../../shared/expiry/read.ts';
 import { reporter } from '../../../shared/expiry/report.ts';
+import type { ExpiredRow } from '../../../shared/expiry/sources/rows.ts';
 import type { Summary } from '../../../shared/expiry/summary.ts';
 import { STAGING_FOLDER } from '../../../shared/folders.ts';
-import { type LeaseDependencies, once } from '../../../shared/locks/dependencies.ts';
+import { type LeaseDependencies, memoized } from '../../../shared/locks/dependencies.ts';
 import { underLease } from '../../../shared/locks/under-lease.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, newBucket, newTable, noteCommands, testClient, testS3, watch } from '../emulators/aws.ts';
@@ -66,6 +67,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     ids: worldIds(),
     places: overrides.places ?? (await newPlaces()),
     holders: noBoundHolders,
+    sources: SOURCES,
     margins: { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 },
     segments: 2,
     readUnitsPerSecond: 0,
@@ -167,7 +169,7 @@ function functionHandlers(
   };
   const leasesFor = (name: string, dependencies: ReportDependencies) => ({
     ...leasesOf(dependencies),
-    stepFunctions: once(async () => {
+    stepFunctions: memoized(async () => {
       const client = await stepFunctions();
       noteCommands(name, client);
       return client;

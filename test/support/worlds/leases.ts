@@ -16,10 +16,10 @@ import { breakByFence } from '../../../shared/locks/calls/break.ts';
 import { capKey as capped } from '../../../shared/locks/calls/cap.ts';
 import { extendGrant } from '../../../shared/locks/calls/heartbeat.ts';
 import { acquireInput, capInput } from '../../../shared/locks/calls/inputs.ts';
-import { lookUp, lookUpKey } from '../../../shared/locks/calls/read.ts';
+import { readKeyOrList, readOneKey } from '../../../shared/locks/calls/read.ts';
 import { releaseGrant } from '../../../shared/locks/calls/release.ts';
 import { withdrawOwnRequest } from '../../../shared/locks/calls/withdraw.ts';
-import { type LeaseDependencies, once, type RepairMessage } from '../../../shared/locks/dependencies.ts';
+import { type LeaseDependencies, memoized, type RepairMessage } from '../../../shared/locks/dependencies.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, madeAtFirstCall, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
@@ -66,7 +66,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     waitersTable: tables[1],
     repairLater: async (message: RepairMessage) => void messages.push(message),
     ...overrides,
-    stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
+    stepFunctions: memoized(overrides.stepFunctions ?? noStepFunctions),
   };
   const { table } = dependencies;
   const acquired = documented('acquire', acquireGrant(dependencies));
@@ -74,7 +74,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const released = documented('release', releaseGrant(dependencies));
   const broken = documented('breakLease', breakByFence(dependencies));
   const cap = documented('capKey', capped(dependencies));
-  const read = documented('readLeases', lookUp(dependencies));
+  const read = documented('readLeases', readKeyOrList(dependencies));
   const withdrawn = documented('withdraw', withdrawOwnRequest(dependencies));
 
   return {
@@ -91,7 +91,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     cap: (input: object, as = call()) => cap(inputOfCap.parse(input), as),
     read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
     /** One key, with all its holders. */
-    readKey: (key: string) => lookUpKey(dependencies)({ key }, call()),
+    readKey: (key: string) => readOneKey(dependencies)({ key }, call()),
     withdraw: (input: Parameters<typeof withdrawn>[0], as = call()) => withdrawn(input, as),
     /** The messages that asked for the repair of a key, with their delays. */
     messages,
@@ -122,7 +122,7 @@ function functionHandlers(dependencies: LeaseDependencies) {
     const dynamodb = testClient();
     noteCommands(name, dynamodb);
     const requests = watch(dynamodb);
-    const stepFunctions = once(async () => {
+    const stepFunctions = memoized(async () => {
       const client = await dependencies.stepFunctions();
       noteCommands(name, client);
       return client;

@@ -8,7 +8,7 @@ import type { RecordPage } from '../../../shared/nameservice/list.ts';
 import { publisher } from '../../../shared/nameservice/publish.ts';
 import { reader } from '../../../shared/nameservice/read.ts';
 import type { NameserviceRecord } from '../../../shared/nameservice/record.ts';
-import { repairInput } from '../../../shared/nameservice/repair-inputs.ts';
+import { repairNamesInput } from '../../../shared/nameservice/repair-inputs.ts';
 import { repairer } from '../../../shared/nameservice/repair-names.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, madeAtFirstCall, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
@@ -17,7 +17,7 @@ import { ManualClock } from '../time/clock.ts';
 
 type Item = Record<string, AttributeValue>;
 
-const [toPublish, toRead, toRepair] = [publishInput(), readInput(), repairInput()];
+const [toPublish, toRead, toRepair] = [publishInput(), readInput(), repairNamesInput()];
 
 /** Takes the place of the wire: it receives a command's name and input, and answers itself or passes the command on. */
 type Interceptor = (command: string, input: never, next: (input?: object) => Promise<object>) => Promise<object>;

@@ -3,7 +3,7 @@ import { acquire as acquireOrPark } from '../../../shared/locks/calls/acquire.ts
 import { breakByFence } from '../../../shared/locks/calls/break.ts';
 import { extendGrant } from '../../../shared/locks/calls/heartbeat.ts';
 import { acquireInput } from '../../../shared/locks/calls/inputs.ts';
-import { lookUpKey } from '../../../shared/locks/calls/read.ts';
+import { readOneKey } from '../../../shared/locks/calls/read.ts';
 import { releaseGrant } from '../../../shared/locks/calls/release.ts';
 import type { Parked } from '../../../shared/locks/calls/types.ts';
 import { cancelWaiter } from '../../../shared/locks/calls/withdraw.ts';
@@ -30,7 +30,7 @@ export async function permitLineWorld(overrides: Overrides = {}) {
   const released = documented('release', releaseGrant(dependencies));
   const broken = documented('breakLease', breakByFence(dependencies));
   const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
-  const read = documented('readLeases', lookUpKey(dependencies));
+  const read = documented('readLeases', readOneKey(dependencies));
   const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
   /** A task of its own each time, a millisecond after the one before. */
   const park = async (input: object, task: Task = steps.newTask()) => {

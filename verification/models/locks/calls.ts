@@ -576,7 +576,7 @@ export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without 
   }
   if (!isIts(s, row)) {
     dropRow(s, row.k);
-    const end: End = { n: e.n, i: e.i, v: e.v, how: 'undelivered' };
+    const end: End = { n: e.n, i: e.i, v: e.v, how: 'neverNotified' };
     if (!o.late || without('repair: gone proves nothing')) set(s, j, { end: [...get(s, j).end, end] });
     // Who did not grant it does not know whether the task was notified before.
     else if (e.x === FAR && e.k === row.k) return void set(s, j, { op: { t: 'note', n: e.n, i: e.i, v: e.v } });

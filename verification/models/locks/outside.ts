@@ -91,7 +91,7 @@ function passOn(s: State): State | undefined {
   const head = entry({ n: row.n, i: newId(s), v: newId(s), w: weightOfParty(row.by), x: ttlOf(row.by) }, f, {
     k: row.k,
   });
-  const ended = [{ n: e.n, i: e.i, v: e.v, how: 'undelivered' as const }];
+  const ended = [{ n: e.n, i: e.i, v: e.v, how: 'neverNotified' as const }];
   const terms = { fence: r.fence, used: true, third: null, back: newId(s), others: true, m: r.mark };
   const op = { t: 'grant', n: '', ...terms, heads: [head], rows: [row], ended, freed: e.w, room: roomOf(row.by) };
   set(s, OUTSIDE, { op, cont: 'outside', seen: r });

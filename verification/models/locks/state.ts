@@ -65,7 +65,7 @@ export interface Rec {
 }
 
 /** How a grant ends. The record remembers the request of the first two. */
-type How = 'released' | 'broken' | 'expired' | 'undelivered' | 'executionEnded';
+type How = 'released' | 'broken' | 'expired' | 'neverNotified' | 'executionEnded';
 export interface End {
   n: string;
   i: number;

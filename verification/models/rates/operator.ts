@@ -1,5 +1,5 @@
-import { type Command as Asked, capAfter, type RateCap } from '../../../shared/rates/cap-after.ts';
-import type { NamedRate } from '../../../shared/rates/record.ts';
+import type { NamedRate } from '../../../shared/rates/cap-after.ts';
+import { type RateCapCommand as Asked, capAfter, type RateCap } from '../../../shared/rates/cap-after.ts';
 import type { Command, Mutant, Row } from './protocol.ts';
 
 interface Parts {

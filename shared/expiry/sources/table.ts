@@ -1,10 +1,10 @@
 import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
-import { text } from '../aws/attributes.ts';
-import type { Call } from '../aws/call.ts';
-import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
-import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
-import { reading, send, writing } from '../aws/send.ts';
-import { namespaceOfName } from '../namespace.ts';
+import { text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { aliased, all, type Condition, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { reading, send, writing } from '../../aws/send.ts';
+import { namespaceOfName } from '../../namespace.ts';
 import type { ExpiredRow, Identity } from './rows.ts';
 import type { ExpirySource, Margins, PageStart, SourceReader, SpareReason } from './source.ts';
 
@@ -43,7 +43,7 @@ function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<K
     const now = clock.now();
     const filter = source.filter(now, margins);
     const read = [...source.key, ...source.attributes];
-    const { items, ...page } = await scan(reader, { ...start, table: source.place(places), filter, read }, call);
+    const { items, ...page } = await scanTable(reader, { ...start, table: source.place(places), filter, read }, call);
     return { ...page, rows: items.map((item) => source.row(item, now, margins)) };
   };
 }
@@ -56,7 +56,7 @@ interface Scan extends PageStart {
 }
 
 /** Reads one page of a table. @throws HoldfastError Throttled, Unavailable */
-export async function scan(
+export async function scanTable(
   { dynamodb, pageRows }: SourceReader,
   { table, filter, read, segment, of, after }: Scan,
   call: Call,
@@ -102,7 +102,7 @@ export function remover<Kind extends string>(source: Deletable<Kind>): ExpirySou
     const command = new DeleteItemCommand({
       TableName: table,
       Key: Object.fromEntries(source.key.map((name) => [name, text(key[name] ?? '')])),
-      ...conditionFields(all(isSame(identity), ...(deletable ? [deletable] : []))),
+      ...conditionFields(all(hasIdentity(identity), ...(deletable ? [deletable] : []))),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
     const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
@@ -118,7 +118,7 @@ export function whySpared(standing: { isThere: boolean; unanswered: boolean }): 
 }
 
 /** Each attribute of the identity has its reported value, or is still absent. */
-function isSame(identity: Identity): Condition {
+function hasIdentity(identity: Identity): Condition {
   const [first, ...others] = Object.entries(identity).map(([name, value]) => {
     if (value === null) return aliased(`attribute_not_exists(#${name})`);
     const placeholder = `:${name.replace('.', '_')}`;

@@ -1,6 +1,6 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { integer, text } from '../aws/attributes.ts';
-import { aliased, type Condition } from '../aws/condition.ts';
+import { integer, text } from '../../aws/attributes.ts';
+import { aliased, type Condition } from '../../aws/condition.ts';
 
 /** Why DynamoDB can never delete an item by its TTL attribute. */
 export type TtlFault = 'milliseconds' | 'missing' | 'notANumber' | 'notATime' | 'olderThanFiveYears';

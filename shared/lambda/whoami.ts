@@ -59,12 +59,12 @@ function namespacesOf(authorization: Authorization | undefined, namespace: strin
   return authorization === undefined && namespace !== undefined ? [namespace] : null;
 }
 
-interface Asking extends Pick<WhoamiDependencies, 'scopes'> {
+interface AskingCaller extends Pick<WhoamiDependencies, 'scopes'> {
   authorization: Authorization | undefined;
   namespace: string | undefined;
 }
 
-function mayCall(route: Route, { authorization, namespace, scopes }: Asking): MayCall {
+function mayCall(route: Route, { authorization, namespace, scopes }: AskingCaller): MayCall {
   const { function: operation, method } = route;
   const path = namespace === undefined ? route.path : `/v1/ns/${namespace}${route.path.replace(/^\/v1\//, '/')}`;
   const call = { operation, route: `${method} ${path}` };

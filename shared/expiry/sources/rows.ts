@@ -1,8 +1,8 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import type { Item } from '../aws/dynamodb.ts';
-import { STAGING_FOLDER } from '../folders.ts';
-import { isWithin } from '../namespace.ts';
-import { isInstant } from '../surroundings/clock.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import { STAGING_FOLDER } from '../../folders.ts';
+import { isWithin } from '../../namespace.ts';
+import { isInstant } from '../../surroundings/clock.ts';
 import type { TtlFault } from './ttl.ts';
 
 /** One line of a report: a record that has expired and was not deleted. It contains no secret. */

@@ -4,7 +4,7 @@ import { entryOf, type HolderEntry, type KeyRecord } from '../record/record.ts';
 import { isLate } from '../record/requests.ts';
 import type { Going } from '../record/room.ts';
 import { notifyHolder, raiseFence } from '../record/versions.ts';
-import type { Head, NextInLine } from './next.ts';
+import type { NextGrant, NextInLine } from './next.ts';
 import { leftToSchedule } from './notify.ts';
 import { deleteWaiter, isTask } from './waiters.ts';
 import { repairAtRoom, repairLater } from './watch.ts';
@@ -14,34 +14,34 @@ import { repairAtRoom, repairLater } from './watch.ts';
 /** The versions that a write has given new entries, by name. */
 export type Versions = ReadonlyMap<string, string>;
 
-interface Notifying {
+interface NotifyingGranted {
   record: KeyRecord;
   versions: Versions;
   unnotified: Set<string>;
 }
 
 /** @returns the grants whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
-export async function notifyAll(
+export async function notifyGranted(
   dependencies: LeaseDependencies,
-  { line: { heads, behind, taskWaits }, ...notifying }: Notifying & { line: NextInLine },
+  { line: { nextGrants, behind, taskWaits }, ...notifying }: NotifyingGranted & { line: NextInLine },
   call: Call,
 ): Promise<Going[]> {
-  const undelivered: Going[] = [];
-  for (const head of heads.filter(({ waiter }) => isTask(waiter))) {
-    const entry = await notifyHead(dependencies, { head, ...notifying }, call);
-    if (entry) undelivered.push({ entry, how: 'undelivered' });
+  const goneTasks: Going[] = [];
+  for (const nextGrant of nextGrants.filter(({ waiter }) => isTask(waiter))) {
+    const entry = await notifyTask(dependencies, { nextGrant, ...notifying }, call);
+    if (entry) goneTasks.push({ entry, how: 'neverNotified' });
   }
   const { record } = notifying;
-  if (!taskWaits || undelivered.length === heads.length) return undelivered;
-  if (heads.some(({ waiter }) => !isTask(waiter))) await repairLater(dependencies, record.key, call);
+  if (!taskWaits || goneTasks.length === nextGrants.length) return goneTasks;
+  if (nextGrants.some(({ waiter }) => !isTask(waiter))) await repairLater(dependencies, record.key, call);
   else if (behind) await repairAtRoom(dependencies, { record, asked: behind }, call);
-  return undelivered;
+  return goneTasks;
 }
 
 /** A failure after the grant is not the caller's: the schedule notifies the task. */
-async function notifyHead(
+async function notifyTask(
   dependencies: LeaseDependencies,
-  { head: { waiter, grant }, record, versions, unnotified }: Notifying & { head: Head },
+  { nextGrant: { waiter, grant }, record, versions, unnotified }: NotifyingGranted & { nextGrant: NextGrant },
   call: Call,
 ): Promise<HolderEntry | undefined> {
   const entry = entryOf(record, grant.name);
@@ -59,8 +59,8 @@ async function notifyHead(
     if (!shown.won || !shown.entry) return undefined;
     const message = { waiter, record: shown.record, entry: shown.entry, repeated: false, isOurs: true };
     const { outcome, record: current } = await notifyHolder(dependencies, message, call);
-    if (outcome === 'delivered' || outcome === 'gone') unnotified.delete(waiter.ticket);
-    if (outcome === 'delivered') await deleteWaiter(dependencies, waiter, call);
+    if (outcome === 'accepted' || outcome === 'gone') unnotified.delete(waiter.ticket);
+    if (outcome === 'accepted') await deleteWaiter(dependencies, waiter, call);
     return outcome === 'gone' ? entryOf(current, grant.name) : undefined;
   } catch (error) {
     return leftToSchedule(error);

@@ -1,8 +1,8 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Call } from '../aws/call.ts';
-import type { Item } from '../aws/dynamodb.ts';
-import type { Clock } from '../surroundings/clock.ts';
+import type { Call } from '../../aws/call.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import type { Clock } from '../../surroundings/clock.ts';
 import type { ExpiredRow, Identity } from './rows.ts';
 
 /** The tables and the bucket in which the report looks. */
@@ -70,12 +70,12 @@ export interface BoundHolding extends Pick<ExpiredRow, 'key' | 'holder'> {
 }
 
 /** `unknown`: AWS says nothing about the execution. `endedAt`: when it ended, at the earliest, in epoch milliseconds. */
-export type Verdict = 'goesOn' | 'unknown' | { endedAt: number };
+export type ExecutionVerdict = 'goesOn' | 'unknown' | { endedAt: number };
 
 /** The rules of bound leases and permits (docs/protocols/executions.md#the-judgement), as the locks have them. */
 export interface Holders {
   /** Asks AWS about an execution, once. The grants must be as they were read before. @throws HoldfastError Throttled */
-  ask(execution: string, call: Call): Promise<(grant: AnsweredGrant) => Verdict>;
+  ask(execution: string, call: Call): Promise<(grant: AnsweredGrant) => ExecutionVerdict>;
   /**
    * Ends the lease or the permit of a row, if it is unchanged since the report and its execution has ended.
    * @returns why it was spared, or undefined if it has ended
@@ -85,7 +85,7 @@ export interface Holders {
 }
 
 /** One question to AWS about an execution, on which rows depend. @throws HoldfastError Throttled */
-export type Question<Kind extends string = string> = (call: Call) => Promise<ExpiredRow<Kind>[]>;
+export type ExecutionQuestion<Kind extends string = string> = (call: Call) => Promise<ExpiredRow<Kind>[]>;
 
 /** The dependencies of finding records. */
 export interface SourceReader extends Stores {
@@ -107,7 +107,7 @@ export interface PageStart {
 interface SourcePage<Kind extends string = string> {
   rows: ExpiredRow<Kind>[];
   /** What the rows do not say yet. The report asks as much as the quotas of AWS allow. */
-  questions?: readonly Question<Kind>[];
+  questions?: readonly ExecutionQuestion<Kind>[];
   /** How many records were read, expired or not. */
   scanned: number;
   readUnits: number;
