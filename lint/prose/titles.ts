@@ -16,8 +16,14 @@ const FRAGMENT = new RegExp(
   ].join('|'),
 );
 
-/** @returns the titles that cannot be read alone, with where they stand in the code */
-export const fragmentsIn = (code: string): { title: string; at: number }[] =>
-  [...code.matchAll(TITLE)]
-    .map(({ 2: title = '', index }) => ({ title, at: index }))
-    .filter(({ title }) => FRAGMENT.test(title));
+interface Title {
+  title: string;
+  /** Where it stands in the code. */
+  at: number;
+}
+
+export const titlesIn = (code: string): Title[] =>
+  [...code.matchAll(TITLE)].map(({ 2: title = '', index }) => ({ title, at: index }));
+
+/** @returns the titles that cannot be read alone */
+export const fragmentsIn = (code: string): Title[] => titlesIn(code).filter(({ title }) => FRAGMENT.test(title));

@@ -28,10 +28,10 @@ export function found(
   object: StoredObject,
   { latest, protocol, repeated }: { latest: boolean; protocol: Protocol; repeated: boolean },
 ): Committed {
-  const told = latest
+  const objectFields = latest
     ? { etag: object.etag, ...(object.versionId !== undefined && { versionId: object.versionId }), size: object.size }
     : { etag: null, currentEtag: object.etag, size: null };
-  return { path, ...told, commitId: entry.commitId, protocol, repeated };
+  return { path, ...objectFields, commitId: entry.commitId, protocol, repeated };
 }
 
 export function preconditionFailed({ path, expectedEtag }: CommitRequest, etag: string | null): HoldfastError {

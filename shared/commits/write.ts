@@ -61,8 +61,8 @@ export async function writeObject(
       return { won: false, unanswered, mayTryAgain: true };
     default: {
       const operation = writing(commitBucket(dependencies.bucket), { commitId: request.entry.commitId });
-      const told = callersFault(error) ?? toHoldfastError(error, operation, unanswered);
-      return { won: false, unanswered, mayTryAgain: false, error: told };
+      const shown = callersFault(error) ?? toHoldfastError(error, operation, unanswered);
+      return { won: false, unanswered, mayTryAgain: false, error: shown };
     }
   }
 }

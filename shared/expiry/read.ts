@@ -29,8 +29,8 @@ export function reader(dependencies: ReportStoreDependencies) {
     const report = await openReport(dependencies, which, call);
     const summary = summaryOf(report.checkpoint, dependencies.places.bucket);
     const page = new Page<ExpiredRow<Kind>>((row) => ({ ...row, identity: null })); // the rest of a row is bounded
-    const upTo = (nextCursor: string | null): ReportPage => ({ ...told(), rows: page.rows, nextCursor });
-    const told = () => {
+    const upTo = (nextCursor: string | null): ReportPage => ({ ...callersSummary(), rows: page.rows, nextCursor });
+    const callersSummary = () => {
       if (call.namespace === undefined) return summary;
       const own = new OwnSummary(summary, report.checkpoint, call.namespace);
       for (const row of page.rows) own.add(row);

@@ -109,8 +109,8 @@ export function adapters({
     onError: (request) => {
       const error = request.error as HoldfastError;
       const { namespace } = request.internal;
-      const told = error.problem(request.context.awsRequestId);
-      const problem = namespace === undefined ? told : namesOut(told, names, namespace);
+      const stored = error.problem(request.context.awsRequestId);
+      const problem = namespace === undefined ? stored : namesOut(stored, names, namespace);
       if (request.internal.adapter === 'http') request.response = httpFailure(problem, error.retryAfterMs);
       else if (request.internal.accepts?.includes(error.code)) request.response = problem;
       else request.error = new TaskFailure(problem);

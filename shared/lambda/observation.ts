@@ -48,13 +48,13 @@ export function observation(name: string, { logged, audited, inWords }: Observed
     },
     onError: (request) => {
       const { error, internal } = request;
-      const { code, status, message, context: told, cause } = error as HoldfastError;
+      const { code, status, message, context: fields, cause } = error as HoldfastError;
       const faulty = status >= 500;
       const { name: causeName, message: causeMessage } = (cause ?? {}) as Partial<Error>;
       const line = commonFields(faulty ? message : 'refused', name, request);
       line.code = code;
       addAsked(line, request);
-      addPicked(line, told, names);
+      addPicked(line, fields, names);
       if (faulty) line.cause = { name: causeName, message: causeMessage };
       logLine(
         faulty ? 'ERROR' : 'INFO',

@@ -24,11 +24,11 @@ export function namesIn(payload: unknown, names: Names, namespace: string): unkn
 
 /** The answer, or the problem, as callers of the namespace read it. */
 export function namesOut<Answer>(answer: Answer, { answered = [], cursors }: Names, namespace: string): Answer {
-  let told: unknown = answer;
-  for (const path of answered) told = mapped(told, path.split('.'), (name) => nameWithin(namespace, name));
-  told = mapped(told, ['detail'], (text) => nameKey(text, Object(answer).key, Object(told).key));
-  if (cursors) told = mapped(told, ['nextCursor'], (cursor) => cursors.seal(cursor, namespace));
-  return told as Answer;
+  let shown: unknown = answer;
+  for (const path of answered) shown = mapped(shown, path.split('.'), (name) => nameWithin(namespace, name));
+  shown = mapped(shown, ['detail'], (text) => nameKey(text, Object(answer).key, Object(shown).key));
+  if (cursors) shown = mapped(shown, ['nextCursor'], (cursor) => cursors.seal(cursor, namespace));
+  return shown as Answer;
 }
 
 /** An alias without a name, as an empty key, must not become one by its prefix. */

@@ -204,8 +204,8 @@ function runView(
   { run, slot = '', repeated, previous }: GrantedRun,
   { since, now }: { since: number; now: number },
 ): Run {
-  const told = durations({ since, expiresAt: run.expiresAt, now });
-  return withRunId({ outcome: 'run' as const, slot, ...grantView(key, run, now), repeated, previous, ...told });
+  const times = durations({ since, expiresAt: run.expiresAt, now });
+  return withRunId({ outcome: 'run' as const, slot, ...grantView(key, run, now), repeated, previous, ...times });
 }
 
 function doneAnswer(key: string, slot: string, { done, meaning }: { done: Done; meaning: 'done' | 'superseded' }) {

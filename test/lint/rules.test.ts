@@ -110,25 +110,44 @@ it('npm run lint fails on a module with too many lines of any kind', async () =>
 it('npm run lint fails on a name with two meanings and a deep folder', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
   const run = runIn(folder);
-  const write = async (path: string) => {
+  const write = async (path: string, code = 'export {};\n') => {
     await mkdir(dirname(join(folder, path)), { recursive: true });
-    await writeFile(join(folder, path), 'export {};\n');
+    await writeFile(join(folder, path), code);
   };
+  const NAMES = [resolve('lint/names.ts')];
   try {
     await run('git', ['init']);
-    for (const path of ['shared/locks/calls/read.ts', 'shared/commits/read.ts', 'shared/locks/line/next.ts'])
-      await write(path);
-    await write('functions/leases/next.ts');
-    expect(await run(process.execPath, [resolve('lint/folders.ts')])).toMatchObject({ code: 0 });
-    await write('shared/commits/next.ts');
-    await write('shared/locks/record/read.ts');
-    await write('shared/locks/line/keys/count.ts');
-    expect(await run(process.execPath, [resolve('lint/folders.ts')])).toEqual({
+    await cp('docs/glossary.md', join(folder, 'docs/glossary.md'), { recursive: true });
+    await write('shared/locks/calls/read.ts', 'export const reader = 1;\ntype Shown = 1;\n');
+    await write('shared/commits/read.ts', 'export const reader = 2;\n');
+    await write(
+      'shared/locks/line/next.ts',
+      'export const drawn = () => {\n  const reader = 1;\n  return reader;\n};\n',
+    );
+    await write('functions/leases/next.ts', 'export const drawn = 1;\nconst backup = 1;\n');
+    await write('local/events.ts', 'export const delivery = 1;\n');
+    await write('test/a.test.ts', "it('a call is not repeated', () => told());\n");
+    expect(await run(process.execPath, NAMES)).toEqual({ code: 0, stderr: '' });
+    await write('shared/commits/write.ts', 'async function reader() {}\n');
+    await write('shared/locks/record/read.ts', 'interface Shown {}\nclass giveBack {}\n');
+    await write('shared/locks/line/keys/count.ts', "const text = 'a task was told';\nconst delivery = 1;\n");
+    await write('cli/src/give-back.ts');
+    await write('test/a.test.ts', "it('a task hears of its grant', () => told());\n");
+    expect(await run(process.execPath, NAMES)).toEqual({
       code: 1,
-      stderr:
-        'shared/locks/line/next.ts has the name of shared/commits/next.ts, and means something else.\n' +
-        'shared/locks/record/read.ts has the name of shared/locks/calls/read.ts, and means something else.\n' +
-        'shared/locks/line/keys/count.ts is 3 folders deep. It may be 2.\n',
+      stderr: [
+        'shared/locks/record/read.ts has the name read.ts of shared/locks/calls/read.ts, and means something else.',
+        'shared/commits/write.ts has the name reader of shared/commits/read.ts, and means something else.',
+        'shared/locks/calls/read.ts has the name reader of shared/commits/write.ts, and means something else.',
+        'shared/locks/record/read.ts has the name Shown of shared/locks/calls/read.ts, and means something else.',
+        'shared/locks/line/keys/count.ts is 3 folders deep. It may be 2.',
+        'cli/src/give-back.ts: the file name says give back: write give up (a grant); release is the call of the API',
+        "shared/locks/line/keys/count.ts: the text 'a task was told' says told: write notify, notified, unnotified",
+        'shared/locks/line/keys/count.ts: the name delivery says delivery: write notify, notified, unnotified',
+        'shared/locks/record/read.ts: the name giveBack says give back: write give up (a grant); release is the call of the API',
+        "test/a.test.ts: the title 'a task hears of its grant' says hears: write notify, notified, unnotified",
+        '',
+      ].join('\n'),
     });
   } finally {
     await rm(folder, { recursive: true, force: true });

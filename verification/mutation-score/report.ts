@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Mutant } from './stryker.ts';
 
 /** The capabilities whose files are mutated, and the line that two of them share. */
-export const CAPABILITIES = ['aws', 'commits', 'line', 'locks', 'nameservice', 'permits'];
+export const CAPABILITIES = ['aws', 'commits', 'expiry', 'locks', 'nameservice', 'once', 'rates'];
 
 /** Where a run writes its report. Git ignores the folder, and a release attaches the files. */
 export const REPORT = 'verification/mutation-score/report';

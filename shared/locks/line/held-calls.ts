@@ -54,7 +54,7 @@ export async function inSlot<Result>(
   try {
     return { result: await wait() };
   } finally {
-    await giveBack(dependencies, slot, call).catch(({ message: cause }: Error) =>
+    await freeSlot(dependencies, slot, call).catch(({ message: cause }: Error) =>
       logLine('WARN', { message: 'the slot of a held call stays taken for up to 21 s', cause }),
     );
   }
@@ -91,7 +91,7 @@ async function takeSlot(
     const { won, item } = await writeHeldCall(dependencies, { ...mine, ...taking(until, clock.now()) }, call);
     const taken = takenIn(item, clock.now());
     if (won && taken.size <= allowed) return mine;
-    if (won) await giveBack(dependencies, mine, call);
+    if (won) await freeSlot(dependencies, mine, call);
     const isFull = won || taken.size >= allowed;
     // By chance one record may be full and another not. If two are full, only a call that may take any slot tries a third.
     if (tries === TRIES || (isFull && nth !== from && heldFor !== 'front')) return undefined;
@@ -130,7 +130,7 @@ const taking = (until: number, now: number): SlotChange => ({
 });
 
 /** Frees the slot, unless it came free by itself and another call has taken it. */
-const giveBack = (dependencies: LeaseDependencies, slot: Slot, call: Call) => {
+const freeSlot = (dependencies: LeaseDependencies, slot: Slot, call: Call) => {
   const values = { ':until': integer(slot.until) };
   return writeHeldCall(dependencies, { ...slot, update: 'REMOVE #slot', condition: '#slot = :until', values }, call);
 };

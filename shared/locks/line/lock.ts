@@ -51,7 +51,7 @@ export interface MarkWritten extends GrantWritten {
   lineOut?: number | undefined;
 }
 
-export interface HandedOff {
+export interface LineHandedOff {
   /** The waiters that received grants. */
   served: readonly string[];
   /**
@@ -188,7 +188,7 @@ export class Lock {
   }
 
   /** Serves the next waiters. @param own the waiter of the call that hands off */
-  async handOff(record: KeyRecord, own?: string): Promise<HandedOff> {
+  async handOff(record: KeyRecord, own?: string): Promise<LineHandedOff> {
     const unnotified = new Set<string>();
     // The call is alive, so its exclusive grant is a full one at once.
     const alive = this.isAlone ? own : undefined;
