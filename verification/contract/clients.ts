@@ -16,9 +16,9 @@ const DOCUMENT = join(import.meta.dirname, '../../contract/openapi.json');
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'holdfast');
 
 interface Tool {
-  /** Fails where the tool cannot be had on this machine. */
+  /** Fails if the tool is not available on this machine. */
   install(): Promise<unknown>;
-  /** Fails where the tool does not take the document, or its client is none. */
+  /** Fails if the tool refuses the document, or if its client does not compile. */
   check(folder: string): Promise<unknown>;
 }
 
@@ -29,7 +29,7 @@ const TYPESCRIPT = { tool: join(CACHE, 'typescript'), packages: ['openapi-typesc
 const PYTHON = { tool: join(CACHE, 'python'), packages: ['openapi-python-client==0.29.1'] };
 const GO = { tool: join(CACHE, 'go'), package: 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2' };
 
-/** What a caller would write, which the types must let pass, and would write wrongly, which they must not. */
+/** Code that the types must accept, and code that they must refuse. */
 const USE = `import type { components, operations } from './api';
 type Schemas = components['schemas'];
 const request: Schemas['AcquireRequest'] = { key: 'k', holder: 'h', ttlSeconds: 60, waitSeconds: 0, sleepMs: 0, fair: true };
@@ -58,7 +58,7 @@ const TOOLS: Record<string, Tool> = {
       await run(join(PYTHON.tool, 'bin/pip'), ['install', '-q', ...PYTHON.packages]);
     },
     check: async (folder) => {
-      // Formatters of Python are no concern of the document.
+      // The document has nothing to do with formatters of Python.
       await writeFile(join(folder, 'config.yml'), 'post_hooks: []\n');
       const options = [
         '--path',

@@ -37,11 +37,11 @@ async function fuzz(seconds: number, seed: number): Promise<boolean> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-fuzz-'));
   const server = await npmStart({ SCHEDULES: 'off' });
   try {
-    // Closed, so that a field too many is found as well.
+    // The schemas are closed, so that an unknown field is found too.
     const document = join(folder, 'openapi.json');
     await writeFile(document, JSON.stringify(openapi({ strict: true })));
     const options = [`--url=${server.url}`, `--seed=${seed}`, `--max-time=${seconds}`, '--request-timeout=40'];
-    // All that is kept between runs lies in the working directory.
+    // The tool keeps its state between runs in the working directory.
     const child = spawn(
       join(process.cwd(), SCHEMATHESIS),
       ['--config-file', CONFIG, 'run', document, '--continue-on-failure', ...options],

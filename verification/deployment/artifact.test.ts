@@ -31,7 +31,7 @@ it('the command deploys from an empty folder, and takes a lease', async () => {
     );
     expect(taken.output).toContain('under a lease');
     expect(taken.exitCode).toBe(0);
-    // Where the answer of the release was too late for the command, it lands all the same.
+    // If the answer of the release was too late for the command, the release lands anyway.
     await expect
       .poll(
         async () => {
@@ -63,7 +63,7 @@ it('the command deploys from an empty folder, and takes a lease', async () => {
   }
 });
 
-/** The command of the release as a user runs it who has these keys in the profile `ops` of the AWS tools. */
+/** Runs the command of the release as a user with these keys in the profile `ops` of the AWS tools. */
 async function commandOf(url: string, { accessKeyId, secretAccessKey }: Awaited<ReturnType<typeof user>>) {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-keys-'));
   await Promise.all(['.aws', 'holdfast'].map((name) => mkdir(join(folder, name))));

@@ -81,7 +81,7 @@ const documentOf = async (PolicyArn = '') => {
   const { PolicyVersion } = await iam.send(new GetPolicyVersionCommand({ PolicyArn, VersionId: 'v1' }));
   return JSON.parse(decodeURIComponent(String(PolicyVersion?.Document))) as { Statement: Statement[] };
 };
-/** A user with managed policies of the template alone. */
+/** A user whose only rights are managed policies of the template. */
 const holder = async (name: string, ...policies: (string | undefined)[]) => {
   const credentials = await user(name, []);
   for (const PolicyArn of policies) await iam.send(new AttachUserPolicyCommand({ UserName: name, PolicyArn }));
@@ -255,7 +255,7 @@ describe('bounded-deployer.json', () => {
   });
 });
 
-/** Like another content of the same length, as a caller would write who may write to the bucket. */
+/** Another content of the same length, as written by a caller with access to the bucket. */
 const otherOf = (content: Buffer): Buffer => Buffer.from(content).fill('x', content.length - 9);
 
 describe('the bucket for the code of administrators', () => {

@@ -100,7 +100,7 @@ it('an update that forgets a table is refused before a function changes', async 
   expect(await tableOf(stage)).toBe(table);
   await isHeldByA();
 
-  // The tool is mended, and goes on.
+  // The tool is fixed, and goes on.
   const mended = { codeBucket, leasesTable: table, memoryMb: '256' };
   expect(await updateByOtherTool(stage, { ...mended, ...limit })).toBe('UPDATE_COMPLETE');
   await isHeldByA();
@@ -127,7 +127,7 @@ it('an update changes a table that allowChange names, and may be reverted', asyn
 
   expect(await updateByOtherTool(stage, change)).toBe('UPDATE_COMPLETE');
   expect(await tableOf(stage)).toBe(table);
-  // What allowed one change allows no other: not the way back either.
+  // The parameter that allowed one change does not allow another one, not even the way back.
   const { leasesTable: _, ...forgotten } = change;
   expect(await updateByOtherTool(stage, forgotten)).toBe('UPDATE_ROLLBACK_COMPLETE');
   expect(await tableOf(stage)).toBe(table);

@@ -68,7 +68,7 @@ it('the documented statements allow tables and buckets with other names, and lif
   }
 });
 
-/** What CloudFormation calls in the deployer's name for each type of resource, and the property that has its name. */
+/** The actions that CloudFormation calls in the deployer's name for each type of resource, and the property with the name of the resource. */
 const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions: string[] }> = (() => {
   const arn = (service: string, kind: string) => (name: string) =>
     `arn:aws:${service}:eu-west-1:${ACCOUNT}:${kind}${name}`;
@@ -188,7 +188,7 @@ describe('policy', () => {
   const region = 'eu-west-1';
   const given = { stage: 'policy', codeBucket: 'code', 'AWS::AccountId': ACCOUNT, 'AWS::Region': region };
   const { Resources } = evaluate(template, { ...given, 'AWS::Partition': 'aws' });
-  /** A name as AWS would see it: of another resource, a Ref or a GetAtt stands for its own name. */
+  /** A name as AWS sees it. A Ref or a GetAtt of another resource stands for the name of that resource. */
   const textOf = (value: unknown): string => {
     const { Ref: id, 'Fn::GetAtt': attribute, 'Fn::Join': joined } = Object(value);
     if (joined) return joined[1].map(textOf).join(joined[0]);
@@ -243,7 +243,7 @@ describe('policy', () => {
     const kindOf = ({ resource }: { resource: string }) => resource.replace(/holdfast-.*/, '');
     const ofOne = [...new Map(needs.map((one) => [`${one.action} ${kindOf(one)}`, one])).values()];
     for (const { Sid } of policy.Statement) {
-      if (['Stack', 'Code', 'RolesOfFunctions'].includes(Sid)) continue; // exercised by the deployments themselves
+      if (['Stack', 'Code', 'RolesOfFunctions'].includes(Sid)) continue; // the deployments themselves exercise these
       const others = policy.Statement.filter((one: { Sid: string }) => one.Sid !== Sid);
       expect(await decisions(others, ofOne), Sid).not.toEqual([]);
     }

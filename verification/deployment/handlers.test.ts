@@ -26,7 +26,7 @@ import {
 const STAGE = 'handlers';
 const POLL = { timeout: 300_000, interval: 500 };
 const lambda = new LambdaClient({ endpoint: `http://127.0.0.1:${inject('port')}`, region: REGION, credentials: ROOT });
-/** By the name of the program: its bundle. */
+/** The bundle of each program, by name. */
 const bundles: Record<string, string> = {};
 let folder = '';
 let endpoint = '';
@@ -56,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** With the client of the emulator in place of the example's own. */
+/** Bundles an example with a client of the emulator in the place of its own client. */
 async function bundled(name: string): Promise<string> {
   const outfile = join(folder, name, 'index.mjs');
   await build({
@@ -192,7 +192,7 @@ it.each([
   },
 );
 
-/** A task of ECS: a process with a role. */
+/** Runs a task of ECS, as a process with a role. */
 function task(holder: string, steps: number): { child: ChildProcess; printed: Promise<string> } {
   const child = spawn(process.execPath, [String(bundles.nightly)], {
     env: { ...environment(), AWS_REGION: REGION, ...settings(), HOLDER: holder, STEPS: String(steps) },

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => issuer.close());
 
-/** A token of the issuer, otherwise than usual where a claim is given. */
+/** A token of the issuer. The given claims replace the usual ones. */
 function token(claims: object = {}): string {
   const seconds = Math.floor(Date.now() / 1000);
   const usual = {
@@ -54,7 +54,7 @@ it('the API takes only tokens of the issuer for the audience', async () => {
     `Bearer ${token({ exp: seconds - 600 })}`,
   ])
     expect((await acquire(refused, 'kept out')).status, refused).toBe(401);
-  // A signature of IAM is nothing to this deployment.
+  // This deployment ignores a signature of IAM.
   const signed = await call(`${api}/v1/leases/acquire`, { body: { key: 'k', holder: 'w' }, credentials: ROOT });
   expect(signed.status).toBe(401);
 });
@@ -72,9 +72,9 @@ it('the API lets in callers to the calls of operators with their scopes alone', 
   for (const [path, scope] of Object.entries(scopes)) {
     const status = async (claims: object) =>
       (await call(`${api}/v1/${path}`, { body: {}, headers: { authorization: `Bearer ${token(claims)}` } })).status;
-    expect(await status({}), path).toBe(403); // the administrator's alone
+    expect(await status({}), path).toBe(403); // only the administrator has this scope
     expect(await status({ scope: 'holdfast/another' }), path).toBe(403);
-    // With the right it gets as far as the function, which misses fields, or a report.
+    // A call with the right reaches the function, which then finds no fields or no report.
     expect([400, 404], path).toContain(await status({ scope: `${scope} holdfast/admin` }));
   }
 });

@@ -38,7 +38,7 @@ if (!existsSync(join(VENV, 'bin', 'checkov'))) {
   await run(join(VENV, 'bin', 'pip'), ['install', '--quiet', 'cfn-lint==1.58.0', 'checkov==3.3.30']);
 }
 
-/** Both exit with another code than 0 where they find something. */
+/** Both linters exit with another code than 0 if they find something. */
 const findings = async (command: string, args: string[]): Promise<string> =>
   (
     await run(join(VENV, 'bin', command), args, settings).catch((error) => {

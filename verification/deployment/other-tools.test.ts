@@ -36,7 +36,7 @@ beforeAll(async () => {
   snippets = JSON.parse(stdout);
 });
 
-/** Such parameters must be there, be allowed, and leave out none that has no default. */
+/** Checks that these parameters exist, have allowed values, and include each parameter without a default. */
 function expectUsable(given: Record<string, string>): void {
   for (const [name, value] of Object.entries(given)) {
     const { pattern, allowed } = PARAMETERS[name] ?? expect.fail(`there is no parameter ${name}`);
@@ -47,7 +47,7 @@ function expectUsable(given: Record<string, string>): void {
   expect(Object.keys(given)).toEqual(expect.arrayContaining(needed.map(([name]) => name)));
 }
 
-/** One name and a list of it are the same, in any order. */
+/** Makes a single name and a list of it equal, and lists equal in any order. */
 const comparable = (resources: Evaluated['Resources'] = {}) => {
   const listed = Object.entries(resources).map(([id, { DependsOn: before = [], ...rest }]) => [
     id,

@@ -44,7 +44,7 @@ beforeAll(async () => {
   policies = { worker, operator, reader, administrator, stateMachine };
 });
 
-/** For this deployment. */
+/** The policies, with the names of this deployment. */
 const policy = (text: string): Policy =>
   JSON.parse(
     text

@@ -8,7 +8,7 @@ export default defineConfig({
   test: {
     include: [`verification/deployment/${FOLDER}*.test.ts`],
     globalSetup: 'verification/deployment/support/setup.ts',
-    // Against what hangs: a busy machine takes minutes for what another one does in seconds.
+    // Stops what hangs. A busy machine takes minutes for what another one does in seconds.
     testTimeout: 900_000,
     hookTimeout: 900_000,
     expect: { poll: { timeout: 120_000 } },

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { HELP } from './engine/states.ts';
 
-/** What plays each model, by the options of the command line. @returns whether all of it holds */
+/** The function of each model that plays it by the options of the command line. @returns whether all of it holds */
 const MODELS: Record<string, (args: string[]) => Promise<boolean>> = {
   bound: async (args) => (await import('./bound/play.ts')).playBound(args),
   locks: async (args) => (await import('./locks/model.ts')).playLocks(args),
@@ -16,7 +16,7 @@ const played = MODELS[name];
 if ([name, ...args].some((arg) => arg === '--help' || arg === '-h')) console.log(HELP);
 else if (played) process.exitCode = (await played(args)) ? 0 : 1;
 else {
-  // Each of them keeps one core busy.
+  // each process keeps one core busy
   const codes = Object.keys(MODELS).map(async (model) => {
     const command = [import.meta.filename, model, ...process.argv.slice(2)];
     const [code] = await once(spawn(process.execPath, command, { stdio: 'inherit' }), 'exit');

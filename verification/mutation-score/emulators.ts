@@ -2,11 +2,11 @@ import type { ProvidedContext } from 'vitest';
 import type { TestProject } from 'vitest/node';
 
 /**
- * Stryker kills a process of tests that hangs, and its emulators would outlive it: so they belong to the command. Each process has a DynamoDB
- * of its own, until one is started again after a mutant that hung: one would keep all of them waiting.
+ * Stryker kills a process of tests that hangs. Its emulators would outlive it, so the command owns them. Each process has a DynamoDB
+ * of its own, because one DynamoDB would keep all of them waiting. A process that is started again after a mutant that hung shares one.
  */
 export default function setup(project: TestProject): void {
-  // Where Stryker's packages are installed, vitest is theirs here, and does not know what the tests provide.
+  // In this folder, vitest is the copy of Stryker's packages, which does not know the types of what the tests provide.
   const given = JSON.parse(process.env.MUTATION_SCORE ?? '') as Partial<ProvidedContext> & {
     dynamodbEndpoints?: string[];
   };

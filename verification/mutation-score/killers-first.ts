@@ -3,7 +3,7 @@ import { BaseSequencer, type Reporter, type TestModule, type TestSpecification }
 /** Files of tests, and first the one that caught a mutant last. */
 let killers: string[] = [];
 
-/** One test that fails is enough. The next mutant is mostly in the next line, so what caught the last one is likely to catch it. */
+/** One failing test is enough. The next mutant is usually in the next line, so the test that caught the last one probably catches it too. */
 export class KillersFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) =>

@@ -20,7 +20,7 @@ export const lastingWorker = () => ({
   name: 'lasting-worker',
   configureVitest({ project, vitest }: VitestPluginContext): void {
     const poolRunner = { name: 'lasting', createPoolWorker: (options: PoolOptions) => new LastingWorker(options) };
-    // Stryker names a pool of vitest's own, and so the one in a config would not be heard.
+    // Stryker names one of vitest's own pools, so the pool in a config would be ignored.
     Object.assign(project.config, { pool: poolRunner.name, poolRunner });
     vitest.onClose(end);
   },
@@ -32,7 +32,7 @@ async function end(): Promise<void> {
   await ended?.stop();
 }
 
-/** What vitest takes for a worker of one run. */
+/** The worker of one run, as vitest sees it. */
 class LastingWorker implements PoolWorker {
   readonly name = 'lasting';
   readonly #options: PoolOptions;
@@ -66,7 +66,7 @@ class LastingWorker implements PoolWorker {
   }
 
   send(message: WorkerRequest): void {
-    // It has the filter of the tests, which a run must not take from the one before.
+    // The context has the filter of the tests, which a run must not take from the run before.
     if (message.type === 'start') this.#config = message.context.config;
     if (message.type === 'run') Object.assign(message.context, { config: this.#config });
     if (message.type === 'stop') this.#answer('stopped');
@@ -79,7 +79,7 @@ class LastingWorker implements PoolWorker {
       if (event === 'message') queueMicrotask(() => callback({ type, __vitest_worker_response__: true }));
   }
 
-  /** The run is over, and the thread stays. */
+  /** Ends the run. The thread stays. */
   async stop(): Promise<void> {
     for (const [event, callback] of this.#listeners) thread?.off(event, callback);
   }

@@ -2,7 +2,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { strykerPlugins as theirs } from '@stryker-mutator/vitest-runner';
 
 /**
- * Stryker's runner for vitest, which meets each mutant with the tests that are likely to catch it, and with few of them.
+ * Stryker's runner for vitest. It tries each mutant only with the few tests that are likely to catch it.
  *
  * @typedef {{ status: string, killedBy?: string[], errorMessage?: string, failureMessage?: string, nrOfTests?: number }} Result
  * @typedef {{ activeMutant: { id: string }, testFilter?: string[] }} MutantRun
@@ -12,19 +12,19 @@ import { strykerPlugins as theirs } from '@stryker-mutator/vitest-runner';
  * }} Coverage how long each test takes, and each file to load; the mutants that a test runs, a file outside of its tests, and a module
  */
 
-/** What was learned in the dry run: Stryker starts this process anew after a mutant that hangs. */
+/** Keeps the coverage of the dry run, because Stryker starts this process again after a mutant that hangs. */
 const COVERAGE = 'nearest-tests.json';
 
-/** How many tests of the usual length a mutant meets at most. `npm run verify -- mutation-score --open` tries what survives with all. */
+/** With how many tests of the usual length a mutant is tried at most. `npm run verify -- mutation-score --open` tries the survivors with all tests. */
 const MOST = Number(process.env.MUTATION_TESTS ?? Number.POSITIVE_INFINITY);
 
 /** Mutants are numbered from 0. */
 const NO_MUTANT = '-1';
 
-/** Mutants are numbered by their place, so these are its neighbours. */
+/** Mutants are numbered by their place in the source. So many numbers away, a mutant is near. */
 const NEAR = 12;
 
-/** What a test needs may fail: its emulator, or what other tests left there. Then it would catch every mutant from then on. */
+/** For how long a passed test is trusted. If its emulator then fails, or other tests leave something there, it would catch every later mutant. */
 const TRUSTED_MS = 60_000;
 
 class NearestTests {
@@ -71,7 +71,7 @@ class NearestTests {
     this.#coverage ??= /** @type {Coverage} */ (JSON.parse(readFileSync(COVERAGE, 'utf8')));
     const { id } = options.activeMutant;
     const reloads = this.#coverage.loaded.includes(id);
-    // Stryker names files where a mutant is run by what is in no test.
+    // If code outside of tests runs a mutant, Stryker names files in the place of tests.
     const isEarly = !options.testFilter?.some((test) => test.includes('#'));
     this.#provide({ isEarly, reloads });
     const tests = isEarly ? this.#meeting(id, reloads) : (options.testFilter ?? []);

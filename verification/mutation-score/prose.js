@@ -1,6 +1,6 @@
 /**
- * What people read, in errors and reasons: words with blanks between them. An expression of DynamoDB has more than words, and a code or
- * the name of a field is one word. No promise is made of these texts.
+ * Texts that people read, such as errors and reasons: words with blanks between them. An expression of DynamoDB has more than words, and a code or
+ * the name of a field is one word. The texts are not part of any promise.
  */
 const PROSE = /^(?!SET|REMOVE)(?=.*[a-z]{3})(?=.*\w \w)(?!.*(?:[:#][a-zA-Z]|[_=(]))[\w ,.;:'*/-]+$/;
 
@@ -11,7 +11,7 @@ function textOf({ node }) {
   return '';
 }
 
-/** For Stryker, which leaves out what a plugin of this kind gives a reason for. */
+/** A plugin of Stryker, which leaves out each mutant for which it gives a reason. */
 export const strykerPlugins = [
   {
     kind: 'Ignore',

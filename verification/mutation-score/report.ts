@@ -12,7 +12,7 @@ export const REPORT = 'verification/mutation-score/report';
 
 /** A mutant that no assertion caught. */
 export interface Open {
-  /** `Survived`: tests ran it, and passed. `NoCoverage`: none runs it. `Timeout`: a test waited for too long. */
+  /** `Survived`: tests ran it and passed. `NoCoverage`: no test runs it. `Timeout`: a test waited for too long. */
   status: 'Survived' | 'NoCoverage' | 'Timeout';
   mutator: string;
   /** `line:column-line:column`, all from 1. */
@@ -23,17 +23,17 @@ export interface Open {
 
 /** What became of the mutants of a file. */
 export interface FileReport {
-  /** Of the file as it was then. */
+  /** The hash of the file at that time. */
   sha256: string;
   caught: number;
-  /** Texts for people. */
+  /** How many mutants of texts for people were left out. */
   leftOut: number;
   open: Open[];
 }
 
 export type Report = Record<string, FileReport>;
 
-/** A survivor that changes nothing which anybody could see: wherever it is in the file, or in one `line` of it. */
+/** A survivor that nobody could notice: anywhere in the file, or in one `line` of it. */
 interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> {
   file: string;
   /** The line in which it begins, where the same words elsewhere in the file make a difference. */
@@ -81,7 +81,7 @@ export async function writeReport(report: Report, files: string[]): Promise<void
 export const digestOf = (file: string): string =>
   createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16);
 
-/** @throws Error where a mutant has no outcome */
+/** @throws Error if a mutant has no outcome */
 export function reportOf(file: string, mutants: Mutant[]): FileReport {
   const source = readFileSync(file, 'utf8');
   const unknown = mutants.find(({ status }) => ['RuntimeError', 'CompileError', 'Pending'].includes(status));
@@ -101,10 +101,10 @@ export function reportOf(file: string, mutants: Mutant[]): FileReport {
   };
 }
 
-/** What a test that waited for too long says. */
+/** The message of a test that waited for too long. */
 const WAITED = /^(Test|Hook) timed out in/;
 
-/** Undefined where an assertion caught the mutant, or where it is left out. */
+/** Undefined if an assertion caught the mutant, or if it is left out. */
 export function openStatus({ status, statusReason }: Mutant): Open['status'] | undefined {
   if (status === 'Survived' || status === 'NoCoverage' || status === 'Timeout') return status;
   return status === 'Killed' && WAITED.test(statusReason ?? '') ? 'Timeout' : undefined;

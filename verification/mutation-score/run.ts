@@ -32,15 +32,15 @@ Entries of equivalent.json whose text has left the source are deleted at the end
   --patience S   how many seconds longer than they should the tests of a mutant may take (15); more where the machine is busy
   --report       write report.md again and delete what has left the source, and run nothing`;
 
-/** The outcome of so many lines is lost where a run is cut. */
+/** How many lines one run of Stryker tries. An interrupted run loses at most these. */
 const LINES_AT_ONCE = 1300;
 
-/** That a mutant meets: those that come next would seldom catch it, and `--open` tries them all. */
+/** With how many tests a mutant is tried. Further tests would seldom catch it, and `--open` tries all of them. */
 const MOST_TESTS = 60;
 
 const NO_RACES = '!(races|races-in-line|line-races|crowd|order|wakeup)*';
 
-/** The tests that may catch a mutant: those of its room, but for the races, which take their time and catch little more. */
+/** The tests that may catch a mutant: those of its folder, except the races, which take long and catch little more. */
 const TESTS = {
   aws: [
     'test/aws/*',
@@ -103,7 +103,7 @@ async function main(): Promise<void> {
   for (const one of await dropGone()) console.log(`no longer in the source, deleted from equivalent.json: ${one}`);
 }
 
-/** Whether the path has one of the texts, where there are any. */
+/** Whether the path has one of the texts, or there are none. */
 const has = (path: string, texts: string[]): boolean => texts.length === 0 || texts.some((text) => path.includes(text));
 
 const openOf = (file: string, report: Report): Open[] =>
@@ -112,7 +112,7 @@ const openOf = (file: string, report: Report): Open[] =>
 const described = ({ at, status, mutator, original, replacement }: Open) =>
   `${at}: ${mutator} ${status}: ${original} -> ${replacement}`;
 
-/** What survived, as ranges that Stryker reads: their columns count from 0. */
+/** The survivors as ranges for Stryker, whose columns count from 0. */
 const placesOf = (files: string[], report: Report, withTimedOut: boolean): string[] =>
   files.flatMap((file) => {
     const again = openOf(file, report).filter(({ status }) => withTimedOut || status !== 'Timeout');
@@ -121,12 +121,12 @@ const placesOf = (files: string[], report: Report, withTimedOut: boolean): strin
 
 const fromZero = (place: string) => place.replace(/:(\d+)/g, (_, column) => `:${column - 1}`);
 
-/** The report once what was open in it was tried again, among others. */
+/** The report of a file after its open mutants were tried again, perhaps with other mutants. */
 function withFewer(before: FileReport, tried: Mutant[]): FileReport {
   const open = before.open.flatMap((one) => {
     const mutant = tried.find((other) => isSame(one, other));
     const status = mutant ? openStatus(mutant) : one.status;
-    // With some of the tests alone, others may run it.
+    // Only some tests were run, so other tests may run the mutant.
     return status ? { ...one, status: status === 'NoCoverage' ? one.status : status } : [];
   });
   return { ...before, caught: before.caught + before.open.length - open.length, open };

@@ -6,12 +6,12 @@ import { beginFile } from '../../test/support/chance/seed.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of Stryker's runner. */
+    /** Values from Stryker's runner. */
     mode: 'dry-run' | 'mutant';
     activeMutant: string | undefined;
     /** Whether the mutant is there while files of tests load. */
     isEarly: boolean;
-    /** Whether it is evaluated while modules load, so that they must be loaded again. */
+    /** Whether the mutant is evaluated while modules load, so that they must be loaded again. */
     reloads: boolean;
   }
   interface TaskMeta {
@@ -28,9 +28,9 @@ interface Stryker {
   mutantCoverage?: { static: Record<string, number> };
 }
 
-/** The worker outlives the run. */
+/** Values that stay from run to run, because the worker outlives a run. */
 interface Kept {
-  /** The mutants that are run while modules load; undefined before. */
+  /** The mutants that are run while modules load. Undefined before that. */
   loaded?: string[];
   /** The mutant that was there when the modules were loaded. */
   mutant?: string | undefined;
@@ -41,7 +41,7 @@ const global = globalThis as { mutationScore?: Kept };
 global.mutationScore ??= {};
 const kept = global.mutationScore;
 
-/** What a file does while it loads must not meet the mutant of the run before. */
+/** A file that loads must not meet the mutant of the run before. */
 const forget = () => {
   stryker.activeMutant = undefined;
 };
@@ -60,7 +60,7 @@ kept.mutant = mutant;
 const counts = () => ({ ...stryker.mutantCoverage?.static });
 
 /**
- * What is evaluated while a module loads belongs to no test, and is evaluated once. So everything is loaded before the first test.
+ * Code that runs while a module loads belongs to no test and runs only once. So all modules are loaded before the first test.
  * Asking for it again at each run would take longer than most tests.
  */
 const LOADED = [

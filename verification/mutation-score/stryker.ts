@@ -18,7 +18,7 @@ export interface Mutant {
   mutatorName: string;
   replacement: string;
   location: { start: Place; end: Place };
-  /** It is evaluated while its module loads. */
+  /** Whether the mutant is evaluated while its module loads. */
   static?: boolean;
 }
 
@@ -31,16 +31,16 @@ export interface Job {
   testFiles: string[];
   /** How many tests each mutant meets at most. */
   most: number;
-  /** How much longer than they should its tests may take, in ms. */
+  /** How much longer than usual its tests may take, in ms. */
   patienceMs: number;
 }
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Runs Stryker once. @throws Error where it ended without a report */
+/** Runs Stryker once. @throws Error if it ends without a report */
 export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): Promise<Mutants> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-mutation-score-'));
-  // One waits where a mutant hangs.
+  // One process waits while a mutant hangs in another.
   const concurrency = availableParallelism() + 1;
   const { stop, ...provided } = await start(concurrency);
   const require = createRequire(import.meta.url);
@@ -60,7 +60,7 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
     ignoreStatic: false,
     concurrency,
     timeoutMS: patienceMs,
-    // Of the time of all tests that run a mutant, though it may meet fewer.
+    // The limit is a share of the time of all tests that run a mutant, even if it is tried with fewer.
     timeoutFactor: Number.isFinite(most) ? 0.3 : 1.5,
     dryRunTimeoutMinutes: 30,
     mutate,
@@ -88,7 +88,7 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
     const stryker = join(import.meta.dirname, 'node_modules/@stryker-mutator/core/bin/stryker.js');
     const child = spawn(process.execPath, [stryker, 'run', settingsFile], {
       cwd: ROOT,
-      // The same seed each time, and few rounds: a mutant must not survive by chance alone.
+      // The seed is fixed and the rounds are few, so that a mutant does not survive by chance.
       env: {
         ...process.env,
         MUTATION_SCORE: JSON.stringify(provided),

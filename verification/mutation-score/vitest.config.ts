@@ -5,7 +5,7 @@ import { lastingWorker } from './lasting-worker.ts';
 
 const here = (path: string) => join(import.meta.dirname, path);
 
-/** Which of the tests run is Stryker's to say, and for how long: by how long they took before. */
+/** Stryker decides which of these tests run, and for how long, by the time that they took before. */
 export default defineConfig({
   plugins: [lastingWorker()],
   test: {

@@ -24,7 +24,7 @@ it('the Dockerfile of the local stack copies files onto the Node of the tests', 
   expect(wordsOf('USER')).toEqual([['node']]);
 });
 
-/** Another loopback address stands for that of the container. @returns the status */
+/** Asks by another loopback address, which stands for that of the container. @returns the status */
 const get = (port: number, path: string) =>
   new Promise<number | undefined>((resolve, reject) => {
     const headers = { host: `127.0.0.1:${port}` };

@@ -30,7 +30,7 @@ async function addProgram(file: string, place = file): Promise<void> {
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'holdfast-image-'));
   stack = await npmStart();
-  // What the base image has of the programs that the command needs.
+  // the programs of the base image that the command needs
   await addProgram(process.execPath, '/usr/local/bin/node');
   await addProgram('/usr/bin/env');
   await copyTo(root);
@@ -65,14 +65,14 @@ const env = (folder: string) => ({
   HOLDFAST_ENDPOINT: stack.url,
 });
 
-/** With the folder as the root of the file system, as a user who is not root. It has no shell, no `/tmp`, no `/proc` and no `/etc/passwd`. */
+/** Runs a program with the folder as the root of the file system, and not as root. The folder has no shell, no `/tmp`, no `/proc` and no `/etc/passwd`. */
 const inRoot = (...args: string[]) =>
   run('unshare', ['--user', '--map-user=1000', `--root=${root}`, '--wd=/', program, ...programArgs, ...args], {
     env: { ...env('/'), PATH: `/usr/local/bin:/usr/bin:${process.env.PATH}` },
   });
 
 describe('entry point', () => {
-  /** With the files of this machine, of which the path names none. */
+  /** Runs a program with the files of this machine, but none of them on its path. */
   const started = (...args: string[]) =>
     run(join(root, 'usr/local/bin', program), [...programArgs, ...args], { cwd: root, env: env(root) });
 

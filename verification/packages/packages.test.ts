@@ -22,9 +22,9 @@ interface Packed {
 const { version } = manifest;
 const COMMAND = `holdfast@${version}`;
 
-/** From an empty folder and an empty cache, with the download. */
+/** The most time for a start from an empty folder and an empty cache, with the download. */
 const MOST_MS = 30_000;
-/** The same with what npm has in its cache, on a machine that does nothing else. */
+/** The most time with the cache of npm, on a machine that does nothing else. */
 const MOST_WARM_MS = 5000;
 const MOST_PACKED_BYTES = { 'holdfast-client': 385_000, holdfast: 180_000, 'holdfast-dev': 800_000 };
 const FOLDERS: Record<string, string> = {
@@ -102,7 +102,7 @@ describe.each(Object.entries(MOST_PACKED_BYTES))('The package %s', (name, mostBy
 });
 
 it('the types of the client resolve in each kind of project', async () => {
-  const args = ['--pack', '.', '--exclude-entrypoints', './package.json']; // it has no types
+  const args = ['--pack', '.', '--exclude-entrypoints', './package.json']; // this entry has no types
   const { exitCode, output } = await run(toolIn('.bin/attw'), args, { cwd: 'clients/typescript' });
   expect(exitCode, output).toBe(0);
 });
@@ -163,7 +163,7 @@ describe('npx in an empty folder', () => {
   });
 });
 
-/** Of the repository: the registry has the packages of Holdfast alone. */
+/** The compilers of the repository, because the registry only has the packages of Holdfast. */
 const COMPILERS = { 7: 'node_modules/typescript', '5.9': 'clients/typescript/node_modules/typescript' };
 
 const TSCONFIG = {
@@ -175,7 +175,7 @@ const TSCONFIG = {
   include: ['*.ts'],
 };
 
-/** What the examples of the README leave to the reader. */
+/** The functions that the examples of the README leave to the reader. */
 const READERS = `declare function render(signal: AbortSignal): Promise<void>;
 declare function backup(signal: AbortSignal): Promise<void>;
 `;

@@ -10,17 +10,17 @@ import { PATH, run } from './support/run.ts';
 const SOURCE = 'clients/python';
 const { version } = manifest;
 
-/** From an empty virtual environment to the end of the first lease. */
+/** The most time from an empty virtual environment to the end of the first lease. */
 const MOST_MS = 20_000;
 
 const NEW_ENOUGH = 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))';
-/** As `.ci/run` installs it, if there is a registry. */
+/** The mypy that `.ci/run` installs, if there is a registry. */
 const MYPY = resolve('.venv/bin/mypy');
 const hasMypy = existsSync(MYPY);
 
 const folder = await mkdtemp(join(tmpdir(), 'holdfast-python-'));
 const inFolder = (name: string) => join(folder, name);
-// With the registry that the variables of pip and uv name.
+// The variables of pip and uv stay, because they name the registry.
 const env = { ...process.env, PATH, PYTHONPATH: '' };
 const python = (venv: string) => inFolder(`${venv}/bin/python`);
 
@@ -43,7 +43,7 @@ async function hasUv(): Promise<boolean> {
 const canBuild = await hasUv();
 if (!canBuild) console.log('skipped: no Python 3.10, or no registry for it: the Python package is not built');
 
-/** What git has, and nothing that a build or a test left. */
+/** A copy of the files that git has, without what a build or a test has left. */
 async function cleanCopy(): Promise<string> {
   const { stdout } = await run('git', ['ls-files', '--cached', '--others', '--exclude-standard', SOURCE]);
   for (const file of stdout.trim().split('\n')) {

@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['verification/packages/*.test.ts'],
     globalSetup: `${import.meta.dirname}/support/tools.ts`,
-    // Against what hangs: a busy machine takes minutes for what another one does in seconds.
+    // Stops what hangs. A busy machine takes minutes for what another one does in seconds.
     testTimeout: 300_000,
     hookTimeout: 300_000,
   },

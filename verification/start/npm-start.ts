@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from '../../local/ports.ts';
 
-/** `npm start` on free ports, when it answers. `stop` must be called. @throws Error where it does not come up */
+/** Runs `npm start` on free ports until it answers. `stop` must be called. @throws Error if it does not come up */
 export async function npmStart(more: Record<string, string> = {}) {
   const [port, dynamodb, s3, states] = [await freePort(), await freePort(), await freePort(), await freePort()];
   const settings = { PORT: `${port}`, DYNAMODB_PORT: `${dynamodb}`, S3_PORT: `${s3}`, SFN_PORT: `${states}` };
@@ -29,7 +29,7 @@ export async function npmStart(more: Record<string, string> = {}) {
   };
 }
 
-/** The process below `ancestor` that runs the script: npm puts a shell between. */
+/** The process below `ancestor` that runs the script. npm starts a shell in between. */
 async function descendant(ancestor: number, script: string): Promise<number> {
   const all = await processes();
   const below = (pid: number): number[] => [

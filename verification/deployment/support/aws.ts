@@ -26,7 +26,7 @@ import manifest from '../../../package.json' with { type: 'json' };
 
 export const REGION = 'eu-west-1';
 export const ACCOUNT = '000000000000';
-/** Who may do everything. */
+/** The keys of a caller that may do everything. */
 export const ROOT = { accessKeyId: 'test', secretAccessKey: 'test' };
 
 const endpoint = `http://127.0.0.1:${inject('port')}`;
@@ -37,7 +37,7 @@ export const iam = new IAMClient(settings);
 export const s3 = new S3Client({ ...settings, forcePathStyle: true });
 export const sfn = new SFNClient(settings);
 
-/** Files share the emulator, and the pages that they read name the same buckets. */
+/** Makes a bucket, unless another file has made it: all files share the emulator, and the pages that they read name the same buckets. */
 export async function makeBucket(name: string): Promise<void> {
   const where = { CreateBucketConfiguration: { LocationConstraint: REGION } } as const;
   await s3.send(new CreateBucketCommand({ Bucket: name, ...where })).catch((error) => {
@@ -74,10 +74,10 @@ export function run(
   });
 }
 
-/** A call of any API of AWS, in botocore's words: many of them have no client among the packages here. */
+/** A call of any API of AWS, with the names of botocore, because many APIs have no client among the packages here. */
 export type ApiCall = [service: string, operation: string, parameters: object];
 
-/** @returns the answer of each, or its `error` */
+/** Sends calls by botocore. @returns the answer of each, or its `error` */
 // biome-ignore lint/suspicious/noExplicitAny: each API has answers of its own, of which a test reads fields
 export function describeAll(calls: ApiCall[]): Promise<any[]> {
   return new Promise((resolve, reject) => {
@@ -105,7 +105,7 @@ export const holdfast = (args: string[], { from = release, env = {} as NodeJS.Pr
 /** The folder that `npm run release` wrote. */
 const release = pathTo('release', `holdfast-${manifest.version}`);
 
-/** `npm run deploy`, less the making of the release. */
+/** `npm run deploy`, without the making of the release. */
 export const deploy = (stage: string, args: string[] = [], credentials?: Credentials): Promise<Run> =>
   run(process.execPath, commandOf(stage, args), { env: environment(credentials) });
 
@@ -182,7 +182,7 @@ interface Sent {
   signal?: AbortSignal | undefined;
 }
 
-/** @param url of the API, whose name no resolver knows: it is on this machine */
+/** @param url of the API, which is on this machine, although no resolver knows its name */
 async function send(
   url: URL,
   { method, headers, body, signal }: Sent,

@@ -12,7 +12,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Where the emulator listens. */
     port: number;
-    /** Where it asks for the keys of the issuer of tests. */
+    /** Where the emulator asks for the keys of the tests' issuer. */
     issuerPort: number;
   }
 }
@@ -46,7 +46,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
       NODE_PATH: resolve('node_modules'),
       TMPDIR: folder,
       GATEWAY_PORT: String(port),
-      // Its keys are known to everybody, and what they deploy runs on this machine. The port for MQTT listens on every address.
+      // Everybody knows its keys, and what they deploy runs on this machine. So only this machine may reach it, and its port for MQTT is off.
       BIND_HOST: '127.0.0.1',
       IOT_MTLS_ENABLED: '0',
       MINISTACK_HOST: 'localhost',

@@ -3,7 +3,7 @@ import { moves, type Rules } from './moves.ts';
 import { BOUND, LAG, MARGIN, PERIOD, SETTLE } from './rules.ts';
 import { FAULTS, type Fault, type State, type Tick } from './types.ts';
 
-/** What no rule looks back beyond. */
+/** No rule looks further back than this. */
 const OLD = -(SETTLE + MARGIN + 2);
 
 function beginning(faults: readonly Fault[]): State {
@@ -23,7 +23,7 @@ function beginning(faults: readonly Fault[]): State {
   };
 }
 
-/** States that no rule tells apart are one: what is old is equally old, and versions that were overtaken are equal. */
+/** Makes states equal that every rule treats alike: old times become equally old, and overtaken versions equal. */
 function nameOf(state: State): string {
   const at = (tick: Tick | undefined) => (tick === undefined ? '' : Math.max(OLD, tick));
   const { lease } = state;
@@ -69,7 +69,7 @@ function nameOf(state: State): string {
   ]);
 }
 
-/** What must hold in each state. */
+/** @returns what is wrong in a state, or undefined */
 function broken({ executions, lease, age }: State, { mutant }: Rules): string | undefined {
   const believers = executions.flatMap((one, who) => (one.believes && (one.runs || one.codeUntil >= 0) ? [who] : []));
   if (believers.length > 1) return 'two executions work, and both were answered with the lease';
@@ -78,7 +78,7 @@ function broken({ executions, lease, age }: State, { mutant }: Rules): string | 
   return age > BOUND ? `an execution that has ended is on record for ${BOUND} ticks` : undefined;
 }
 
-/** Two executions, and faults of which each may happen once. */
+/** The beginning: two executions, and faults of which each may happen once. */
 export const protocolOf = (faults: readonly Fault[], rules: Rules): Protocol<State> => ({
   first: beginning(faults),
   nameOf,

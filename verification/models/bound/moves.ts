@@ -38,7 +38,7 @@ function granted({ lease, executions }: State, who: number, { mutant }: Rules): 
     return { holder: who, version: version + 1, request, answeredAt: 0, expires: expiresAt, ended: undefined };
   if (!isOwn) return undefined;
   if (ended === undefined && mutant === 'silentRepeat') return lease;
-  // In its grace, the lease is bound again.
+  // A repeat in the grace makes the lease bound again.
   return {
     ...lease,
     version: version + 1,
@@ -60,7 +60,7 @@ function* acquires(state: State, who: number, rules: Rules): Generator<Move> {
     yield { what: `${nameOf(who)} acquires, answer lost`, state: spend({ ...state, lease }, 'answer') };
 }
 
-/** The ways of the events of an end: delivered, lost, or delivered twice. */
+/** The events of an end: sent, lost, or sent twice. */
 function* eventsOf(state: State, first: Event): Generator<{ events: Event[]; after: State }> {
   yield { events: [first], after: state };
   if (state.faults.event > 0) yield { events: [], after: spend(state, 'event') };
@@ -122,7 +122,7 @@ const judgeOf = (state: State, who: number): Omit<Judge, 'kind' | 'phase' | 'eve
   ...{ said: undefined, stop: undefined, redriven: undefined, at: 0 },
 });
 
-/** The first pass asks only if the grant was answered so shortly before the end that clocks may differ about the order. */
+/** Whether the first pass asks AWS: only if clocks may differ about which came first, the last answer or the end. */
 const isClose = (answeredAt: Tick, stop: Tick): boolean => answeredAt > stop - MARGIN && answeredAt <= stop;
 
 function* arrives(state: State, { mutant }: Rules): Generator<Move> {
@@ -175,7 +175,7 @@ const freed = (lease: State['lease']): State['lease'] => ({
   ...{ expires: undefined, ended: undefined },
 });
 
-/** The judgement: how the execution ended, or undefined if the grant goes on. */
+/** @returns how the execution ended, or undefined if the grant goes on */
 function verdict({ kind, seen, said, stop, redriven, event, at }: Judge, { mutant }: Rules): Status | undefined {
   const { answeredAt } = seen;
   if (kind === 1 && event) {
@@ -223,7 +223,7 @@ function* judges(state: State, rules: Rules): Generator<Move> {
   }
 }
 
-/** Time passes, unless something that is due would be late by more than its bound. */
+/** Lets time pass, unless something due would then be later than its bound. */
 function* passes(state: State, rules: Rules): Generator<Move> {
   const isFree = state.judges.length < MOST_JUDGES;
   const isLate = isFree && state.events.some(({ notBefore }) => notBefore <= -DELAY);
@@ -232,7 +232,7 @@ function* passes(state: State, rules: Rules): Generator<Move> {
   if (!isLate && !isLookDue && !isStuck) yield { what: 'a tick', state: aged(state) };
 }
 
-/** Whether an execution is on record that has ended, or that was redriven and asks by another request. */
+/** Whether the record has a grant of an ended execution, or of one that was redriven and asks by another request. */
 function isDead({ lease, executions }: State): boolean {
   const execution = lease.holder === undefined ? undefined : executions[lease.holder];
   if (!execution || lease.expires !== undefined) return false;

@@ -19,7 +19,7 @@ const PAIRS: Fault[][] = [
 const MIXES: Mix[] = [
   ...[[], ...FAULTS.map((fault) => [fault]), ...PAIRS].map((faults) => ({ faults, skews: [0] })),
   ...[[], ['stale' as const]].map((faults) => ({ faults, skews: [-1, 1] })),
-  // A status that lags after a redrive at once is the hazard that no rule covers (docs/protocols/executions.md#hazards).
+  // No rule covers a status that lags when an execution is redriven at once (docs/protocols/executions.md#hazards).
   ...[[], ['twice' as const]].map((faults) => ({ faults, skews: [-1, 1], promptly: true })),
 ];
 

@@ -1,13 +1,13 @@
-/** What the product's times are in ticks: how old a status may be, how far clocks differ, when a status is believed, how late an event may come. */
+/** The product's times in ticks: how old a status may be, how far clocks differ, when a status is believed, how late an event may come. */
 export const LAG = 2;
 export const MARGIN = 1;
 export const SETTLE = 3;
 export const DELAY = 1;
-/** How often a caller that wants the key looks, and how long code runs on after a stop. */
+/** How often a caller that wants the key asks about its holder, and how long code goes on after a stop. */
 export const PERIOD = 2;
 export const GRACE = 2;
 export const GUESSED_TTL = 3;
-/** An execution that has ended is off the record by then. */
+/** After this time, the grant of an ended execution must be gone. */
 export const BOUND = SETTLE + 2 * PERIOD + LAG + DELAY + GRACE + 2;
 
 export const MUTANTS = {

@@ -34,7 +34,7 @@ interface Lease {
   ended: number | undefined;
 }
 
-/** A pass or a look: 1 and 2 for the passes, 3 for a look. */
+/** A pass or a look, which judges whether an execution has ended. Kinds 1 and 2 are the passes, and 3 is a look. */
 export interface Judge {
   kind: 1 | 2 | 3;
   who: number;
@@ -66,6 +66,6 @@ export interface State {
   events: Event[];
   nextLook: Tick;
   faults: Record<Fault, number>;
-  /** For how long an execution that has ended is on record. */
+  /** For how long the record has had the grant of an ended execution. */
   age: number;
 }

@@ -1,39 +1,39 @@
 import { readOptions } from '../../../local/options.ts';
 
-/** A state that follows, or what must not happen. */
+/** A move to the next state, or a move that breaks a promise. */
 export type Move<State> = { what: string } & ({ state: State } | { broken: string });
 
-/** A protocol as states and moves, small enough to go through all states. */
+/** A protocol as states and moves. It is so small that all states can be explored. */
 export interface Protocol<State> {
   first: State;
-  /** States that no rule tells apart have the same name. */
+  /** The name of a state. States that every rule treats alike have the same name. */
   nameOf(state: State): string | number;
-  /** What is wrong in a state, if anything is. */
+  /** @returns what is wrong in a state, or undefined */
   broken(state: State): string | undefined;
   moves(state: State): Iterable<Move<State>>;
 }
 
-/** Rules that are switched off, and what then happens. */
+/** A model with some rules switched off, and what must go wrong then. */
 export interface Mutant {
   what: string;
   /** The mixes that show it soonest. */
   mixes?: readonly string[];
-  /** The rules, if it does not have the name of the only one. */
+  /** The rules that are off. Undefined if it is the rule of the mutant's own name. */
   off?: readonly string[];
   /** Why no mix shows it. If a mix does, the run fails, because the reason given here is wrong. */
   survives?: string;
 }
 
-/** Mutants that switch off the rule of their name, and that every mix may show. */
+/** A mutant for each rule, which switches off that rule, and which any mix may show. */
 export const mutantsOf = (rules: Record<string, string>): Record<string, Mutant> =>
   Object.fromEntries(Object.entries(rules).map(([rule, what]) => [rule, { what }]));
 
-/** A model, as its command plays it. A mix is how much may go wrong, by its name. */
+/** A model for the command line. Each mix says how much may go wrong. */
 interface Model<Mix, Rule extends string> {
   name: string;
   mixes: Record<string, Mix>;
   mutants: Record<string, Mutant>;
-  /** The mixes of mutants that name none; all, if left out. */
+  /** The mixes for mutants that do not name any. Undefined for all. */
   forMutants?: readonly string[];
   /** @param off the rules that are switched off */
   play(mix: Mix, seconds: number, off: readonly Rule[]): Explored;
@@ -41,11 +41,11 @@ interface Model<Mix, Rule extends string> {
 
 interface Explored {
   states: number;
-  /** What `states` counts instead, if a model does not go through all states. */
+  /** What `states` counts, if the model does not explore all states. */
   unit?: string;
   complete: boolean;
   broken?: string;
-  /** The moves that lead there. */
+  /** The moves that lead to the broken promise. */
   path: string[];
 }
 
@@ -68,7 +68,7 @@ const OPTIONS = {
   tell: { type: 'boolean', default: false },
 } as const;
 
-/** Goes through all states, or until the time is over. */
+/** Explores all states, or as many as the time allows. */
 export function explore<State>(protocol: Protocol<State>, seconds: number): Explored {
   type Name = string | number;
   const first = { state: protocol.first, name: protocol.nameOf(protocol.first) };
@@ -95,7 +95,7 @@ export function explore<State>(protocol: Protocol<State>, seconds: number): Expl
   return { states: seen.size, complete: true, path: [] };
 }
 
-/** The same for the same seed, and with every seed another first one. */
+/** An order by the seed: the same one for the same seed, and another first one for each seed. */
 function ordered(names: string[], seed: number): string[] {
   const rank = (name: string) => {
     let hash = seed;

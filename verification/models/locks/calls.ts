@@ -39,9 +39,9 @@ import {
 } from './state.ts';
 import { capTerms, entry, isRemembered } from './writes.ts';
 
-// What a call does with the answer to each of its requests: acquire, release, the line, and withdrawals.
+// How a call goes on after the answer to each of its requests: acquisitions, releases, the line, and withdrawals.
 
-/** The first try, which has seen no record, or only the fence. */
+/** The first try of a call, which has not seen the record, or only its fence. */
 export function firstTry(s: State, j: number, seen: Rec | null): Op {
   const { l, k } = specOf(j);
   const at = now(s);
@@ -76,14 +76,14 @@ function hold(s: State, j: number, e: Entry, repeated: boolean): string | undefi
   endRun(s, j);
   const stands = s.rec !== null && entryOf(s.rec, n)?.i === e.i;
   if (s.withdrawn.includes(n) && stands && e.x >= 0) return `withdrawn: ${n} holds, and was withdrawn`;
-  // A caller that withdraws does not work with what it is answered afterwards.
+  // A caller that withdraws does not work under a grant that it is answered afterwards.
   if (!s.leaving.includes(n))
     set(s, j, { held: { n, i: e.i, x: e.x, w: k === 'X' ? ALL : w, l, q: s.rows.length > 0, k: e.k } });
   const isLow = e.low && e.x >= 0 && !(s.wiped && (repeated || k === 'S'));
   return isLow ? `fences: ${n} is answered with a fence that is not higher than all before` : undefined;
 }
 
-/** LeaseLost, or Superseded. */
+/** The call fails with LeaseLost or Superseded. */
 function lose(s: State, j: number): string | undefined {
   const n = own(s, j);
   if (s.rec && isSuperseded(s.rec, n)) return superseded(s, j);
@@ -100,7 +100,7 @@ function refuse(s: State, j: number): string | undefined {
   });
 }
 
-/** What an acquire does next, by the record that it met. */
+/** Decides what an acquire does next, by the record that it has met. */
 function judge(s: State, j: number, tried?: number): string | undefined {
   const r = s.rec ?? BARE;
   const p = get(s, j);
@@ -121,7 +121,7 @@ function judge(s: State, j: number, tried?: number): string | undefined {
   return void set(s, j, { op: { ...op, t: 'takeOver', f, ended, freed: weightOf(over) }, tries: p.tries + 1 });
 }
 
-/** The expired entries that have to go, the own one first. The next try replaces an exclusive holder without naming it. */
+/** The expired entries that a take-over must end, the own one first. An exclusive holder is missing, because the next try replaces it anyway. */
 function needed(r: Rec, j: number, mine: Entry | undefined): Entry[] {
   const ended = mine ? [mine] : [];
   for (const e of expiredIn(r)) if (e !== mine && (r.used ?? 0) - weightOf(ended) > roomIn(r, j)) ended.push(e);
@@ -161,7 +161,7 @@ export function perform(s: State, j: number): string | undefined {
   return bad ?? after(s, j, o, won, before);
 }
 
-/** The quick release looks at the line first. */
+/** The quick release reads the line first. */
 function peek(s: State, j: number, o: Op): string | undefined {
   const release = { t: 'release', n: o.n, i: o.i, how: 'released' };
   const row = s.rows.find(({ over, cancelled }) => !over && !cancelled);
@@ -172,7 +172,7 @@ function peek(s: State, j: number, o: Op): string | undefined {
   return void set(s, j, { op: { t: 'quick', n: o.n, i: o.i, head, f: now(s), row, ...capTerms(null, [row.by]) } });
 }
 
-/** After a claim. A withdrawal flags the row first and reads the record second, and this looks at the row second. */
+/** Reads the row after a claim. A withdrawal flags the row first and reads the record second, so one of the two sees the other. */
 function leaveRow(s: State, j: number, o: Op): string | undefined {
   const mine = s.rec && entryOf(s.rec, o.n);
   for (const k of new Set<number>([o.k, get(s, j).ticket])) {
@@ -191,14 +191,14 @@ function leaveRow(s: State, j: number, o: Op): string | undefined {
   return hold(s, j, { ...o.e, x, low: mine?.i === o.i && mine?.low }, o.repeated);
 }
 
-/** The grant that a call in line has claimed, or was answered with. */
+/** A call in line has claimed its grant, or was answered with it. */
 function received(s: State, j: number, e: Entry, repeated: boolean): string | undefined {
   const isCall = specOf(j).wait === 'call' && (game.mix.bud?.withdraw ?? 0) > 0;
   if (!isCall) return hold(s, j, e, repeated);
   return void set(s, j, { op: { t: 'leaveRow', n: e.n, i: e.i, k: e.k, e, repeated } });
 }
 
-/** The record does not remember a request that was withdrawn before it had a grant, so another call of the request may join. */
+/** Forgets a withdrawal, because another call of the request may join: the record does not remember a request that never had a grant. */
 const forgetWithdrawal = (s: State, n: string): void => {
   s.withdrawn = s.withdrawn.filter((one) => one !== n);
 };
@@ -308,7 +308,7 @@ function after(s: State, j: number, o: Op, won: boolean, before: Rec | null): st
   }
 }
 
-/** The command of an operator has landed, or has lost to another one. */
+/** Goes on after a command of an operator, which has landed or has lost to another one. */
 function commanded(s: State, j: number, o: Op, won: boolean): undefined {
   const r = s.rec ?? BARE;
   const { operator } = s;
@@ -335,7 +335,7 @@ function settle(s: State, j: number, o: Op, before: Rec | null): string | undefi
   });
 }
 
-/** The tasks among new holders are notified. */
+/** Notifies the tasks among the new holders. */
 function served(s: State, j: number, { heads, rows, others }: Op): string | undefined {
   const told = rows.map(({ by }: Row) => specOf(by).wait === 'task');
   const [tasks, theirs] = [heads, rows].map((all) => all.filter((_: unknown, nth: number) => told[nth]));
@@ -343,7 +343,7 @@ function served(s: State, j: number, { heads, rows, others }: Op): string | unde
   return void set(s, j, { op: { t: 'tell', n: '', heads: tasks, rows: theirs, others } });
 }
 
-/** A waiter is in line, and the mark is there. */
+/** Goes on when the waiter is in line and the mark is there. */
 function arrived(s: State, j: number, r: Rec): string | undefined {
   const mine = entryOf(r, own(s, j));
   set(s, j, { op: null, st: rest(j) });
@@ -366,7 +366,7 @@ function marked(s: State, j: number, o: Op, won: boolean, before: number): strin
   return void set(s, j, { op: markOp(s, o.n, { seen: mine?.v ?? 0, back: o.back }) });
 }
 
-/** A call in line looks at the record. @returns what it does, and what that breaks */
+/** A call in line polls the record. @returns what it does, and what that breaks */
 export function look(s: State, j: number): { what: string; bad?: string | undefined } | undefined {
   const n = own(s, j);
   const r = s.rec ?? BARE;
@@ -389,7 +389,7 @@ export function look(s: State, j: number): { what: string; bad?: string | undefi
   return { what: r.mark === null ? 'puts the mark back' : 'sees room' };
 }
 
-/** Its patience is over. It hands off before it leaves. */
+/** A call leaves the line at its deadline. It hands off before it leaves. */
 export function leave(s: State, j: number): void {
   const { ticket } = get(s, j);
   s.rows = s.rows.map((row) => (row.k === ticket ? { ...row, over: true } : row));
@@ -400,7 +400,7 @@ export function leave(s: State, j: number): void {
   else endRun(s, j);
 }
 
-/** A call goes on after the hand-off that it made. */
+/** An acquire goes on after a hand-off that it made. */
 function goesOn(s: State, j: number, how: 'empty' | 'waits' | 'served', seen: Rec): string | undefined {
   if (how === 'empty') return void set(s, j, { empty: true, op: firstTry(s, j, seen) });
   const mine = entryOf(seen, own(s, j));
@@ -409,13 +409,13 @@ function goesOn(s: State, j: number, how: 'empty' | 'waits' | 'served', seen: Re
 }
 
 const queryOp = (told: number[] = []): Op => ({ t: 'query', n: '', told });
-/** Looks at the line with the record that a write or a read has just shown. */
+/** Begins a hand-off with the record that a write or a read has just shown. */
 export const handOff = (s: State, j: number, cont: Party['cont'], seen: Rec, end: End[] = []): void =>
   set(s, j, { op: queryOp(), cont, seen, end });
 
 type Place = 'waits' | 'passed' | 'gone' | 'lost' | 'superseded' | { repeats: Entry };
 
-/** What the record that was seen shows about a row. */
+/** What becomes of a row, judged by the record that the call has seen. */
 function judgeRow(row: Row, r: Rec, ended: readonly End[]): Place {
   const isTask = specOf(row.by).wait === 'task';
   const mine = entryOf(r, row.n);
@@ -432,11 +432,11 @@ function judgeRow(row: Row, r: Rec, ended: readonly End[]): Place {
   return isShared && !without('line: second rows') ? { repeats: mine } : 'passed';
 }
 
-/** A task that waits for a message, by this row. */
+/** Whether the row is that of a task that still waits for a message. */
 const isIts = (s: State, row: Row): boolean => get(s, row.by).ticket === row.k && get(s, row.by).st !== 'gone';
 const takes = (s: State, row: Row): boolean => isIts(s, row) && get(s, row.by).st === 'parked' && !get(s, row.by).op;
 
-/** Reads the rows, judges them by the record that was seen before, and composes the next write. */
+/** Reads the rows, judges them by the record that the call saw before, and composes the next write. */
 function query(s: State, j: number): string | undefined {
   const { seen, end, op } = get(s, j);
   const r = seen ?? BARE;
@@ -517,7 +517,7 @@ function query(s: State, j: number): string | undefined {
 
 const weightIn = (r: Rec, ended: readonly End[]) => weightOf(ended.map(({ n }) => entryOf(r, n) ?? { w: 0 }));
 
-/** The hand-off is over, and its call goes on. */
+/** Ends a hand-off, and lets its call go on. */
 function finish(s: State, j: number, how: 'empty' | 'waits' | 'served'): string | undefined {
   const { cont, seen, next } = get(s, j);
   set(s, j, { op: next, cont: next ? 'outside' : '', seen: null, end: [], next: null });
@@ -530,7 +530,7 @@ function finish(s: State, j: number, how: 'empty' | 'waits' | 'served'): string 
 const nextIn = (s: State, r: Rec) =>
   inOrder(s.rows, r).find((row) => !row.over && !row.cancelled && !entryOf(r, row.n));
 
-/** After a grant, and the messages about it. */
+/** Goes on after a grant and the messages about it. */
 function goOn(s: State, j: number, others: boolean): string | undefined {
   const { end, seen } = get(s, j);
   const r = seen ?? BARE;
@@ -551,7 +551,7 @@ function lookAgain(s: State, j: number, r: Rec): string | undefined {
   return looks ? void set(s, j, { op: queryOp() }) : finish(s, j, 'waits');
 }
 
-/** The message to a task about its grant. `late`: by a call that did not grant it. */
+/** Notifies a task of its grant. `late`: the call that sends the message has not granted the key. */
 export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without effect'): string | undefined {
   const o = get(s, j).op as Op;
   const [[e, ...heads], [row, ...rows]] = [o.heads as [Entry, ...Entry[]], o.rows as [Row, ...Row[]]];
@@ -560,7 +560,7 @@ export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without 
     return o.told ? void set(s, j, { op: queryOp(o.told) }) : goOn(s, j, o.others);
   };
   if (e.x < 1) {
-    s.odd = true; // short of its ttl: the schedule renews it
+    s.odd = true; // the grant is short of its ttl, so the schedule renews it
     return goes();
   }
   if (e.nf && !without('late grants')) {
@@ -571,14 +571,14 @@ export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without 
     });
   }
   if (how === 'without effect' || (isIts(s, row) && !takes(s, row))) {
-    s.odd = true; // left to the schedule
+    s.odd = true; // the notice is left to the schedule
     return goes();
   }
   if (!isIts(s, row)) {
     dropRow(s, row.k);
     const end: End = { n: e.n, i: e.i, v: e.v, how: 'neverNotified' };
     if (!o.late || without('repair: gone proves nothing')) set(s, j, { end: [...get(s, j).end, end] });
-    // Who did not grant it does not know whether the task was notified before.
+    // A call that has not granted the key does not know whether the task was notified before.
     else if (e.x === FAR && e.k === row.k) return void set(s, j, { op: { t: 'note', n: e.n, i: e.i, v: e.v } });
     return goes();
   }
@@ -593,7 +593,7 @@ export function tell(s: State, j: number, how: 'heard' | 'no answer' | 'without 
   return bad ?? goes();
 }
 
-/** The message to the task of a broken grant that perhaps was never notified. If the task takes the message, the grant ends at once. */
+/** Sends LeaseLost to the task of a broken grant that perhaps was never notified. If the task takes the message, the grant ends at once. */
 function tellLost(s: State, j: number): string | undefined {
   const { row, e } = get(s, j).op as Op as unknown as { row: Row; e: Entry };
   const took = takes(s, row);

@@ -26,14 +26,14 @@ import {
   weightOf,
 } from './state.ts';
 
-/** What is wrong in a state, if anything is. */
+/** @returns what is wrong in a state, or undefined */
 export function broken(s: State): string | undefined {
   const newest = s.joined.at(-1);
   if (newest !== undefined && s.told.includes(newest)) return `superseded: ${newest} is the newest, and was replaced`;
   return together(s) ?? onRecord(s.rec) ?? disobeyed(s) ?? (s.wiped || s.odd ? undefined : inLine(s)) ?? inTheEnd(s);
 }
 
-/** Who counts on a grant beside whom. */
+/** Checks who counts on a grant beside whom. */
 function together({ ps, crate }: State): string | undefined {
   const all = ps.flatMap(({ held, run }, j) => (held && held.x >= 0 ? [{ ...held, who: nameOf(j, run) }] : []));
   const counts = all.filter(({ i }, nth) => all.findIndex((one) => one.i === i) === nth);
@@ -52,7 +52,7 @@ function onRecord(r: Rec | null): string | undefined {
   return isTwice ? 'one grant: a request has two entries' : undefined;
 }
 
-/** If nothing has gone wrong, the calls serve the line by themselves. */
+/** Checks that the calls serve the line by themselves if nothing has gone wrong. */
 function inLine({ rec, rows: all, ps, outside, late, ended }: State): string | undefined {
   const r = rec ?? BARE;
   // If another call has ended the grant of the request, its task may wait for the schedule, which sends LeaseLost.
@@ -71,7 +71,7 @@ function inLine({ rec, rows: all, ps, outside, late, ended }: State): string | u
 const known = new Map<string, string | undefined>();
 export const forget = (): void => known.clear();
 
-/** What the end of a state depends on. */
+/** The parts of a state on which its end depends. */
 function endOf({ rec: r, rows, ps }: State): string {
   const entry = r && holders(r).map((e) => [e.n, e.c, e.s, e.j === e.v, e.k === 0]);
   const lv = typeof r?.lv === 'number' ? 1 : r?.lv;
@@ -101,7 +101,7 @@ function endOf({ rec: r, rows, ps }: State): string {
   return JSON.stringify([record, tickets, ps.map(({ st, run }) => [st, run])]);
 }
 
-/** Every process exits and everything expires. The schedule alone serves every row, and then every kind of acquire wins alone. */
+/** Lets every process exit and everything expire. Then the schedule must serve every row, and each kind of acquire must succeed alone. */
 function inTheEnd(s: State): string | undefined {
   const rec = overIn(s.rec);
   const rows = s.rows.map((row) => ({ ...row, over: row.over || specOf(row.by).wait === 'call' }));

@@ -22,7 +22,7 @@ function grantsOf(o: Op, s: State): Entry[] {
   return o.t === 'grant' ? o.heads : o.t === 'quick' ? [s.rec?.h as Entry] : [];
 }
 
-/** A write arrives, by whomever it was sent. @returns whether its condition held, and what it breaks */
+/** Lets a write arrive. @returns whether its condition held, and what the write breaks */
 export function landed(s: State, o: Op): { won: boolean; bad?: string | undefined } {
   const before = s.rec ?? BARE;
   const after = landing(s.rec, o);
@@ -73,7 +73,7 @@ export function landed(s: State, o: Op): { won: boolean; bad?: string | undefine
   return { won: true, bad };
 }
 
-/** Whose grants have ended. An operator who breaks one takes the risk that its holder goes on. Two calls of a request share its grant. */
+/** Notes whose grants have ended. An operator who breaks a grant takes the risk that its holder goes on. Two calls of a request share its grant. */
 function note(s: State, o: Op, h: Entry | null): void {
   const ends: Pick<End, 'n' | 'i' | 'how'>[] = [...(o.ended ?? [])];
   if (o.t === 'release') ends.push({ n: o.n, i: o.i, how: o.how });

@@ -1,8 +1,8 @@
 import { entryOf, game, type Op, partyOf, type Rec, remembers, specOf, without } from './state.ts';
 
-// The latest request that joined with `replace`, on the record (docs/protocols/replace.md).
+// The newest request that joined with `replace`, as the record has it (docs/protocols/replace.md).
 
-/** What a request says. */
+/** What a request says of `replace`. */
 export const replaces = (n: string): 'waiting' | 'running' | undefined =>
   partyOf(n) < game.mix.ps.length ? specOf(partyOf(n)).replace : undefined;
 

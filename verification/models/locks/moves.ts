@@ -37,7 +37,7 @@ const agedRec = (r: Rec | null): Rec | null =>
     h: r.h && agedEntry(r.h),
     shared: r.shared.map(agedEntry),
   };
-/** A write under way ages too: its times are from before it was sent. */
+/** Lets a write under way grow older, because its times are from before it was sent. */
 const agedOp = (o: Op): Op => ({
   ...o,
   ...(o.x !== undefined && { x: aged(o.x) }),
@@ -64,7 +64,7 @@ const tick = (s: State): State => ({
 });
 const runs = (x: number | undefined): boolean => x === 1 || x === 0;
 const ages = (o: Op): boolean => runs(o.x) || runs(o.head?.x) || (o.heads?.some((e: Entry) => runs(e.x)) ?? false);
-/** Whether time makes a difference. */
+/** Whether the passing of time changes anything. */
 function isAgeing({ rec, ps, outside, late, crate }: State): boolean {
   const record = (r: Rec | null) =>
     r !== null && ((runs(r.lx) && r.lv !== null) || holders(r).some(({ x }) => runs(x)) || runs(r.cap?.x));
@@ -72,7 +72,7 @@ function isAgeing({ rec, ps, outside, late, crate }: State): boolean {
   return record(rec) || [...ps, outside].some(party) || (crate !== null && runs(crate.x)) || late.some(ages);
 }
 
-/** OutcomeUnknown: an acquire asks again. All other calls end. */
+/** A call fails with OutcomeUnknown. An acquire then asks again, and all other calls end. */
 function unanswered(s: State, j: number, o: Op): void {
   s.odd = true;
   if (o.t === 'release' && j >= 0) return;
@@ -96,7 +96,7 @@ function exits(s: State, j: number): void {
   set(s, j, { held: gives ? null : held, left: isParked ? left : 0, ...(isParked && { st: 'parked', ticket }) });
 }
 
-/** The request that is under way, and what may go wrong with it. */
+/** The moves of the request under way, with what may go wrong. */
 export function sends(s0: State, j: number, out: Step[], faults: boolean): void {
   const p = get(s0, j);
   const o = p.op as Op;

@@ -1,7 +1,7 @@
 import type { Mutant } from '../engine/states.ts';
 
 const caught = (what: string, ...mixes: string[]): Mutant => ({ what, mixes });
-/** A second safeguard: without it alone, the model holds. */
+/** A second safeguard: the model still holds if only this rule is off. */
 const second = (what: string, survives: string, ...mixes: string[]): Mutant => ({ what, mixes, survives });
 
 /** Rules that can be switched off, and the mixes that show them soonest. */

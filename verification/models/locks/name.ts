@@ -1,7 +1,7 @@
 import { IDLE, type Party, type State } from './state.ts';
 
 const hashes = new Map<string, number>();
-/** Above all fences. */
+/** The hash of a text, as a number above all fences. */
 function hashOf(text: string): number {
   const known = hashes.get(text);
   if (known !== undefined) return known;
@@ -49,7 +49,7 @@ function budgetOf(bud: State['bud']): number {
 
 const order = new Map<number, number>();
 const ids = new Map<number, number>();
-/** Fences and instants of the same order and nearness are alike. Ids are negative, and which comes first does not matter. */
+/** Renames a number, because only the order and the nearness of fences and instants count, and of ids (the negative numbers) only which are equal. */
 function renamed(x: number): number {
   if (x > -10 && x < 1000) return x + 14;
   if (x >= 4e9) return x - 8e9;
@@ -59,7 +59,7 @@ function renamed(x: number): number {
   return 99_000_000 + id;
 }
 
-/** 53 bits of a state. Among three million states, two have the same bits with a chance of one in two thousand. */
+/** A hash of 53 bits. The chance is one in two thousand that two of three million states have the same hash. */
 export function nameOf(s: State): number {
   tokens.length = 0;
   fences.length = 0;

@@ -1,6 +1,6 @@
 import { BARE, type Entry, entryOf, FAR, game, holders, type Op, type Rec, rowOf, type State, set } from './state.ts';
 
-// An operator who caps and moves, one command after the other, and what must hold after each answer.
+// An operator caps and moves, one command after the other. The rules say what must hold after each answer.
 
 const OUTSIDE = -1;
 type Act = (what: string, change: (s: State) => string | undefined) => void;

@@ -34,7 +34,7 @@ export type Step = [what: string, s: State, bad?: string | undefined];
 type Act = (what: string, change: (s: State) => string | undefined) => void;
 const OUTSIDE = -1;
 
-/** What the schedule does next, if it looks now (docs/protocols/tasks.md#repair). */
+/** The next step of the schedule, if it runs now (docs/protocols/tasks.md#repair). */
 export function repair(s0: State): Step | undefined {
   const told = repairReplaced(s0);
   if (told) {
@@ -110,7 +110,7 @@ export function breaksWithWait({ bud, rec }: State, act: Act): void {
   }
 }
 
-/** What operators, executions and withdrawals do. */
+/** The moves of operators, executions and withdrawals. */
 export function outsiders(s0: State, act: Act): void {
   const { bud, rec } = s0;
   for (const e of rec ? holders(rec) : []) {
@@ -146,7 +146,7 @@ export function outsiders(s0: State, act: Act): void {
   }
 }
 
-/** The execution of a holder has ended, and whoever has seen that ends the grant under its version, or lets it go on for its grace. */
+/** The execution of a holder has ended. A call that has seen this ends the grant under its version, or lets it go on for its grace. */
 function endOf(e: Entry, by: number, act: Act): void {
   if (specOf(by).grace && e.x === FAR)
     act(`the grace of ${e.n} begins`, (s) => {
@@ -177,7 +177,7 @@ export function executions(s0: State, j: number, act: Act): void {
     });
 }
 
-/** The Rust crate: PutItem if there is no lease_version or lease_expiry is in the past, a new version with each extension, and a deletion. */
+/** The moves of the Rust crate: a PutItem if there is no lease_version or lease_expiry has passed, an extension with a new version, and a deletion. */
 export function crate({ crate: c, bud, rec }: State, act: Act): void {
   if (!c && bud.crate > 0 && (rec === null || rec.lv === null || rec.lx === -1))
     act('the crate takes', (s) => {

@@ -15,7 +15,7 @@ import {
   without,
 } from './state.ts';
 
-// What calls do about requests that replace older ones (docs/protocols/replace.md).
+// How calls treat requests that replace older ones (docs/protocols/replace.md).
 
 function isTold(s: State, n: string): string | undefined {
   s.told = [...new Set([...s.told, n])];

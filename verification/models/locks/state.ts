@@ -4,7 +4,7 @@
 export const ALL = 900;
 /** An expiry that no step reaches: that of a bound grant, and the TTL of shared holders. */
 export const FAR = 9;
-/** One write grants up to this many. */
+/** The most grants of one write. */
 export const BATCH = 2;
 
 /** A grant, with the letters of the record: `h` and `h<name>` in docs/protocols/locks.md. */
@@ -16,20 +16,20 @@ export interface Entry {
   /** The version. */
   v: number;
   w: number;
-  /** Of the expiry: 1 runs; 0 is over by the clock, but within the margin; -1 others may take the place. */
+  /** The expiry: 1 has not passed, 0 has passed by the clock but not by the margin, and at -1 others may take the place. */
   x: number;
   f: number;
   /** The ticket of a grant from the line, otherwise 0. */
   k: number;
-  /** Not claimed yet. */
+  /** Whether the grant is not claimed yet. */
   c: boolean;
-  /** An operator has marked it as ending. */
+  /** Whether an operator has marked it as ending. */
   s: boolean;
-  /** Granted where no fence was. */
+  /** Whether it was granted on a record without a fence. */
   nf: boolean;
   /** The version at which the schedule found the task of a bound grant gone. */
   j: number;
-  /** For the check alone: the fence is not above all before. */
+  /** Whether the fence is not above all before. Only the check reads this. */
   low: boolean;
 }
 
@@ -54,13 +54,13 @@ export interface Rec {
   sup: string[];
   latest: { n: string; k: number } | null;
   mark: number | null;
-  /** What an operator allows, and the number of the last command, which stays after a lift. */
+  /** The cap of an operator, and the number of the last command, which stays after a lift. */
   cap?: Cap | undefined;
   capAt?: number;
   /** The ticket that an operator has moved, and the number of that command. */
   moved?: number | undefined;
   movedAt?: number;
-  /** `freed_at`: how many steps of time ago a holder gave its place back, from 0 down to -3. */
+  /** `freed_at`: how many steps of time ago a holder released, from 0 down to -3. */
   freed: number;
 }
 
@@ -81,32 +81,32 @@ export interface Op {
   [part: string]: any;
 }
 
-/** What its caller counts on. */
+/** A grant on which its caller counts. */
 interface Held {
   n: string;
   i: number;
   x: number;
   w: number;
   l: number;
-  /** Others were in line, and the ticket that it came by. */
+  /** `q`: whether others were in line. `k`: the ticket by which the grant came. */
   q: boolean;
   k: number;
 }
 
 export interface Party {
-  /** How many more requests it makes, and which one this is. */
+  /** How many more requests the party makes, and the number of this one. */
   left: number;
   run: number;
   held: Held | null;
   op: Op | null;
   st: '' | 'waiting' | 'parked' | 'gone' | 'over';
-  /** Of a hand-off: the record before the line is read, what must end, and what its call does afterwards. */
+  /** The hand-off of the party: the record before the line is read, what must end, and how the call goes on afterwards. */
   seen: Rec | null;
   end: End[];
   cont: '' | 'acquire' | 'release' | 'left' | 'wait' | 'outside';
   next: Op | null;
   tries: number;
-  /** It has seen the line empty. */
+  /** Whether it has seen the line empty. */
   empty: boolean;
   /** The token of its task, and the ticket of its row. */
   tok: number;
@@ -116,10 +116,10 @@ export interface Party {
 export interface Row {
   k: number;
   n: string;
-  /** Whose row. */
+  /** The party whose row it is. */
   by: number;
   tok: number;
-  /** Its call has left, or has exited. */
+  /** Whether its call has left or has exited. */
   over: boolean;
   cancelled: boolean;
 }
@@ -132,17 +132,17 @@ export interface Spec {
   runs: number;
   wait: 'no' | 'task' | 'call';
   quick?: boolean;
-  /** It names an execution: the grant has a ttl, or lasts as long as the execution. */
+  /** Whether it names an execution. The grant then has a ttl, or lasts as long as the execution. */
   execution?: 'ttl' | 'bound';
-  /** Its grant goes on for a grace after the end of the execution. */
+  /** Whether its grant goes on for a grace after the end of the execution. */
   grace?: boolean;
-  /** The request replaces older ones. */
+  /** Whether the request replaces older ones. */
   replace?: 'waiting' | 'running';
-  /** It sends the request of another party once more. */
+  /** The party whose request it sends again, as a duplicate call does. */
   as?: number;
 }
 
-/** How often something may happen. */
+/** How often each thing may happen. */
 export const NEVER = {
   ...{ late: 0, twice: 0, lost: 0, exit: 0, beat: 0, breakWait: 0, break: 0, ttl: 0, gone: 0, mute: 0, schedule: 0 },
   ...{ leave: 0, crate: 0, extend: 0, again: 0, end: 0, redrive: 0, withdraw: 0, cancel: 0 },
@@ -150,7 +150,7 @@ export const NEVER = {
 export type Budget = typeof NEVER;
 
 /**
- * Who caps and moves. `caps` and `moves`: how many commands it has sent. `no`: the number of the last. `told`: the cap that the last answer shows, unless a command
+ * An operator who caps and moves. `caps` and `moves`: how many commands it has sent. `no`: the number of the last. `told`: the answered cap, unless a command
  * is under way. `moved`: the last row that it has moved, until its grant.
  */
 interface Operator {
@@ -167,22 +167,22 @@ export interface State {
   rec: Rec | null;
   rows: Row[];
   ps: Party[];
-  /** The schedule, operators, ends of executions and withdrawals: one at a time. */
+  /** A step of the schedule, of an operator, of the end of an execution, or of a withdrawal. Only one is under way at a time. */
   outside: Party;
   late: Op[];
   crate: { lv: number; x: number } | null;
   top: number;
   /** Requests that released their grants, or lost them by a break. With a `?` if the record has forgotten them rightly. */
   ended: string[];
-  /** Requests of which a withdrawal has begun, and of which one is done. */
+  /** The requests whose withdrawal has begun, and those whose withdrawal is done. */
   leaving: string[];
   withdrawn: string[];
   /** The requests that joined with `replace`, in the order of their joins, and those that were notified that they are superseded. */
   joined: string[];
   told: string[];
-  /** The crate or TTL has deleted what we wrote. */
+  /** Whether the crate or TTL has deleted a record of the product. */
   wiped: boolean;
-  /** Something went wrong, so that only the schedule may help. */
+  /** Whether something went wrong, so that perhaps only the schedule can help. */
   odd: boolean;
   operator?: Operator;
   bud: Budget;
@@ -192,13 +192,13 @@ export interface State {
 
 export interface Mix {
   start?: string;
-  /** Rows that stayed, by their requests. */
+  /** The requests of rows that were left in line. */
   rows?: string[];
   ps: Spec[];
   /** The parties that have asked before the history begins, in their order. */
   asked?: number[];
   bud?: Partial<Budget>;
-  /** What an operator allows, one command after the other: null lifts, and `until` ends by itself. */
+  /** The caps of an operator, one command after the other. Null lifts, and a cap with `until` ends by itself. */
   caps?: (number | null | { until: number })[];
   /** The parties whose rows an operator moves to the front. */
   moves?: number[];
@@ -206,7 +206,7 @@ export interface Mix {
   ring?: number;
 }
 
-/** What is explored, and the rules that are off. */
+/** The mix that is explored, and the rules that are off. */
 export const game = { mix: { ps: [] } as Mix, off: new Set<string>(), ring: 2 };
 export const without = (rule: string): boolean => game.off.has(rule);
 
@@ -224,7 +224,7 @@ export const holders = (r: Rec): Entry[] => [...(r.h?.i ? [r.h] : []), ...r.shar
 export const entryOf = (r: Rec, n: string): Entry | undefined => holders(r).find((e) => e.n === n);
 export const isThird = (r: Rec): boolean => r.used === null && r.lv !== null;
 export const expiredIn = (r: Rec): Entry[] => holders(r).filter(({ x }) => x === -1);
-/** The ring knows the request, or the entry of the last exclusive holder does. */
+/** Whether the ring or the entry of the last exclusive holder remembers the request. */
 export const remembers = (r: Rec, n: string): boolean =>
   r.ring.includes(n) || (r.h?.n === n && (r.h.i === 0 || r.h.s) && !without('h remembers'));
 
@@ -232,7 +232,7 @@ export const specOf = (j: number): Spec => game.mix.ps[j] as Spec;
 export const nameOf = (j: number, run: number): string => `${specOf(j).k}${specOf(j).as ?? j}${'abcd'[run]}`;
 export const partyOf = (n: string): number => Number(n[1]);
 export const roomOf = (j: number): number => (specOf(j).k === 'X' ? 0 : specOf(j).l - specOf(j).w);
-/** What all holders may weigh beside this party. A cap of this or more changes nothing. */
+/** The limit of a party. A cap of this or more changes nothing. */
 export const limitOf = (j: number): number => (specOf(j).k === 'X' ? 1 : specOf(j).l);
 export const weightOfParty = (j: number): number => (specOf(j).k === 'X' ? ALL : specOf(j).w);
 export const ttlOf = (j: number): number => (specOf(j).execution === 'bound' ? FAR : 1);
@@ -271,7 +271,7 @@ export const copy = (s: State): State => ({ ...s, ps: [...s.ps] });
 export const spend = (s: State, what: keyof Budget): void => {
   s.bud = { ...s.bud, [what]: s.bud[what] - 1 };
 };
-/** The call is over. */
+/** Ends the call of a party. */
 export const endRun = (s: State, j: number): void =>
   set(s, j, { op: null, st: '', ticket: 0, tries: 0, empty: false, seen: null, end: [], cont: '', next: null });
 /** Whether the holder of a request, or an operator, has ended its grant. */

@@ -27,10 +27,10 @@ export const isRemembered = ({ how }: Pick<End, 'how'>): boolean => how === 'rel
 /** The record with an entry in its place. */
 export const put = (r: Rec, e: Entry): Rec =>
   e.w === ALL ? { ...r, h: e } : { ...r, shared: byName([...r.shared.filter(({ n }) => n !== e.n), e]) };
-/** The same by a write on the expiry: that of an exclusive holder is also the TTL, which other clients compare. */
+/** The record after a write on an expiry. The expiry of an exclusive holder is also that of the record, which other clients compare. */
 const expiring = (r: Rec, e: Entry): Rec => ({ ...put(r, e), lx: e.w === ALL ? e.x : r.lx });
 
-/** The record without these entries. That of an exclusive holder stays, and names its request if that must not ask again. */
+/** The record without these entries. The entry of an exclusive holder stays, and names its request if the request must not be granted again. */
 function drop(r: Rec, ended: readonly End[]): Rec {
   const endOf = (e: Entry) => ended.find(({ n }) => n === e.n);
   const last = r.h?.i ? endOf(r.h) : undefined;
@@ -51,7 +51,7 @@ const still = (r: Rec, ended: readonly End[], rule: string): boolean =>
     return e?.i === i && (e.v === v || without(rule));
   });
 
-/** What a grant to these parties asks of the cap, after a look at this record. From `cover` on, a cap changes nothing. */
+/** What a grant to these parties requires of the cap, by the record that the call has read. A cap of `cover` or more changes nothing. */
 export function capTerms(r: Rec | null, parties: number[]): Pick<Op, string> {
   if (!game.mix.caps) return {};
   const cover = Math.max(...parties.map(limitOf));
@@ -59,7 +59,7 @@ export function capTerms(r: Rec | null, parties: number[]): Pick<Op, string> {
   return { cover, ...(binds && { capAt: r.capAt, capM: r.cap?.m }), looked: r !== null };
 }
 
-/** The cap leaves these grants the room that was computed for them. */
+/** Whether the cap leaves the grants the room that was computed for them. */
 function isUnderCap(r: Rec, o: Op, rule: string): boolean {
   if (o.cover === undefined || without(rule)) return true;
   if (o.capAt === undefined) return !r.cap || r.cap.m >= o.cover;
@@ -68,7 +68,7 @@ function isUnderCap(r: Rec, o: Op, rule: string): boolean {
 
 type Write = (r: Rec, o: Op) => Rec | undefined;
 
-/** What the conditions of all first tries and take-overs have in common. */
+/** The condition that all first tries and take-overs share. */
 const mayTry = (r: Rec, { n, at }: Op): boolean =>
   (r.mark === null || without('acquire: no mark')) &&
   (!remembers(r, n) || without('acquire: not remembered')) &&
@@ -95,7 +95,7 @@ function acquire(r: Rec, o: Op): Rec | undefined {
   return put({ ...r, h, used: (r.used ?? 0) + o.w, ...lease, fence: f }, entry(o as never, f));
 }
 
-/** The record was seen, and the expired entries that go are named by version. */
+/** A take-over has seen the record, and names by version the expired entries that it ends. */
 function takeOver(r: Rec, o: Op): Rec | undefined {
   if (!mayTry(r, o) || !still(r, o.ended, 'take-over: versions') || r.used === null) return undefined;
   if (entryOf(r, o.n) && !o.ended.some(({ n }: End) => n === o.n)) return undefined;
@@ -114,7 +114,7 @@ function takeOver(r: Rec, o: Op): Rec | undefined {
   return put(isAlone ? left : { ...left, h: null }, entry(o as never, f));
 }
 
-/** The row comes first. `seen` is the version of the own entry, if its time is over. `back`: a mark that is missing. */
+/** The mark of a waiter whose row is there. `seen`: the version of its own expired entry. `back`: whether it puts a missing mark back. */
 function mark(r: Rec, o: Op): Rec | undefined {
   const mine = entryOf(r, o.n);
   if (mine && mine.v !== o.seen) return undefined;
@@ -129,7 +129,7 @@ const unmoved = (): Pick<Rec, 'moved' | 'movedAt'> => ({
   ...(without('moved: number stays') && { movedAt: 0 }),
 });
 
-/** A write removes only the move that it has seen, because an operator may have moved another row since. */
+/** Removes the move. A write removes only the move that it has seen, because an operator may have moved another row since. */
 const isMovedAnew = (r: Rec, o: Op): boolean => o.unmoves && r.moved !== o.moved && !without('moved: as seen');
 
 /** Ends grants, and gives their places to those in line. */

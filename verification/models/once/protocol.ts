@@ -14,7 +14,7 @@ export type Rule =
   | 'waiterAsksForItsSlot'
   | 'expiry';
 
-/** Everything that may still go wrong. */
+/** How much may still go wrong. */
 export interface Faults {
   /** Answers that are lost, and writes that arrive late. */
   lost: number;
@@ -25,11 +25,11 @@ interface Row {
   fence: number;
   /** The fence of the grant, or 0. */
   held: number;
-  /** Ticks until the grant expires. Below -1 the margin of the clocks is over too. */
+  /** Ticks until the grant expires. Below -1 the margin has passed too. */
   left: number;
   slot: number;
   doneSlot: number;
-  /** The fence of the grant that did it. */
+  /** The fence of the run whose result is stored. */
   doneBy: number;
 }
 
@@ -48,7 +48,7 @@ interface State extends Faults {
   row: Row;
   workers: readonly Worker[];
   late: readonly Late[];
-  /** Of each slot, the fence whose result a party was told. */
+  /** The fence of the answered result of each slot. */
   told: readonly number[];
   waiter: 'waits' | 'told' | 'superseded';
 }
@@ -214,7 +214,7 @@ export class OnceProtocol implements Protocol<State> {
       };
   }
 
-  /** A late write lands. Its caller receives no answer. */
+  /** Lets a late write land. Its caller does not receive an answer. */
   #arrives(state: State, arriving: Late): Move {
     const { row } = state;
     const late = state.late.filter((one) => one !== arriving);
@@ -229,7 +229,7 @@ export class OnceProtocol implements Protocol<State> {
     return { what, state: { ...state, row: written ?? row, late } };
   }
 
-  /** The waiter looks. */
+  /** The waiter asks again. */
   *#hears(state: State): Generator<Move> {
     const { row, waiter } = state;
     const takesAny = this.#off === 'waiterAsksForItsSlot';
@@ -255,20 +255,20 @@ const put = (state: State, at: number, change: Partial<Worker>): State => ({
   workers: state.workers.map((worker, index) => (index === at ? { ...worker, ...change } : worker)),
 });
 
-/** What a worker does after its slot is done. */
+/** A worker goes on after its slot is done. */
 const after = (slot: number): Partial<Worker> =>
   slot === LAST_SLOT ? { phase: 'done' } : { phase: 'idle', slot: slot + 1 };
 
-/** A party is told the result of a slot by that fence. Undefined if a party was told another result. */
+/** Notes that a party was answered with the result of a fence. @returns undefined if a party was answered with another result */
 function hear({ told }: State, slot: number, fence: number): readonly number[] | undefined {
   return [0, fence].includes(told[slot] ?? 0) ? told.with(slot, fence) : undefined;
 }
 
-/** Whether the slot or a later one is done, as the row has it or as a party was told. */
+/** Whether the slot or a later one is done, by the row or by an answer. */
 const isToldAs = ({ row, told }: State, slot: number): boolean =>
   row.doneSlot >= slot || told.slice(slot).some((fence) => fence > 0);
 
-/** The same state with the smallest fences: only their order counts, and which are the same. */
+/** The state with its fences renamed to the smallest numbers, because only their order counts, and which are equal. */
 function normal(state: State): State {
   const { row, workers, told, late } = state;
   const ofLate = late.flatMap((one) => (one.what === 'store' ? [one.fence] : []));

@@ -100,7 +100,7 @@ const take = (s: State, by: number, change: Partial<Rec> = {}): void => {
     ...change,
   };
 };
-/** A holder ends its grant. Its other calls stop too. */
+/** A holder ends its grant, and its other calls stop too. */
 const ends = (s: State, r: number, next: number): void => {
   take(s, next, { ended: [...s.rec.ended, r] });
   s.ps = s.ps.map((p) => (p.r === r && p.pc === 'held' ? { ...p, pc: 'out' } : p));
@@ -110,7 +110,7 @@ const unsee = (s: State, of: (r: number) => boolean): void => {
 };
 const handOff = (s: State, j: number, then: string, end = false): void =>
   go(s, j, 'rows', { h: { seen: { ...s.rec, arrivals: 0 }, end, then, head: -1, more: false, first: -1 } });
-/** Puts the own row. A row that is there stays as it is. */
+/** Puts the row of the call, unless it is there already. */
 function putRow(s: State, j: number, then: string): void {
   const { r } = s.ps[j] as Party;
   s.rows[r] ||= 'in';
@@ -130,7 +130,7 @@ function extend(s: State, j: number, then: string) {
   if (s.rows[r] === 'in') s.rows[r] = '';
   go(s, j, 'out');
 }
-/** The call sees the mark. A number above the arrivals says nothing. */
+/** The call sees the mark. A number above the arrivals does not say anything. */
 function see(s: State, j: number, raises = false): void {
   const { r, pc } = s.ps[j] as Party;
   if (raises) s.rec = { ...s.rec, mark: s.ids++, arrivals: s.rec.arrivals + 1 };
@@ -143,7 +143,7 @@ const order = (s: State, r: number): void => {
   s.order = [...s.order.filter((one) => one !== r), r];
 };
 
-/** The steps of a call that has no choice. */
+/** The steps of a call that are determined by the state. */
 const STEPS: Record<string, Step> = {
   /** A hand-off reads the rows. */
   rows(s, j, { r: own, h }) {
@@ -238,7 +238,7 @@ const STEPS: Record<string, Step> = {
     const place = s.places[r];
     if (place?.off) s.rows[r] = '';
     if (place?.off) return go(s, j, 'out');
-    s.places[r] = { off: false, no: 0, ...place, age: 2 }; // the row keeps the position, even if the place is over
+    s.places[r] = { off: false, no: 0, ...place, age: 2 }; // the row keeps the position, even if the place has expired
     go(s, j, has('place first') ? 'sleep: delete' : 'last look');
   },
   'sleep: delete'(s, j, { r }) {
@@ -311,7 +311,7 @@ export function moves(s0: State): Move<State>[] {
   }
   for (const [r, place] of places.entries()) {
     const atWork = ps.filter((p) => p.r === r && !RESTS.includes(p.pc));
-    // A query and a call do not last as long as a sleep.
+    // A query or a call is shorter than a sleep.
     const ages =
       place && place.age >= 0 && (place.age === 0 || atWork.length === 0) && ps.every(({ pc }) => pc !== 'places');
     if (ages) act(`the place of ${r} ages`, (s) => s.places.splice(r, 1, { ...place, age: place.age - 1 }));
@@ -332,7 +332,7 @@ export function moves(s0: State): Move<State>[] {
   return out;
 }
 
-/** The steps of a call among which time and estimates decide. */
+/** The steps of a call that depend on time and estimates. */
 function chooses({ rec, places, rows, order: line, ps }: State, j: number, does: Does) {
   const { k, r, pc, row } = ps[j] as Party;
   const place = places[r];
@@ -386,7 +386,7 @@ function chooses({ rec, places, rows, order: line, ps }: State, j: number, does:
   if (!row) sees('is far', 'far');
 }
 
-/** What is wrong in a state, if anything is. */
+/** @returns what is wrong in a state, or undefined */
 export function broken(s: State): string | undefined {
   const { rec, ps, places, rows, cancelled } = s;
   for (const { pc, h } of ps)
@@ -418,7 +418,7 @@ export function broken(s: State): string | undefined {
 const known = new Map<string, boolean>();
 export const forget = (): void => known.clear();
 
-/** Whether an acquire that does not wait gets the key after everybody has stopped and the places have that age. */
+/** Whether a plain acquire receives the key when everybody has stopped and the places have this age. */
 function winsAlone(s: State, age: number): boolean {
   const j = s.places.length;
   const places = [...s.places.map((place) => place && { ...place, age: Math.min(age, place.age) }), null];
@@ -435,7 +435,7 @@ function winsAlone(s: State, age: number): boolean {
   return known.get(name) ?? !known.set(name, false);
 }
 
-/** The name of a state. States that differ only by a renaming of ids have one name. */
+/** The name of a state. States that differ only in their ids have the same name. */
 export function nameOf({ ids: _, ...s }: State): string {
   const names = new Map<string, number>();
   return JSON.stringify(s).replace(/\d{3,}/g, (id) => {

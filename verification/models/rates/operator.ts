@@ -10,7 +10,7 @@ interface Parts {
   happens(probability: number): boolean;
 }
 
-/** Operators who cap and lift. Their writes may be lost, may land twice, and may land long after. */
+/** Operators who cap and lift. Their writes may be lost, may land twice, or may land much later. */
 export class Operator {
   readonly #parts: Parts;
   readonly #sent: Command[] = [];
@@ -34,7 +34,7 @@ export class Operator {
   #commands(now: number): void {
     const { row, happens } = this.#parts;
     const chosen = this.#chosen(now);
-    // The write may land later. Its operator has no answer, and sends another.
+    // This write may land later. Its operator has not been answered, and sends another command.
     if (happens(0.2)) this.#sent.push(this.#written(now, this.#chosen(now)));
     for (;;) {
       const command = this.#written(now, chosen);

@@ -30,7 +30,7 @@ const STEPS = 240;
 /** A wait that no start exceeds. */
 const EVER = 10 ** 12;
 
-/** One run of random calls, and what is wrong in it. */
+/** A run of random calls. `play` says what is wrong in it. */
 export class Run {
   readonly path: string[] = [];
   readonly #mix: Mix;
@@ -42,9 +42,9 @@ export class Run {
   readonly #waits: Request[] = [];
   /** Writes of reservations that may land again. */
   readonly #sent: { request: Request; at: At }[] = [];
-  /** Undefined if there is none. */
+  /** The operators of a mix with caps. */
   readonly #operator: Operator | undefined;
-  /** Whether calls last. Otherwise each try is a call of its own. */
+  /** Whether calls last for a time. Otherwise each try is another call. */
   readonly #isSlow: boolean;
   /** The longest time between the beginning of a call and its write. */
   #late = 0;
@@ -75,7 +75,7 @@ export class Run {
       if (this.#waits.length === 0 || this.#happens(0.6)) this.#waits.push(this.#request());
       const wrong = this.#operator?.acts(this.#now + this.#offset()) ?? this.#tries(this.#pick(this.#waits));
       if (wrong !== undefined) return wrong;
-      // The windows of settled work look for the last reservation of a request, so none of those may land again so late.
+      // The check of settled work takes the last write of a request for its reservation, so with `settle` no write lands again.
       if (this.#mix !== 'settle' && this.#happens(0.1) && this.#sent.length > 0) {
         const { request, at } = this.#pick(this.#sent);
         this.#row.reserve(request, { ...at, real: this.#now });
@@ -180,7 +180,7 @@ export class Run {
     return row.copy().reserve(request, at) ? undefined : 'no form fits';
   }
 
-  /** The times of the next write of a request. A request that is sent again counts as another call. */
+  /** The times of the next write of a request. A request that is sent again is another call. */
   #at(request: Request): At {
     const now = this.#now + request.offset;
     if (!this.#isSlow || Number.isNaN(request.came)) request.came = now;
@@ -188,7 +188,7 @@ export class Run {
     return { now, since: Math.max(Math.min(request.came, now), least), real: this.#now };
   }
 
-  /** @returns as `formFor`: a number of milliseconds is a refusal */
+  /** @returns what `formFor` returns: a number of milliseconds is a refusal */
   #judge(request: Request, { now, since }: At): ReturnType<typeof formFor> | 'paused' {
     const { paidUntil, last } = this.#row;
     Object.assign(request, this.#under(this.#row.capFor(now), request.rates));
@@ -229,7 +229,7 @@ export class Run {
     });
   }
 
-  /** Gives up before its start, now and then after another call has reserved. The same cancellation comes again, late. */
+  /** A caller cancels before its start, now and then after another call has reserved. The same cancellation also comes again, late. */
   #cancels(request: Request, seen: number): void {
     if (this.#happens(0.3)) this.#another(this.#request());
     if (this.#row.cancel(request, seen)) this.#starts = this.#starts.filter((start) => start.request !== request);

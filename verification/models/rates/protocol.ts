@@ -39,7 +39,7 @@ export interface Command {
 const endOf = (part: { until: number | undefined } | undefined): number =>
   part ? (part.until ?? Number.POSITIVE_INFINITY) : 0;
 
-/** When a write is sent: by the clock of its function, when its call came, or a second ago, and the true time. */
+/** When a write is sent. `now`: by the clock of its function. `since`: when its call came, or a second ago if that was earlier. `real`: the true time. */
 export interface At {
   now: number;
   since: number;
@@ -54,7 +54,7 @@ export interface Request extends Charge {
   cap: RateCap | undefined;
   /** When its call came, by the clock of its function. */
   came: number;
-  /** Of each rate, in their order. */
+  /** The units of each rate, in the order of the rates. */
   units: readonly number[];
   waitUs: number;
   settle: boolean;
@@ -66,7 +66,7 @@ export interface Request extends Charge {
 
 export const lastOf = ({ name, charge, ahead }: Request): string => `${name}.${charge}.${ahead}`;
 
-/** How many microseconds a call may last. A call that lasts longer adds to what was paid so long ago. */
+/** How many microseconds of a call count. It adds to what was paid when it came, but not longer ago than this. */
 export const MOST_LATE = 1_000_000;
 
 export class Row {

@@ -34,7 +34,7 @@ export function brokenWindow(
 }
 
 /**
- * Whether the work that starts in some time uses more than that time and the burst, plus what earlier reservations give back in it, plus what its own
+ * Whether the work that starts in some time uses more than that time, the burst, what earlier reservations return in it, and what its own
  * reservations still owe at its end.
  */
 export function brokenWhenSettled(
@@ -43,7 +43,7 @@ export function brokenWhenSettled(
   { spread, isStrict }: { spread: number; isStrict: boolean },
 ): string | undefined {
   const begun = new Map(starts.map((start) => [start.request.name, start]));
-  /** The last reservation of each request: a lost one may have landed before. */
+  /** The last reservation of each request, because an unanswered one may have landed before. */
   const reserved = new Map<string, number>();
   for (const [nth, { name, more }] of changes.entries())
     if (begun.get(name)?.request.charge === more) reserved.set(name, nth);
