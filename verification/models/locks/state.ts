@@ -240,7 +240,7 @@ export const ttlOf = (j: number): number => (specOf(j).execution === 'bound' ? F
 export const fits = (r: Rec, j: number): boolean =>
   isThird(r) ? r.lx === -1 && roomIn(r, j) >= 0 : (r.used ?? 0) - weightOf(expiredIn(r)) <= roomIn(r, j);
 
-/** How much may be in use before a grant to this party. A request that is heavier than the cap is granted alone. @param isOver whether a cap may end by itself */
+/** The most weight in use beside which this party is granted. A request heavier than the cap is granted alone. @param isOver whether caps end by themselves */
 export function roomIn({ cap }: Rec, j: number, isOver = true): number {
   const [room, w] = [roomOf(j), weightOfParty(j)];
   if (!cap || (isOver && cap.x === -1)) return room;

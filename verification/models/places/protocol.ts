@@ -1,9 +1,9 @@
 import type { Move } from '../engine/states.ts';
 
 /**
- * Who takes part, by a letter each. H has the key first. S sleeps and joins far from the front, A sleeps and joins near it. D is a second call of the first
- * sleeper, O cancels that sleeper, and M moves it to the front. N does not wait, C waits and does not sleep, T is a task. `faults`: deaths, and deletions without effect. `wipes`:
- * a third-party client or TTL removes the record. `whole`: nothing happens between the rows and the places of a query.
+ * `who`: the parties, by a letter each. H has the key first. S sleeps and joins far from the front, A sleeps and joins near it. D is a second call of the
+ * first sleeper, O cancels that sleeper, and M moves it to the front. N does not wait, C waits and does not sleep, and T is a task. `faults`: deaths, and
+ * deletions without effect. `wipes`: a third-party client or TTL removes the record. `whole`: nothing happens between the rows and the places of a query.
  */
 export type Mix = { who: string; faults?: number; wipes?: number; whole?: boolean };
 
@@ -19,7 +19,10 @@ type Rec = Record<'mark' | 'arrivals' | 'fence' | 'by' | 'v' | 'moved', number> 
 };
 /** `age`: 2 in time, 1 ten seconds late, 0 past `keep_until` by a fast clock, -1 by every clock. `no`: the arrivals after its mark. `off`: withdrawn. */
 type Place = { age: number; off: boolean; no: number };
-/** A hand-off: the record before its query (`seen`), whether it ends the own grant, the step after it, whom it serves, whether `more` are in line, and who is `first`: moved, and awake or not yet late. */
+/**
+ * A hand-off. `seen`: the record before its query. `end`: whether it ends the own grant. `then`: the step after it. `head`: whom it serves. `more`: whether
+ * others are in line. `first`: who was moved to the front, if awake or not yet late.
+ */
 type HandOff = { seen: Rec; end: boolean; then: string; head: number; more: boolean; first: number };
 /** A call, and its next step (`pc`). `row`: it has put its row, or flagged one. `fresh`: it has seen the mark since the record was last removed. */
 type Party = {
