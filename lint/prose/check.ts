@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import tokens from 'js-tokens';
-import { fragmentsIn, HAS_TITLES } from './titles.ts';
+import { fragmentsIn, HAS_TITLES, longTitlesIn, MAX_WORDS } from './titles.ts';
 
 /** Words that we avoid, and what we write instead: a term of docs/glossary.md, or plainer English. */
 const WORDS: [wrong: RegExp, right: string][] = [
@@ -68,6 +68,9 @@ for (const file of files) {
       if (wrong.test(line)) report(file, nth + 1, `says ${wrong.exec(line)?.[0]}: write ${right}`);
   if (isMarkdown && !GENERATED.test(file))
     for (const line of longLines(text)) report(file, line, `has more than ${MAX_LINE} characters`);
-  for (const { title, at } of HAS_TITLES.test(file) ? fragmentsIn(text) : [])
+  if (!HAS_TITLES.test(file)) continue;
+  for (const { title, at } of fragmentsIn(text))
     report(file, lineAt(text, at), `has a title without its subject: ${title}`);
+  for (const { title, at } of longTitlesIn(text))
+    report(file, lineAt(text, at), `has a title of more than ${MAX_WORDS} words: ${title}`);
 }

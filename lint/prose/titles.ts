@@ -1,4 +1,4 @@
-/** Finds titles of tests that lack their subject: a part of `lint/prose/check.ts`. */
+/** Finds titles of tests that lack their subject or are too long: a part of `lint/prose/check.ts`. */
 
 export const HAS_TITLES = /^(test\/(?!lint\/)|verification\/).*\.ts$/;
 
@@ -16,6 +16,16 @@ const FRAGMENT = new RegExp(
   ].join('|'),
 );
 
+/** A longer title is a list of the assertions, which nobody reads to its end. */
+export const MAX_WORDS = 14;
+
+/** A value that a template inserts counts as one word. */
+const wordsIn = (title: string): number =>
+  title
+    .replace(/\$\{[^}]*\}/g, '$')
+    .trim()
+    .split(/\s+/).length;
+
 interface Title {
   title: string;
   /** Where it stands in the code. */
@@ -27,3 +37,6 @@ export const titlesIn = (code: string): Title[] =>
 
 /** @returns the titles that cannot be read alone */
 export const fragmentsIn = (code: string): Title[] => titlesIn(code).filter(({ title }) => FRAGMENT.test(title));
+
+/** @returns the titles with more than `MAX_WORDS` words */
+export const longTitlesIn = (code: string): Title[] => titlesIn(code).filter(({ title }) => wordsIn(title) > MAX_WORDS);

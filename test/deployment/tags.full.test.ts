@@ -80,7 +80,7 @@ it('the check of tags tags only commits of versions that the changelog has', () 
   expect(git('tag')).toBe('');
 });
 
-it('the check of tags keeps the tag of a commit, so releases can run again', () => {
+it('the check of tags keeps the tag of a commit, so releases can repeat', () => {
   const released = commit('1.0.0', ONE);
   const first = tags('--create', '1.0.0');
   const tag = git('rev-parse', 'v1.0.0');

@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
-import { fragmentsIn, HAS_TITLES } from '../../lint/prose/titles.ts';
+import { fragmentsIn, HAS_TITLES, longTitlesIn } from '../../lint/prose/titles.ts';
 import lock from '../../package-lock.json' with { type: 'json' };
 
 const CYCLE = 'lint/suspicious/noImportCycles';
@@ -199,6 +199,18 @@ it.each([
   ["it('leases of two holders are refused', () => {\n  text.split('is', 2);", []],
 ])('the lint finds each title of a test that lacks its subject: %s', (code, titles) => {
   expect(fragmentsIn(code).map(({ title }) => title)).toEqual(titles);
+});
+
+const FOURTEEN = 'a break names when its holder must have stopped and what it did last';
+
+it.each([
+  [`it('${FOURTEEN}', () => {`, []],
+  [`it('${FOURTEEN} then', () => {`, [`${FOURTEEN} then`]],
+  [`it.each([1])(\n  '${FOURTEEN} %i', () => {`, [`${FOURTEEN} %i`]],
+  [`it(\`a call waits for \${MOST / 1000} s\`, () => {`, []],
+  [`it(\`\${MOST - LEAST + 1} ${FOURTEEN.slice(2)}\`, () => {`, []],
+])('the lint finds each title of more than fourteen words: %s', (code, titles) => {
+  expect(longTitlesIn(code).map(({ title }) => title)).toEqual(titles);
 });
 
 it('the lint reads the titles of tests, and of the modules that tests share', () => {
