@@ -27,7 +27,7 @@ describe('the commands of the pages', () => {
   it.runIf(isFull).each([
     ['docs/commits.md', 13],
     ['docs/nameservice.md', 11],
-    ['docs/expiry.md', 6],
+    ['docs/expiry.md', 5],
   ])('the commands of %s give the answers that are written below them', async (file, least) => {
     const count = await runExamples(await readFile(file, 'utf8'), await freshApi(), ['LICENSE']);
     expect(count).toBeGreaterThanOrEqual(least);
