@@ -47,7 +47,7 @@ describe('the clients of the functions', () => {
 
 describe('a store that fails', async () => {
   const [table, bucket] = await Promise.all([newTable('leases'), newBucket()]);
-  /** A write and a look with that fault at each try. */
+  /** A write and a read whose every try meets the fault. */
   function under(fault: Fault) {
     const [dynamodb, s3] = [testClient(), testS3()];
     for (const client of [dynamodb, s3]) watch(client).faults = Array<Fault>(3).fill(fault);
@@ -69,7 +69,7 @@ describe('a store that fails', async () => {
   });
 
   it('a write is not in doubt if every address of the host refuses it', async () => {
-    // Node tries them all, and its error then names no system call.
+    // Node tries every address. Its error then does not name a system call.
     const refused: Fault = async () => {
       throw Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' });
     };

@@ -9,7 +9,7 @@ import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { Sha256 } from '../../shared/aws/sha256.ts';
 import { anyText, testSeed } from '../support/chance/seed.ts';
 
-/** As the words of SigV4 say it, with the bytes of each key. */
+/** The hash as the specification of SigV4 describes it, to compare with. */
 class Plain {
   #hash;
   constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
@@ -22,7 +22,7 @@ class Plain {
   reset(): void {}
 }
 
-/** What came last, and with which body. */
+/** The last request that arrived, with its body. */
 let received: { request: IncomingMessage; body: string };
 const server = createServer(async (request, response) => {
   const chunks = await request.toArray();

@@ -228,7 +228,7 @@ describe.runIf(isFull)('npm run bench', () => {
     expect(pid).toBeGreaterThan(0);
     for (let tries = 0; isRunning(pid); tries++) {
       expect(tries).toBeLessThan(200);
-      await delay(10); // a process that was told to end takes a moment
+      await delay(10); // a process takes a moment to end
     }
   });
 });

@@ -30,7 +30,7 @@ afterAll(() => {
   server.close();
 });
 
-/** All of a write but the values, which differ from call to call. */
+/** A write without its values, which differ from call to call. */
 const shape = ({ Item = {}, ExpressionAttributeValues = {}, ...rest }: Write) => ({
   ...rest,
   Item: Object.keys(Item).sort(),
@@ -39,13 +39,13 @@ const shape = ({ Item = {}, ExpressionAttributeValues = {}, ...rest }: Write) =>
 
 async function written(call: () => Promise<unknown>) {
   writes.length = 0;
-  await call().catch(() => {}); // an empty answer is none that a heartbeat could be made of
+  await call().catch(() => {}); // the answer is empty, on which a heartbeat fails
   return writes.map(shape);
 }
 
 async function expectSame(calls: readonly (readonly [floor: () => Promise<unknown>, ours: () => Promise<unknown>])[]) {
   for (const [floor, ours] of calls) {
-    const [expected] = await written(ours); // an answer without a grant lets a call go on
+    const [expected] = await written(ours); // only the first: without a grant in the answer, a call tries more
     expect(await written(floor)).toEqual([expected]);
   }
 }

@@ -24,7 +24,7 @@ beforeAll(async () => {
 const isThere = (program: string) =>
   (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
 
-/** The scripts ask the command that they find. */
+/** The completion scripts call the command on the path. */
 const out = async (shell: string, ...args: string[]) => {
   const path = `${cli.folder}:${dirname(process.execPath)}:${process.env.PATH}`;
   const { stdout } = await promisify(execFile)(shell, args, { env: { ...process.env, ...env, PATH: path } });
@@ -93,7 +93,7 @@ describe('completion of keys', () => {
 describe('shells', () => {
   it.runIf(isFull)('Bash completes verbs, options, their values, keys, and the command behind --', async () => {
     const complete = `. ${await scriptOf('bash')}; COMP_LINE=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    /** Bash splits words at : too. */
+    /** Bash also splits words at colons. */
     const split = (line: string) => line.split(/ |(?=:)|(?<=:)(?=.)/);
     const completed = (line: string, words = split(line)) => out('bash', '-c', complete, 'bash', line, ...words);
     expect(await completed('holdfast stat')).toBe('status');

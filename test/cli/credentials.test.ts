@@ -13,7 +13,7 @@ import { cliWorld } from '../support/worlds/cli-world.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
-/** The names of an API of AWS, which requests are signed for, lead to this machine. */
+/** Resolves host names of AWS to this machine, so that requests to them are signed but stay here. */
 const RESOLVE = `import dns from 'node:dns';
 const { lookup } = dns;
 dns.lookup = (name, ...rest) => lookup(name.endsWith('.localhost') ? '127.0.0.1' : name, ...rest);`;
@@ -26,7 +26,7 @@ const kept = <Server extends Listening>(server: Server): Server => {
 };
 afterAll(() => Promise.all(stops.map((stop) => stop())));
 
-/** The API behind a name of AWS, which notes the keys that each request was signed with. */
+/** The API under a host name of AWS. It notes the credentials that signed each request. */
 async function signedApi() {
   const seen: { id: string | undefined; token: string | undefined; path: string }[] = [];
   const { url } = kept(
@@ -58,7 +58,7 @@ async function machine() {
     await writeFile(join(home, path), text);
     return join(home, path);
   };
-  /** What the doctor says of the credentials, and the keys of the requests after that. */
+  /** What the doctor says about the credentials, and the credentials of its requests. */
   const used = async (env: Record<string, string>) => {
     const { stdout } = await holdfast(['doctor', '--json'], env).exited;
     const findings = stdout
@@ -200,7 +200,7 @@ describe.concurrent('no credentials', () => {
     expect(stdout).toMatch(/\nfailed {2}credentials: no AWS credentials and no HOLDFAST_TOKEN: environment: .*\n$/);
   });
 
-  /** What a source gives in place of keys, with a secret in it that no message may have. */
+  /** A secret in the answers of broken sources. A message must not contain it. */
   const CANARY = 'wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY';
   const broken = async () =>
     kept(
@@ -331,12 +331,12 @@ it('the command refuses to send a token over http to a name below localhost', as
   );
 });
 
-// In real seconds.
+// These tests take real seconds.
 (isFull ? describe.concurrent : describe.skip)('keys that expire are searched again', () => {
   it('credentials are fetched before they expire, and nothing waits for the new ones', async () => {
     const { holdfast: start, seen } = await machine();
     let [issued, hangs] = [0, false];
-    // Within the time in which new keys are searched.
+    // The credentials expire so soon that the command already fetches new ones.
     const endpoint = kept(
       await listen((_, response) => {
         if (hangs) return;

@@ -25,7 +25,7 @@ const TENANT = 'tenants/0a6f7c1e-1f2d-4c3b-9a8e-7d6c5b4a3f2e/import';
 const ROLE = 'arn:aws:sts::123456789012:assumed-role/holdfast-export-worker-prod/i-0abcd1234ef56789';
 const LONG = `${TENANT}-120`;
 
-/** The runs that wait for the long key. */
+/** Runs that wait for the key LONG. */
 const waiting: ReturnType<typeof cli.start>[] = [];
 
 beforeAll(async () => {

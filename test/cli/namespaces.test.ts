@@ -34,10 +34,10 @@ it('a command in a namespace holds, shows and breaks only keys of the namespace'
   const [{ fence, leaseFile }] = await lines(['acquire', 'nightly', '--ttl', '600'], inTeam);
   expect(await world.leases.rawItem('team-a/nightly')).toBeDefined();
   expect((await run(['acquire', 'nightly'], inTeam)).code).toBe(75);
-  expect((await start(['run', 'nightly', '--', 'true']).exited).code).toBe(0); // of the whole deployment
+  expect((await start(['run', 'nightly', '--', 'true']).exited).code).toBe(0); // the key outside of the namespace is free
   expect((await lines(['status'], inTeam)).map(({ key }) => key)).toEqual(['nightly']);
   expect((await run(['queue', 'nightly', '--namespace', 'team-b'])).stdout).toMatch(/^state +no record /m);
-  // The proof is for one place: elsewhere it would say that the lease is lost.
+  // The proof is valid only in its namespace. Elsewhere the command would report a lost lease.
   const elsewhere = await run(['release', leaseFile]);
   expect([elsewhere.code, elsewhere.stderr]).toEqual([
     64,

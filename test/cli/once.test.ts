@@ -15,7 +15,7 @@ const call = (...args: string[]) => cli.call(args, { env: { HOLDFAST_ENDPOINT: a
 /** A case for `holdfast run` alone: `python -m holdfast run` does not have `--also`. */
 const ALSO_A_SLOT: [string[], string] = [['--slot', 'a', '--also', 'total=5'], '--slot and --also exclude each other'];
 
-/** What every reader sees of a key, with the result. */
+/** Reads a key with its result. */
 const read = async (key: string) => (await holdfast.readOnce({ key })) as components['schemas']['OnceKey'];
 
 describe.concurrent.each(runnersOf(cli))('$name', (runner) => {

@@ -13,7 +13,7 @@ const freshKey = () => `permits/${++keys}`;
 const env = { HOLDFAST_ENDPOINT: api.url };
 const start = (verb: string, ...args: string[]) => cli.start([verb, ...args], { env });
 const call = (verb: string, ...args: string[]) => cli.call([verb, ...args], { env });
-/** It needs a process, because the command inherits what that writes to. */
+/** Runs in a process of its own, because the command inherits its streams. */
 const run = (key: string, ...args: string[]) => start('run', key, ...args).exited;
 const read = (key: string) => holdfast.readLease(key, { waiters: true });
 
@@ -114,7 +114,7 @@ it('--shared runs beside others, and --exclusive alone', async () => {
   await Promise.all(readers.map(({ begun }) => begun()));
   const writer = job(key, '--exclusive', '--wait', 'forever');
   await until(async () => (await read(key)).waiting).toBe(1);
-  // Whoever comes later waits behind the writer.
+  // A later reader waits behind the writer.
   const late = await run(key, '--shared', '--', 'true');
   expect(late.code).toBe(75);
   expect(late.stderr).toContain('in use: 3 of 200');

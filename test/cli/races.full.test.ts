@@ -18,7 +18,7 @@ const lastSign = async (file: string): Promise<number> => {
   return Number(at);
 };
 
-/** Writes down when it is alive, and so does its child. Nothing but SIGKILL ends them. */
+/** A program that, with its child, writes down that it is alive. Only SIGKILL ends them. */
 const IMMORTAL = `const fs = require('fs'), [file, role] = process.argv.slice(1);
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {});
 if (role === 'leader') require('child_process').spawn(process.execPath, ['-e', process.env.IMMORTAL, file, 'child'], { stdio: 'inherit' });
@@ -27,7 +27,7 @@ live();
 setInterval(live, 2);
 console.log(role, process.pid);`;
 
-/** The leader and its child once both live; none where the lease ended before. */
+/** The ids of the leader and its child as soon as both run, or none if the lease ended before. */
 const bothLive = ({ stdout, exited }: Pick<ReturnType<typeof cli.start>, 'stdout' | 'exited'>): Promise<number[]> => {
   const found = () => stdout().match(/(?<=^(leader|child) )\d+$/gm) ?? [];
   return Promise.race([
@@ -39,10 +39,10 @@ const bothLive = ({ stdout, exited }: Pick<ReturnType<typeof cli.start>, 'stdout
   ]);
 };
 
-/** A machine that stands still shows nothing of who would have ended the command in time: such a round is played again. */
+/** If the machine stalls for longer, a late end of the command proves nothing, and the round is played again. */
 const STOOD_STILL_MS = 100;
 
-/** Looks all the time until `stop`, which says for how long nobody ran at most. */
+/** Checks the clock all the time. The returned function stops that, and says how long the longest stall was. */
 function stillness() {
   let [last, longestMs] = [performance.now(), 0];
   const look = () => {
@@ -59,14 +59,14 @@ function stillness() {
 }
 const LOOK_MS = 10;
 
-/** Whether both have ended before the lease did; undefined where the machine stood still meanwhile and they have not. */
+/** Whether both processes ended before the lease. Undefined if they did not, but the machine stalled. */
 async function endedInTime(file: string, { endsAt, stoodStillMs }: { endsAt: number; stoodStillMs: number }) {
   const lives = await Promise.all(['leader', 'child'].map((role) => lastSign(`${file}.${role}`)));
   const isInTime = Math.max(...lives) < endsAt;
   return isInTime || stoodStillMs < STOOD_STILL_MS ? isInTime : undefined;
 }
 
-/** In parallel, as far as two cores keep up with it. A round that showed nothing does not count. */
+/** Plays rounds in parallel, as far as two cores keep up. A round that proved nothing does not count. */
 async function inTurns(count: number, width: number, play: (round: number) => Promise<boolean>): Promise<void> {
   let [next, left] = [0, count];
   const turn = async () => {
@@ -92,7 +92,7 @@ describe.each(runnersOf(cli))('$name', (runner) => {
       const started = runner.start(args, { env: { HOLDFAST_ENDPOINT: proxy.url, IMMORTAL } });
       const stoodStill = stillness();
       if ((await bothLive(started)).length === 0) return false;
-      await delay(random() * 2000); // through a heartbeat, or not
+      await delay(random() * 2000); // before or after a heartbeat
       proxy.cut(random() < 0.5 ? 'hangs' : 'breaks');
       const { code, stderr } = await started.exited;
       const endsAt = Date.parse((await holdfast.readLease(key)).expiresAt ?? '');

@@ -13,7 +13,7 @@ const env = { HOLDFAST_ENDPOINT: api.url };
 const start = (...args: string[]) => cli.start(args, { env });
 const call = (...args: string[]) => cli.call(args, { env });
 
-/** Takes the start of now, so that the next one is a period later. */
+/** Reserves a start that is now, so that the next start is a period later. */
 const take = (key: string, per: string, more: object = {}) =>
   holdfast.rateReserve({ key, holder: 'host-1', rates: [{ limit: 1, per }], ...more });
 

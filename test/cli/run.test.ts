@@ -197,7 +197,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
       await until(stdout).toContain('HOLDFAST_KEY');
       const { code, stdout: printed, stderr } = await exited;
       expect(code).toBe(0);
-      // Every id that the service made in this test is a UUID: the lease's would be the one here.
+      // The lease id is the only UUID that could appear here.
       expect(printed + stderr).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/);
     });
   });
@@ -289,7 +289,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
 it.runIf(isFull)('a wrapper that receives a later deadline passes it to the guard', async () => {
   const { env } = process;
   let wasInTime = false;
-  // A machine that stood still until the first deadline shows nothing, and is given more time.
+  // If the machine stalled until the first deadline, the test tries again with more time.
   for (let firstMs = 3000; !wasInTime; firstMs *= 2) {
     const startedAt = performance.now();
     const script = `sleep ${firstMs / 1000 + 0.5}; exit 5`;
@@ -342,7 +342,7 @@ it('a verb ends at a signal that would open the debugger of Node', async () => {
 });
 
 it('if Node opened its debugger first, the debugger is closed and the signal counts', async () => {
-  // No signal can come earlier: Node answers this one before the command has run a line.
+  // The earliest possible signal: Node handles it before the command has run a line.
   const early = join(cli.folder, 'early.cjs');
   await writeFile(
     early,

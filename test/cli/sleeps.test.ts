@@ -15,12 +15,12 @@ import { queueWorld } from '../support/worlds/line.ts';
 const world = await queueWorld({ clock: systemClock, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } });
 const [stage, cli] = await Promise.all([startApi(world.handlers), builtCli()]);
 
-/** The calls about a key that have their answers, without reads. */
+/** The answered calls about each key, without reads. */
 const calls = new Map<string, { path: string; ticket?: string; sleepMs?: number }[]>();
 const callsOf = (key: string) => calls.get(key) ?? [];
 const pathsOf = (key: string) => callsOf(key).map(({ path }) => path);
 
-/** The stage, which lets the callers of keys with this beginning sleep for half a minute. Their places are kept for longer. */
+/** Callers of keys with this prefix sleep for half a minute, and their places are kept for longer. */
 const LONG = 'long/';
 const api = await listen(async (request, response) => {
   const chunks: Buffer[] = [];

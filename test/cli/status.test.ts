@@ -63,7 +63,7 @@ describe('holdfast status', () => {
     expect((await keysOf('active/', '--state', 'active')).sort()).toEqual(active);
     expect(await keysOf('active/', '--state', 'released')).toEqual(['active/released']);
     expect((await keysOf('active/', '--all')).sort()).toEqual([...active, 'active/released']);
-    // A key without an end comes last.
+    // A key that does not expire comes last.
     expect((await keysOf('active/', '--all', '--sort', 'expiry')).at(-1)).toBe('active/released');
     expect(await call('status', '--all', '--state', 'held')).toMatchObject({
       code: 64,

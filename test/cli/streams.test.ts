@@ -69,7 +69,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
   });
 
   it('a command still has its grace after a loss if stderr cannot be written', async () => {
-    // The shell would end of what it says itself on that stderr.
+    // The shell must not write to that stderr itself, or it would end.
     const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
     const key = `streams/lost/${runner.name}`;
     const started = withoutReader('stderr', ['run', key, '--ttl', '6', '--', 'sh', '-c', script], runner);
@@ -125,7 +125,7 @@ describe('a stdout that cannot be written', () => {
 });
 
 describe('an error line', () => {
-  /** What answers with this text. */
+  /** A server that always answers with this text. */
   const other = (status: number, text: string) =>
     listen((_, response) => {
       response.writeHead(status).end(text);

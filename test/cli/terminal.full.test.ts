@@ -53,12 +53,12 @@ function openTerminal(env: Record<string, string> = {}) {
   });
   return {
     type: (text: string) => terminal.stdin?.write(text),
-    /** A shell that is about to become another program may lose a signal: that is no fault of ours. */
+    /** A shell that is about to become another program may lose a signal, which is not a fault of the command. */
     press: async (key: string) => {
       await delay(500);
       terminal.stdin?.write(key);
     },
-    /** Waits until this is shown behind what was waited for before, on lines of its own. */
+    /** Waits until the terminal shows this text on its own lines, after the text of the last wait. */
     async shows(pattern: RegExp) {
       await expect.poll(() => output, { interval: 20 }).toMatch(pattern);
       const found = pattern.exec(output) as RegExpExecArray;

@@ -35,7 +35,7 @@ beforeAll(async () => {
   leaseHandlers = leases.handlers;
   const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
   const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
-  // For the report two hours have passed.
+  // The clock of the report is two hours ahead.
   const expired = await expiryWorld({ clock: { ...clock, now: () => clock.now() + 7_200_000 }, places });
   const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };
   [api, cli] = await Promise.all([
@@ -72,7 +72,7 @@ describe('every verb', () => {
     const script = Object.entries(VERBS).map(([name, verb]) => {
       expect(helpOf(name, verb)).toContain(`Example:\n  ${verb.example}`);
       expect(verb.example).toContain(`holdfast ${name}`);
-      // It serves until a user ends it, and so it must have begun.
+      // The console serves until a user ends it, so the shell waits for its address and then ends it.
       const served = `${verb.example} >address & until [ -s address ]; do sleep 0.1; done; kill $!; wait $!`;
       return `${name === 'console' ? served : verb.example}\necho "exit $?: ${name}" >&2`;
     });

@@ -14,7 +14,7 @@ function world() {
   const onEvent = (event: HoldfastEvent) => events.push(event);
   const holdfast = new Holdfast({ transport: service.transport, holder: 'tester', surroundings: by, onEvent });
   const asked = () => service.of('acquire').map(({ payload }) => payload);
-  /** Answers as what `service.reply` stands for does, after what the test has planned. */
+  /** Gives the planned answers first, and then those of `service.reply`. */
   const plan = (...answers: ((sent: Sent) => unknown)[]) => {
     service.reply = (sent) => {
       const next = sent.operation === 'acquire' ? answers.shift() : undefined;

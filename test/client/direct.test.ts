@@ -23,7 +23,7 @@ const transportOf = ({ dependencies }: { dependencies: LeaseDependencies }, more
 const direct = new Holdfast({ transport: transportOf(world), holder: 'direct' });
 
 describe('a direct client without Step Functions', () => {
-  /** Whether the lease is free, and only the queue may grant it. */
+  /** Whether the lease is free, and only the line may grant it. */
   const isLeftToTheQueue = async (key: string) => {
     const { lease_version: version, mark } = (await rawItem(key)) ?? {};
     return version === undefined && mark !== undefined;

@@ -4,7 +4,7 @@ import { ID_OF } from '../../clients/typescript/src/attempt.ts';
 import { Holdfast, HoldfastError, type Operation, type Transport } from '../../clients/typescript/src/index.ts';
 import { grantOf, ManualSurroundings } from '../support/time/process-clock.ts';
 
-/** A client calls the routes of one namespace, which are those of all by another endpoint. */
+/** The paths without those of namespaces, which a client reaches by another endpoint. */
 const pathsOf = ({ paths }: { paths: Record<string, Record<string, unknown>> }) =>
   Object.entries(paths).flatMap(([path, methods]) => (path.startsWith('/v1/ns/') ? [] : [methods]));
 
@@ -31,7 +31,7 @@ it('every call of the contract has a method, and every method its call', async (
   const lease = await holdfast.acquire('k');
   await by.advance(20_000);
   await lease.release();
-  // Those that list have no value of their own to give, and ask only when they are read.
+  // The methods that list send their first request only when they are read.
   for (const list of [holdfast.leases(), holdfast.names(), holdfast.expired(), holdfast.commitsInFlight()])
     await list.next();
   const anything = (method: unknown) => (method as (...args: unknown[]) => Promise<unknown>).call(holdfast, {}, {});
@@ -69,7 +69,7 @@ interface Schema {
 
 it('a retry after a lost answer names what it repeats, where it can', async () => {
   const contract = JSON.parse(await readFile('contract/openapi.json', 'utf8'));
-  /** Those that a caller may leave out: an id that is required names another call. */
+  /** The optional fields. A required id does not name the call itself, but another one, such as that to withdraw. */
   const fieldsOf = (schema: Schema): string[] => [
     ...Object.keys(schema.properties ?? {}).filter((field) => !schema.required?.includes(field)),
     ...(schema.$ref ? fieldsOf(contract.components.schemas[schema.$ref.split('/').at(-1) ?? '']) : []),

@@ -54,7 +54,7 @@ it('a client of a namespace sends each call to its route of the namespace', asyn
     ),
   );
   expect(sent.sort()).toEqual(expected.sort());
-  // Each has reached its function, which takes no such field.
+  // Each call has reached its function, which refuses the unknown field.
   expect(new Set(codes)).toEqual(new Set(['InvalidRequest']));
 });
 

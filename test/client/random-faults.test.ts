@@ -107,7 +107,7 @@ class OneLease {
   /** The request that holds it. */
   holder: string | undefined = 'another';
   #last: string | undefined;
-  /** Those in line, and those that were withdrawn. */
+  /** The requests in line, and the requests that were withdrawn. */
   readonly #waiting = new Set<string>();
   readonly #withdrawn = new Set<string>();
 
@@ -163,7 +163,7 @@ it('an aborted wait leaves no grant behind, wherever it is aborted', async () =>
       let lossesLeft = 1;
       service.reply = (sent: Sent) => {
         const mishap: Fate = { ...(fates[calls++] ?? { toServiceMs: 10, lost: 'no', toCallerMs: 10 }) };
-        // Who meets nothing but losses while it withdraws cannot: it stops trying some time.
+        // If every try were lost, the client would give up withdrawing. So only some are lost.
         if (controller.signal.aborted && mishap.lost !== 'no' && lossesLeft-- <= 0) mishap.lost = 'no';
         const answer = (act: () => void) => {
           if (mishap.lost === 'no') by.after(mishap.toCallerMs, act);
@@ -255,7 +255,7 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
         const answer = await holdfast.once('k', options, async (run) => {
           works += 1;
           const own = run;
-          // To ask whether the run is held is to watch it.
+          // Reading `held` counts as watching the run, so only a run that watches is counted.
           if (watches) atWork.add(own);
           most = Math.max(most, [...atWork].filter(({ held }) => held).length);
           try {

@@ -117,7 +117,7 @@ describe('holdfast.rate', () => {
     faults.of = (_, nth) => (nth === 1 ? 'answer lost' : nth === 2 ? 3000 : undefined);
     const starting = holdfast.rate('vendor', { ...RATE, waitMs: 60_000 }).then(at);
     await clock.advance(8000);
-    // It was answered after 50 ms for 5950 ms, and the answer took 3 seconds.
+    // The service answered at 50 ms with a start 5950 ms later, and the answer took 3 seconds.
     clock.wallMs += 3_600_000;
     await clock.advance(4000);
     expect(await starting).toBe(9000);
@@ -212,7 +212,7 @@ describe('withLease with rates', () => {
     await clock.advance(1000);
     release();
     await clock.advance(1000);
-    // The line took one of the three seconds.
+    // Of the three seconds that the caller may wait, it has spent one in line.
     expect(await refused).toMatchObject({ code: 'RateExceeded', retryAfterMs: 3000 });
     expect(await holdfast.readLease('vendor')).toMatchObject({ state: 'released' });
   });

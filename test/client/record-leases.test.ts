@@ -319,7 +319,7 @@ async function playBatch(random: () => number): Promise<Record<string, number>> 
     [keyOf(record) && `key ${keyOf(record)}`, isFifo && `group ${record.attributes.MessageGroupId}`].filter(
       Boolean,
     ) as string[];
-  /** What was wrong when a handler began. An error of a handler is none of the test. */
+  /** What handlers found wrong when they began. Their errors would not fail the test. */
   const wrong: string[] = [];
   const work: Work = async (record, _context, lease) => {
     const key = keyOf(record);

@@ -1,18 +1,18 @@
 import type { Holdfast, isHoldfastError } from '../../clients/typescript/src/index.ts';
 
-/** What the scenario calls; the build of another runtime brings its own. */
+/** The clients that play the scenario. A test of another runtime passes those of its own build. */
 export interface Parties {
   holdfast: Holdfast;
-  /** The same deployment by another name. */
+  /** A second holder on the same deployment. */
   other: Holdfast;
   isHoldfastError: typeof isHoldfastError;
-  /** Theirs, with which the paths of objects begin. */
+  /** The namespace of both clients. The paths of objects begin with it. */
   namespace?: string;
   /** Whether the transport reaches the calls that are not about leases. */
   everything: boolean;
 }
 
-/** A holder hears of a break at its next heartbeat, after a third of it. A machine that stands still for two thirds of it lets the lease expire. */
+/** A holder learns of a break at its next heartbeat, after a third of the ttl. A machine that stalls for two thirds of it loses the lease. */
 const TTL_SECONDS = 30;
 
 /** The public surface over a real service, in whatever runtime this is. @throws Error at the first thing that is wrong */
@@ -40,7 +40,7 @@ export async function scenario({
     done.push(what);
   };
   const openOf = async (name: string) => ((await other.readRates({ key: name })) as { open: number }).open;
-  /** They wait more than they work, so they run at once. */
+  /** The parts mostly wait, so they run at once. */
   const begun: Promise<void>[] = [];
   const begin = (what: string, act: () => Promise<void>) => void begun.push(check(what, act));
 
@@ -110,7 +110,7 @@ export async function scenario({
     controller.abort('enough');
     equal(await waiting, 'enough');
     await lease.release();
-    // The request that was under way has been withdrawn, or brings a grant that is given back.
+    // The request that was under way has been withdrawn, or brings a grant that is given up.
     await new Promise((resolve) => setTimeout(resolve, 1000));
     await until(async () => (await holdfast.readLease(name)).state === 'released');
   });

@@ -13,7 +13,7 @@ import { scenario } from './scenario.ts';
 let api: Awaited<ReturnType<typeof startApi>>;
 let world: Awaited<ReturnType<typeof allWorlds>>;
 
-/** They wait more than they work, so they run at once. */
+/** The scenarios mostly wait, so they run at once. */
 beforeAll(async () => {
   world = await allWorlds();
   api = await startApi(world.handlers);

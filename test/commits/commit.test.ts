@@ -12,7 +12,7 @@ function clear({ records, objects }: Pick<CommitWorld, 'records' | 'objects'>) {
   objects.sent.length = 0;
 }
 
-/** The emulator keeps no versions, so its answer gets one on the way. */
+/** The emulator does not keep versions, so the test adds a version to its answer. */
 const ofVersion =
   (version: string): Fault =>
   async (send) => {
@@ -258,7 +258,7 @@ describe('reads', async () => {
     });
     const inFlight = { generation: 2, timeoutMs: 20_000, commitId: null, writtenAt: null };
     expect((await read('shown')).inFlight).toEqual(inFlight);
-    // A writer that has failed says so by this.
+    // A writer that has failed sets the timeout of its record to 0.
     await putRecord(foreignRecord('shown', { etag: String(etag), generation: 2, timeout: 0 }));
     expect((await read('shown')).inFlight).toBeNull();
   });

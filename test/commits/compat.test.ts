@@ -6,7 +6,7 @@ import { commitWorld, foreignRecord } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
-/** timeout x rate + 2 x skew, and "more than" makes it one more. */
+/** timeout × rate + 2 × skew, and one more because the wait must be longer than that. */
 const WAIT_MS = 20_000 * 3 + 2 * 500 + 1;
 
 describe('a foreign record', async () => {
@@ -27,7 +27,7 @@ describe('a foreign record', async () => {
       record_ttl: { N: '2000000000' },
       foreign_from: { N: '0' },
       seen_at: { N: String(clock.now()) },
-      // As long as a record of ours, from the end of the wait.
+      // The note lives for as long as a record of Holdfast, counted from the end of the wait.
       ttl: { N: String(Math.ceil((clock.now() + WAIT_MS - 1) / 1000) + 3600) },
     });
     clock.advance(WAIT_MS - 1);
@@ -64,7 +64,7 @@ describe('a foreign record', async () => {
     await failure(create(path));
     clock.advance(WAIT_MS);
     const { commit, records } = world.another();
-    // The first two are the new record that loses, and the look at the first sight.
+    // The first write is the new record, which loses, and the second is that of the first sight.
     records.faultsOf.PutItem = [
       'none',
       'none',
@@ -200,7 +200,7 @@ describe('a foreign record', async () => {
     });
     expect((await failure(create(path, { waitSeconds: 2 }, { commit }))).code).toBe('CommitInProgress');
     const between = looks.slice(1).map((at, index) => at - (looks[index] ?? 0));
-    // The first record in the way may be a dead writer's, so the second look comes at once.
+    // The writer of the first record may have died, so the second poll comes at once.
     expect(between.slice(0, 7)).toEqual([0, ...pauses]);
   });
 });
@@ -224,7 +224,7 @@ describe('a record of Holdfast', async () => {
     await death;
     const before = world.clock.now();
     expect(await world.commit({ path: 'abandoned', ifNoneMatch: '*', body: 'alive' })).toMatchObject({ generation: 1 });
-    // As long as its writer may just be under way, another look comes first; there is no wait for its timeout.
+    // The call checks once more for a writer that is still at work, but does not wait for the timeout.
     expect(world.clock.now() - before).toBeLessThanOrEqual(50);
     await world.rawDelete('abandoned');
     world.clock.advance(1000);
@@ -258,7 +258,7 @@ describe('a record of Holdfast', async () => {
       const path = `removed/${how}`;
       const { commit, records } = world.another();
       await world.putRecord({ ...foreignRecord(path), commit_id: { S: 'dead' } });
-      // The first is the new record that loses.
+      // The first write is the new record, which loses.
       records.faultsOf.PutItem = [
         'none',
         async (send) => {
@@ -334,9 +334,9 @@ describe('repeats after foreign records', () => {
   const writer = (w: World) => new ObjectStoreWriter({ ...w, clock: w.clock, timeoutMs: 2000 });
   /** A writer of the Rust crate takes the record over from `generation`, and dies. */
   const takesOver = (w: World, generation?: number) => writer(w).lock(path, undefined, generation);
-  /** A call of ours meets the record, and does not wait for it. */
+  /** A call of Holdfast meets the record, and does not wait for it. */
   const meets = async (w: World, input: object = first) => expect(await codeOf(w, input)).toBe('CommitInProgress');
-  /** A write of ours whose answer never comes, nor is what became of it seen. */
+  /** A commit of Holdfast that never arrives, and whose outcome stays unknown. */
   const tries = async (w: World, input: object) => {
     const dying = w.another();
     dying.objects.faultsOf.PutObject = [vanished, vanished, vanished, vanished];
@@ -408,7 +408,7 @@ describe('repeats after foreign records', () => {
     const isOver = seconds > 3600;
     w.clock.advance(seconds * 1000);
     if (isOver) {
-      // Another one begins in its place, is taken over, and looks as the successor of the one that was seen.
+      // Another record takes its place, and its successor looks like the successor of the record that was seen.
       await w.deleteRecord(path);
       await tries(w, first);
     }

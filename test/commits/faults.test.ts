@@ -10,7 +10,7 @@ import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
 const LARGE = 'x'.repeat(6 * 1024 ** 2 + 1);
 
-/** A place where the test stops a writer, and from where it lets it go on. */
+/** Stops a writer until the test calls `open`. */
 function gate() {
   let open = () => {};
   let arrive = () => {};
@@ -37,7 +37,7 @@ function gate() {
   };
 }
 
-/** It lands nowhere, and nobody says so. */
+/** The request never arrives, and the client sees only a closed connection. */
 const vanished: Fault = async () => {
   throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
 };
@@ -69,13 +69,13 @@ const client = (service: { records: Requests; objects: Requests }, command: stri
 describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol });
   const own = steps.filter(
-    // Without records there is none to write, and a create with its own body is its one PUT.
+    // The native protocol does not write records, and creates an inline object with a single PUT.
     ([kind, command]) =>
       protocol === 'dynamo' || (command !== 'PutItem' && `${kind} ${command}` !== 'inline HeadObject'),
   );
   let paths = 0;
 
-  // Parts are large, and so each of these takes as long as three others.
+  // Objects in parts are large: each of these tests takes as long as three others.
   const [large = [], small = []] = [true, false].map((isLarge) =>
     own.filter(([kind]) => (kind === 'parts') === isLarge),
   );
@@ -104,7 +104,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
       const { arrived, [moment]: fault } = gate();
       client(dying, command).faultsOf[command] = [fault];
       const input = { path, ifNoneMatch: '*', ...(await content(world, kind)), commitId: 'mine' };
-      dying.commit(input); // never heard of again
+      dying.commit(input); // never ends
       await arrived;
 
       const landed = moment === 'after' && command === KINDS[kind as keyof typeof KINDS].at(-1);
@@ -199,7 +199,7 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
     ];
     const unknown = await failure(commit({ path, ifMatch: etag, source, commitId: 'mine' }));
     expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
-    // Nobody may be told that there is nothing to wait for.
+    // The record must keep other writers waiting.
     if (protocol === 'dynamo')
       expect(await world.rawRecord(path, etag ?? '')).toMatchObject({ timeout: { N: '20000' } });
     await world.rawPut(`.holdfast/staging/${source}`, 'after');
@@ -280,7 +280,7 @@ describe('repeats', async () => {
     await commit(first);
     const etag = await world.rawPut(first.path, 'foreign');
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
-    // Nor may a chain that goes on from the foreign object say so.
+    // A commit on top of the foreign object does not make the outcome known either.
     await commit({ path: first.path, ifMatch: etag, body: 'next', commitId: 'next' });
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
   });
@@ -323,7 +323,7 @@ describe('repeats', async () => {
       if (what === 'others') await replace(path, 8, String((await world.read(path)).etag));
       else await world.rawPut(path, 'foreign');
       expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
-      // What the record does not show was never tried, unless it cannot show everything.
+      // A commit that the record does not name was never tried, unless the record has lost names.
       const unseen = await failure(commit({ ...first, commitId: 'new' }));
       const hidden = what === 'many' || what === 'foreign take-over';
       expect(unseen.code).toBe(hidden ? 'OutcomeUnknown' : 'PreconditionFailed');
@@ -341,7 +341,7 @@ describe('repeats', async () => {
     const failing = world.another();
     failing.objects.faultsOf.PutObject = [{ name: 'AccessDenied', status: 403 }];
     expect((await failure(failing.commit(input))).code).toBe('Unavailable');
-    // The first one's write may still land: the record has to hold others off.
+    // The write of the first call may still land, so the record has to keep others waiting.
     expect(await world.rawRecord(path)).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
     open();
     expect(await first).toMatchObject({ repeated: false });
@@ -477,7 +477,7 @@ describe('answers of S3', async () => {
     objects.faultsOf.PutObject = times(99, conflict);
     const ended = await failure(commit({ path: '409-always', ifNoneMatch: '*', body: 'mine' }));
     expect(ended).toMatchObject({ code: 'Unavailable', context: { retryAfterMs: 1000 } });
-    // Generation 9, and every one of them this call's: nobody else's write is behind the record.
+    // All nine generations are this call's own, so no other write can still land.
     expect(await world.rawRecord('409-always')).toMatchObject({ timeout: { N: '0' }, generation: { N: '9' } });
   });
 
@@ -558,7 +558,7 @@ describe('answers of S3', async () => {
     expect((await failure(failing.commit({ path, ifNoneMatch: '*', body: 'second' }))).code).toBe('Unavailable');
     expect(await world.rawRecord(path)).toMatchObject({ generation: { N: '1' }, timeout: { N: '20000' } });
 
-    // A foreign writer would overwrite without any condition. It waits, and meets the first writer's object.
+    // A foreign writer overwrites without a condition, so it must wait until the first writer's object is there.
     world.clock.at(world.clock.now() + 5000, async () => {
       open();
       await first;
@@ -596,7 +596,7 @@ describe('time', async () => {
         const { etag: current } = await world.read(path);
         open();
         const lost = await late;
-        // After a foreign object nothing but S3's own answer tells that the write did not land; that one does.
+        // After a foreign object only the answer of S3 can show that the write did not land.
         expect(lost).toMatchObject({ code: 'PreconditionFailed', context: { path, etag: current } });
         expect(await world.body(path)).toBe('later');
       }

@@ -25,7 +25,7 @@ describe.each(aFew(1, PROTOCOLS))('a fenced object, protocol %s', async (protoco
     const { etag } = await commit({ path, ifNoneMatch: '*', body: 'newest', fence: job(7) });
     const before = [await read(path), await world.allRecords()];
     const more = fence && { fence };
-    // The fence comes before the ETag: it is why an older holder is refused, whatever that holder has read.
+    // The fence is checked before the ETag, so that an older holder learns why it is refused.
     for (const condition of [{ ifMatch: etag }, { ifMatch: '"stale"' }, { ifNoneMatch: '*' }]) {
       const rejected = await failure(commit({ path, ...condition, body: 'older', ...more }));
       expect(rejected).toMatchObject({ code: 'FenceRejected', context: { path, ...context } });
@@ -62,7 +62,7 @@ describe.each(aFew(1, PROTOCOLS))('a fenced object, protocol %s', async (protoco
     expect(await commit(first)).toMatchObject({ repeated: true, etag: null, currentEtag });
   });
 
-  // What docs/safety.md promises nothing about.
+  // A limit that docs/safety.md names.
   it('a fenced object loses its fence to a foreign overwrite and to a delete', async () => {
     await commit({ path: 'lost', ifNoneMatch: '*', body: '0', fence: job(9) });
     const etag = await world.rawPut('lost', 'foreign');
@@ -73,7 +73,7 @@ describe.each(aFew(1, PROTOCOLS))('a fenced object, protocol %s', async (protoco
     expect((await read('lost')).fence).toBeNull();
   });
 
-  // Likewise: an ETag names bytes, and the same bytes again are the same ETag.
+  // A limit, too: an ETag stands for bytes, so the same bytes have the same ETag again.
   it('a fenced object cannot distinguish X from a later X after Y', async () => {
     const { etag: x } = await commit({ path: 'aba', ifNoneMatch: '*', body: 'X' });
     const { etag: y } = await commit({ path: 'aba', ifMatch: x, body: 'Y' });

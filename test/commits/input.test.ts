@@ -186,12 +186,12 @@ describe('the size of a body', async () => {
   afterAll(stop);
   const send = (body: string) =>
     fetch(`${url}/v1/commits`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-  /** As clients that write ASCII only do. */
+  /** Escapes JSON as clients do that write only ASCII. */
   const ascii = (json: string) =>
     json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
   it.each<[string, string, string, number]>([
-    // Escaped in the request, and once more as the body of Lambda's event: four bytes for one, at worst seven for two.
+    // The body is escaped in the request, and once more in the event of Lambda: one byte becomes four, two become up to seven.
     ['quotes', '"'.repeat(MIB), 'utf8', MIB],
     ['backslashes', '\\'.repeat(MIB), 'utf8', MIB],
     ['line ends', '\n'.repeat(MIB), 'utf8', MIB],
@@ -252,7 +252,7 @@ describe('settings', () => {
     expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '20s' })).toThrow('COMMIT_TIMEOUT_MS');
     expect(() => commitsFromEnvironment({ ...env, COMMIT_TIMEOUT_MS: '0' })).toThrow('COMMIT_TIMEOUT_MS');
     expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '0' })).toThrow('MAX_CLOCK_SKEW_RATE');
-    // 20 s x 3, and a minute.
+    // three times the timeout of 20 s, and a minute
     expect(() => commitsFromEnvironment({ ...env, COMMIT_TTL_SECONDS: '119' })).toThrow('COMMIT_TTL_SECONDS');
     expect(commitsFromEnvironment({ ...env, COMMIT_TTL_SECONDS: '120' })).toMatchObject({ commitTtlSeconds: 120 });
     expect(() => commitsFromEnvironment({ ...env, MAX_CLOCK_SKEW_RATE: '200' })).toThrow('COMMIT_TTL_SECONDS');

@@ -52,12 +52,12 @@ describe('the marks on an object', () => {
     );
   });
 
-  // Objects keep them: with other ones, a repeat after an upgrade would be another commit under the same id.
+  // Objects keep their fingerprints. If a release changed one, a repeat after the upgrade would count as another commit.
   it.each<[string, object, string | undefined, string]>([
     ['a body', { ifNoneMatch: '*', body: 'one' }, undefined, '6yKVuQbTv9n'],
     ['a replacement', { ifMatch: '"x"', body: 'one' }, undefined, '2c_rGOZDn_7'],
     ['a session of a role', { ifNoneMatch: '*', body: 'one' }, `${ROLE}/session-1`, 'NA2ihiacqGB'],
-    // A JWT names its subject as its issuer likes: this one is no role, and each such name is another caller.
+    // An issuer chooses the subject of a JWT freely. A subject that looks like a role is still a caller of its own.
     ['a name that holds one', { ifNoneMatch: '*', body: 'one' }, `sub:${ROLE}/session-1`, 'Zehf1EkWfuK'],
     ['an upload', { ifNoneMatch: '*', source: UPLOAD }, undefined, 'T3qHs1WFEqu'],
     ['an upload with its ETag', { ifNoneMatch: '*', source: UPLOAD, sourceEtag: '"x"' }, undefined, '5EMsaT16Z6r'],
@@ -82,7 +82,7 @@ describe('the marks on an object', () => {
   });
 
   it('the marks on an object have a fixed form', () => {
-    // Undefined: a foreign writer's object was there, so that the chain is not whole.
+    // `undefined` stands for the object of a foreign writer, which breaks the chain.
     const [before, entry] = [undefined, { commitId: 'c', fingerprint: 'fingerprint' }];
     const written = marksMetadata('p', { before, entry, fence: { key: 'k', token: 7 }, call: 'mine', isReset: true });
     expect(written).toEqual({

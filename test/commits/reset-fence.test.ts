@@ -19,7 +19,7 @@ const digest = (bytes: Uint8Array | undefined) =>
     .update(bytes ?? '')
     .digest('hex');
 
-/** Kinds of objects: in how many parts they came, and in how many they are copied to get another ETag. */
+/** Kinds of objects: the number of parts of the upload, and that of the copy, whose ETag must differ. */
 const KINDS = {
   empty: [0, 1],
   small: [0, 1],
@@ -44,7 +44,7 @@ const headers = {
   contentEncoding: 'gzip',
 };
 
-/** An object under a fence that nobody can outbid. */
+/** An object under a fence so high that a commit cannot exceed it. */
 async function fenced(world: CommitWorld, path: string, kind: Kind = 'small') {
   const source = await world.stage(contents[kind]);
   const fence = job(world.clock.now() + 1000);
@@ -81,7 +81,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
         expect(before).toMatchObject({ ContentType, CacheControl, ContentDisposition, ContentEncoding });
         expect(ContentType).toBe('text/csv');
 
-        // From then on the new fence decides, and the chain goes on.
+        // The new fence decides about later commits, and the chain of commits goes on.
         if (fence)
           expect(await failure(commit({ path, ifMatch: reset.etag, body: 'x', fence: job(6) }))).toMatchObject({
             code: 'FenceRejected',
@@ -116,7 +116,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     expect(digest(await world.bytes('one-part'))).toBe(digest(bytes));
   });
 
-  // S3 copies no part of an object without bytes.
+  // S3 cannot copy a part of an empty object.
   it('the fence of an empty object is replaced by an empty upload', async () => {
     const seen = await fenced(world, 'nothing in it', 'empty');
     const admin = world.administrator();
@@ -175,7 +175,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     expect([await fresh.allRecords(), await fresh.allObjects()]).toEqual(before);
   });
 
-  // Equal bytes have few ETags: a third state could have the first one's, which a delayed commit still names.
+  // Equal bytes have few ETags. After a second replacement the object could have its first ETag again, which a late commit names.
   it('the fence of an object is replaced once between two commits', async () => {
     const seen = await fenced(world, 'twice');
     const { etag } = await resetFence({ ...seen, fence: job(5) });
@@ -249,7 +249,7 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     expect(await admin.resetFence(input)).toMatchObject({ repeated: false });
     expect(await resetFence(input)).toMatchObject({ repeated: true });
     expect((await read(seen.path)).fence).toEqual(job(3));
-    // Under the same id nothing else is done.
+    // The same commit id does not do anything else.
     expect((await failure(resetFence({ ...input, fence: null }))).code).toBe('InvalidRequest');
     expect(await failure(resetFence(input, call({ principal: 'another caller' })))).toMatchObject({
       code: 'InvalidRequest',
@@ -291,7 +291,7 @@ describe('replacing a fence', async () => {
     expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
   });
 
-  // Such tokens can have been written before they were refused.
+  // Such a token may have been stored before the service refused it.
   it('a fence replacement accepts a token that was seen, but no commit may name', async () => {
     const { etag } = await world.commit({ path: 'ruined', ifNoneMatch: '*', body: 'x', fence: job(1) });
     const ruined = { ...(await world.rawMetadata('ruined')), 'holdfast-fence': `${Number.MAX_SAFE_INTEGER} am9i` };
@@ -324,7 +324,7 @@ describe('replacing a fence', async () => {
 
   it('after a foreign writer only a fence replacement with an id can be unknown', async () => {
     const seen = await fenced(world, 'doubt');
-    // It may have taken the place of a record that names such an id.
+    // The foreign record may have replaced one that named this commit id.
     await world.putRecord(foreignRecord('doubt', { etag: seen.ifMatch, generation: 1 }));
     await world.rawPut('doubt', 'foreign');
     expect((await failure(world.resetFence({ ...seen, fence: null }))).code).toBe('PreconditionFailed');

@@ -309,7 +309,7 @@ describe('races', () => {
       });
     });
     const { status, text } = await answer;
-    // AWS decides which; the emulator always says conflict, so that callers are tested against it.
+    // AWS may answer either. The emulator always answers with a conflict, so that callers are tested with it.
     if (s3IsEmulator) expect(status).toBe(409);
     if (status === 409) expect(text).toContain('ConditionalRequestConflict');
     expect([200, 409, 412]).toContain(status);
@@ -331,7 +331,7 @@ describe('a listing', () => {
     'a/2',
     'b_c/1',
   ];
-  // Behind all ASCII, and in the order of their bytes: U+FF21, and a character beyond the basic plane.
+  // These sort after ASCII, in the order of their bytes: U+FF21, and a character beyond the basic plane.
   const all = [...keys, 'é', '\uff21', '😀'];
   const list = async (more: object) => {
     const names: string[][] = [];

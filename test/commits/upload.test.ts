@@ -12,7 +12,7 @@ import { commitWorld, PROTOCOLS } from '../support/worlds/commits.ts';
 import { failure } from '../support/worlds/leases.ts';
 
 const MIB = 1024 ** 2;
-/** Of the fewest bytes that go in parts, because an object of that size takes the emulator as long as fifty small ones. */
+/** The smallest object that is copied in parts. It already takes the emulator as long as fifty small ones. */
 const large = randomBytes(6 * MIB + 1);
 const sha = (bytes: string | Uint8Array | undefined) =>
   createHash('sha256')
@@ -173,7 +173,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
     const again = world.another();
     const same = await failure(again.commit({ path, ifMatch: etag, source }));
     expect(same).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'source' }] } });
-    // The parts that told so are taken back.
+    // The copied parts, whose ETag showed the same bytes, are removed.
     if (kind === 'large') expect(again.objects.sent.at(-1)).toBe('AbortMultipartUpload');
     expect(again.records.sent).toEqual([]);
 
@@ -190,7 +190,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
     const wrong = await failure(commit({ path, ifNoneMatch: '*', source, sourceEtag: '"other"' }));
     expect(wrong).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'sourceEtag' }] } });
 
-    // Put again after it was looked at.
+    // The upload is replaced after the commit has checked it.
     const racing = world.another();
     racing.objects.faultsOf[kind === 'small' ? 'CopyObject' : 'UploadPartCopy'] = [
       async (send) => {
@@ -207,7 +207,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
     await commit(exact);
     expect(sha(await world.bytes(path))).toBe(sha(uploads[kind]));
     expect(await commit(exact)).toMatchObject({ repeated: true });
-    // It is part of what is asked for under the commit id.
+    // The fingerprint of a commit id includes `sourceEtag`.
     const { sourceEtag: _, ...inexact } = exact;
     expect((await failure(commit(inexact))).code).toBe('InvalidRequest');
   });
@@ -304,7 +304,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
       },
     ];
     const { etag, size } = await commit({ path: 'reupload', ifNoneMatch: '*', source });
-    // What was looked at before the copy was of another size.
+    // The upload that was checked before the copy had another size.
     expect(size).toBe(5);
     expect(objects.sent.filter((command) => command === 'CopyObject')).toHaveLength(2);
     expect(await world.read('reupload')).toMatchObject({ etag, size: 5 });
@@ -328,7 +328,7 @@ it.each([
   ['"d41d8cd98f00b204e9800998ecf8427e-1"', 1],
   ['"d41d8cd98f00b204e9800998ecf8427e-12"', 12],
   ['d41d8cd98f00b204e9800998ecf8427e-10000', 10_000],
-  // As other stores make theirs.
+  // an ETag of another store
   ['"16-5f2a-77b"', 0],
 ])('the ETag %s belongs to an object of %i parts', (etag, parts) => {
   expect(partCount(etag)).toBe(parts);

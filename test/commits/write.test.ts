@@ -10,11 +10,11 @@ const MIB = 1024 ** 2;
 interface Sent {
   method: string;
   headers: Record<string, string | undefined>;
-  /** How long the client waits for its answer, where that is not its own time. */
+  /** How long the client waits for the answer, if that is not its default. */
   timeoutMs: number | undefined;
 }
 
-/** A client, and what leaves it last of all requests that change something. */
+/** A client, and the last of its requests that write. */
 function listened() {
   const s3 = s3Client(patient());
   const sent: Sent[] = [];
@@ -32,7 +32,7 @@ function listened() {
 describe('the write of a commit', async () => {
   const world = await commitWorld();
   const COPY_MS = 30_000;
-  /** In place of those of its source. */
+  /** The headers with which a copy does not take over the metadata and tags of its source. */
   const replaced = { 'x-amz-metadata-directive': 'REPLACE', 'x-amz-tagging-directive': 'REPLACE' };
 
   it.each([
@@ -84,7 +84,7 @@ describe('the write of a commit', async () => {
 const DENIED: Fault = { name: 'AccessDenied', status: 403 };
 const INPUT = { ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
 
-/** A try of the record that lands nowhere, and nobody says so. */
+/** A write that never arrives, and whose client sees only a closed connection. */
 const vanished: Fault = async () => {
   throw networkError('ECONNRESET', 'read');
 };
@@ -107,7 +107,7 @@ describe('a record after an unanswered try', async () => {
       records.faultsOf.PutItem = [vanished];
       objects.faultsOf.PutObject = [DENIED];
       expect((await failure(commit({ path, ...INPUT }))).code).toBe('Unavailable');
-      // It was taken over, and it has to hold others off.
+      // The record was taken over, and has to keep others waiting.
       expect(await world.rawRecord(path)).toMatchObject({
         generation: { N: String((record.generation ?? 0) + 1) },
         timeout: { N: '20000' },
@@ -161,7 +161,7 @@ describe('a record that replaces another', async () => {
   });
 
   it.each([
-    // The first of a path is nobody's successor.
+    // The first record of a path cannot have replaced another.
     [0, 'PreconditionFailed'],
     [1, 'OutcomeUnknown'],
   ])('a foreign record of generation %i keeps its doubt if its begin was missed', async (generation, code) => {
@@ -177,7 +177,7 @@ describe('a record that replaces another', async () => {
   });
 });
 
-/** A record of ours at the path, by default the one that a commit with the id `mine` would write at this instant. */
+/** Puts a record of Holdfast at the path, by default the one that the commit `mine` would write now. */
 function stand(
   { clock, putRecord }: CommitWorld,
   path: string,

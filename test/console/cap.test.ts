@@ -51,7 +51,7 @@ describe.runIf(executablePath)('the page', () => {
     await dialog.getByText('0 pauses the key: no caller gets a grant, or a start at its rates.').waitFor();
     expect(await page.evaluate('document.activeElement.type')).toBe('number');
     expect(await faults(page, 'cap-form')).toEqual([]);
-    // Without a reason, or with a number that is none, nothing is sent.
+    // The page does not send a cap without a reason or with an invalid number.
     const pause = dialog.getByRole('button', { name: 'Pause the key' });
     await pause.click();
     const limit = dialog.getByLabel('At most in use');

@@ -26,7 +26,7 @@ async function longestTask(page: Page): Promise<number> {
   return Math.max(...tasks.map(({ tdur = 0 }) => tdur / 1000));
 }
 
-/** Of Chromium. Times are in microseconds. */
+/** An event of Chromium's trace. Times are in microseconds. */
 interface TraceEvent {
   name: string;
   tid: number;
@@ -56,7 +56,7 @@ describe.runIf(executablePath)('the list', () => {
     ]);
     await page.getByRole('row', { name: /etl\/customers expired ended 3 h ago etl@/ }).waitFor();
     expect(await faults(page, 'list')).toEqual([]);
-    // In the order of a column there are no headings.
+    // A list that is sorted by a column does not have headings.
     await page.getByRole('columnheader', { name: 'Key' }).getByRole('link').click();
     const byKey = ['billing/eu', 'catalog', 'deploy/prod/eu-west-1', 'etl/customers', 'nightly-report', 'render'];
     await expect.poll(heads).toEqual(byKey);
@@ -124,7 +124,7 @@ describe.runIf(executablePath)('the list', () => {
     await page.setViewportSize(DESK);
     const cell = page.getByRole('row', { name: key }).locator('.ends');
     await cell.waitFor();
-    /** Of each key: the height of its line, and whether its head and its tail are cut. */
+    /** For each key the height of its line, and whether its beginning and its end are cut. */
     const lines = () =>
       page.evaluate(`[...document.querySelectorAll('.rows .ends')].map((ends) => [
         ends.clientHeight,
@@ -136,7 +136,7 @@ describe.runIf(executablePath)('the list', () => {
       [line, true, false],
     ]);
     expect(await page.locator('.ends span').last().textContent()).toBe(long.slice(-12));
-    // Beside an open key, the list still says what is in use.
+    // The list still shows what is in use while a key is open beside it.
     await page.getByRole('link', { name: key }).click();
     await page.getByRole('region', { name: key }).getByText('exporter@ip-10-0-3-17').waitFor();
     for (const name of ['Key', 'State', 'In use', 'In line', 'Holder'])

@@ -6,7 +6,7 @@ import { isFull } from '../support/time/rounds.ts';
 
 const site = pageTests({ shareTab: true });
 
-/** Resolves with what the first row says of its time when it has just been put into the page, before it is drawn. */
+/** Resolves with the time in the first row as soon as the row is in the page, before it is drawn. */
 const FIRST_TIME = `new Promise((resolve) => {
   const look = () => {
     const time = document.querySelector('.rows tbody .words');
@@ -180,7 +180,7 @@ describe.runIf(executablePath)('the page', () => {
     const left = [{ holder: 'worker', fence: one?.fence }, { holder: 'three' }];
     expect(await site.world.get('leases?key=render')).toMatchObject({ used: 2, holders: left });
 
-    // Its holder has given it back since it was seen, and has come in again.
+    // The holder has released its permit since the page showed it, and has a new one.
     await detail.getByRole('button', { name: 'Break… the permit of three' }).click();
     await site.world.post('leases/release', { key: 'render', leaseId: three?.leaseId });
     await permit('three');
@@ -361,7 +361,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.unroute('**/v1/expired/clean');
   });
 
-  // Its names are shortened there: one that is not ours would fail here alone.
+  // The build shortens names. If it shortened a name of the browser, only this test would fail.
   it.runIf(isFull)('the page in the built command shows every view, breaks, cancels and cleans', async () => {
     const cli = await builtCli();
     const served = cli.start(['console', '--write'], { env: { HOLDFAST_ENDPOINT: site.world.url } });

@@ -10,7 +10,7 @@ const TOKEN = 'the-token-of-this-test';
 /** What the console sent to the API. */
 const sent: { method: string | undefined; url: string | undefined; authorization: string | undefined; body: string }[] =
   [];
-/** What the API answers, each once; then it answers an empty page. */
+/** The answers of the API, one for each call. After them it answers with an empty page. */
 const answers: { status: number; body: object }[] = [];
 
 const api = await listen(async (incoming, outgoing) => {
@@ -38,7 +38,7 @@ async function started(options: Partial<ConsoleOptions> = {}) {
 const reader = await started();
 const writer = await started({ write: true });
 
-/** As no fetch would send it. */
+/** Sends a request with headers that `fetch` does not allow. */
 function raw(url: string, path: string, headers: Record<string, string>, method = 'GET', body = '') {
   return new Promise<{ status: number; headers: Record<string, unknown>; body: string }>((resolve, reject) => {
     const outgoing = request(`${url}${path}`, { method, headers }, (response) => {
@@ -66,7 +66,7 @@ describe('holdfast console', () => {
       'GET /v1/ns/team-a/leases?state=held',
       'POST /v1/ns/team-a/leases/break',
     ]);
-    // A page that was changed gets to no other one.
+    // A manipulated page cannot reach another namespace.
     expect((await raw(url, '/v1/ns/team-b/leases', token)).status).toBe(404);
     expect(sent).toHaveLength(before + 2);
     expect(JSON.parse((await raw(url, '/console/settings', token)).body)).toMatchObject({ namespace: 'team-a' });
@@ -107,7 +107,7 @@ describe('holdfast console', () => {
   it('holdfast console keeps a connection open between the calls of the page', async () => {
     const { headers } = await raw(reader, '/console/settings', token);
     const [, seconds] = /^timeout=(\d+)$/.exec(String(headers['keep-alive'])) ?? [];
-    // It asks every five seconds, and a call that meets a connection just being closed is lost.
+    // The page polls every five seconds. A call on a connection that is just closing would be lost.
     expect(Number(seconds)).toBeGreaterThan(10);
   });
 

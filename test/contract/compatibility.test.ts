@@ -71,7 +71,7 @@ it('a call that is gone is reported unless the changelog names the call', () => 
 });
 
 describe('a difference', () => {
-  /** A comparison resolves every reference again, so each case has the part that it is about, and no more. */
+  /** A comparison resolves every reference again, so each case compares only a small part of the document. */
   const breaking = (before: Document, change: (document: Document) => void) => {
     const changed = structuredClone(before);
     change(changed);

@@ -83,7 +83,7 @@ it('a schema that differs from what the code answers does not compile', () => {
   const key = text('A key.');
   const fence = z.exactOptional(count('A fence.'));
   const tied = component<Domain>();
-  // Each of these must be an error: the compiler complains of a comment that expects none.
+  // Each of these must be a type error: the compiler reports a @ts-expect-error without one.
   const refused = () => [
     // @ts-expect-error a field too few
     tied('A', 'a', z.strictObject({ key })),

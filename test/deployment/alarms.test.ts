@@ -12,7 +12,7 @@ import {
   withParameters,
 } from '../support/stack/template.ts';
 
-/** Those with a table of their own. */
+/** The capabilities that have their own table. */
 const WITH_TABLE = ['leases', 'commits', 'nameservice'] as const;
 
 /** The functions of leases that have alarms of their own, because an alarm takes ten metrics. */

@@ -17,7 +17,7 @@ const table = await newTable('leases');
 
 beforeAll(async () => void (await npmRunRelease()));
 
-/** What functions have of the contract. */
+/** The files of the contract that the functions contain. */
 const OF_CONTRACT: Record<string, string[]> = {
   readContract: ['contract/openapi.json'],
   whoami: ['contract/calls.json'],
@@ -241,7 +241,7 @@ it.concurrent('the built bundles complete callbacks, and do not log a callback i
   const acquire = await deployed('acquire', settings);
   for (const { id: callbackId } of [first, second])
     await acquire.task({ key, holder: 'durable', callbackId, execution, ttlSeconds: 600 });
-  // So soon after the grant that the clocks cannot tell which was first: the function asks.
+  // The end is so close to the grant that the clocks cannot order them, so the function asks AWS.
   const stopDate = new Date().toISOString();
   const outside = await acquire.task({ key, holder: 'durable', callbackId: first.id, execution: arnOf('approvals') });
   expect(outside).toMatchObject({ errorType: 'InvalidRequest' });
@@ -296,7 +296,7 @@ it.concurrent('the built bundles date their metrics by the arrival of the call',
   expect(refused).toMatchObject({ LeaseHeld: 1, TaskFailures: 1 });
   const { Timestamp } = Object(refused?._aws) as { Timestamp: number };
   expect(answeredAt - calledAt).toBeGreaterThanOrEqual(1000);
-  // Not by the answer, however busy this machine is.
+  // The metrics have the time of the arrival, not of the answer.
   expect(Timestamp).toBeGreaterThanOrEqual(calledAt);
   expect(answeredAt - Timestamp).toBeGreaterThan(900);
 });

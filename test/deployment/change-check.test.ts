@@ -170,7 +170,7 @@ describe('the change check', () => {
         `allowChange has leasesTable=${from}, which this update does not have. Nothing was changed. Remove it.`,
       );
     }
-    // What was allowed before, and is still so, may stay in a configuration.
+    // An earlier allowChange may stay in a configuration as long as its values still hold.
     const before = { allowChange: 'leasesTable=a', leasesTable: 'a' };
     const after = { allowChange: 'leasesTable=a pointerAttributes=id', leasesTable: 'a', pointerAttributes: 'id' };
     expect(await update(before, after)).toMatchObject({ Status: 'SUCCESS' });
@@ -242,7 +242,7 @@ describe('the change check', () => {
 
   it('the change check lets CloudFormation revert an update, but nothing else', async () => {
     status = 'UPDATE_ROLLBACK_IN_PROGRESS';
-    // After a refused update, and after an allowed update that failed later.
+    // The first update was refused, and the second was allowed but failed later.
     expect(await update({}, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'SUCCESS' });
     const allowed = { leasesTable: 'restored', allowChange: 'leasesTable=restored' };
     expect(await update(allowed, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'SUCCESS' });

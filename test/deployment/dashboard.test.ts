@@ -24,7 +24,7 @@ interface Placed {
   properties: Drawn;
 }
 
-/** As CloudFormation writes it, with the names that it alone knows. */
+/** The widgets as CloudFormation writes them. */
 function dashboardOf(parameters: Record<string, string> = {}): Placed[] {
   const [[, resource] = []] = ofType('AWS::CloudWatch::Dashboard', withParameters(parameters));
   const { DashboardBody: body } = resource?.Properties ?? {};
@@ -71,7 +71,7 @@ describe('the dashboard', () => {
     const drawn = all().filter(([namespace]) => namespace === 'Holdfast');
     expect(drawn.length).toBeGreaterThan(30);
     for (const metric of drawn) expect([...written]).toContain(asText(metric));
-    // Alarms of one function are for each function.
+    // Each function has these metrics, so its name is left out of the comparison.
     const names = [...written].map((metric) => metric.replace(/ function \w+$/, ' function'));
     const watched = ofType('AWS::CloudWatch::Alarm', withParameters({ alarms: 'all' })).flatMap(
       ([, { Properties }]): Watched[] =>

@@ -34,7 +34,7 @@ describe('the protection of the tables', () => {
     expect(said).toContain('Nothing to change');
   });
 
-  /** Lets a first deployment do n - 1 actions of CloudFormation and no more. */
+  /** Interrupts a first deployment before its nth action of CloudFormation. */
   const interruptedAt = (nth: number) => {
     const { cloudFormation } = double.aws;
     let asked = 0;

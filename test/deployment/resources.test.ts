@@ -172,7 +172,7 @@ describe('EventBridge', () => {
   it('Lambda retries only the report and the clean-up, and keeps what fails twice', () => {
     const queue = queueArn('FailedEventsQueue');
     const invoked = propertiesOf('AWS::Lambda::EventInvokeConfig').map((one) => [one.FunctionName.Ref, one]);
-    // A schedule and a queue bring these the same work again. A late run of the schedule is dropped, so that runs do not pile up.
+    // The next run of a schedule or queue does the same work, so a late run is dropped rather than piled up.
     const dropped = { MaximumRetryAttempts: 0, MaximumEventAgeInSeconds: 60 };
     const kept = { MaximumRetryAttempts: 1, DestinationConfig: { OnFailure: { Destination: queue } } };
     expect(Object.fromEntries(invoked)).toMatchObject({
@@ -225,7 +225,7 @@ it('the file serverless.yml uses only what each framework that reads it supports
   expect(included.length).toBeGreaterThan(0);
   for (const text of [code, ...(await Promise.all(included))]) expect(text).not.toMatch(/frameworkVersion|osls/);
   const topLevel = [...code.matchAll(/^(\w+):/gm)].map(([, key]) => key);
-  // The keys of Serverless 3 that Serverless 4 still has and osls shares.
+  // The top-level names that Serverless 3, Serverless 4 and osls have in common.
   const shared = ['service', 'plugins', 'params', 'custom', 'provider', 'package', 'functions', 'resources'];
   expect(topLevel.sort()).toEqual(shared.sort());
 });

@@ -80,7 +80,7 @@ describe('functions', () => {
         else if (name === 'readNames' || capability !== 'nameservice')
           expect([table, ...others]).toContainEqual([statement.Resource].flat()[0]);
         else expect(statement.Resource).toEqual(table);
-        // Only a task's token names it, and IAM does not see that.
+        // A task is named only by its token, which IAM does not see, so these actions need all resources.
         if (statement.Resource === '*')
           expect(['states:SendTaskSuccess', 'states:SendTaskFailure', 'states:SendTaskHeartbeat']).toEqual(
             expect.arrayContaining(statement.Action),
@@ -190,7 +190,7 @@ const inOrder = (actions: string[]) => [...new Set(actions)].sort();
 function allowedBy(statement: Statement): string[] {
   if (!isPermission(statement) || isLogs(statement)) return [];
   const places = [statement.Resource].flat().map(placeOf);
-  // What a function failed at, Lambda itself sends to the queue, in the function's role.
+  // Lambda itself sends failed events to the queue, with the role of the function.
   const actions = statement.Action.filter((action) => action !== 'sqs:SendMessage');
   return actions.flatMap((action) => places.map((place) => action + place));
 }
@@ -208,7 +208,7 @@ function placeOf(resource: unknown): string {
   return kind === undefined ? '' : ` ${kind}${index}`;
 }
 
-/** `DynamoDB:PutItem leases` needs `dynamodb:PutItem` of the leases table. Of a transaction its parts were noted. */
+/** `DynamoDB:PutItem leases` needs `dynamodb:PutItem` of the leases table. A transaction is noted by its parts. */
 function actionsOf(command: string): string[] {
   return (
     OTHER_ACTIONS[command] ?? [command.replace(/^SFN/, 'states').replace(/^\w+/, (service) => service.toLowerCase())]
@@ -217,9 +217,8 @@ function actionsOf(command: string): string[] {
 
 /** S3 and EventBridge have other names for what they allow than for what they do. */
 const OTHER_ACTIONS: Record<string, string[]> = {
-  // Without the second, nothing there is 403 and not 404.
+  // Without s3:ListBucket, S3 answers 403 and not 404 for a missing object.
   'S3:HeadObject': ['s3:GetObject', 's3:ListBucket'],
-  // As above.
   'S3:GetObject': ['s3:GetObject', 's3:ListBucket'],
   'S3:ListObjectsV2': ['s3:ListBucket'],
   'S3:PutObject': ['s3:PutObject'],

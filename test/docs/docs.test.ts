@@ -90,7 +90,7 @@ describe('ARCHITECTURE.md', () => {
     expect(named.length).toBeGreaterThan(60);
     for (const name of new Set(named)) {
       const pattern = name.replaceAll('.', '\\.').replace('<capability>', '\\w+').replace('*', '[\\w-]+');
-      // A file of the part that is spoken of stands without its folder.
+      // A page names a file of its own part without the folder.
       const isThere = new RegExp(`(^|/)${pattern}${name.endsWith('/') ? '' : '$'}`);
       expect(
         files.some((file) => isThere.test(file)),
@@ -114,7 +114,7 @@ it('the READMEs of shared/ and test/support name files and folders that exist', 
     expect(text.split(/\s+/).length, folder).toBeLessThan(800);
     const beside = files.filter((file) => file.startsWith(`${folder}/`)).map((file) => file.slice(folder.length + 1));
     for (const name of namedIn(text)) {
-      // Its own files by their names or paths in the folder, others by their whole paths.
+      // A README names files of its own folder by name or relative path, and others by their whole path.
       const own = beside.some((file) => `${file}/`.startsWith(name) || file === name || file.endsWith(`/${name}`));
       const isThere = own || files.some((file) => file === name || (name.endsWith('/') && file.startsWith(name)));
       expect(isThere, `${folder}/README.md names ${name}`).toBe(true);
@@ -135,7 +135,7 @@ it('every link of a document leads to an existing file and heading', async () =>
     }
 });
 
-/** Of the headings, as GitHub makes them, and those that the page has itself. */
+/** The anchors that GitHub derives from headings, and the explicit ones of the page. */
 const anchorsOf = (markdown: string) => [
   ...[...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading

@@ -141,7 +141,7 @@ describe('the clean-up', () => {
     ['leftToQueue', (world) => world.putWaiter(waiter('queued', T))],
     ['fenceAhead', (world) => world.putLease(lease('ahead', T, { fence: N(T + 2 * HOUR - 500) }))],
     ['ageUnknown', (world) => world.putLease({ key: S('endless'), lease_version: S('v'), lease_expiry: S('x') })],
-    // A commit that may be under way, of a writer that puts no time there.
+    // a commit that may be under way, because its writer does not store a time
     ['ageUnknown', (world) => world.putCommit(commitRecord('under way', SECONDS, { ttl: N(0) }))],
     [
       'neverDeletable',
@@ -230,7 +230,7 @@ describe('the clean-up', () => {
     world.clock.set(Math.max(...staged) + 48 * HOUR);
     await world.report();
     await world.stage('other', 'replaced');
-    // S3 dates by its own clock, which no test moves: the same bytes, uploaded a second later, and others within the second.
+    // A test cannot move the clock of S3. So it sets the dates: the same bytes a second later, and other bytes within the second.
     world.objects.faultsOf.HeadObject = Array.from(
       { length: 3 },
       (): Fault => async (send) => {
@@ -249,7 +249,7 @@ describe('the clean-up', () => {
     world.objects.faultsOf.DeleteObject = [inTheMiddle];
     expect(await clean(world)).toMatchObject({ deleted: { count: 0 }, spared: { by: { changed: 3 } } });
     expect(await world.objectKeys('.holdfast/staging/')).toHaveLength(3);
-    // A look shows what was replaced before, and no deletion of it is sent.
+    // A read finds what was replaced before, and then the clean-up does not send a deletion.
     expect(world.objects.sent.filter((command) => command === 'DeleteObject')).toHaveLength(1);
   });
 

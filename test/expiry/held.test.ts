@@ -6,7 +6,7 @@ import { httpEvent, lambdaContext } from '../support/stack/adapters.ts';
 import { expiryWorld, lease, newPlaces, releasedLease, rustLease } from '../support/worlds/expiry.ts';
 import { permitsWorld } from '../support/worlds/permits.ts';
 
-/** Leases that run for an hour yet, of each of these keys. */
+/** A world with a lease of each of these keys, for another hour. */
 async function worldWith(keys: string[], overrides: Parameters<typeof expiryWorld>[0] = {}) {
   const world = await expiryWorld(overrides);
   const inAnHour = world.clock.now() + 3_600_000;
@@ -20,7 +20,7 @@ it('a report counts the leases that each namespace holds, and no others', async 
   });
   const now = world.clock.now();
   await world.putLease(lease('team-a/expired', now - 60_000));
-  // Within the margin for clocks to its last millisecond: nobody may take it over yet.
+  // in the last millisecond of the clock skew margin, so others may not take it over yet
   await world.putLease(lease('team-b/margin', now - 500));
   await world.putLease(lease('team-b/past the margin', now - 501));
   await world.putLease(releasedLease('team-a/released', Math.floor(now / 1000) + 600));

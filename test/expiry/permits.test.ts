@@ -122,7 +122,7 @@ describe('the clean-up spares a permit', () => {
     for (let time = 0; time < 2; time++)
       expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { count: 1, by: { changed: 1 } } });
     expect((await read('revived')).holders).toMatchObject([{ holder: 'late', state: 'held' }]);
-    // Also once it has expired again: the report is of the time before.
+    // The permit is spared even after it has expired again, because the report is older.
     clock.advance(2 * HOUR);
     expect((await cleanNow()).spared.by).toEqual({ changed: 1 });
   });

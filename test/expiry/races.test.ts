@@ -21,9 +21,9 @@ import { noStepFunctions } from '../support/worlds/leases.ts';
 import { rustClient } from '../support/worlds/rust-lease.ts';
 
 const ROUNDS = rounds(500, 12);
-/** So many rounds are about records of one report, which stay where they are: each round has keys of its own. */
+/** How many rounds share a report. Each round has its own keys, so rounds do not meet. */
 const BATCH = 500;
-/** So many rounds are played at once, each with its own order: one alone would mostly wait for the wire. */
+/** How many rounds run at once, each in its own order. A single round would mostly wait for the network. */
 const AT_ONCE = 8;
 /** What DynamoDB takes in one request. */
 const PUTS = 25;
@@ -45,10 +45,10 @@ const direct = testClient();
 
 type Item = Record<string, AttributeValue>;
 
-/** What a caller was granted, or has written, and still counts on. */
+/** A record that a caller was granted or has written, and still relies on. */
 interface Alive {
   what: string;
-  /** The attribute that says whose the record is, or with a dot the part of a map. */
+  /** The attribute that shows whose record it is. A dot leads into a map. */
   mark: [name: string, value: string];
   where: string;
 }
@@ -86,7 +86,7 @@ const HELD_BY = '0123456789abcdef';
 const FENCE_BEFORE = T - 60_000;
 const FREE_FENCE_BEFORE = (T / 1000 - 3700) * 1000;
 
-/** A report of many, told apart again: each round cleans by its own. */
+/** Makes one report for many rounds, and splits it, so that each round cleans only its own records. */
 async function reportedSets(count: number): Promise<ReportedSet[]> {
   clock.set(T + 2 * HOUR);
   const sets = Array.from({ length: count }, () => ({ name: randomUUID(), reportId: randomUUID() }));
@@ -247,7 +247,7 @@ async function expectAlive(played: Played[]): Promise<void> {
   expect(gone).toEqual([]);
 }
 
-/** Enough to be in each other's and the clean-up's way. */
+/** Chooses two actors, which are enough to disturb each other and the clean-up. */
 function twoOf<T>(all: T[], random: () => number): T[] {
   const first = Math.floor(random() * all.length);
   const second = (first + 1 + Math.floor(random() * (all.length - 1))) % all.length;

@@ -29,9 +29,9 @@ interface Case {
   kind: Kind;
   put(world: ExpiryWorld): Promise<unknown>;
   key: Record<string, string>;
-  /** The last millisecond at which it is not expired, where that is not a promise about the real time of an upload. */
+  /** The last millisecond before the record has expired. Uploads are left out, because S3 has its own clock. */
   last: number;
-  /** A millisecond later. */
+  /** The row that the report shows a millisecond later. */
   row: object;
 }
 
@@ -192,7 +192,7 @@ const CASES: Case[] = [
 const sameKey = (wanted: object) => (row: { key: object }) => JSON.stringify(row.key) === JSON.stringify(wanted);
 
 describe('the boundary', () => {
-  /** Everything at once. At one millisecond, one report tells of all of it. */
+  /** One world with all records, so that a single report serves every case at that millisecond. */
   const shared = expiryWorld({ segments: 1 }).then(async (world) => {
     for (const { put } of CASES) await put(world);
     return world;
@@ -215,7 +215,7 @@ describe('the boundary', () => {
     expect(more).toEqual([]);
     expect(row).toMatchObject({ kind: one.kind, key: one.key, ...one.row });
     expect(row?.reason).toMatch(/\w+ \w+/);
-    // A day and a second on it is so much older.
+    // A day and a second later its age has grown by the same.
     const [aged] = await at(one.last + 1 + 86_401_000);
     expect(aged?.ageSeconds).toBe((row?.ageSeconds ?? Number.NaN) + 86_401);
   });
@@ -307,7 +307,7 @@ it('a report does not take a small number for a time', async () => {
   for (const ttl of [0, -1, 3600, 999_999_999]) {
     await world.putCommit(commitRecord(`commit ${ttl}`, SECONDS, { ttl: N(ttl) }));
     await world.putLease(rustLease(`rust ${ttl}`, ttl));
-    // By the time of its release, because its TTL says nothing.
+    // The time of the release counts, because the TTL is not a time.
     await world.putLease(releasedLease(`just released ${ttl}`, ttl, { freed_at: N(T - 3_600_000) }));
     await world.putLease(releasedLease(`released ${ttl}`, ttl, { freed_at: N(T - 3_600_001) }));
   }
@@ -415,7 +415,7 @@ describe('a report', () => {
     expect(sent).toBe(0);
     for (const { TableName, ProjectionExpression, FilterExpression } of scans) {
       expect(FilterExpression).toBeTruthy();
-      // The entries of shared holders have names of their own, which no projection can name.
+      // A projection cannot name the attributes of shared holders, whose names vary.
       if (TableName === world.places.leasesTable) continue;
       expect(ProjectionExpression).toBeTruthy();
       expect(ProjectionExpression).not.toMatch(/lease_version|lease_id|request_id|task_token|data/);
@@ -451,7 +451,7 @@ describe('a report', () => {
     const startedAt = world.clock.now();
     const { readUnits, complete } = await world.report();
     expect(complete).toBe(true);
-    // The last page of each worker is not waited for.
+    // The report does not wait after the last page of each worker.
     const leastSeconds = (readUnits - 4 * 0.5) / 2;
     expect((world.clock.now() - startedAt) / 1000).toBeGreaterThanOrEqual(leastSeconds - 1);
     expect(readUnits).toBeGreaterThan(10);

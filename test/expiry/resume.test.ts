@@ -21,7 +21,7 @@ import { failure } from '../support/worlds/leases.ts';
 
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const ROWS = 6;
-/** A report is cut at each place where it can be, or at each third one. */
+/** The distance between the places where a report is cut. */
 const STEP = isFull ? 1 : 5;
 const FIRST = isFull ? [0] : [0, 1, 2, 3, 4];
 
@@ -32,7 +32,7 @@ const names = Array.from({ length: ROWS }, (_, at) => `row-${String(at).padStart
 for (const [at, name] of names.entries())
   await (at % 3 === 0 ? seed.putCommit(commitRecord(name, T / 1000)) : seed.putLease(lease(name, T)));
 
-/** No report has been here; the tables are the ones above. */
+/** A world over the tables above, in which no report has run yet. */
 const fresh = async (change: Parameters<typeof expiryWorld>[0] = {}): Promise<ExpiryWorld> =>
   expiryWorld({
     places: { ...places, bucket: await newBucket() },
@@ -44,13 +44,13 @@ const fresh = async (change: Parameters<typeof expiryWorld>[0] = {}): Promise<Ex
   });
 
 const nameOf = ({ key }: ExpiredRow) => key.path ?? key.key;
-/** Each row once, whatever the run's own lease looks like. */
+/** Expects each row once. The lease of the report itself may or may not be there. */
 async function expectEachRowOnce(world: ExpiryWorld, reportId: string, context: string) {
   const told = (await world.rows({ reportId })).map(nameOf).filter((name) => name !== 'holdfast:report');
   expect(told.sort(), context).toEqual(names);
 }
 
-/** What the runs of reports write in turn. */
+/** The state that each run of a report continues and replaces. */
 function stateOf({ places: { bucket } }: ExpiryWorld) {
   const store = reportStore(testS3(), bucket);
   return Promise.all([CHECKPOINT, LATEST].map((key) => store.get(key, call())));
@@ -159,7 +159,7 @@ describe('a report that is cut', () => {
       const last = await finish(world, context);
       await expectEachRowOnce(world, last.reportId, context);
       expect(last.scanned, context).toBeGreaterThanOrEqual(ROWS);
-      // Also what was complete before the crash is complete.
+      // The latest complete report is still complete.
       await expectEachRowOnce(world, (await world.read()).reportId, context);
     }
     expect(cuts).toBeGreaterThan(20 / STEP);

@@ -86,7 +86,7 @@ const etag = fc.constantFrom('"a"', 'a', '"d41d8cd98f00b204e9800998ecf8427e"');
 const reportId = fc.oneof(fc.stringMatching(/^[\w-]{1,9}$/), fc.constantFrom('../latest', 'latest', 'checkpoint'));
 const EXECUTION = 'arn:aws:states:us-east-1:000000000000:execution:m:e';
 
-/** Fields whose values the schema does not show. */
+/** Values for fields that their schema does not describe fully. */
 const FIELDS: Record<string, fc.Arbitrary<unknown>> = {
   ...{
     data: junk,
@@ -108,7 +108,7 @@ const FIELDS: Record<string, fc.Arbitrary<unknown>> = {
   ),
 };
 
-/** What a call needs by rules that its schema does not show here. */
+/** Fields that a call requires by a rule that its schema does not show. */
 const REQUIRED: Record<string, string[]> = { commit: ['path', 'ifNoneMatch', 'body'] };
 
 /** A value that fits a schema, or nearly. */
@@ -141,7 +141,7 @@ const TARGETS = (await loadFunctions())
     );
     const handler = make(...(DEPENDENCIES[capability] ?? []));
     const payload = name === 'executionEnded' ? ending : fc.oneof(...(payloads.length ? payloads : [nearly({})]));
-    // Fewer where a call does much.
+    // fewer runs for the slow calls
     return { name, method, handler, payload, runs: { report: 5, repairQueues: 20 }[name] ?? 80 };
   });
 const handlerOf = (name: string) => TARGETS.find((target) => target.name === name)?.handler as LambdaHandler;
@@ -149,7 +149,7 @@ const handlerOf = (name: string) => TARGETS.find((target) => target.name === nam
 /** JSON for anything but a string: an object with a field `toString` has no other text. */
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : `${JSON.stringify(value)}`);
 
-/** Answered as documented; and where the request was refused as invalid, before anything was sent to be written. */
+/** Expects a documented answer, and that an invalid request was refused before anything was written. */
 async function expectSane(act: () => Promise<{ outcome: string; body: unknown; status?: number }>): Promise<void> {
   for (const requests of sent) requests.sent = [];
   const { outcome, body, status = 0 } = await act();

@@ -22,9 +22,9 @@ interface Loaded {
   /** The folder of functions/ that has it. */
   capability: string;
   method: 'GET' | 'POST';
-  /** What its route takes; nothing, if it has none. */
+  /** The schemas of its requests. Empty if the function does not have a route. */
   schemas: Schema[];
-  /** Without dependencies, the function takes those of its environment. */
+  /** Makes the handler, which without dependencies takes those of its environment. */
   make(...dependencies: unknown[]): LambdaHandler;
 }
 

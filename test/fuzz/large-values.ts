@@ -27,7 +27,7 @@ export interface LargeCall {
   grewMiB: number;
 }
 
-/** Each with the fields that it takes. */
+/** Each function with the fields that it accepts. */
 const FUNCTIONS = (await loadFunctions()).map(({ name, make, method, schemas }) => {
   const fields = new Set(schemas.flatMap(({ properties = {} }) => Object.keys(properties)));
   return [name, method, make(), name === 'executionEnded' ? ['execution', 'again'] : [...fields]] as const;
@@ -45,10 +45,10 @@ const MIB = 1024 ** 2;
 const { sizeMiB, shapes, only }: Sent = JSON.parse(process.argv[2] ?? '');
 const bytes = sizeMiB * MIB;
 const called = FUNCTIONS.filter(([name]) => only.length === 0 || only.includes(name));
-/** The first ones of each function; the largest values take long to make. */
+/** How many fields of a function are tried. The largest values take long to make. */
 const MAX_FIELDS = bytes > 4 * MIB ? 3 : 9;
 
-/** Flat, as a body arrives, and not a rope of what it was made from. */
+/** A flat string, as a body arrives, and not a rope of the parts that it was made from. */
 const flat = (text: string) => Buffer.from(text).toString();
 
 /** Every call notes by how much the process has needed more memory than ever before. */
@@ -62,7 +62,7 @@ async function measure(call: Pick<LargeCall, 'name' | 'through' | 'shape'>, act:
   process.stdout.write(`${JSON.stringify(done)}\n`);
 }
 
-// What loading costs, and what any call does, is no part of it.
+// A first call of each function, so that loading it does not count.
 for (const [, method, handler] of called)
   await throughHttp(handler, httpEvent(method, { body: '{"x":1}', query: 'x=1' }));
 

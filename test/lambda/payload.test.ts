@@ -109,7 +109,7 @@ function nested(levels: number): unknown {
   return value;
 }
 
-/** As the gateway is answered. */
+/** The size of the answer to the gateway. */
 const answerBytes = (rows: Row[]) =>
   Buffer.byteLength(JSON.stringify({ statusCode: 200, body: JSON.stringify({ rows, nextCursor: 'c' }) }));
 

@@ -75,7 +75,7 @@ it('the command prints a token of a key that only its user can read', async () =
   await expect(print('--seconds', 'x')).rejects.toMatchObject({ stderr: expect.stringContaining('--seconds must be') });
 });
 
-/** In an environment that names no AWS, and no settings of this test run. */
+/** An environment without AWS variables and without the settings of this test run. */
 const clean = Object.fromEntries(
   Object.entries(process.env).filter(
     ([name]) => !/^(AWS_|LOG_LEVEL|.*_TABLE$|BUCKET|.*_SCOPE$|VITEST|NODE_ENV)/.test(name),
@@ -85,7 +85,7 @@ const [port, dynamodb, s3, states] = [await freePort(), await freePort(), await 
 const ports = { PORT: `${port}`, DYNAMODB_PORT: `${dynamodb}`, S3_PORT: `${s3}`, SFN_PORT: `${states}` };
 const url = `http://127.0.0.1:${port}`;
 
-/** As docs/authorization.md types it. */
+/** The command of docs/authorization.md. */
 const stack = spawn('npm', ['start', '--silent', '--', '--memory'], {
   env: { ...clean, ...ports, AUTH: 'jwt' },
   stdio: ['ignore', 'pipe', 'pipe'],

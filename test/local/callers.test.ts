@@ -103,7 +103,7 @@ const PORTS: Port[] = [
   },
 ];
 
-/** By the http module: fetch decides on Host and Origin itself. */
+/** Uses the http module, because `fetch` sets Host and Origin itself. */
 function send({ url, method, path, headers, body }: Port, more: Record<string, string> = {}) {
   return new Promise<{ status: number; cors: string | undefined; body: string }>((resolve, reject) => {
     const sent = request(url + path, { method, headers: { ...headers, ...more } }, async (response) => {
@@ -185,7 +185,7 @@ describe.each(PORTS)('$name at a request that is not a call', (port) => {
 });
 
 describe('a server of the local stack', () => {
-  /** What it printed while `act` ran. */
+  /** What the server printed while `act` ran. */
   async function printedBy(act: () => Promise<void>): Promise<unknown[][]> {
     const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
     await act();

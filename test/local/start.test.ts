@@ -12,7 +12,7 @@ import { living } from '../support/programs/cli.ts';
 import { aFew, isFull } from '../support/time/rounds.ts';
 
 const running = new Set<ChildProcess>();
-/** Of a test that failed. It gets the time to end its emulators. */
+/** Ends the processes of tests that failed, and waits until they have ended their emulators. */
 afterAll(async () => {
   const ends = [...running].map((child) => once(child, 'exit'));
   for (const { pid } of running) if (pid) process.kill(-pid, 'SIGTERM');
@@ -27,7 +27,7 @@ const npmStart = (env: Record<string, string>, ...args: string[]) =>
 const start = (env: Record<string, string>, ...args: string[]) =>
   run(env, process.execPath, ['local/start.ts', ...(env.DATA_DIR ? [] : ['--memory']), ...args]);
 
-/** In an environment that names no AWS at all. */
+/** Starts a program in an environment without AWS variables. */
 function run(env: Record<string, string>, command: string, args: string[], cwd = process.cwd()) {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(
@@ -43,9 +43,9 @@ function run(env: Record<string, string>, command: string, args: string[], cwd =
       output += chunk;
     });
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  /** As a terminal does at Ctrl-C: to npm and all that it started. */
+  /** Signals npm and all that it started, as a terminal does at Ctrl-C. */
   const interrupt = (signal: NodeJS.Signals = 'SIGINT') => process.kill(-(child.pid ?? 0), signal);
-  /** As `kill` does with what a shell started in the background: npm's process, and nothing below it. */
+  /** Signals only the process of npm, as `kill` does. */
   const killAlone = () => child.kill('SIGTERM');
   return { pid: child.pid ?? 0, interrupt, killAlone, exited, output: () => output };
 }
@@ -92,7 +92,7 @@ async function ports() {
   return { PORT, DYNAMODB_PORT, S3_PORT, SFN_PORT: await free(), LAMBDA_PORT: await free() };
 }
 
-/** Each of these starts everything, so a short run plays one of them. */
+/** Each of these tests starts everything, so a short run plays only one of them. */
 const [played = ''] = isFull ? [] : aFew(1, ['killed', 'moved', 'kept', 'named']);
 const plays = (name: string) => isFull || played === name;
 

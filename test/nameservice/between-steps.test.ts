@@ -174,7 +174,7 @@ describe('a write whose alias was removed before the next try', () => {
   const init = (alias: string) => publish({ op: 'initLedger', alias });
   const pointer = { address: 'a1', t: 1 };
   const alias = 'removed';
-  /** The write lands, nobody hears of it, and the alias goes. */
+  /** The write lands, its answer is lost, and the alias is removed. */
   const landAndRemove = async (send: () => Promise<unknown>) => {
     await send();
     for (const { sk } of await world.rawItems(`${alias}:main`)) await world.deleteRaw(`${alias}:main`, sk?.S ?? '');

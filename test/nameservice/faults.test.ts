@@ -36,7 +36,7 @@ interface Write {
   given?: (alias: string) => object;
   op: (alias: string) => object;
   creates?: true;
-  /** DynamoDB knows its second try by the token. */
+  /** Whether the write is a transaction, whose second try DynamoDB recognises by its token. */
   transaction?: true;
 }
 
@@ -113,7 +113,7 @@ async function prepared(write: Write, test: string): Promise<object> {
   return write.op(alias);
 }
 
-/** What the table holds but for the times. */
+/** The items in the table without their times. */
 async function items(op: object): Promise<unknown> {
   const stored = await world.rawItems(`${Reflect.get(op, 'alias')}:main`);
   return stored.map(({ updated_at_ms, ...item }) => item);
@@ -144,7 +144,7 @@ describe('a lost reply', () => {
     expect(await publish({ ...op, ...retryWith })).toMatchObject({ repeated: true });
   });
 
-  /** A graph source that exists is found so by a first transaction; the second one writes. */
+  /** A redefinition writes in its second transaction: the first finds that the graph source exists. */
   function lostAtLastWrite({ name }: Write): Requests['faults'] {
     return name === 'publishGraphSource again' ? ['none', 'lostReply'] : ['lostReply'];
   }
@@ -224,7 +224,7 @@ describe('a lost reply', () => {
       world.clock.advance(1);
       await publish(other);
       const { code, context } = await failure(publish({ ...op, requestId: 'first' }));
-      // Both kinds have an index, and this one is unborn again.
+      // Both kinds have an index, and that of the new kind is unborn.
       if ('ref' in op && op.ref === 'index') expect([code, context.actual]).toEqual(['Conflict', unborn]);
       else expect(code).toBe('AlreadyExists');
       await remove('turned');
@@ -238,7 +238,7 @@ async function remove(name: string): Promise<void> {
 }
 
 describe('a lost reply of a write that others wrote over', () => {
-  /** It lands, then `other` does, and then comes its next try. */
+  /** The write lands, then `other` lands, and then the next try of the write comes. */
   const overwritten = (other: object) => async (send: () => Promise<unknown>) => {
     await send();
     await publish(other);
@@ -316,7 +316,7 @@ describe('a late first try', () => {
       held.push(send);
       return Promise.reject(networkError('ECONNRESET', 'read'));
     };
-    // Where an index has been replaced before, the first request only learns its revision.
+    // If the index was replaced before, the first request only reads its revision.
     const isKnown =
       'index_revision' in ((await world.rawItems(`${alias}:main`)).find(({ sk }) => sk?.S === 'index') ?? {});
     world.requests.faults = isKnown ? ['none', hold, 'none'] : [hold, 'none', hold, 'none'];
@@ -405,7 +405,7 @@ it('16 callers that rebuild an index at one t replace it in turn', async () => {
     publish({ op: 'publishIndex', alias: 'rebuilt', address, t: 1, allowEqual: true });
   const answers = await Promise.all(Array.from({ length: 16 }, (_, i) => rebuild(`i${i}`)));
   for (const answer of answers) expect(answer).toMatchObject({ outcome: 'updated', repeated: false });
-  // A t above takes the revision away again.
+  // A publish of a higher t removes the revision.
   await publish({ op: 'publishIndex', alias: 'rebuilt', address: 'next', t: 2 });
   expect((await world.rawItems('rebuilt:main')).find(({ sk }) => sk?.S === 'index')).not.toHaveProperty(
     'index_revision',
@@ -602,7 +602,7 @@ describe('a transaction in the way', () => {
   it('a lost condition is reported, even if a transaction was in the way', async () => {
     await init('both reasons');
     inTheWay('TransactWriteItems', 1, () => cancelled('ConditionalCheckFailed', 'TransactionConflict'));
-    // What the reasons do not bring along is read.
+    // The kind is read, because the reasons of the transaction do not contain it.
     const kind = 'ledger';
     expect(await failure(init('both reasons'))).toMatchObject({ code: 'AlreadyExists', context: { kind } });
     delete world.intercepted.by;

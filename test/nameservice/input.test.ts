@@ -21,7 +21,7 @@ const VALID: Record<string, Record<string, unknown>> = {
   retractGraphSource: { alias: 'gs' },
 };
 
-/** Besides alias and requestId, which all of them have. */
+/** The fields of each operation besides alias and requestId. */
 const FIELDS: Record<string, string[]> = {
   publishCommit: ['address', 't'],
   publishIndex: ['address', 't', 'allowEqual'],
@@ -41,7 +41,7 @@ const FIELDS: Record<string, string[]> = {
   publishGraphSourceIndex: ['address', 't'],
 };
 
-/** Too deep; beyond every number; too long by its spaces alone; ill-formed. */
+/** Texts that are too deep, have too large a number, are too long through spaces, or are ill-formed. */
 const BAD_TEXTS = [JSON.stringify(deep(32)), '{"a":1e999}', `[${' '.repeat(4095)}]`, '"\ud800"'];
 
 const MISSING = Symbol('missing');
@@ -109,7 +109,7 @@ const BAD: Record<string, unknown[]> = {
   'dependencies.0': [null, 7, '', 'a:b:c', ':x'],
 };
 
-/** An object literal would take __proto__ for something else. */
+/** Makes an object with a field of any name. In a literal, `__proto__` would set the prototype. */
 function named(name: string, value: unknown): object {
   return Object.fromEntries([[name, value]]);
 }

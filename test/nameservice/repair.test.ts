@@ -225,7 +225,7 @@ describe('an answer to a repair that gets lost', () => {
     await ruin();
     world.requests.faults = ['lostReply'];
     const requestId = 'mine';
-    // DynamoDB knows a purge again by its token. Of the others, the next try finds its own value.
+    // DynamoDB recognises a repeated purge by its token. The next try of another repair finds its own value.
     expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
     const after = await items();
     world.clock.advance(5000);
@@ -315,7 +315,7 @@ describe('a write from before a repair', () => {
 
   describe('a reindex without an answer', () => {
     const index = (address: string) => ({ op: 'publishIndex', alias, ...at(1, address), allowEqual: true });
-    /** Lands, is taken back, and another one raises the ref again, which leaves no revision. */
+    /** The reindex lands and is undone, and a later one raises the ref again, which removes the revision. */
     const undone = (undo: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
       await send();
       await undo();
@@ -333,7 +333,7 @@ describe('a write from before a repair', () => {
     it('a reindex without an answer is unknown if others raised the ref again', async () => {
       world.requests.faults = [setBack];
       await isUnknown();
-      // A repair from long before has undone nothing.
+      // An old repair does not make a later reindex unknown.
       world.requests.faults = ['neverSent'];
       expect(await publish(index('later'))).toMatchObject({ outcome: 'updated', repeated: false });
     });

@@ -250,7 +250,7 @@ describe('the log', () => {
     await get(logging.readNames, {});
     vi.restoreAllMocks();
     vi.unstubAllEnvs();
-    vi.resetModules(); // of what was loaded with another log level
+    vi.resetModules(); // the modules were loaded with another log level
     const told = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
     const parsed = told.map((line) => JSON.parse(line) as { code?: string; alias?: string });
     expect(parsed.map(({ code, alias }) => [code, alias])).toEqual([
@@ -273,7 +273,7 @@ it('a creation that comes again in the same millisecond is answered as a repeat'
   expect(await publish(graph)).toMatchObject({ created: false, repeated: true, current: { config: { v: 2 } } });
 });
 
-/** As docs/nameservice.md tells them. */
+/** The request units that docs/nameservice.md names. */
 const unitsOf = unitCounter(world.dynamodb);
 
 describe('request units', () => {

@@ -294,7 +294,7 @@ describe("other clients' rows", () => {
     }
     await publish({ op: 'retract', alias: 'shown-l' });
     const actual = { kind: 'ledger', commit: { address: short, t: 7 }, index, config: { v: 0 } };
-    // Nothing that a caller can send equals a text that is longer than any of this service.
+    // A caller cannot send a text that is as long as this one.
     const expected = { ...actual, status: { state: short.slice(0, 256), v: 4 } };
     expect(await answered('repairNames', { op: 'purge', alias: 'shown-l', expected })).toMatchObject([
       409,
@@ -415,7 +415,7 @@ describe('the actual value of a conflict', () => {
     await putRaw({ ...pk(alias), sk: { S: sk }, schema: { N: '2' }, ...attributes });
     const told = await failure(publish({ alias, ...op }));
     expect([told.code, told.context.actual]).toMatchObject(['Conflict', actual]);
-    // Absence is no joker: what is not there equals the default and nothing else.
+    // A missing attribute equals only its default, not any value.
     for (const wrong of [{ v: 2 }, { t: 2 }, { state: 'other' }])
       if ((Object.keys(wrong)[0] as string) in actual)
         expect((await failure(publish({ alias, ...op, expected: { ...actual, ...wrong } }))).code).toBe('Conflict');
@@ -546,7 +546,7 @@ describe('pointer attributes', () => {
     const [version, raw, sha256, sha512] = [1, 0x55, 0x12, 0x13];
     const cid = (...bytes: number[]) => `b${base32(bytes)}`;
     const whole = cid(version, raw, sha256, 32, ...digest(32));
-    // Forty bytes are sixty-four letters, and no bit is left over.
+    // Forty bytes make exactly sixty-four letters.
     const full = cid(version, raw, sha256, 36, ...digest(36));
 
     it.each([

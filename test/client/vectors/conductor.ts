@@ -17,7 +17,7 @@ import {
 /** How long a row goes on after its outcome, in its own milliseconds, to see what is still sent. */
 const REST_MS = 60_000;
 
-/** No row is longer, in its own milliseconds. A call without an outcome by then has a fault. */
+/** The longest that a row may take, in its own milliseconds. A call without an outcome by then has a fault. */
 const LONGEST_MS = 900_000;
 
 /** A client that does not come to rest in this time has a fault, in milliseconds of this machine. */
@@ -25,12 +25,12 @@ const STUCK_MS = 60_000;
 
 const MOVEMENTS: Record<string, Movement> = { pause: 'paused', suspend: 'wall', setWall: 'wall' };
 
-/** The service that some rows are played over. */
+/** The real service, for the rows that need one. */
 export interface Service {
   url: string;
   /** What others do to a key: acquires as another holder, releases, breaks, reads. */
   others: Record<string, (key: string, step: Step) => Promise<void>>;
-  /** How many are in line for a key. */
+  /** How many waiters are in line for a key. */
   waiting(key: string): Promise<number>;
   state(key: string, call: Row['call']): Promise<Fields>;
 }

@@ -18,16 +18,16 @@ export type Told = { step: number; gave: Json } | { event: Fields } | { outcome:
 
 /** A client that plays a row on clocks of the test. */
 export interface Player {
-  /** What it has reported since the row began. */
+  /** The reports of the client since the row began. */
   readonly told: Told[];
   begin(call: Call): Promise<void>;
   /** Hands a step to the work, or to the caller. */
   act(step: Step, index: number): Promise<void>;
   move(ms: number, how: Movement): Promise<void>;
-  /** Whether it does nothing until an answer comes or a clock moves. @param open how many requests the proxy has not answered */
+  /** Whether the client does nothing until an answer comes or a clock moves. @param open how many requests the proxy has not answered */
   isIdle(open: number): Promise<boolean>;
-  /** Milliseconds until its next timer. */
+  /** Milliseconds until the client's next timer. */
   nextMs(): Promise<number>;
-  /** Ends what is left of the row. */
+  /** Ends a call that is still running. */
   end(): Promise<void>;
 }

@@ -63,7 +63,7 @@ export class PythonPlayer implements Player {
     await this.#send({ move: ms, how });
   }
 
-  /** As Linux sees it: every thread of the process sleeps, and none has run since the last look. */
+  /** By the statistics of Linux: every thread of the process sleeps, and none has run since the last check. */
   async isIdle(): Promise<boolean> {
     if (process.platform !== 'linux') {
       await delay(30);

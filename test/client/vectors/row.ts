@@ -39,7 +39,7 @@ export interface Row {
   requests?: [at: number, operation: string, fields?: Fields][];
   /** Every event, in order: its type, or some of its fields. */
   events?: (string | Fields)[];
-  /** Over the real service: what it says of the key when all is over. */
+  /** For a row over the real service: how it describes the key at the end. */
   state?: Fields;
 }
 
@@ -55,7 +55,7 @@ const OF_WORK = ['look', 'check', 'settle', 'release', 'return', 'fail'];
 export const waitsForSteps = ({ steps = [] }: Row): boolean => steps.some((step) => OF_WORK.includes(step.do));
 export const isOfWork = (step: Step): boolean => OF_WORK.includes(step.do);
 
-/** Two clients round to milliseconds in different ways. */
+/** The clients round to milliseconds in different ways, so times may differ by this much. */
 const ROUNDED_MS = 3;
 const TIMES = /^(at|.*Ms)$/;
 

@@ -27,7 +27,7 @@ export class TypeScriptPlayer implements Player {
   #clock = new ManualClock();
   #controller = new AbortController();
   #open = 0;
-  /** The steps that the work has not taken yet, and how it learns of one. */
+  /** The steps that the work has not taken yet, and the function that signals a new one. */
   #steps: [Step, number][] = [];
   #wake = () => {};
 
