@@ -55,7 +55,7 @@ describe('a store that fails', async () => {
     return {
       write: (retryWith?: Record<string, string>, as = call()) =>
         conditionalWrite(dynamodb, { command, operation: writing('table t', retryWith) }, as),
-      look: () => headObject(s3, { bucket, key: 'k' }, call()),
+      read: () => headObject(s3, { bucket, key: 'k' }, call()),
     };
   }
 
@@ -112,12 +112,12 @@ describe('a store that fails', async () => {
   });
 
   it('a read that fails says why, and only a missing object is absent', async () => {
-    expect(await under('none').look()).toBeUndefined();
-    expect(await failure(under({ name: 'Unknown', status: 403 }).look())).toMatchObject({
+    expect(await under('none').read()).toBeUndefined();
+    expect(await failure(under({ name: 'Unknown', status: 403 }).read())).toMatchObject({
       code: 'Unavailable',
       message: `access to bucket ${bucket} is denied: check the IAM permissions`,
     });
-    expect((await failure(under('error500').look())).code).toBe('Unavailable');
+    expect((await failure(under('error500').read())).code).toBe('Unavailable');
   });
 
   it('a store that fails names a missing bucket', async () => {

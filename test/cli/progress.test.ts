@@ -16,10 +16,10 @@ afterEach(() => {
 });
 
 const since = '2026-11-29T09:00:00.000Z';
-const waits = (told: Partial<HoldfastEvent & { type: 'waiting' }> = {}) =>
+const waits = (details: Partial<HoldfastEvent & { type: 'waiting' }> = {}) =>
   progress.waitingFor({
     ...{ type: 'waiting', key: 'k', holder: 'ann', holders: [], since, expiresAt: null, used: 1, limit: null },
-    ...told,
+    ...details,
   });
 
 it('a wait prints its place at once, and then each minute if it changed', () => {

@@ -45,19 +45,19 @@ const STOOD_STILL_MS = 100;
 /** Checks the clock all the time. The returned function stops that, and says how long the longest stall was. */
 function stillness() {
   let [last, longestMs] = [performance.now(), 0];
-  const look = () => {
+  const check = () => {
     const now = performance.now();
-    longestMs = Math.max(longestMs, now - last - LOOK_MS);
+    longestMs = Math.max(longestMs, now - last - CHECK_MS);
     last = now;
   };
-  const timer = setInterval(look, LOOK_MS);
+  const timer = setInterval(check, CHECK_MS);
   return () => {
-    look();
+    check();
     clearInterval(timer);
     return longestMs;
   };
 }
-const LOOK_MS = 10;
+const CHECK_MS = 10;
 
 /** Whether both processes ended before the lease. Undefined if they did not, but the machine stalled. */
 async function endedInTime(file: string, { endsAt, stoodStillMs }: { endsAt: number; stoodStillMs: number }) {

@@ -121,7 +121,7 @@ describe('holdfast status', () => {
     await holdfast.heartbeat({ key: lease.key, leaseId: lease.leaseId });
     proxy.cut('breaks');
     await until(table.stderr).toMatch(/^(holdfast: .*\n)+$/);
-    proxy.mend();
+    proxy.restore();
     await lease.release();
     await until(table.stdout).toMatch(/\n\n\S+Z\nKEY .*\n\n$/);
     await until(counts).toEqual([0, 1, 0]);

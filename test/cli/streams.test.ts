@@ -235,7 +235,7 @@ it('the command goes on if the service comes back', async () => {
   proxy.cut('breaks');
   const { exited, stderr } = cli.start(['status', '--timeout', '600'], { env: { HOLDFAST_ENDPOINT: proxy.url } });
   await expect.poll(stderr).toContain('trying again');
-  proxy.mend();
+  proxy.restore();
   expect((await exited).code).toBe(0);
   await proxy.stop();
 });

@@ -87,8 +87,10 @@ describe('a direct client with Step Functions', () => {
   const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
 
   it('a client with Step Functions hands off a lease to a task at once', async () => {
-    const lease = await new Holdfast({ transport: transportOf(world, { stepFunctions }), holder: 'h' }).acquire('told');
-    const { task } = await park({ key: 'told' });
+    const lease = await new Holdfast({ transport: transportOf(world, { stepFunctions }), holder: 'h' }).acquire(
+      'notified',
+    );
+    const { task } = await park({ key: 'notified' });
     await lease.release();
     expect(grantOf(task)).toMatchObject({ previous: { holder: 'h' } });
   });

@@ -300,9 +300,9 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
               const work: Work = (_event, _context, lease) =>
                 Promise.race([lambda.sleep(30_000), untilAborted(lease?.signal as AbortSignal)]);
               const outcome = await lambda.invoke(way(lambda, { onHeld, waitMs: 10_000 }, work), {}, timeoutMs);
-              const told = { fault, at, heldMs, timeoutMs, outcome, sent: lambda.operations };
-              expect('killed' in outcome, JSON.stringify(told)).toBe(false);
-              expect(await lambda.holds('nightly'), JSON.stringify(told)).toBe(false);
+              const context = { fault, at, heldMs, timeoutMs, outcome, sent: lambda.operations };
+              expect('killed' in outcome, JSON.stringify(context)).toBe(false);
+              expect(await lambda.holds('nightly'), JSON.stringify(context)).toBe(false);
               most = Math.max(most, lambda.sent.length - 1);
             }
       expect(most).toBeGreaterThan(3);

@@ -52,7 +52,7 @@ it('a lease is never held past its true end, even under faults and stalls', asyn
     const lease = await holdfast.acquire('k', { ttlSeconds: TTL_MS / 1000 });
     const { signal } = lease;
     let lost = false;
-    const look = () => {
+    const check = () => {
       pass();
       const claims = { held: lease.held, signalled: signal.aborted };
       expect(claims.held).toBe(!claims.signalled);
@@ -82,7 +82,7 @@ it('a lease is never held past its true end, even under faults and stalls', asyn
         else beat.answer(answer);
         await settled();
       }
-      look();
+      check();
     }
   });
   await fc.assert(run, { seed: testSeed(), numRuns: 300 });
@@ -282,7 +282,7 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
   const all = Promise.all(['a', 'b', 'c'].map(worker)).then(() => {
     ended = true;
   });
-  for (let looks = 0; !ended && looks < 1000; looks++) {
+  for (let turns = 0; !ended && turns < 1000; turns++) {
     // Now and then the process is paused.
     if (random() < 0.02) clock.block(random() * 7000);
     await clock.advance(250);

@@ -75,8 +75,8 @@ describe('protocol dynamo', async () => {
     const service = world.another();
     service.records.faultsOf.PutItem = ['error500', 'error500', 'error500'];
     const unknown = await failure(service.commit({ path, ifNoneMatch: '*', body: 'one' }));
-    const told = { retryWith: { commitId: expect.any(String) }, retryAfterMs: 1000 };
-    expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: told });
+    const expected = { retryWith: { commitId: expect.any(String) }, retryAfterMs: 1000 };
+    expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: expected });
     const given = unknown.context.retryWith as object;
     expect(await commit({ path, ifNoneMatch: '*', body: 'one', ...given })).toMatchObject({
       ...given,
@@ -104,14 +104,14 @@ describe('protocol dynamo', async () => {
     await commit({ path: 'lose', ifNoneMatch: '*', body: 'one' });
     clear(world);
     const lost = await failure(commit({ path: 'lose', ifNoneMatch: '*', body: 'two' }));
-    const told = { code: 'PreconditionFailed', context: { path: 'lose', etag: md5.one } };
+    const expected = { code: 'PreconditionFailed', context: { path: 'lose', etag: md5.one } };
     expect(lost).toMatchObject({
-      ...told,
+      ...expected,
       message: 'there is an object at the path: read the object before you commit again',
     });
     const stale = await failure(commit({ path: 'lose', ifMatch: md5.two, body: 'three' }));
     expect(stale).toMatchObject({
-      ...told,
+      ...expected,
       message: 'the object at the path has another ETag: read the object, and send its present ETag',
     });
     expect([objects.sent, records.sent]).toEqual([['HeadObject', 'HeadObject'], []]);

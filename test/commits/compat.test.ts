@@ -190,16 +190,16 @@ describe('a foreign record', async () => {
     [0, [25, 50, 100, 200, 250, 250]],
     [0.5, [38, 75, 150, 300, 375, 375]],
   ])('a foreign record is polled after 50 ms, then less and less often (%d)', async (random, pauses) => {
-    const path = `looks/${random}`;
+    const path = `polls/${random}`;
     await putRecord(foreignRecord(path));
     const { commit, objects } = world.another({ ids: { ...seededIds(1), random: () => random } });
-    const looks: number[] = [];
+    const polls: number[] = [];
     objects.faultsOf.HeadObject = Array.from({ length: 8 }, () => (send: () => Promise<unknown>) => {
-      looks.push(clock.now());
+      polls.push(clock.now());
       return send();
     });
     expect((await failure(create(path, { waitSeconds: 2 }, { commit }))).code).toBe('CommitInProgress');
-    const between = looks.slice(1).map((at, index) => at - (looks[index] ?? 0));
+    const between = polls.slice(1).map((at, index) => at - (polls[index] ?? 0));
     // The writer of the first record may have died, so the second poll comes at once.
     expect(between.slice(0, 7)).toEqual([0, ...pauses]);
   });

@@ -167,14 +167,14 @@ describe.each(aFew(1, PROTOCOLS))('lost replies and crashes, protocol %s', async
       async () => {
         throw networkError(code, syscall);
       };
-    for (const [syscall, told] of [
+    for (const [syscall, expected] of [
       ['read', 'OutcomeUnknown'],
       ['connect', 'Unavailable'],
     ] as const) {
       const { commit, objects } = world.another();
       objects.faultsOf.PutObject = times(4, lost(syscall));
       const input = { path: `network/${code}/${syscall}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
-      expect((await failure(commit(input))).code).toBe(told);
+      expect((await failure(commit(input))).code).toBe(expected);
     }
   });
 
@@ -571,7 +571,7 @@ describe('answers of S3', async () => {
 });
 
 describe('time', async () => {
-  // Short, because the foreign writer looks every 100 ms while it waits.
+  // Short, because the foreign writer polls every 100 ms while it waits.
   const world = await commitWorld({ commitTimeoutMs: 2000 });
 
   it.each(['ours', 'foreign'])(

@@ -75,7 +75,7 @@ describe('commits in flight', () => {
     await putRecord(ours('long over', clock.now() - 60_000));
     await putRecord(foreign('noted', { etag: { S: 'holdfast:first-sight:*' }, seen_at: { N: '1' } }));
     expect((await get(handlers.readInFlight, {})).body.commits).toHaveLength(2);
-    const sent = ({ looks }: typeof world) => looks.flatMap((requests) => requests.sent);
+    const sent = ({ listRequests }: typeof world) => listRequests.flatMap((requests) => requests.sent);
     await world.inFlight();
     expect(sent(world)).toEqual(['Scan', 'HeadObject', 'HeadObject']);
   });

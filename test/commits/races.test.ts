@@ -205,13 +205,13 @@ describe.each(aFew(1, PROTOCOLS))('writers of one log under faults, protocol %s'
     const seed = testSeed();
     const path = `log/${seed}`;
     await world.commit({ path, ifNoneMatch: '*', body: 'begin' });
-    const told = { landed: [] as string[], refused: [] as string[], nothing: [] as string[] };
+    const answered = { landed: [] as string[], refused: [] as string[], nothing: [] as string[] };
     await Promise.all(Array.from({ length: WRITERS }, (_, writer) => append(writer, seededRandom(seed + writer))));
 
     const lines = (await world.body(path))?.split('\n').slice(1) ?? [];
-    const untold = told.nothing.filter((id) => lines.includes(id));
-    expect([seed, lines.toSorted()]).toEqual([seed, [...told.landed, ...untold].toSorted()]);
-    expect([seed, told.refused.filter((id) => lines.includes(id))]).toEqual([seed, []]);
+    const unanswered = answered.nothing.filter((id) => lines.includes(id));
+    expect([seed, lines.toSorted()]).toEqual([seed, [...answered.landed, ...unanswered].toSorted()]);
+    expect([seed, answered.refused.filter((id) => lines.includes(id))]).toEqual([seed, []]);
     expect(lines.length).toBeGreaterThanOrEqual(COMMITS_EACH * WRITERS);
 
     /** Whether the object's chain of eight has forgotten the commit. Without records its outcome is then unknown. */
@@ -230,12 +230,12 @@ describe.each(aFew(1, PROTOCOLS))('writers of one log under faults, protocol %s'
         const { etag } = await world.read(path);
         const before = await world.body(path);
         const what = await outcome({ path, ifMatch: etag, body: `${before}\n${commitId}`, commitId });
-        told[what].push(commitId);
+        answered[what].push(commitId);
         if (what === 'landed') done += 1;
       }
 
       /** Asks again with the same commit id until the outcome is known, or clearly cannot be known. */
-      async function outcome(input: { commitId: string; [field: string]: unknown }): Promise<keyof typeof told> {
+      async function outcome(input: { commitId: string; [field: string]: unknown }): Promise<keyof typeof answered> {
         for (let doubts = 0; ; ) {
           try {
             await service.commit(input);

@@ -168,10 +168,10 @@ describe.each(aFew(1, PROTOCOLS))('the fence of an object, protocol %s', async (
     const fresh = await commitWorld({ protocol });
     const input = await prepare(fresh);
     const before = [await fresh.allRecords(), await fresh.allObjects()];
-    const { code, context: told } = await failure(fresh.resetFence({ ...input, fence: null }));
-    expect([code, Object.keys(told)]).toEqual(['PreconditionFailed', expect.arrayContaining(['path', 'etag'])]);
-    if ('etag' in context) expect(told.etag).toBeNull();
-    if ('fence' in context) expect(told).toHaveProperty('fence');
+    const { code, context: named } = await failure(fresh.resetFence({ ...input, fence: null }));
+    expect([code, Object.keys(named)]).toEqual(['PreconditionFailed', expect.arrayContaining(['path', 'etag'])]);
+    if ('etag' in context) expect(named.etag).toBeNull();
+    if ('fence' in context) expect(named).toHaveProperty('fence');
     expect([await fresh.allRecords(), await fresh.allObjects()]).toEqual(before);
   });
 

@@ -84,19 +84,19 @@ describe.runIf(executablePath)('the list', () => {
     const page = await site.open('#/leases?q=age', { expectsRefusals: true });
     const age = page.getByRole('banner').getByText(/^updated \d+ s ago$/);
     await age.waitFor();
-    const look = () =>
+    const styles = () =>
       page.evaluate(
         "[['.age', 'color'], ['.rows', 'filter']].map(([one, what]) => getComputedStyle(document.querySelector(one))[what])",
       ) as Promise<string[]>;
-    const [calm, colours] = await look();
+    const [calm, colours] = await styles();
     expect(colours).toBe('none');
     await page.route('**/v1/leases?*', (route) => route.abort());
     await page.getByRole('alert').getByText('What is shown is the last answer.').waitFor();
-    await expect.poll(async () => (await look())[1]).toBe('grayscale(1)');
-    expect((await look())[0]).not.toBe(calm);
+    await expect.poll(async () => (await styles())[1]).toBe('grayscale(1)');
+    expect((await styles())[0]).not.toBe(calm);
     expect(await faults(page, 'outage')).toEqual([]);
     await page.unroute('**/v1/leases?*');
-    await expect.poll(look, { timeout: 20_000 }).toEqual([calm, 'none']);
+    await expect.poll(styles, { timeout: 20_000 }).toEqual([calm, 'none']);
   });
 
   it.runIf(isFull)('a page without keys shows the command that holds the first one', async () => {

@@ -8,11 +8,11 @@ const site = pageTests({ shareTab: true });
 
 /** Resolves with the time in the first row as soon as the row is in the page, before it is drawn. */
 const FIRST_TIME = `new Promise((resolve) => {
-  const look = () => {
+  const check = () => {
     const time = document.querySelector('.rows tbody .words');
     if (time) resolve(time.textContent);
   };
-  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  new MutationObserver(check).observe(document.body, { childList: true, subtree: true });
 })`;
 
 describe.runIf(executablePath)('the page', () => {

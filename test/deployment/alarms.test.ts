@@ -56,9 +56,9 @@ describe('alarms', () => {
       expect(errors.map(({ Dimensions }) => Dimensions)).toEqual(
         refs(capability, functions).map((Value) => [{ Name: 'FunctionName', Value }]),
       );
-      const told = metrics(id).filter(({ Namespace }) => Namespace === 'Holdfast');
-      expect(told.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'TaskFailures'));
-      expect(told.map(({ Dimensions }) => Dimensions)).toEqual(
+      const failures = metrics(id).filter(({ Namespace }) => Namespace === 'Holdfast');
+      expect(failures.map(({ MetricName }) => MetricName)).toEqual(functions.map(() => 'TaskFailures'));
+      expect(failures.map(({ Dimensions }) => Dimensions)).toEqual(
         functions.map(({ name }) => [
           { Name: 'service', Value: `holdfast-${STAGE}` },
           { Name: 'function', Value: name },

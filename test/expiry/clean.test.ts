@@ -308,8 +308,8 @@ describe('the clean-up', () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
     for (let at = 0; at < 50; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));
     await world.report();
-    let looks = 0;
-    const short = call({ timeLeftMs: () => (++looks > 2 ? 0 : 30_000) });
+    let checks = 0;
+    const short = call({ timeLeftMs: () => (++checks > 2 ? 0 : 30_000) });
     const first = await world.clean({ dryRun: false }, short);
     expect(first).toMatchObject({ stoppedBy: 'time', nextCursor: expect.any(String) });
     expect(first.deleted.count).toBeGreaterThan(0);

@@ -68,9 +68,9 @@ it('a report counts each lease once, wherever its runs end', async () => {
   const world = await worldWith(keys, { pageRows: 1, segments: 3 });
   let runs = 0;
   for (let complete = false; !complete; runs++) {
-    let looks = 0;
+    let checks = 0;
     // Each run has time for some pages.
-    ({ complete } = await world.report(call({ timeLeftMs: () => (looks++ < 12 ? 10_000 : 0) })));
+    ({ complete } = await world.report(call({ timeLeftMs: () => (checks++ < 12 ? 10_000 : 0) })));
   }
   expect(runs).toBeGreaterThan(2);
   expect((await world.read()).heldByNamespace).toEqual(

@@ -231,8 +231,8 @@ describe('a record with many holders', () => {
       expect(rows).toHaveLength(count);
       expect(new Set(rows.map((reported) => reported.key.fence)).size).toBe(count);
     }
-    let looks = 0;
-    const short = call({ timeLeftMs: () => (++looks > 2 ? 0 : 30_000) });
+    let checks = 0;
+    const short = call({ timeLeftMs: () => (++checks > 2 ? 0 : 30_000) });
     const first = await cleanNow({}, short);
     expect(first).toMatchObject({ stoppedBy: 'time', nextCursor: expect.any(String) });
     const { deleted } = await expiry.clean({ cursor: first.nextCursor });
@@ -457,12 +457,12 @@ describe('a grant of an ended execution', () => {
     const { expiry, cleanNow } = await reportsOver({ clock, dependencies });
     clock.advance(60_000 + SKEW_MS + 1);
     await expiry.report();
-    const told = 'the execution of wf ended without a release, and its grace is over';
+    const reason = 'the execution of wf ended without a release, and its grace is over';
     expect((await expiry.rows({ kind: 'abandonedLease' })).map(({ reason }) => reason)).toEqual([
-      `${told}, and no other caller took it over`,
+      `${reason}, and no other caller took it over`,
     ]);
     expect((await expiry.rows({ kind: 'abandonedPermit' })).map(({ reason }) => reason)).toEqual([
-      `${told}, and no other caller needed its room`,
+      `${reason}, and no other caller needed its room`,
     ]);
     clock.advance(HOUR);
     expect((await cleanNow()).deleted.by).toMatchObject({ abandonedLease: 1, abandonedPermit: 1 });

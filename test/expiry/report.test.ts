@@ -197,19 +197,19 @@ describe('the boundary', () => {
     for (const { put } of CASES) await put(world);
     return world;
   });
-  const told = new Map<number, ExpiredRow[]>();
-  async function toldAt(now: number): Promise<ExpiredRow[]> {
+  const reported = new Map<number, ExpiredRow[]>();
+  async function rowsAt(now: number): Promise<ExpiredRow[]> {
     const world = await shared;
     world.clock.set(now);
     const { reportId, complete } = await world.report();
     expect(complete).toBe(true);
     const rows = await world.rows({ reportId }, 1000);
-    told.set(now, rows);
+    reported.set(now, rows);
     return rows;
   }
 
   it.each(CASES)('a report names $what from its last living millisecond on, as $kind', async (one) => {
-    const at = async (now: number) => (told.get(now) ?? (await toldAt(now))).filter(sameKey(one.key));
+    const at = async (now: number) => (reported.get(now) ?? (await rowsAt(now))).filter(sameKey(one.key));
     expect(await at(one.last)).toEqual([]);
     const [row, ...more] = await at(one.last + 1);
     expect(more).toEqual([]);
@@ -389,8 +389,8 @@ describe('a report', () => {
     expect(answer.location).toMatch(/^s3:\/\/.+\/\.holdfast\/reports\/.+\/$/);
     expect(world.measured).toHaveLength(1);
     const { rows: _, nextCursor, ...summary } = await world.read({ limit: 1 });
-    const { stoppedBy: __, announced: ___, ...told } = answer;
-    expect(summary).toEqual(told);
+    const { stoppedBy: __, announced: ___, ...reported } = answer;
+    expect(summary).toEqual(reported);
     expect(nextCursor).toEqual(expect.any(String));
     expect(JSON.stringify([answer, rows])).not.toMatch(/secret-|task_token|lease_version|request_id/);
   });

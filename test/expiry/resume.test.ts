@@ -46,8 +46,8 @@ const fresh = async (change: Parameters<typeof expiryWorld>[0] = {}): Promise<Ex
 const nameOf = ({ key }: ExpiredRow) => key.path ?? key.key;
 /** Expects each row once. The lease of the report itself may or may not be there. */
 async function expectEachRowOnce(world: ExpiryWorld, reportId: string, context: string) {
-  const told = (await world.rows({ reportId })).map(nameOf).filter((name) => name !== 'holdfast:report');
-  expect(told.sort(), context).toEqual(names);
+  const reported = (await world.rows({ reportId })).map(nameOf).filter((name) => name !== 'holdfast:report');
+  expect(reported.sort(), context).toEqual(names);
 }
 
 /** The state that each run of a report continues and replaces. */
@@ -66,10 +66,10 @@ async function finish(world: ExpiryWorld, context: string): Promise<Report> {
   throw new Error(`${context}: the report does not come to its end`);
 }
 
-/** A call whose time is up at its n-th look at the clock. */
-function cutAt(look: number) {
-  let looks = 0;
-  return call({ timeLeftMs: () => (++looks > look ? 0 : 30_000) });
+/** A call whose time is up at its nth check of the clock. */
+function cutAt(check: number) {
+  let checks = 0;
+  return call({ timeLeftMs: () => (++checks > check ? 0 : 30_000) });
 }
 
 describe('a report that is cut', () => {
@@ -91,17 +91,17 @@ describe('a report that is cut', () => {
 
   it('a report that time cuts at any page shows each row once', async () => {
     let cuts = 0;
-    for (let [look = 0] = aFew(1, FIRST); ; look += STEP) {
+    for (let [check = 0] = aFew(1, FIRST); ; check += STEP) {
       const world = await fresh();
-      const first = await world.report(cutAt(look));
+      const first = await world.report(cutAt(check));
       if (first.complete) break;
       cuts++;
       expect(first).toMatchObject({ stoppedBy: 'time', finishedAt: null });
       expect(world.measured).toEqual([]);
       expect((await world.read()).complete).toBe(false);
-      const last = await finish(world, `cut ${look}`);
+      const last = await finish(world, `cut ${check}`);
       expect(last).toMatchObject({ reportId: first.reportId, startedAt: first.startedAt });
-      await expectEachRowOnce(world, first.reportId, `cut ${look}`);
+      await expectEachRowOnce(world, first.reportId, `cut ${check}`);
     }
     expect(cuts).toBeGreaterThan(ROWS / 2 / STEP);
   });
@@ -232,9 +232,9 @@ describe('a report of a table that changes meanwhile', () => {
         world.clock.advance(1000);
         report = await world.report(cutAt(9));
       }
-      const told = (await world.rows({ reportId: report.reportId })).map(nameOf);
-      expect(told, `seed ${base + round}`).toHaveLength(new Set(told).size);
-      expect(told, `seed ${base + round}`).toEqual(expect.arrayContaining([...stay]));
+      const reported = (await world.rows({ reportId: report.reportId })).map(nameOf);
+      expect(reported, `seed ${base + round}`).toHaveLength(new Set(reported).size);
+      expect(reported, `seed ${base + round}`).toEqual(expect.arrayContaining([...stay]));
       expect(stay.size).toBeGreaterThan(0);
     }
   });

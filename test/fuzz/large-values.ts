@@ -33,7 +33,7 @@ const FUNCTIONS = (await loadFunctions()).map(({ name, make, method, schemas }) 
   return [name, method, make(), name === 'executionEnded' ? ['execution', 'again'] : [...fields]] as const;
 });
 
-/** Without these a wrong field would be missed: the union of operations looks at `op` first. */
+/** Without these a wrong field would be missed: the union of operations checks `op` first. */
 const BASE: Record<string, object> = {
   publish: { op: 'publishGraphSource', alias: 'a:b', sourceType: 's', config: {}, dependencies: [] },
   commit: { path: '/', ifNoneMatch: '*', body: '' }, // never sent: a body of 2 MiB of escapes may be one to commit

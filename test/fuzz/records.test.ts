@@ -282,8 +282,8 @@ describe('rows of a report', () => {
   const FILTERED = ['lease_version', 'lease_id', 'task_token', 'schema'];
 
   it('one source makes the rows of each kind for a report', () => {
-    const told = Object.values(SOURCES).flatMap(({ kinds }): readonly Kind[] => kinds);
-    expect(told.toSorted()).toEqual([...KINDS].toSorted());
+    const reported = Object.values(SOURCES).flatMap(({ kinds }): readonly Kind[] => kinds);
+    expect(reported.toSorted()).toEqual([...KINDS].toSorted());
     for (const kind of KINDS) expect(sourceOf(SOURCES, kind).kinds).toContain(kind);
   });
 

@@ -32,8 +32,8 @@ const ask = async (authorization?: string) => {
 describe('the gateway with an authorizer', () => {
   it('the authorizer passes on the claims of a token, as API Gateway does', async () => {
     const token = await issuer.token({ sub: 'ann', scope: 'other more', teams: ['a', 'b'], n: 7 });
-    const told = await ask(`Bearer ${token}`);
-    expect(told).toMatchObject({
+    const answer = await ask(`Bearer ${token}`);
+    expect(answer).toMatchObject({
       status: 200,
       claims: [{ claims: { sub: 'ann', scope: 'other more', teams: '[a b]', n: '7' }, scopes: ['one', 'other'] }],
     });

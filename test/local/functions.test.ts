@@ -51,9 +51,9 @@ it.runIf(isFull)(
     const { stdout } = await paste(use.replaceAll('8083', String(ports.SFN_PORT)).replace('sleep 2', ''));
     const [, started = '', described = ''] = stdout.trim().split('\n');
     expect(JSON.parse(described).executionArn).toBe(JSON.parse(started).executionArn);
-    const look =
+    const query =
       use.slice(use.indexOf('sfn()'), use.indexOf('functions=')) + use.slice(use.indexOf('sfn DescribeExecution'));
-    const ended = async () => JSON.parse((await paste(look.replaceAll('8083', String(ports.SFN_PORT)))).stdout);
+    const ended = async () => JSON.parse((await paste(query.replaceAll('8083', String(ports.SFN_PORT)))).stdout);
     await expect.poll(ended, { timeout: 20_000 }).toMatchObject({ status: 'SUCCEEDED', output: '{"done":7}' });
   },
 );

@@ -77,7 +77,7 @@ describe(`races (SEED=${seed})`, () => {
     let done = false;
     const watcher = (async () => {
       let seen = { commit: 0, index: 0 };
-      for (let looks = 0; ; looks++) {
+      for (let reads = 0; ; reads++) {
         const { commit, index } = await lookUp(alias);
         expect(commit.t).toBeGreaterThanOrEqual(seen.commit);
         expect(index.t).toBeGreaterThanOrEqual(seen.index);
@@ -86,7 +86,7 @@ describe(`races (SEED=${seed})`, () => {
           index.t ? `a${index.t}` : null,
         ]);
         seen = { commit: commit.t, index: index.t };
-        if (done) return looks;
+        if (done) return reads;
       }
     })();
     await writers(async () => {

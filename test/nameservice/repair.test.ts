@@ -346,7 +346,7 @@ describe('a write from before a repair', () => {
 
     it('a reindex that restored its item does not take effect a second time', async () => {
       await world.deleteRaw('l:main', 'index');
-      world.requests.faults = ['none', 'none', 'none', setBack]; // no item, a look at the alias, and the item put back
+      world.requests.faults = ['none', 'none', 'none', setBack]; // no item, a read of the alias, and the item restored
       await isUnknown();
     });
 
@@ -360,7 +360,7 @@ describe('a write from before a repair', () => {
         await world.deleteRaw('l:main', 'index');
         throw networkError('ECONNRESET', 'read');
       };
-      world.requests.faults = [gone, 'none', 'none', restored]; // no item, a look at the alias, and the item put back
+      world.requests.faults = [gone, 'none', 'none', restored]; // no item, a read of the alias, and the item restored
       await isUnknown();
     });
   });

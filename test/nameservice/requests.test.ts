@@ -251,8 +251,8 @@ describe('the log', () => {
     vi.restoreAllMocks();
     vi.unstubAllEnvs();
     vi.resetModules(); // the modules were loaded with another log level
-    const told = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
-    const parsed = told.map((line) => JSON.parse(line) as { code?: string; alias?: string });
+    const logged = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
+    const parsed = logged.map((line) => JSON.parse(line) as { code?: string; alias?: string });
     expect(parsed.map(({ code, alias }) => [code, alias])).toEqual([
       [undefined, 'logged:main'],
       ['Throttled', 'logged:main'],

@@ -413,8 +413,8 @@ describe('the actual value of a conflict', () => {
     const alias = 'sparse';
     await init(alias).catch(() => {});
     await putRaw({ ...pk(alias), sk: { S: sk }, schema: { N: '2' }, ...attributes });
-    const told = await failure(publish({ alias, ...op }));
-    expect([told.code, told.context.actual]).toMatchObject(['Conflict', actual]);
+    const conflict = await failure(publish({ alias, ...op }));
+    expect([conflict.code, conflict.context.actual]).toMatchObject(['Conflict', actual]);
     // A missing attribute equals only its default, not any value.
     for (const wrong of [{ v: 2 }, { t: 2 }, { state: 'other' }])
       if ((Object.keys(wrong)[0] as string) in actual)

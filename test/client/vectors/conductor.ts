@@ -1,6 +1,6 @@
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { freePort } from '../../../local/ports.ts';
-import type { Movement, Player, Told } from './player.ts';
+import type { Movement, Player, Report } from './player.ts';
 import { type Received, ScriptedProxy, SECRET } from './proxy.ts';
 import {
   difference,
@@ -164,11 +164,11 @@ class Course {
     const { player, proxy } = this.#stage;
     const startedAt = performance.now();
     for (let calm = 0; calm < 2; ) {
-      const before = proxy.changes + player.told.length;
+      const before = proxy.changes + player.reports.length;
       const idle = await player.isIdle(proxy.open);
       for (let turns = 0; turns < 4; turns++) await turn();
       this.#note();
-      calm = idle && before === proxy.changes + player.told.length ? calm + 1 : 0;
+      calm = idle && before === proxy.changes + player.reports.length ? calm + 1 : 0;
       if (performance.now() - startedAt > STUCK_MS)
         throw new Error(`the client does not come to rest: ${this.#seen()}`);
     }
@@ -176,12 +176,12 @@ class Course {
 
   #note(): void {
     const { player, proxy } = this.#stage;
-    const told = player.told.find((one): one is Extract<Told, { outcome: object }> => 'outcome' in one);
-    if (told) this.#outcome ??= { ...told.outcome, at: proxy.now };
+    const report = player.reports.find((one): one is Extract<Report, { outcome: object }> => 'outcome' in one);
+    if (report) this.#outcome ??= { ...report.outcome, at: proxy.now };
   }
 
   #seen(): string {
-    return JSON.stringify({ received: this.#stage.proxy.received, told: this.#stage.player.told });
+    return JSON.stringify({ received: this.#stage.proxy.received, reports: this.#stage.player.reports });
   }
 
   differences(): string[] {
@@ -190,7 +190,7 @@ class Course {
     const names = new Map<string, Json>();
     const seen = this.#outcome as unknown as Json | undefined;
     const gave = (index: number) =>
-      player.told.find((one): one is Extract<Told, { step: number }> => 'step' in one && one.step === index)?.gave;
+      player.reports.find((one): one is Extract<Report, { step: number }> => 'step' in one && one.step === index)?.gave;
     return [
       ...found(difference(seen, outcome as unknown as Json, names, 'the outcome')),
       ...steps.flatMap((step, index) =>
@@ -198,13 +198,13 @@ class Course {
       ),
       ...(requests ? this.#requests(proxy.received, requests, names) : []),
       ...(events ? found(difference(this.#events(events), events, names, 'the events')) : []),
-      ...(JSON.stringify(player.told).includes(SECRET) ? ['a text has the lease id'] : []),
+      ...(JSON.stringify(player.reports).includes(SECRET) ? ['a text has the lease id'] : []),
     ];
   }
 
   /** The events: whole if the row names fields, and otherwise only the type. */
   #events(expected: Json[]): Json {
-    const events = this.#stage.player.told.flatMap((one) => ('event' in one ? [one.event] : []));
+    const events = this.#stage.player.reports.flatMap((one) => ('event' in one ? [one.event] : []));
     return events.map((event, at) => (typeof expected[at] === 'object' ? event : (event.type ?? null)));
   }
 

@@ -14,12 +14,12 @@ export interface Call extends Pick<Row, 'call' | 'random'> {
 export type Movement = 'runs' | 'paused' | 'wall';
 
 /** What a client reports: the result of a step, an event, or the outcome of the call. */
-export type Told = { step: number; gave: Json } | { event: Fields } | { outcome: Outcome };
+export type Report = { step: number; gave: Json } | { event: Fields } | { outcome: Outcome };
 
 /** A client that plays a row on clocks of the test. */
 export interface Player {
   /** The reports of the client since the row began. */
-  readonly told: Told[];
+  readonly reports: Report[];
   begin(call: Call): Promise<void>;
   /** Hands a step to the work, or to the caller. */
   act(step: Step, index: number): Promise<void>;

@@ -3,14 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PYTHON_CLIENT } from '../../support/programs/python.ts';
-import type { Call, Movement, Player, Told } from './player.ts';
+import type { Call, Movement, Player, Report } from './player.ts';
 import type { Step } from './row.ts';
 
 const WORKER = 'clients/python/test/vectors_worker.py';
 
 /** The Python client, in a process that takes commands line by line. */
 export class PythonPlayer implements Player {
-  told: Told[] = [];
+  reports: Report[] = [];
   readonly #python: string;
   readonly #kind: 'sync' | 'asyncio';
   #child: ChildProcess | undefined;
@@ -24,7 +24,7 @@ export class PythonPlayer implements Player {
   }
 
   async begin(call: Call): Promise<void> {
-    this.told = [];
+    this.reports = [];
     this.#child ??= this.#start();
     await this.#send({ begin: call });
   }
@@ -37,9 +37,9 @@ export class PythonPlayer implements Player {
     });
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       if (child !== this.#child) return;
-      const told = JSON.parse(line) as Told | { next: number | null };
-      if ('next' in told) this.#answered(told.next ?? Number.POSITIVE_INFINITY);
-      else this.told.push(told);
+      const report = JSON.parse(line) as Report | { next: number | null };
+      if ('next' in report) this.#answered(report.next ?? Number.POSITIVE_INFINITY);
+      else this.reports.push(report);
     });
     child.on('exit', () => this.#answered(Number.NaN));
     return child;
@@ -94,7 +94,7 @@ export class PythonPlayer implements Player {
 
   /** A call without an outcome would go on in the next row. */
   async end(): Promise<void> {
-    if (!this.told.some((one) => 'outcome' in one)) this.stop();
+    if (!this.reports.some((one) => 'outcome' in one)) this.stop();
   }
 
   stop(): void {

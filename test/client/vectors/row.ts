@@ -112,9 +112,9 @@ const missing = (message: string, parts: string[]): string | undefined => {
   return absent === undefined ? undefined : `the message lacks '${absent}': ${message}`;
 };
 
-const first = (looks: (() => string | undefined)[]): string | undefined => {
-  for (const look of looks) {
-    const found = look();
+const first = (comparisons: (() => string | undefined)[]): string | undefined => {
+  for (const compare of comparisons) {
+    const found = compare();
     if (found !== undefined) return found;
   }
   return undefined;

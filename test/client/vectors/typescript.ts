@@ -5,7 +5,7 @@ import {
   isHoldfastError,
 } from '../../../clients/typescript/src/index.ts';
 import { ManualClock, settled } from '../../../clients/typescript/src/manual-clock.ts';
-import type { Call, Movement, Player, Told } from './player.ts';
+import type { Call, Movement, Player, Report } from './player.ts';
 import type { Fields, Json, Outcome, Step } from './row.ts';
 
 /** The client loads these at their first use. The clock of a test does not wait for that, so load them now. */
@@ -23,7 +23,7 @@ type Held = Record<string, unknown> & {
 
 /** Plays rows with the TypeScript client, in this process. */
 export class TypeScriptPlayer implements Player {
-  told: Told[] = [];
+  reports: Report[] = [];
   #clock = new ManualClock();
   #controller = new AbortController();
   #open = 0;
@@ -32,7 +32,7 @@ export class TypeScriptPlayer implements Player {
   #wake = () => {};
 
   async begin({ call, key, options, client, endpoint, random = 0.5, waits }: Call): Promise<void> {
-    this.told = [];
+    this.reports = [];
     this.#steps = [];
     this.#clock = new ManualClock();
     this.#clock.chance = () => random;
@@ -40,7 +40,7 @@ export class TypeScriptPlayer implements Player {
     this.#open = 0;
     const holdfast = new Holdfast({
       ...{ ...client, endpoint, holder: 'tester', surroundings: this.#clock, fetch: this.#fetch },
-      onEvent: (event) => this.told.push({ event: JSON.parse(JSON.stringify(event)) }),
+      onEvent: (event) => this.reports.push({ event: JSON.parse(JSON.stringify(event)) }),
     });
     const { waitMs, ...rest } = options;
     const given = { ...rest, ...(waitMs !== undefined && { waitMs: waitMs === 'forever' ? Infinity : waitMs }) };
@@ -62,7 +62,7 @@ export class TypeScriptPlayer implements Player {
   }
 
   #tell(outcome: Outcome): void {
-    this.told.push({ outcome });
+    this.reports.push({ outcome });
   }
 
   #fetch: typeof fetch = async (...args) => {
@@ -86,7 +86,7 @@ export class TypeScriptPlayer implements Player {
       if (step.do === 'return') return step.value ?? 'done';
       if (step.do === 'fail') throw new Error('the work failed');
       if (step.do === 'check') held.assertHeld?.();
-      else this.told.push({ step: index, gave: await gives(held, step) });
+      else this.reports.push({ step: index, gave: await gives(held, step) });
     }
   }
 

@@ -21,7 +21,7 @@ export function seededIds(seed: number): Ids {
 
 const drawn = Math.floor(Math.random() * 2 ** 31);
 
-/** The seed of everything that is random in this run: SEED of the environment, which repeats a failure, or a new one. */
+/** The seed of everything random in this run: the variable SEED, which repeats a failure, or a new seed. */
 export const testSeed = (): number => Number(process.env.SEED ?? drawn);
 
 let worlds = 0;
@@ -30,14 +30,14 @@ let worlds = 0;
 export const worldIds = (): Ids => seededIds(testSeed() + worlds++);
 
 /**
- * Files share a worker, and each one makes the same ids as when it runs alone.
+ * Begins a file of tests, so that it makes the same ids as if it ran alone. Files share a worker.
  * @param first another number where a file plays more than once against one emulator, which takes a ClientRequestToken that it has seen for a repeat
  */
 export function beginFile(first = 0): void {
   worlds = first;
 }
 
-/** Any code point but a half surrogate. `unit: 'binary'` says the same, and takes a second to make in each worker. */
+/** Any code point except half of a surrogate pair. `unit: 'binary'` would do the same, but takes a second in each worker. */
 const codePoint = fc
   .integer({ min: 0, max: 0x10ffff - 0x800 })
   .map((nth) => String.fromCodePoint(nth < 0xd800 ? nth : nth + 0x800));

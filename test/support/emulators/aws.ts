@@ -50,18 +50,18 @@ export const patient = () => ({
   signer: unsigned,
 });
 
-/** What all clients of a worker share: to work out a configuration takes as long as some requests. */
+/** The configuration that all clients of a worker share. Working it out takes as long as some requests. */
 const configured = { dynamodb: dynamodbClient(patient()), s3: s3Client(patient()) };
 for (const { config, middlewareStack } of Object.values(configured)) {
-  // A strategy counts what it lets try again. The faults of one test must not use that up for the next.
+  // A strategy has a budget of retries, which the faults of one test must not use up for the next.
   config.retryStrategy = async () => strategy();
-  // No emulator asks who its client is, which takes a twentieth of a request to work out.
+  // Emulators do not use the user agent, which takes a twentieth of a request to work out.
   middlewareStack.remove('getUserAgentMiddleware');
 }
 
 keepLimits(configured.dynamodb, (table) => tables.find(({ kind }) => kind === kindOf(table))?.definition);
 
-/** A client of its own, with middlewares of its own, over the configuration of another. */
+/** A client with its own middlewares over the configuration of another client. */
 const another = <Client extends DynamoDBClient | S3Client>(client: Client): Client =>
   Object.create(client, { middlewareStack: { value: client.middlewareStack.clone() } });
 
@@ -72,7 +72,7 @@ export const testClient = (overrides?: DynamoDBClientConfig): DynamoDBClient =>
 /** The functions' client of S3, for tests. */
 export const testS3 = (): S3Client => another(configured.s3);
 
-/** They make tables and buckets. */
+/** The clients that make tables and buckets. */
 const maker = { dynamodb: testClient(), s3: testS3() };
 
 export interface Requests {
@@ -165,7 +165,7 @@ export function noteCommands(functionName: string, client: Client): void {
   );
 }
 
-/** Where the commands of DynamoDB name their tables. */
+/** The fields in which commands of DynamoDB name their tables. */
 interface Asked {
   TableName?: string;
   IndexName?: string;
@@ -173,7 +173,7 @@ interface Asked {
   TransactItems?: Record<string, Asked>[];
 }
 
-/** A command once for each table that it names. A transaction needs the permissions of its parts, and none of its own. */
+/** The command for each table that it names. A transaction needs only the permissions of its parts. */
 function withTables(command: string, { TableName, IndexName, RequestItems, TransactItems }: Asked): string[] {
   if (TransactItems)
     return TransactItems.flatMap((item) =>
@@ -183,7 +183,7 @@ function withTables(command: string, { TableName, IndexName, RequestItems, Trans
   return tables.map((table) => `${command} ${kindOf(table)}${IndexName === undefined ? '' : `/index/${IndexName}`}`);
 }
 
-/** Tests that make a table without newTable, or that name one that is not there, name it `test-<kind>-...` too. */
+/** The kind of a table, whose name is `test-<kind>-...` even if `newTable` did not make it. */
 const kindOf = (table: string) => /^test-([a-z]+)-/.exec(table)?.[1] ?? table;
 
 /** A domain call with time to spare. */

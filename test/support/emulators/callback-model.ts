@@ -144,7 +144,7 @@ export class Callbacks {
 export const newExecutionArn = (name = 'work'): string =>
   `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${name}:$LATEST/durable-execution/${randomUUID()}/${randomUUID()}`;
 
-/** Opaque, in the characters of AWS. */
+/** An opaque id in the alphabet that AWS uses. */
 const newCallbackId = (): string => Buffer.from(`${randomUUID()}${randomUUID()}?`).toString('base64');
 
 const refusal = (status: number, error: string, message: string): ApiAnswer => ({

@@ -4,8 +4,8 @@ import { listen } from '../../../local/listen.ts';
 import { type ApiAnswer, Callbacks } from './callback-model.ts';
 
 /**
- * `lost`: the request takes effect, and its reply does not come back. The others refuse the request: with trouble of the service, because of
- * its rate, because of the key of the function, or with a 404 that names no error.
+ * `lost`: the request takes effect, and its reply does not come back. The others refuse the request: the service is unavailable, the
+ * rate is too high, the encryption key of the function cannot be used, or the answer is a 404 without an error code.
  */
 type CallbackFault = 'lost' | 'refused' | 'throttled' | 'denied' | 'missing';
 

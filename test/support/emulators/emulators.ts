@@ -22,7 +22,7 @@ declare module 'vitest' {
     /** A folder with a file for each function, which names the commands that the tests saw it send. */
     seenCommands: string;
     /** A folder for what happens once in this run (once.ts). */
-    onceFolder: string;
+    sharedFolder: string;
     /** What serverless.yml says in the stage `test`. To read it takes as long as the tests of a small file. */
     service: Service;
   }
@@ -34,22 +34,22 @@ let running: ReturnType<typeof start> | undefined;
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   running ??= start(project.vitest.config.maxWorkers as number);
   const { dynamodbEndpoints, countsUnits, s3Endpoint, s3IsEmulator, ...more } = await running;
-  const { seenCommands, onceFolder, service, stop } = more;
+  const { seenCommands, sharedFolder, service, stop } = more;
   project.provide('dynamodbEndpoints', dynamodbEndpoints);
   project.provide('countsUnits', countsUnits);
   project.provide('s3Endpoint', s3Endpoint);
   project.provide('s3IsEmulator', s3IsEmulator);
   project.provide('seenCommands', seenCommands);
-  project.provide('onceFolder', onceFolder);
+  project.provide('sharedFolder', sharedFolder);
   project.provide('service', service);
   return stop;
 }
 
 /** What the tests of one run share. @param workers how many emulators of DynamoDB there are */
 export async function start(workers = 1) {
-  // What one worker leaves out by its seed may be what another plays, so all have the same.
+  // All workers have the same seed. Otherwise each could leave out what it expects another to play.
   process.env.SEED ??= String(testSeed());
-  // The emulators need neither, but the SDK that creates their tables does.
+  // The SDK that creates the tables needs a region and credentials, though the emulators do not.
   process.env.AWS_REGION ??= 'us-east-1';
   process.env.AWS_ACCESS_KEY_ID ??= 'test';
   process.env.AWS_SECRET_ACCESS_KEY ??= 'test';
@@ -63,15 +63,15 @@ export async function start(workers = 1) {
   // Node strips the types of each file once for all the processes that the tests start, in this run and later ones.
   process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'holdfast-compiled');
   const seenCommands = join(folder, 'seen');
-  const onceFolder = join(folder, 'once');
-  for (const made of [seenCommands, onceFolder]) await mkdir(made);
+  const sharedFolder = join(folder, 'shared');
+  for (const made of [seenCommands, sharedFolder]) await mkdir(made);
   return {
     dynamodbEndpoints: emulators.map(({ endpoint }) => endpoint),
     countsUnits: isDynoxide,
     s3Endpoint: s3.endpoint,
     s3IsEmulator: !process.env.AWS_ENDPOINT_URL_S3,
     seenCommands,
-    onceFolder,
+    sharedFolder,
     service,
     stop: async () => {
       await Promise.all(emulators.map(({ stop }) => stop()));

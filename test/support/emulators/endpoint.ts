@@ -8,7 +8,7 @@ export function dynamodbEndpoint(): string {
   return endpoints[(worker - 1) % endpoints.length] as string;
 }
 
-/** The emulators look for a signature and do not check it. To make one for each request would take longer than its answer. */
+/** The emulators want a signature, but do not check it. A real one would take longer than the answer. */
 export const unsigned: NonNullable<DynamoDBClientConfig['signer']> = {
   sign: async (request) => {
     const scope = 'test/20260101/us-east-1/dynamodb/aws4_request';

@@ -44,7 +44,7 @@ def lambda_client(**_):
 lambda_eval_utils.boto_client_for = lambda_client
 
 
-# Moto parses JSONata states, and has nothing that evaluates their expressions.
+# Moto parses JSONata states, but cannot evaluate their expressions.
 EVALUATE = """
 const expression = require("fs").readFileSync(0, "utf8");
 require("jsonata")(expression).evaluate().then((value) => console.log(JSON.stringify(value)));
@@ -62,7 +62,7 @@ def evaluate(expression):
 jsonata._eval_jsonata = evaluate
 
 
-# Moto redrives nothing, and its context lacks the number of redrives.
+# Moto cannot redrive executions, and its context lacks the number of redrives.
 states_of = States.__init__
 
 

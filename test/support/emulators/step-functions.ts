@@ -10,16 +10,16 @@ export type EndStatus = 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'TIMED_OUT';
 export interface Task {
   token: string;
   state: 'waiting' | 'succeeded' | 'failed' | 'timedOut';
-  /** What SendTaskSuccess brought. */
+  /** The output of SendTaskSuccess. */
   output?: Record<string, unknown>;
-  /** What SendTaskFailure brought. */
+  /** The error of SendTaskFailure. */
   error?: string;
   cause?: Record<string, unknown>;
 }
 
 /**
- * `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. `throttled`: it says so.
- * `denied`: it may not use the key of the state machine.
+ * `lost`: the request takes effect, and its reply does not come back. `refused`: the service is unavailable. `throttled`: too many requests.
+ * `denied`: Step Functions may not use the encryption key of the state machine.
  */
 type SendFault = 'lost' | 'refused' | 'throttled' | 'denied';
 
@@ -40,7 +40,7 @@ export interface StepFunctions {
   redriven: Map<string, number>;
   /** Executions of other accounts, to which access is denied. */
   foreign: Set<string>;
-  /** The tokens of the tasks that heard of a grant, in that order. */
+  /** The tokens of the tasks that were notified of a grant, in that order. */
   grants: string[];
   /** Every request, refused ones too. */
   requests: { action: string; token?: string }[];

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { listen } from '../../../local/listen.ts';
 
-/** Passes requests on until a test cuts it. Then they hang, or their connections break, until the test mends it. */
+/** A proxy that passes requests on until a test cuts it. Then they hang, or their connections break, until the test restores it. */
 export async function cuttable(url: string) {
   let state: 'open' | 'hangs' | 'breaks' = 'open';
   const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -17,7 +17,7 @@ export async function cuttable(url: string) {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });
-    // The service is gone, as it is to a caller whose connection breaks.
+    // To the caller, a service that is gone looks like a broken connection.
     forwarded.on('error', () => incoming.socket.destroy());
     incoming.pipe(forwarded);
   };
@@ -27,7 +27,7 @@ export async function cuttable(url: string) {
     cut: (how: 'hangs' | 'breaks') => {
       state = how;
     },
-    mend: () => {
+    restore: () => {
       state = 'open';
     },
   };

@@ -3,9 +3,9 @@ import { serviceError } from './cuttable.ts';
 
 // Limits of DynamoDB that its emulator does not have (docs/histories.md#the-faults). The emulator has the others: keys, items, batches.
 
-/** In bytes, of the values of keys; an index has the limits of a table. */
+/** The maximum size of the values of keys, in bytes. It applies to tables and indexes. */
 const MOST_BYTES = { HASH: 2048, RANGE: 1024 };
-/** In one expression. An assignment counts here, though DynamoDB does not say whether it counts. */
+/** The maximum in one expression. DynamoDB does not say whether an assignment counts. Here it does. */
 const MOST_OPERATORS = 300;
 const OPERATOR = /<>|<=|>=|[=<>+-]|\b(?:AND|OR|NOT|BETWEEN|IN)\b|\b\w+\s*\(/g;
 const ASSIGNMENT = /(#?\w+)\s*=\s*(:\w+)\s*(?=,|$|\b(?:SET|REMOVE|ADD|DELETE)\b)/g;
@@ -13,7 +13,7 @@ const ASSIGNMENT = /(#?\w+)\s*=\s*(:\w+)\s*(?=,|$|\b(?:SET|REMOVE|ADD|DELETE)\b)
 type Definition = Pick<CreateTableCommandInput, 'GlobalSecondaryIndexes'>;
 type Attributes = Record<string, AttributeValue>;
 
-/** A write as the SDK is given it, also one of a batch or a transaction. */
+/** A write as code gives it to the SDK, even within a batch or a transaction. */
 interface Write {
   TableName?: string;
   Item?: Attributes;
@@ -27,7 +27,7 @@ interface Write {
   TransactItems?: Record<string, Write>[];
 }
 
-/** Lets a client refuse, as DynamoDB does, what exceeds a limit that the emulator lacks. Each try is refused: nothing is sent. */
+/** Lets a client refuse what exceeds a limit of DynamoDB that the emulator lacks. Such a request is not sent. */
 export function keepLimits(
   client: Pick<DynamoDBClient, 'middlewareStack'>,
   definitionOf: (table: string) => Definition | undefined,
@@ -48,13 +48,13 @@ function writesOf(input: Write): Write[] {
   const { RequestItems: batch = {}, TransactItems: transaction } = input;
   if (transaction) return transaction.flatMap((one) => Object.values(one));
   const puts = Object.entries(batch).flatMap(([TableName, requests]) =>
-    // Of a BatchGetItem, they are no list.
+    // A BatchGetItem does not have a list here.
     Array.isArray(requests) ? requests.flatMap(({ PutRequest: put }) => (put ? [{ TableName, ...put }] : [])) : [],
   );
   return [input, ...puts];
 }
 
-/** What DynamoDB says of it; undefined if it exceeds no limit. */
+/** The message of DynamoDB about a write that exceeds a limit, otherwise undefined. */
 function excessOf(write: Write, definition: Definition | undefined): string | undefined {
   const expressions = [write.UpdateExpression, write.ConditionExpression, write.FilterExpression];
   for (const expression of expressions)

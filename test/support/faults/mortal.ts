@@ -3,7 +3,7 @@ import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 
 interface Life {
   callsLeft: number;
-  /** What was sent, in order. */
+  /** The commands that were sent, in order. */
   sent: string[];
 }
 
@@ -22,18 +22,18 @@ export function mortal(client: { middlewareStack: unknown }): void {
       try {
         return await next(args);
       } finally {
-        // biome-ignore lint/correctness/noUnsafeFinally: the dead learn nothing of what came back, be it an error
+        // biome-ignore lint/correctness/noUnsafeFinally: an invocation that is dead does not learn its answer or error
         if (life.callsLeft === 0) throw new Error('this invocation dies here');
       }
     },
-    // This is outside of the step that reads the answer, because unread answers would hold their connections.
+    // This wraps the step that reads the answer, because an unread answer would hold its connection.
     { step: 'finalizeRequest', priority: 'low', name: 'mortal' },
   );
 }
 
 /**
- * An invocation that dies after its `calls`th request has taken effect, before it hears of that.
- * @returns what it had sent, and whether it lived to its end
+ * Runs an invocation that dies when its `calls`th request has taken effect, and before it learns that.
+ * @returns the commands that it sent, and whether it ended before it would have died
  */
 export async function dyingAfter(calls: number, invocation: () => Promise<unknown>) {
   const life: Life = { callsLeft: calls, sent: [] };
@@ -42,7 +42,7 @@ export async function dyingAfter(calls: number, invocation: () => Promise<unknow
 }
 
 interface Steps {
-  /** How many requests were sent. */
+  /** How many requests the invocation has sent. */
   sent: number;
   at: number;
   what: () => Promise<unknown>;
@@ -64,8 +64,8 @@ export function stepped(client: { middlewareStack: unknown }): void {
 }
 
 /**
- * Runs an invocation, and something else in whole before its `at`th request, from 0.
- * @returns whether the invocation had that many requests: if not, the other thing did not happen
+ * Runs an invocation, and all of `what` before its `at`th request, counted from 0.
+ * @returns false if the invocation had fewer requests, so that `what` did not run
  */
 export async function before(
   at: number,

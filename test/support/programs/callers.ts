@@ -96,7 +96,7 @@ interface Build {
   start(folder: string): Language['start'];
 }
 
-/** Outside of the checkout, in a folder that has its name from the sources, so that an example that changes is built again. */
+/** The folder of a build, outside of the checkout. Its name depends on the sources, so that a changed example is built again. */
 function built(name: string, sources: Record<string, string>, { commands, makes, start }: Build): Language {
   const digest = createHash('sha256').update(JSON.stringify(sources)).digest('hex').slice(0, 16);
   const folder = join(CACHE, `${name.toLowerCase()}-${digest}`);

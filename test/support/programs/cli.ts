@@ -10,7 +10,7 @@ import { brotliDecompressSync } from 'node:zlib';
 import { inject } from 'vitest';
 import { bundle, bundleSearch } from '../../../cli/bundle.ts';
 import { SEARCH_FILE } from '../../../cli/src/aws/file.ts';
-import { onceInRun } from '../faults/once.ts';
+import { sharedInRun } from '../stack/shared-in-run.ts';
 import { isFull } from '../time/rounds.ts';
 
 export interface RunOptions {
@@ -53,9 +53,9 @@ export const starter =
 export async function builtCli() {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-cli-'));
   const file = join(folder, 'holdfast.mjs');
-  const built = await onceInRun('holdfast.mjs', async () => {
-    const path = join(inject('onceFolder'), 'built.mjs');
-    await Promise.all([bundle(path, { isSmall: isFull }), bundleSearch(inject('onceFolder'))]);
+  const built = await sharedInRun('holdfast.mjs', async () => {
+    const path = join(inject('sharedFolder'), 'built.mjs');
+    await Promise.all([bundle(path, { isSmall: isFull }), bundleSearch(inject('sharedFolder'))]);
     return path;
   });
   await copyFile(built, file);
@@ -103,7 +103,7 @@ async function callable(file: string) {
   };
 }
 
-/** This process with what is another call's own. Nobody sends it a signal. */
+/** This process with the arguments, variables and streams of one call. It does not receive signals. */
 function processOf(own: object) {
   const ended = new EventEmitter<{ exit: [code: number] }>();
   const exit = (code: number) => ended.emit('exit', code);
@@ -115,7 +115,7 @@ function processOf(own: object) {
   return { process, exited: once(ended, 'exit').then(([code]) => code as number) };
 }
 
-/** What a process waits for ends with it: a lease that a script acquires has no heartbeat afterwards. */
+/** Timers that end with the call, as those of a process do. A lease that a call acquires then has no heartbeats. */
 function endingTimers() {
   const begun: NodeJS.Timeout[] = [];
   const noted =

@@ -86,13 +86,13 @@ export async function violations(page: Page): Promise<string[]> {
   );
 }
 
-/** What makes the page scroll sideways. Nothing may. */
+/** The elements that make the page scroll sideways. There must not be any. */
 export const beyond = (page: Page): Promise<unknown> =>
   page.evaluate(`[...document.querySelectorAll('body *')]
     .filter((one) => one.getBoundingClientRect().right > innerWidth)
     .map((one) => one.outerHTML.slice(0, 200))`);
 
-/** For docs/console.md: `npm run verify -- pictures` names the folder. */
+/** Takes a picture for docs/console.md, in the folder that `npm run verify -- pictures` names. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (!process.env.PICTURES) return;
   const taken = await page.screenshot({ path: join(process.env.PICTURES, `console-${name}.png`) });
@@ -107,7 +107,7 @@ export const SCREENS = [
   ['phone', 'dark', { width: 390, height: 844 }],
 ] as const;
 
-/** One of them, which the seed chooses, unless everything is tested: axe works for half a second on each. */
+/** One screen, which the seed chooses, unless everything is tested. Axe needs half a second for each. */
 const screens = process.env.PICTURES ? SCREENS : aFew(1, SCREENS);
 
 /** What axe finds on the screens, and what makes a screen scroll sideways. */

@@ -8,7 +8,7 @@ import { listen } from '../../../local/listen.ts';
 import { until } from '../time/until.ts';
 import { cliWorld } from '../worlds/cli-world.ts';
 
-/** The code of a section of a guide in a language, block by block; without a heading, of the first lines. */
+/** The code blocks of a section of a guide in a language. Without a heading, those before the first section. */
 export function blocks(guide: string, heading: string | undefined, language: string): string[] {
   const section = heading === undefined ? guide : (guide.split(`\n## ${heading}\n`)[1] ?? '');
   const [own = ''] = section.split('\n## ');
@@ -18,7 +18,7 @@ export function blocks(guide: string, heading: string | undefined, language: str
 /**
  * Runs a block of TypeScript.
  * @param names what the block uses
- * @param last what is returned, if it is not the exported handler
+ * @param last an expression for the result, if it is not the exported handler
  */
 export async function runTypeScript(block: string, names: Record<string, unknown>, last = ''): Promise<unknown> {
   const own = block.replace(/^import .*$/gm, '').replace('export const handler =', 'return ');
@@ -27,7 +27,7 @@ export async function runTypeScript(block: string, names: Record<string, unknown
   return run(...Object.values(names));
 }
 
-/** Work that the test ends. */
+/** Jobs that run until the test ends them. */
 export function bench() {
   const atWork: { name: string; finish: () => void }[] = [];
   const begun: string[] = [];

@@ -8,18 +8,18 @@ export interface Runner {
   /** As people type it, such as in `see holdfast run --help`. */
   name: string;
   isPython: boolean;
-  /** The words before its arguments. */
+  /** The words of the command line before the arguments. */
   words: string[];
-  /** Variables that it needs. */
+  /** Variables that the program needs. */
   env: Record<string, string>;
-  /** Starts it in a process of its own. */
+  /** Starts the program in its own process. */
   start(args: string[], options?: RunOptions): Running;
-  /** Runs it to its end, in this process if that is possible. */
+  /** Runs the program to its end, in this process if that is possible. */
   call(args: string[], options?: Omit<RunOptions, 'cwd'>): Promise<Called>;
 }
 
 /**
- * The programs that a test says the same of: `holdfast` and `python -m holdfast` in a full run, and otherwise one of them, which the seed chooses.
+ * The programs that behave alike: `holdfast` and `python -m holdfast` in a full run, otherwise one of them, which the seed chooses.
  * @example describe.concurrent.each(runnersOf(cli))('$name', (runner) => ...)
  */
 export function runnersOf(cli: Awaited<ReturnType<typeof builtCli>>): Runner[] {

@@ -18,7 +18,7 @@ export const lambdaContext = (remainingMs = 60_000): Context =>
     getRemainingTimeInMillis: () => remainingMs,
   }) as Context;
 
-/** The same through the alias of the API. */
+/** The context of a call through the alias of the API. */
 export function apiContext(context = lambdaContext()): Context {
   return { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:HTTP` };
 }
@@ -58,7 +58,7 @@ export function httpEvent(
   };
 }
 
-/** The answer through either adapter in one shape. */
+/** An answer in the same form, whichever adapter it came through. */
 export interface Answer {
   /** `ok`, or the error code. */
   outcome: string;
@@ -69,7 +69,7 @@ export interface Answer {
   headers?: Record<string, unknown>;
 }
 
-/** Each handler has the name of its function. */
+/** Checks the answers of a handler, which has the name of its function. */
 const checked = (handler: LambdaHandler) => checkedHandler(handler.name, handler);
 
 export async function throughHttp(

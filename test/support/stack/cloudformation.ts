@@ -47,7 +47,7 @@ export interface CloudFormationDouble {
   read: { template: object | undefined };
   /** The changes of each change set, in pages. */
   changes: { Action: string; LogicalResourceId: string; Replacement?: string }[][];
-  /** Of Lambda in the account. AWS refuses to tell it if it is undefined. */
+  /** The concurrency of Lambda in the account. Undefined if AWS does not say. */
   concurrency: { limit: number | undefined };
   /** Called when a change set is executed. The stack has the status and the events that it returns. */
   outcome: { of: ((stack: string) => { status: string; events: EventDouble[] } | undefined) | undefined };
@@ -203,7 +203,7 @@ export async function startCloudFormation(): Promise<CloudFormationDouble> {
     const form = new URLSearchParams(body);
     const action = request.method === 'POST' && form.get('Action');
     if (!action) {
-      // S3 has the bucket for the code, and no other.
+      // The only bucket is that for the code.
       const expected = request.headers['x-amz-expected-bucket-owner'];
       if (expected !== undefined && expected !== owner.account) {
         response.writeHead(403).end();
@@ -275,7 +275,7 @@ export async function startCloudFormation(): Promise<CloudFormationDouble> {
 export const idOf = (name: string, number: number): string =>
   `arn:aws:cloudformation:eu-west-1:111122223333:stack/${name}/${number}`;
 
-/** CloudFormation takes the name of a stack, or its id. */
+/** The name of a stack, which calls may also name by its id. */
 const nameOf = (stack: string): string => stack.split('/')[1] ?? stack;
 
 function paged(pages: CloudFormationDouble['changes'], token: string): string {
@@ -326,7 +326,7 @@ const ORDER: Order = {
 /** The release, without the code of the functions. */
 const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
 
-/** An operator who consents, and reads into `said`. */
+/** An operator who consents, and collects in `said` what the command says. */
 const consenting = (said: string[]): Observer => ({
   say: (line) => void said.push(line),
   onChanges: (changes, isNew) => void said.push(`${changes.length > 0 ? 'changes' : 'none'}, ${isNew ? 'new' : 'old'}`),

@@ -8,7 +8,7 @@ export class UndocumentedAnswer extends Error {
   override name = 'UndocumentedAnswer';
 }
 
-/** The handler, which compares each of its answers with the contract, for every caller and adapter. */
+/** A handler that also compares each answer with the contract, for every caller and adapter. */
 export function checkedHandler(functionName: string, handler: LambdaHandler): LambdaHandler {
   return async (event, context) => {
     const answer = await handler(event, context).catch((error: Error) => {
@@ -20,7 +20,7 @@ export function checkedHandler(functionName: string, handler: LambdaHandler): La
   };
 }
 
-/** The domain call, which compares each error that it throws with the contract of the function that makes an answer of it. */
+/** A domain call that also compares each error with the contract of the function that answers with it. */
 export const documented =
   <Args extends unknown[], Result>(functionName: string, act: (...args: Args) => Promise<Result>) =>
   (...args: Args): Promise<Result> =>
@@ -37,7 +37,7 @@ export function checkAnswer(functionName: string, event: unknown, answer: unknow
   } else check(functionName, { body: answer });
 }
 
-/** What Lambda reports of a function that threw. @throws UndocumentedAnswer */
+/** Checks what Lambda reports about a function that threw. @throws UndocumentedAnswer */
 export function checkFailure(functionName: string, errorType: string, errorMessage: string): void {
   if (!errorMessage.startsWith('{')) return; // a crash, which the test that causes it expects
   const problem = JSON.parse(errorMessage) as { code?: string };

@@ -12,7 +12,7 @@ export const EXAMPLES = ['retry', 'parked', 'call-exclusive', 'once', 'rate'] as
 export const example = (name: (typeof EXAMPLES)[number], values: Record<string, string>) =>
   definition(`examples/step-functions/${name}.asl.json`, values);
 
-/** What both interpreters can. */
+/** What both interpreters of state machines can do. */
 type States = Pick<StatesWorld, 'sfn' | 'endpoint' | 'create' | 'start' | 'describe' | 'abort' | 'ended' | 'stop'>;
 
 interface Work {
@@ -93,10 +93,10 @@ export async function exclusionWorld(
   };
   const target = await states.create('target', oneTask(invokeWork));
   const atWorkNo = async (index: number): Promise<Work> => {
-    let looks = 0;
+    let polls = 0;
     const begun = async () => {
-      // On a machine that is busy a message to a task may be lost. As where this is deployed, the schedule sends it again.
-      if (++looks % 500 === 0) await repairQueues({}, lambdaContext());
+      // A busy machine may lose a message to a task. As in a deployment, the schedule sends it again.
+      if (++polls % 500 === 0) await repairQueues({}, lambdaContext());
       return running.length;
     };
     await expect.poll(begun, { interval: 5 }).toBeGreaterThan(index);

@@ -9,7 +9,7 @@ interface Query {
   endTime: number;
 }
 
-/** `status` is that of every query from its second answer on. */
+/** The groups and queries of the double. Each query has `status` from its second answer on. */
 export interface LogsDouble {
   url: string;
   /** The lines of each group, as JSON. */

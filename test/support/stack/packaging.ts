@@ -8,7 +8,7 @@ import type { CloudFormationTemplate } from '../../../infrastructure/cloudformat
 import { evaluate } from '../../../infrastructure/evaluate.ts';
 import { packagingOptions, parameterized, zipName } from '../../../infrastructure/parameterized.ts';
 import manifest from '../../../package.json' with { type: 'json' };
-import { onceInRun } from '../faults/once.ts';
+import { sharedInRun } from './shared-in-run.ts';
 
 /** A resource of the CloudFormation template, with the properties of its type. */
 export interface Resource {
@@ -36,13 +36,13 @@ export interface Packaged {
 
 /** Runs `npm run release` of this repository, once in a run. */
 export const npmRunRelease = (): Promise<Packaged> =>
-  onceInRun('npm-run-release', async () => {
+  sharedInRun('npm-run-release', async () => {
     const packaged = await offline('npm', ['run', 'release']);
     if (packaged.exitCode !== 0) throw new Error(`npm run release failed:\n${packaged.output}`);
     return packaged;
   });
 
-/** What it wrote: the folder of the release. */
+/** The folder that the release has written. */
 export const releaseFolder = (): string => join('release', `holdfast-${manifest.version}`);
 
 export const readReleased = (): CloudFormationTemplate =>
@@ -50,12 +50,12 @@ export const readReleased = (): CloudFormationTemplate =>
 
 /** The template of the release, made once in a run, without the half minute of bundling: its functions have no code. */
 export const templateWithoutCode = (): Promise<CloudFormationTemplate> =>
-  onceInRun('template', async () => {
+  sharedInRun('template', async () => {
     const zips = inject('service').functions.map(({ name }) => [name, zipName(name, Buffer.of())] as const);
     return parameterized(await packageWithoutCode(packagingOptions()), Object.fromEntries(zips), manifest.version);
   });
 
-/** What the framework makes of serverless.yml for one stage and these options alone. */
+/** The template that the framework makes of serverless.yml for one stage with these options. */
 export async function packageLiterally(stage: string, options: string[]): Promise<Template> {
   const template = await packageWithoutCode([`--stage=${stage}`, ...options]);
   return evaluate({ ...template, Parameters: {} }, {}) as Template;

@@ -48,7 +48,7 @@ export const BUCKET = `holdfast-${STAGE}-\${AWS::AccountId}-\${AWS::Region}`;
 export const bucketArn = (name: string, objects = '') => ({
   'Fn::Sub': `arn:\${AWS::Partition}:s3:::${name}${objects}`,
 });
-/** By the folders of the functions. */
+/** The capabilities, named like the folders of their functions. */
 export const CAPABILITIES = ['leases', 'once', 'rates', 'commits', 'nameservice', 'expiry', 'contract'] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 export const functionsOf = (capability: Capability) =>
@@ -60,7 +60,7 @@ const tableArn = (name: string) => ({
 });
 
 /**
- * The table and the index of the nameservice's, or the table and what commits need of the bucket.
+ * The resources that the functions of a capability may use.
  * @param machines pattern of the state machines whose executions may be described
  * @param durable pattern of the durable functions whose callbacks may be completed
  */
@@ -96,7 +96,7 @@ export const resources = (
 export const ofType = (type: string, from: Template = template): [string, Resource][] =>
   Object.entries(from.Resources).filter(([, { Type }]) => Type === type);
 
-/** The functions of the service. The change check of the deployment is none of them. */
+/** The functions of the service, without the change check of the deployment. */
 export const lambdas = (from?: Template) =>
   ofType('AWS::Lambda::Function', from)
     .filter(([id]) => !id.startsWith(CHANGE_CHECK))
@@ -127,7 +127,7 @@ export const statements = (role: Resource | undefined): Statement[] =>
 
 export const isPermission = ({ Effect }: Statement) => Effect === 'Allow';
 
-/** Sending to the event bus, and to the queue of events at which a function failed. */
+/** Whether a statement allows sending to the event bus, or to the queue of failed events. */
 export const isOfEvents = ({ Action }: Statement) =>
   Action.every((action) => action === 'events:PutEvents' || action === 'sqs:SendMessage');
 

@@ -16,7 +16,7 @@ const share = Number(process.env.SHARE ?? 1);
 export const rounds = (full: number, few = Math.ceil(full / 10)): number =>
   Number(process.env.ROUNDS ?? (isFull ? Math.max(few, Math.ceil(share * full)) : few));
 
-/** How often each thing that matters has happened. */
+/** How often each event happened that a random test wants to see. */
 export type Happened = Record<string, number>;
 
 const lacking = (happened: Happened): string[] =>
@@ -30,9 +30,9 @@ export const goesOn = (played: number, asked: number, happened: Happened): boole
   played < asked || (isFull && lacking(happened).length > 0 && played < Math.max(10 * asked, 300));
 
 /**
- * In a full run, that nothing is lacking. The few rounds of a short one need not have all.
+ * Expects in a full run that everything has happened. The few rounds of a short run need not show everything.
  * @param least how often each must have happened in all rounds: by seed alone, and not by the speed of the machine
- * @param always what even one round cannot lack
+ * @param always what every round shows
  */
 export function expectAllHappened(happened: Happened, least = 1, always: string[] = []): void {
   for (const what of always) expect(happened[what], what).toBeGreaterThan(0);
@@ -41,7 +41,7 @@ export function expectAllHappened(happened: Happened, least = 1, always: string[
   for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThanOrEqual(least);
 }
 
-/** Counts from 1: all numbers in a full run, and otherwise every fifth, from one of the first five, other ones at each run. */
+/** Counts from 1: all numbers in a full run, otherwise every fifth, from a start that the seed chooses. */
 export function* counting(): Generator<number> {
   const [first = 1] = isFull ? [1] : aFew(1, [1, 2, 3, 4, 5]);
   for (let at = first; ; at += isFull ? 1 : 5) yield at;
@@ -50,7 +50,7 @@ export function* counting(): Generator<number> {
 /** A full run that plays a part of the rounds, beside a run of `npm test` with the same seed (.ci/run). */
 export const isPart = isFull && share < 1;
 
-/** All cases or their SHARE in a full run. Otherwise so many of them, other ones at each run, because the cases differ in little. */
+/** All cases, or their SHARE, in a full run. Otherwise a few that the seed chooses, because the cases differ in little. */
 export function aFew<Case>(few: number, cases: readonly Case[]): Case[] {
   if (isFull && !isPart) return [...cases];
   const count = isPart ? Math.max(few, Math.ceil(share * cases.length)) : few;

@@ -1,13 +1,13 @@
 import type { Clock } from '../../../shared/surroundings/clock.ts';
 
 /**
- * A clock for several actors at once. Time stands still while any of them works, and goes on to the next moment when all of them sleep.
- * So waiting costs no real time, and the actors wake in the right order.
+ * A clock for several actors at once. Time stands still while an actor works, and jumps to the next moment when all of them sleep.
+ * So waiting does not take real time, and the actors continue in the right order.
  */
 export class Timeline implements Clock {
   #now: number;
   #awake = 0;
-  readonly #sleepers: { at: number; wake: () => void }[] = [];
+  readonly #sleepers: { at: number; resume: () => void }[] = [];
 
   constructor(now = Date.parse('2026-01-01T00:00:00.123Z')) {
     this.#now = now;
@@ -22,7 +22,7 @@ export class Timeline implements Clock {
 
   sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => {
-      const sleeper = { at: this.#now + Math.max(0, ms), wake: resolve };
+      const sleeper = { at: this.#now + Math.max(0, ms), resume: resolve };
       const later = this.#sleepers.findIndex(({ at }) => at > sleeper.at);
       this.#sleepers.splice(later < 0 ? this.#sleepers.length : later, 0, sleeper);
       this.#awake--;
@@ -55,6 +55,6 @@ export class Timeline implements Clock {
     if (!next) return;
     this.#now = Math.max(this.#now, next.at);
     this.#awake++;
-    next.wake();
+    next.resume();
   }
 }

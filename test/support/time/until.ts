@@ -2,11 +2,11 @@ import { expect, vi } from 'vitest';
 
 type Poll<T> = ReturnType<typeof expect.poll<T>>;
 
-/** As long as vitest.config.ts lets `expect.poll` wait, and with the same reason. */
+/** The same as that of `expect.poll` in vitest.config.ts, for the same reason. */
 const PATIENCE = { timeout: 120_000, interval: 10 };
 
 /**
- * `expect.poll`, also for tests that run at once: that one belongs to the only test that runs.
+ * `expect.poll` for tests that run concurrently. Vitest ties `expect.poll` itself to the only running test.
  * @example await until(() => stdout()).toContain('on')
  */
 export const until = <T>(ask: () => T): Poll<T> =>

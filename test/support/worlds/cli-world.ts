@@ -8,7 +8,7 @@ import { startApi } from '../stack/api.ts';
 import { onceWorld } from './once.ts';
 import { rateHandlers } from './rates.ts';
 
-/** The world of one test file: the built command, leases, slots and rates on the clock of this machine, and another caller of them. */
+/** The world of one test file: the built command, leases, slots and rates on the clock of this machine, and a second caller. */
 export async function cliWorld() {
   /** The keys of the calls that waited as long as a call may, and were refused. */
   const waitedInVain: string[] = [];

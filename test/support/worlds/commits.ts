@@ -45,7 +45,7 @@ const MIB = 1024 ** 2;
 
 const [toCommit, toReset, toList] = [commitInput(), resetFenceInput(), inFlightInput()];
 
-/** Presigning needs the permissions of sending, and a client without checksums. */
+/** A client that presigns uploads, without checksums. */
 const uploadClient = () =>
   s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED', requestHandler: patient().requestHandler });
 
@@ -72,7 +72,7 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
     ...overrides,
   };
   const { table, bucket } = dependencies;
-  // They have a client of their own, so that no test takes their requests for those of a commit.
+  // Reads have their own clients, so that a test does not count their requests among those of a commit.
   const read = reader({ ...dependencies, dynamodb: testClient(), s3: testS3() });
   const listing = { ...dependencies, dynamodb: testClient(), s3: testS3() };
   noteCommands('commit', dynamodb);
@@ -94,18 +94,18 @@ export async function commitWorld(overrides: Partial<CommitDependencies> = {}) {
       documented('resetFence', fenceResetter(dependencies))(toReset.parse(input), as),
     /** Another instance of the service, with clients and faults of its own. */
     another: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'commit'),
-    /** The same for an administrator, which resets fences and commits nothing. */
+    /** An instance for an administrator, who resets fences but does not commit. */
     administrator: (change: Partial<CommitDependencies> = {}) => anotherService(dependencies, change, 'resetFence'),
     read: (path: string) => read({ path }, call()),
     inFlight: (query: object = {}) => inFlightReader(listing)(toList.parse(query), call()),
-    /** What `inFlight` has sent. */
-    looks: [watch(listing.dynamodb), watch(listing.s3)],
+    /** The requests of `inFlight`. */
+    listRequests: [watch(listing.dynamodb), watch(listing.s3)],
     handlers: functionHandlers(dependencies),
     ...raw,
   };
 }
 
-/** A test of both plays one, another at each run. */
+/** The commit protocols. A test of both plays one of them, which the seed chooses. */
 export const PROTOCOLS = ['dynamo', 'native'] as const;
 
 export type CommitWorld = Awaited<ReturnType<typeof commitWorld>>;
@@ -129,7 +129,7 @@ function anotherService(
   };
 }
 
-/** The test's own way to table and bucket. */
+/** Direct access of the test to the table and the bucket. */
 function rawClients(table: string, bucket: string) {
   const dynamodb = testClient();
   const s3 = testS3();

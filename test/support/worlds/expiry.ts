@@ -146,7 +146,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
   };
 }
 
-/** Of a world without executions. */
+/** The holders of a world without executions. */
 const noBoundHolders: ReportDependencies['holders'] = {
   ask: async () => () => 'unknown',
   end: async () => 'changed',

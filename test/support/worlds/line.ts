@@ -29,7 +29,7 @@ import type { ManualClock } from '../time/clock.ts';
 import { Timeline } from '../time/timeline.ts';
 import { failure, leaseWorld } from './leases.ts';
 
-/** Made once, because that takes as long as a request to the emulator. */
+/** The schema is made only here, because that takes as long as a request to the emulator. */
 const inputOfAcquire = acquireInput();
 
 /** With a clock that a test can move, or one that runs by itself. */
@@ -69,7 +69,7 @@ export async function queueWorld(overrides: Overrides = {}) {
   return {
     ...world,
     steps,
-    /** A task of its own each time, a millisecond after the one before. */
+    /** Parks a new task, a millisecond after the last one. */
     park: async (input: object, task: Task = steps.newTask()) => {
       clock.advance(1);
       const asked = inputOfAcquire.parse({ holder: 'tester', taskToken: task.token, ...input });
@@ -189,11 +189,11 @@ export async function queueWorld(overrides: Overrides = {}) {
   };
 }
 
-/** Calls in line that look at the same moments each time. @param terms of each call */
+/** Calls in line that poll at the same moments in each run. @param terms the terms of each call */
 export function steadyCalls({ dependencies }: Pick<QueueWorld, 'dependencies'>, terms: object = {}) {
   const { clock, ids } = dependencies;
   const asked = { ...terms, holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
-  /** A call that meets the same chance each time. With the least it looks each 25 milliseconds from its arrival on. */
+  /** A call with the same random number each time. With 0 it polls every 25 milliseconds from its arrival on. */
   const steady = (key: string, more: object = {}, chance = 0) => {
     const sure = { ...dependencies, ids: { ...ids, random: () => chance } };
     return acquireGrant(sure)(inputOfAcquire.parse({ key, ...asked, ...more }), call());

@@ -19,7 +19,7 @@ type Item = Record<string, AttributeValue>;
 
 const [toPublish, toRead, toRepair] = [publishInput(), readInput(), repairNamesInput()];
 
-/** Takes the place of the wire: it receives a command's name and input, and answers itself or passes the command on. */
+/** Stands in for the network: it receives a command and its input, and answers itself or passes the command on. */
 type Interceptor = (command: string, input: never, next: (input?: object) => Promise<object>) => Promise<object>;
 
 /** A table of its own, a clock to move, and the nameservice calls over them: as domain calls and as handlers. */

@@ -4,7 +4,7 @@ import { dynamodbClient } from '../../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../../shared/aws/s3.ts';
 import type { Clock } from '../../../shared/surroundings/clock.ts';
 
-/** How an operation ends that did not take place, as the crate names it. */
+/** The error of an operation that did not take place, in the words of the crate. */
 type Refusal = 'AlreadyExists' | 'Precondition' | 'Generic';
 type Result = { etag: string } | { error: Refusal };
 
@@ -36,7 +36,7 @@ interface WriterOptions {
 /**
  * A writer of the Rust crate object_store 0.12 with `dynamo:<table>`, for tests: the algorithm of its
  * src/aws/dynamo.rs, call by call. It sends HEAD, PutItem of the record, and then the operation without any condition, until the record's
- * timeout. On a conflict it looks every 100 ms, and takes the record over after its timeout times the skew rate.
+ * timeout. On a conflict it polls every 100 ms, and takes the record over after its timeout times the skew rate.
  */
 export class ObjectStoreWriter {
   readonly #dynamodb: DynamoDBClient;

@@ -57,13 +57,13 @@ export async function permitLineWorld(overrides: Overrides = {}) {
     /** The waiters of the key, without the rows of executions. */
     rows: async (key: string) => (await world.rows(key)).filter(({ ticket }) => !ticket?.S?.startsWith('x')),
     ...rawKeys(dynamodb, dependencies.table),
-    /** A task that receives the permit of `first` from the line, and has not heard of it. */
+    /** A task that receives the permit of `first` from the line, and is not notified of it. */
     untold: async (first: Proof, terms: object) => {
       const parked = await park({ key: first.key, holder: 'untold', ...terms });
       steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
       await release(first);
       steps.faults = {};
-      if (parked.task.state !== 'waiting') throw new Error('the task has heard of its permit');
+      if (parked.task.state !== 'waiting') throw new Error('the task was notified of its permit');
       return parked;
     },
     /** How often a command was sent. */

@@ -11,21 +11,21 @@ import { leaseWorld } from './leases.ts';
 
 type Item = Record<string, AttributeValue>;
 
-/** leaseWorld, with reads of one key and records behind the back of the product. */
+/** leaseWorld, with reads of one key and direct access to the records. */
 export async function permitsWorld(overrides: Partial<LeaseDependencies> = {}) {
   const world = await leaseWorld(overrides);
   const { readKey: read, breakLease: breakPermit } = world;
   return { ...world, read, breakPermit, ...rawKeys(world.dynamodb, world.table) };
 }
 
-/** What every record of a key with permits has. */
+/** The attributes of every record of a key with permits. */
 const RECORD: Item = {
   lease_version: { S: 'holdfast' },
   lease_expiry: { N: '4102444800' },
   used: { N: '0' },
 };
 
-/** Records, behind the product's back. */
+/** Direct access to the records, without the product. */
 export function rawKeys(dynamodb: DynamoDBClient, table: string) {
   const keyOf = (key: string) => ({ TableName: table, Key: { key: { S: key } } });
   return {

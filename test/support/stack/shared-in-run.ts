@@ -4,12 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inject } from 'vitest';
 
 /**
- * Does work once for the whole run, in whichever worker comes first. The others wait for it.
+ * Does work a single time for the whole run, in the first worker that needs it. The others wait for its result.
  * @param work its result must be JSON
  * @throws Error in every worker, if the work failed
  */
-export async function onceInRun<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-  const file = join(inject('onceFolder'), name);
+export async function sharedInRun<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+  const file = join(inject('sharedFolder'), name);
   const isFirst = await mkdir(`${file}.begun`).then(
     () => true,
     () => false,
