@@ -1,6 +1,6 @@
-"""What one process of `npm run verify -- chaos` does with this client: pieces of work under leases, until SIGTERM.
+"""A process of `npm run verify -- chaos`, which works under leases of this client until SIGTERM.
 
-It writes the lines of verification/client/worker.ts. Half of the processes have threads, the others tasks of asyncio.
+It writes the same lines as verification/client/worker.ts. Half of the processes use threads, the others asyncio.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def write(**line: Any) -> None:
 
 
 def now() -> float:
-    """Milliseconds of the clock that all processes of this machine share."""
+    """The clock that all processes of this machine share, in milliseconds."""
     return time.monotonic_ns() / 1e6
 
 
@@ -49,7 +49,7 @@ def below(limit: int) -> int:
 
 
 def options() -> dict[str, Any]:
-    # More than the grant window, so that the judge can tell a grant that nobody has claimed.
+    # Longer than the grant window, so that the judge can recognise a grant that was not claimed.
     given = {"ttl": 3 + below(2), "wait": below(6000) / 1000, "timeout": 15.0}
     return given | ({"max_hold": 1.5} if below(10) == 0 else {})
 
@@ -64,7 +64,7 @@ def any_key() -> str:
 
 
 def step(lease: holdfast.Lease | aio.Lease) -> bool:
-    at = now()  # before the look: what is held then was held now
+    at = now()  # taken before `held`: a lease that is held then was held at this time
     if not lease.held:
         return False
     write(type="step", key=lease.key, fence=lease.fence, holder=holder, at=at)
@@ -72,7 +72,7 @@ def step(lease: holdfast.Lease | aio.Lease) -> bool:
 
 
 def block() -> None:
-    """Now and then, nothing of the process can run, or only this thread."""
+    """Blocks the whole interpreter, or only this thread."""
     ms = 300 + below(2500)
     if below(2):
         C.usleep(ms * 1000)
@@ -137,7 +137,7 @@ def by_threads() -> None:
         thread.start()
     for thread in threads:
         while thread.is_alive():
-            thread.join(1)  # a join without an end may sleep through the SIGTERM that follows a SIGCONT
+            thread.join(1)  # a join without a limit may sleep through a SIGTERM that follows a SIGCONT
 
 
 async def by_tasks() -> None:

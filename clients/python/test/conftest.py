@@ -30,7 +30,7 @@ def service() -> Iterator[Service]:
 
 
 def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody uses."""
+    """The first of `count` consecutive free ports."""
     for first in range(20_000 + os.getpid() % 20_000, 60_000, count):
         with suppress(OSError):
             for port in range(first, first + count):
@@ -42,7 +42,7 @@ def free_ports(count: int) -> int:
 
 @pytest.fixture(scope="session")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The real service over emulators: that of HOLDFAST_TEST_ENDPOINT, or a stack of its own."""
+    """The real service over emulators: the one at HOLDFAST_TEST_ENDPOINT, or a new stack."""
     given = os.environ.get("HOLDFAST_TEST_ENDPOINT")
     if given:
         yield given
@@ -72,7 +72,7 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def namespace(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A namespace of its own, in which the functions of `holdfast` call the real service."""
+    """A new namespace, in which the functions of `holdfast` call the real service."""
     name = f"test-{uuid.uuid4().hex[:12]}"
     monkeypatch.setenv("HOLDFAST_ENDPOINT", endpoint)
     monkeypatch.setenv("HOLDFAST_NAMESPACE", name)

@@ -29,7 +29,7 @@ def blocks(page: str) -> list[tuple[int, str]]:
 
 
 def shape(text: str) -> str:
-    """A text without its numbers, which differ from run to run."""
+    """A text with its numbers removed, because they differ from run to run."""
     return re.sub(r"\d+", "0", text)
 
 

@@ -47,7 +47,7 @@ class Clock(Surroundings):
 
 
 class Session:
-    """Protocols, one after the other: an acquisition, heartbeats, and a release or a later withdrawal."""
+    """A sequence of protocols: an acquisition, heartbeats, and a release or a later withdrawal."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -91,16 +91,16 @@ class Session:
         return self.proceed(lambda: steps.throw(KeyboardInterrupt()))
 
     def turn(self) -> Json:
-        """Does what the thread with the heartbeats does, and reports what the work sees."""
+        """Takes a turn of the heartbeat thread, and reports what the work sees."""
         assert self.keeper is not None
         assert self.kept is not None
         before = self.beat
         wait = self.keeper.turn()
-        told: Json = {"wait": wait, "isHeld": self.kept.check() is None, "reason": reason_of(self.kept)}
+        report: Json = {"wait": wait, "isHeld": self.kept.check() is None, "reason": reason_of(self.kept)}
         if self.beat is not None and self.beat is not before:
             send = self.beat[0]
-            told["send"] = {"operation": send.operation, "request": send.request, "seconds": send.seconds}
-        return told
+            report["send"] = {"operation": send.operation, "request": send.request, "seconds": send.seconds}
+        return report
 
     def beaten(self, answer: Json | None) -> None:
         assert self.beat is not None
@@ -128,9 +128,9 @@ def result_of(sent: Send, answer: Json | None) -> Any:
 sessions: dict[int, Session] = {}
 numbers = itertools.count(-1, -1)
 present: list[Session] = []
-"""The session whose command runs."""
+"""A list with the session that runs the current command."""
 coming: list[tuple[int, float]] = []
-"""Sessions that this command has made, and after how many seconds they begin."""
+"""The sessions that the current command has made, with the seconds until they begin."""
 
 
 def started(_: Core, send: Send) -> Future[Any]:

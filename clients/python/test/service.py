@@ -14,7 +14,7 @@ Answer = tuple[int, "bytes | dict[str, Any]"]
 
 
 class Service:
-    """Grants every lease, unless a test gives another answer. `asked` has each call with its request."""
+    """Grants every lease, unless a test gives another answer. `asked` lists the calls with their requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
@@ -59,11 +59,11 @@ def serving() -> Iterator[Service]:
         do_GET = do_POST
 
         def log_message(self, *_: Any) -> None:
-            """Prints nothing."""
+            """Does not log."""
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, *_: Any) -> None:
-            """A client that was killed disconnects."""
+            """Ignores that a client was killed."""
 
     server = Server(("127.0.0.1", 0), Handler)
     service.url = f"http://127.0.0.1:{server.server_address[1]}"

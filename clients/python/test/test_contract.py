@@ -1,4 +1,4 @@
-"""What the generator writes: each call with its request, lists page by page, and a class for each error."""
+"""The generated part of the client: calls and their requests, lists page by page, and classes of errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Sent = list[tuple[str, dict[str, Any]]]
 
 
 class Recorder(Calls):
-    """A client whose answers are written down beforehand."""
+    """A client that gives prepared answers, and records the calls."""
 
     def __init__(self, *answers: Any) -> None:
         self.sent: Sent = []
@@ -32,7 +32,7 @@ class Recorder(Calls):
 
 
 class AsyncRecorder(AsyncCalls):
-    """The same for asyncio."""
+    """A recorder for asyncio."""
 
     def __init__(self, *answers: Any) -> None:
         self.recorder = Recorder(*answers)
@@ -78,7 +78,7 @@ def test_a_request_has_only_the_arguments_that_were_given() -> None:
     ]
 
 
-def test_a_cap_is_lifted_by_none_and_kept_by_an_argument_that_is_missing() -> None:
+def test_none_lifts_a_cap_and_a_missing_argument_keeps_it() -> None:
     client = Recorder()
     client.cap(key="nightly", limit=None, reason="done")
     client.cap(key="nightly", limit=0)
@@ -90,7 +90,7 @@ def test_a_cap_is_lifted_by_none_and_kept_by_an_argument_that_is_missing() -> No
     ]
 
 
-def test_a_call_with_one_of_several_requests_sends_the_fields_of_that_one() -> None:
+def test_a_call_with_several_kinds_of_requests_sends_the_fields_of_one() -> None:
     client = Recorder()
     client.publish(op="publishCommit", alias="books", address="s3://books/2", t=2)
     client.publish(op="compareAndSetRef", alias="books", ref="commit", expected=None, next={"address": "a", "t": 1})
@@ -139,7 +139,7 @@ def test_each_code_of_the_contract_has_a_class_with_the_name_of_the_code() -> No
     assert all(kind.__name__ == code and issubclass(kind, HoldfastError) for code, kind in ERRORS.items())
 
 
-def test_an_error_has_the_fields_of_its_problem_and_none_for_those_that_may_be_missing() -> None:
+def test_an_error_has_the_fields_of_its_problem_and_none_for_the_others() -> None:
     problem = {"code": "LeaseHeld", "detail": "held by b", "status": 409, "key": "nightly", "holder": "b"}
     with pytest.raises(LeaseHeld) as caught:
         raise error_of({**problem, "expiresAt": "2026-01-01T00:00:00.000Z", "traceId": "t"})

@@ -23,7 +23,7 @@ def rows_of(*ids: int) -> Any:
 
 
 class Guide:
-    """A table, and the functions of the page."""
+    """A table, and the functions that the page defines."""
 
     def __init__(self, endpoint: str) -> None:
         origin, port = endpoint.rsplit(":", 1)
@@ -36,7 +36,7 @@ class Guide:
         run(PAGE, code.replace("http://127.0.0.1:9000", self.s3).replace('"orders"', repr(self.table)), self.names)
 
     def begin(self) -> None:
-        """A table of three files."""
+        """Creates a table of three files."""
         self.table = f"orders-{uuid.uuid4().hex[:8]}"
         self.play(0)
         self.uri, self.options = f"{self.names['LAKE']}/{self.table}", self.names["OPTIONS"]
@@ -49,20 +49,20 @@ class Guide:
         return deltalake.DeltaTable(self.uri, storage_options=self.options)
 
     def ids(self) -> list[int]:
-        """The rows of the table."""
+        """The ids of the rows in the table."""
         found = deltalake.QueryBuilder().register("t", self.open()).execute("select id from t order by id")
         return list(found.read_all()["id"].to_pylist())
 
 
 @pytest.fixture
 def guide(endpoint: str, namespace: str) -> Guide:
-    """The page, with a table of its own."""
+    """The page with a new table."""
     one = Guide(endpoint)
     one.begin()
     return one
 
 
-def test_the_maintenance_of_the_guide_compacts_and_leaves_its_fence(guide: Guide) -> None:
+def test_the_maintenance_of_the_guide_compacts_and_stores_its_fence(guide: Guide) -> None:
     guide.play(1)
     assert len(guide.open().file_uris()) == 1
     assert guide.ids() == list(range(6))
@@ -70,7 +70,7 @@ def test_the_maintenance_of_the_guide_compacts_and_leaves_its_fence(guide: Guide
     assert int(compaction["fence"]) > 0
 
 
-def test_four_jobs_of_maintenance_at_once_leave_each_row_once(guide: Guide) -> None:
+def test_four_concurrent_jobs_of_maintenance_keep_each_row(guide: Guide) -> None:
     guide.play(1)
     for at in range(4):
         deltalake.write_deltalake(guide.uri, rows_of(10 + at), mode="append", storage_options=guide.options)

@@ -24,7 +24,7 @@ async def aload(fence: int) -> None:
 
 
 def given() -> dict[str, Any]:
-    """What the blocks take from the program around them."""
+    """The variables that the blocks expect from the program around them."""
 
     def step(fence: int) -> None:
         assert fence > 0
@@ -42,7 +42,7 @@ def given() -> dict[str, Any]:
 
 
 def passed(code: str, folder: Path) -> None:
-    """Runs a block of tests as a file of its own, with the fixtures of the package."""
+    """Runs a block of tests as a separate file, with the fixtures of the package."""
     file = folder / "test_guide.py"
     file.write_text(code.lstrip())
     args = [sys.executable, "-m", "pytest", "-q", "-p", "holdfast_pytest", "-p", "no:cacheprovider", str(file)]

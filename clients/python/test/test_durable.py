@@ -43,7 +43,7 @@ class Execution:
                 continue
         raise AssertionError("the execution does not end")
 
-    def _once(self, name: str, act: Callable[[], Any]) -> Any:
+    def _recorded(self, name: str, act: Callable[[], Any]) -> Any:
         nth, self._next = self._next, self._next + 1
         assert all(" " <= one <= "~" for one in name) and len(name) <= 256
         if nth == len(self.history):
@@ -52,19 +52,19 @@ class Execution:
         return self.history[nth][1]
 
     def step(self, act: Callable[[Any], Any], name: str) -> Any:
-        return self._once(name, lambda: act(None))
+        return self._recorded(name, lambda: act(None))
 
     def wait(self, duration: Any, name: str) -> None:
         known = self._next < len(self.history)
-        self._once(name, lambda: self.waits.append(duration.to_seconds()))
+        self._recorded(name, lambda: self.waits.append(duration.to_seconds()))
         if not known:
             raise exceptions.SuspendExecution("wait")
 
     def create_callback(self, name: str, config: Any) -> Any:
-        self._once(name, lambda: self.timeouts.append(config.timeout.to_seconds()))
+        self._recorded(name, lambda: self.timeouts.append(config.timeout.to_seconds()))
 
         def result() -> str:
-            if self._once("result", lambda: None) is None and self.replays == 1:
+            if self._recorded("result", lambda: None) is None and self.replays == 1:
                 raise exceptions.SuspendExecution("callback")
             if isinstance(self.callback, Exception):
                 raise self.callback
@@ -74,7 +74,7 @@ class Execution:
 
 
 class Service:
-    """Answers each call by the next answer of its script."""
+    """Answers each call with the next answer of its script."""
 
     def __init__(self, **scripts: list[Any]) -> None:
         self._scripts = scripts
@@ -93,7 +93,7 @@ def client_of(service: Service) -> Holdfast:
     return Holdfast(transport=service, holder="billing")
 
 
-def names(service: Service) -> list[str]:
+def operations(service: Service) -> list[str]:
     return [name for name, _ in service.calls]
 
 
@@ -121,12 +121,12 @@ def test_a_suspension_of_the_body_does_not_release_the_lease() -> None:
     service, execution, released = Service(), Execution(GRANT), []
 
     def work(ctx: Any) -> None:
-        released.append("release" in names(service))
+        released.append("release" in operations(service))
         ctx.wait(SimpleNamespace(to_seconds=lambda: 60), name="work")
 
     execution.run(lambda ctx: with_lease(ctx, client_of(service), "k", lambda _: work(ctx)))
     assert released == [False, False]
-    assert names(service) == ["acquire", "release"]
+    assert operations(service) == ["acquire", "release"]
 
 
 def test_an_error_of_the_body_releases_the_lease() -> None:
@@ -137,7 +137,7 @@ def test_an_error_of_the_body_releases_the_lease() -> None:
 
     with pytest.raises(KeyError):
         Execution(GRANT).run(lambda ctx: with_lease(ctx, client_of(service), "k", work))
-    assert names(service) == ["acquire", "release"]
+    assert operations(service) == ["acquire", "release"]
 
 
 def test_an_error_after_which_the_invocation_runs_again_keeps_the_lease() -> None:
@@ -148,20 +148,20 @@ def test_an_error_after_which_the_invocation_runs_again_keeps_the_lease() -> Non
 
     with pytest.raises(exceptions.InvocationError):
         Execution(GRANT).run(lambda ctx: with_lease(ctx, client_of(service), "k", work))
-    assert names(service) == ["acquire"]
+    assert operations(service) == ["acquire"]
 
 
 def test_transient_errors_suspend_the_execution_before_each_retry() -> None:
     service, execution = Service(acquire=[FAULT] * 4), Execution(GRANT)
     assert execution.run(lambda ctx: with_lease(ctx, client_of(service), "k", lambda lease: lease.fence)) == 7
     assert execution.waits == [5, 10, 20, 40]
-    assert names(service) == ["acquire"] * 5 + ["release"]
+    assert operations(service) == ["acquire"] * 5 + ["release"]
 
 
-def test_after_the_last_retry_the_callback_is_awaited_because_a_try_may_be_in_line() -> None:
+def test_after_the_last_retry_the_callback_is_awaited_in_case_a_try_joined() -> None:
     service, execution = Service(acquire=[FAULT] * 5), Execution(GRANT)
     assert execution.run(lambda ctx: with_lease(ctx, client_of(service), "k", lambda lease: lease.fence)) == 7
-    assert names(service)[-1] == "release"
+    assert operations(service)[-1] == "release"
     service, execution = Service(acquire=[FAULT] * 5), Execution(exceptions.CallbackTimeoutError("no answer"))
     with pytest.raises(HoldfastError, match="has not answered the callback for k: a dependency") as raised:
         execution.run(lambda ctx: with_lease(ctx, client_of(service), "k", lambda lease: lease.fence))
@@ -169,7 +169,7 @@ def test_after_the_last_retry_the_callback_is_awaited_because_a_try_may_be_in_li
 
 
 @pytest.mark.parametrize("code", ["QueueFull", "InvalidRequest", "Forbidden"])
-def test_an_error_that_no_retry_helps_reaches_the_handler_with_its_fields_in_each_replay(code: str) -> None:
+def test_a_permanent_error_reaches_the_handler_with_its_fields_in_each_replay(code: str) -> None:
     service, execution, seen = Service(acquire=[{"code": code, "detail": "no", "limit": 9}]), Execution(GRANT), []
 
     def handler(ctx: Any) -> None:
@@ -181,7 +181,7 @@ def test_an_error_that_no_retry_helps_reaches_the_handler_with_its_fields_in_eac
 
     execution.run(handler)
     assert seen == [(code, 9)] * 2
-    assert names(service) == ["acquire"]
+    assert operations(service) == ["acquire"]
 
 
 def test_the_problem_of_a_callback_that_failed_is_the_error() -> None:
@@ -199,7 +199,7 @@ def test_a_failed_callback_that_is_not_of_holdfast_is_passed_on() -> None:
         Execution(failed).run(lambda ctx: with_lease(ctx, client_of(Service()), "k", lambda _: None))
 
 
-def test_a_retry_of_a_rate_repeats_its_request_id_and_replays_do_not_pay_again() -> None:
+def test_a_retry_of_a_rate_repeats_its_id_and_replays_do_not_pay_again() -> None:
     answer = {"reservation": "r.1", "startAt": "2026-01-01T00:00:30.000Z", "sleepSeconds": 30}
     service, execution = Service(rateReserve=[FAULT, answer], rateSettle=[{"settled": True}]), Execution()
 
@@ -208,7 +208,7 @@ def test_a_retry_of_a_rate_repeats_its_request_id_and_replays_do_not_pay_again()
 
     assert execution.run(handler) is True
     assert execution.waits == [5, 30]
-    assert names(service) == ["rateReserve", "rateReserve", "rateSettle"]
+    assert operations(service) == ["rateReserve", "rateReserve", "rateSettle"]
     first, second = (request for name, request in service.calls if name == "rateReserve")
     assert first == second
     assert first["waitSeconds"] == 60

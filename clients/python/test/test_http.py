@@ -1,4 +1,4 @@
-"""Addresses, answers and credentials, and what the client makes of them."""
+"""How the client handles addresses, answers and credentials."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_server_that_answers_byte_by_byte_cannot_block_the_caller() -> None:
     listener.close()
 
 
-def test_a_service_that_is_down_is_given_up_soon_after_the_wait_with_its_url() -> None:
+def test_a_client_gives_up_soon_after_the_wait_if_the_service_is_down() -> None:
     began = time.monotonic()
     with pytest.raises(holdfast.Unreachable, match=r"connection to http://127.0.0.1:9 failed: Connection refused"):
         Holdfast("http://127.0.0.1:9").acquire("k", wait=0.2, timeout=0.5)

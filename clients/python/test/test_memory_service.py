@@ -1,4 +1,4 @@
-"""The service in memory answers as the real one: each case is played on both, and what memory says is compared."""
+"""The service in memory answers as the real one: each case is played on both, and the answers are compared."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ class Played:
         return self.answers[int(call)][name]
 
     def _normal(self, name: str, value: Any) -> Any:
-        """Without what differs from run to run. Fences are numbered in the order in which they appear."""
+        """A value without the parts that differ from run to run. Fences are numbered in the order of appearance."""
         if isinstance(value, dict):
             return {one: self._normal(one, value[one]) for one in sorted(value)}
         if isinstance(value, list):
@@ -285,7 +285,7 @@ def test_memory_answers_as_the_real_service(title: str, endpoint: str) -> None:
 
 
 def part(real: Any, memory: Any) -> Any:
-    """The fields of an answer that memory has too. Its texts are its own."""
+    """The part of a real answer that the service in memory also has. Texts may differ."""
     if isinstance(real, dict) and isinstance(memory, dict):
         return {name: part(real.get(name), memory[name]) for name in memory}
     if isinstance(real, list) and isinstance(memory, list) and len(real) == len(memory):
@@ -293,7 +293,7 @@ def part(real: Any, memory: Any) -> Any:
     return real
 
 
-def test_a_call_that_memory_does_not_have_is_refused_by_its_name() -> None:
+def test_a_call_that_memory_does_not_have_is_refused_by_name() -> None:
     with pytest.raises(HoldfastError, match="publish is not a call of the service in memory") as raised:
         MemoryService()("publish", {}, 1.0)
     assert raised.value.code == "Refused"

@@ -1,4 +1,4 @@
-"""What a process does to a lease: it forks, is stopped, is interrupted, or its interpreter is blocked."""
+"""Leases in a process that forks, is stopped or interrupted, or whose interpreter is blocked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 
 def is_ready(started: subprocess.Popen[str]) -> bool:
-    """Reads the first line and no byte more: `communicate` would not see what a buffer holds already."""
+    """Reads the first line and not a byte more, because `communicate` would miss what a buffer already holds."""
     said = b""
     while started.stdout and not said.endswith(b"\n") and (byte := os.read(started.stdout.fileno(), 1)):
         said += byte
@@ -77,7 +77,7 @@ def test_a_signal_takes_a_waiting_caller_out_of_the_line(service: Service) -> No
     assert withdrawn == {"key": "k", "holder": "p", "requestId": acquired["requestId"], "ticket": "t-1"}
 
 
-def test_a_signal_that_another_thread_receives_ends_the_wait_too(service: Service) -> None:
+def test_a_signal_ends_a_wait_even_if_another_thread_receives_it(service: Service) -> None:
     service.answers["acquire"] = held
     text = """
         import signal, threading
@@ -94,7 +94,7 @@ def test_a_signal_that_another_thread_receives_ends_the_wait_too(service: Servic
     assert service.calls("withdraw")
 
 
-def test_a_handler_of_the_program_stays_and_nothing_else_ends_it(service: Service) -> None:
+def test_a_signal_handler_of_the_program_stays_and_the_work_continues(service: Service) -> None:
     text = """
         import signal
         signal.signal(signal.SIGTERM, lambda *_: print("mine"))
@@ -131,7 +131,7 @@ def test_a_forked_child_neither_holds_nor_releases_the_lease(service: Service) -
     assert len(service.calls("release")) == 1
 
 
-def test_a_child_that_leaves_the_block_by_itself_sends_no_release(service: Service) -> None:
+def test_a_forked_child_that_leaves_the_block_does_not_release(service: Service) -> None:
     text = """
         import os
         with holdfast.lease("k"):
@@ -161,10 +161,10 @@ def test_a_child_of_fork_ends_by_sigterm_as_without_a_lease(service: Service) ->
     assert program(service, text).communicate(timeout=10)[0] == "-15\n"
 
 
-def test_a_process_that_was_stopped_past_the_end_knows_at_once_that_it_holds_nothing(service: Service) -> None:
+def test_a_process_that_was_stopped_past_the_end_has_lost_its_lease_at_once(service: Service) -> None:
     text = """
-        say = lambda what, error: os.write(1, f"{what} {error.reason}\\n".encode())  # print writes in parts
-        with holdfast.lease("k", ttl=2, on_lost=lambda error: say("told", error)) as lease:
+        say = lambda what, error: os.write(1, f"{what} {error.reason}\\n".encode())  # `print` would write in parts
+        with holdfast.lease("k", ttl=2, on_lost=lambda error: say("notified", error)) as lease:
             print("ready")
             sys.stdin.readline()
             try:
@@ -185,10 +185,10 @@ def test_a_process_that_was_stopped_past_the_end_knows_at_once_that_it_holds_not
     running.stdin.flush()
     running.send_signal(signal.SIGCONT)
     printed, _ = running.communicate(timeout=10)
-    assert sorted(printed.splitlines()) == ["checked deadline", "told deadline"]
+    assert sorted(printed.splitlines()) == ["checked deadline", "notified deadline"]
 
 
-def test_an_interpreter_that_was_blocked_past_the_end_holds_nothing(service: Service) -> None:
+def test_an_interpreter_that_was_blocked_past_the_end_has_lost_its_lease(service: Service) -> None:
     text = """
         import ctypes
         with holdfast.lease("k", ttl=2) as lease:
@@ -204,24 +204,24 @@ def test_an_interpreter_that_was_blocked_past_the_end_holds_nothing(service: Ser
 
 def test_on_lost_is_called_in_another_thread_while_the_caller_is_blocked(service: Service) -> None:
     service.answers["heartbeat"] = lambda _: (409, problem("LeaseLost", key="k", reason="broken", holder="x"))
-    told: list[tuple[holdfast.HoldfastError, str]] = []
+    calls: list[tuple[holdfast.HoldfastError, str]] = []
     client = Holdfast(service.url, holder="me")
     with (
         pytest.raises(holdfast.LeaseLost) as lost,
-        client.lease("k", ttl=3, on_lost=lambda error: told.append((error, threading.current_thread().name))),
+        client.lease("k", ttl=3, on_lost=lambda error: calls.append((error, threading.current_thread().name))),
     ):
         time.sleep(1.4)
     assert lost.value.reason == "broken"
-    assert [(error.reason, name) for error, name in told] == [("broken", "holdfast keeps k")]  # type: ignore[attr-defined]
+    assert [(error.reason, name) for error, name in calls] == [("broken", "holdfast keeps k")]  # type: ignore[attr-defined]
     assert len(service.calls("release")) == 1
 
 
 def test_asyncio_a_blocked_loop_loses_the_lease_and_says_so(service: Service) -> None:
     async def work() -> list[object]:
-        told: list[object] = []
+        codes: list[object] = []
 
         async def on_lost(error: holdfast.HoldfastError) -> None:
-            told.append(error.code)
+            codes.append(error.code)
 
         client = aio.Holdfast(service.url, holder="me")
         with pytest.raises(holdfast.LeaseLost):
@@ -229,7 +229,7 @@ def test_asyncio_a_blocked_loop_loses_the_lease_and_says_so(service: Service) ->
                 time.sleep(2.2)
                 assert not lease.held
         await asyncio.sleep(0.05)
-        return told
+        return codes
 
     assert asyncio.run(work()) == ["LeaseLost"]
 
@@ -291,14 +291,14 @@ def run_of(request: dict[str, object]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("max_hold", [lambda: None, lambda: 1 / 0])
-def test_a_max_hold_that_fails_leaves_no_grant(max_hold: object, service: Service) -> None:
+def test_a_max_hold_that_fails_leaves_no_grant_behind(max_hold: object, service: Service) -> None:
     with pytest.raises((TypeError, ZeroDivisionError)):
         Holdfast(service.url, holder="me").acquire("k", max_hold=max_hold)  # type: ignore[arg-type]
     (acquired,), (withdrawn,) = service.calls("acquire"), service.calls("withdraw")
     assert withdrawn["requestId"] == acquired["requestId"]
 
 
-def test_a_hook_that_exits_at_the_grant_leaves_no_grant(service: Service) -> None:
+def test_a_hook_that_exits_at_the_grant_leaves_no_grant_behind(service: Service) -> None:
     def hook(event: object) -> None:
         raise SystemExit(3)
 
@@ -307,8 +307,8 @@ def test_a_hook_that_exits_at_the_grant_leaves_no_grant(service: Service) -> Non
     assert len(service.calls("release")) == 1
 
 
-def test_an_interrupt_at_any_line_of_a_block_leaves_no_grant(service: Service) -> None:
-    """Raises KeyboardInterrupt at each seventh line that the main thread runs in the client."""
+def test_an_interrupt_at_any_line_of_a_block_leaves_no_grant_behind(service: Service) -> None:
+    """Raises KeyboardInterrupt at every seventh line that the main thread runs in the client."""
     client = Holdfast(service.url, holder="me")
     source, left = str(SOURCE / "holdfast"), 0
 
@@ -340,11 +340,11 @@ def test_an_interrupt_at_any_line_of_a_block_leaves_no_grant(service: Service) -
         if service.calls("acquire") and not (service.calls("release") or service.calls("withdraw")):
             open_at.append(at)
     assert left > 0, "the block has more lines than this test"
-    # One point is left: where Python calls __exit__, before its first statement.
+    # Python itself leaves one point open: the call of __exit__, before its first statement.
     assert len(open_at) <= 1, open_at
 
 
-def test_a_client_refuses_a_pickle_and_an_event_has_no_frames(service: Service) -> None:
+def test_a_client_cannot_be_pickled_and_an_event_has_no_frames(service: Service) -> None:
     events: list[dict[str, object]] = []
     client = Holdfast(service.url, holder="me", token="secret", on_event=lambda event: events.append({**event}))
     with pytest.raises(TypeError, match="make one in each process"):
@@ -381,7 +381,7 @@ def test_many_threads_share_a_client(service: Service) -> None:
     until(lambda: not [one for one in threading.enumerate() if one.name.startswith("holdfast keeps k/")])
 
 
-def test_no_text_has_the_lease_id(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_text_never_contains_the_lease_id(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     ids: list[str] = []
     service.answers["release"] = lambda request: (ids.append(request["leaseId"]), (503, b"{}"))[1]  # type: ignore[func-returns-value]
     caplog.set_level("DEBUG")

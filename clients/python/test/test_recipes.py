@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md run with the programs that they are for: `npm run verify -- recipes` installs them."""
+"""The recipes of docs/recipes.md run with the real programs, which `npm run verify -- recipes` installs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = "docs/recipes.md"
 SPARK, HELD, RELEASED = (code for _, code in blocks(PAGE))
 
 
-# Spark closes its sockets when it is stopped, and not before.
+# Spark closes its sockets only when it is stopped.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -35,7 +35,7 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture
 def names(spark: Any, tmp_path: Path) -> dict[str, Any]:
-    """The names of the recipe, and a source of 100 rows."""
+    """The variables of the recipe, with a source of 100 rows."""
     from pyspark.sql.functions import lit
 
     source, target = str(tmp_path / "source"), str(tmp_path / "target")

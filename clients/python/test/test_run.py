@@ -1,4 +1,4 @@
-"""`python -m holdfast run`, beside the tests that it shares with `holdfast run`."""
+"""`python -m holdfast run`, except for the tests that it shares with `holdfast run`."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_refused_run_says_why(fields: dict[str, Any], line: str) -> None:
     assert refusal(error_of({"detail": "", "key": "k", **fields}), None) == line
 
 
-def test_a_wait_has_a_line_at_first_for_the_first_place_and_then_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_prints_its_place_at_once_and_then_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     wait, now = Wait(), [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     event = {"key": "k", "since": "S", "holder": "x", "holders": [], "expiresAt": None}
@@ -224,7 +224,7 @@ def test_a_slot_that_was_done_before_the_loss_was_seen_is_not_lost() -> None:
 
 @pytest.mark.parametrize("clock", [0, 1])
 def test_the_guard_ends_the_command_when_either_clock_says_so(clock: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock that is set ran ahead of the other one: the machine slept, or the wall clock was set."""
+    """One clock ran ahead of the other: the machine slept, or the wall clock was set."""
     command, its_guard = started("exec sleep 60")
     now = guard.clocks()
     now[clock] -= 3600
@@ -283,7 +283,7 @@ sys.exit(run.main(sys.argv[1:]))
 
 
 @pytest.mark.parametrize("options", [[], ["--slot", "a"]])
-def test_a_signal_that_comes_together_with_the_grant_releases_it(options: list[str], service: Service) -> None:
+def test_a_signal_that_comes_with_the_grant_releases_the_lease(options: list[str], service: Service) -> None:
     grant = {"key": "k", "fence": 7, "expiresAt": "2026-01-01T00:00:00.000Z", "remainingMs": 60_000, "holder": "me"}
     run_of_slot = {**grant, "outcome": "run", "leaseId": "l", "slot": "a", "waitedMs": 0}
     service.answers["begin"] = lambda _: (200, run_of_slot)
@@ -297,7 +297,7 @@ def test_a_signal_that_comes_together_with_the_grant_releases_it(options: list[s
     assert len(service.calls("release")) == 2
 
 
-def test_a_signal_ends_a_caller_that_is_kept_out_without_a_line(service: Service) -> None:
+def test_a_signal_ends_a_waiting_caller_without_a_message(service: Service) -> None:
     service.answers["acquire"] = lambda _: (409, problem("LeaseHeld", key="k", holder="x", expiresAt=None, place=1))
     job = run(service, "k", "--wait", "600", "--quiet", "--", "true")
     while not service.calls("acquire"):
@@ -306,7 +306,7 @@ def test_a_signal_ends_a_caller_that_is_kept_out_without_a_line(service: Service
     assert (*job.communicate(timeout=20), job.returncode) == ("", "", 130)
 
 
-def test_without_an_endpoint_the_line_says_where_it_is_set() -> None:
+def test_the_error_without_an_endpoint_says_where_to_set_it() -> None:
     words = [sys.executable, "-m", "holdfast", "run", "k", "--", "true"]
     environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_ENDPOINT"}
     ended = subprocess.run(words, env={**environment, "PYTHONPATH": str(SOURCE)}, capture_output=True, text=True)
@@ -315,7 +315,7 @@ def test_without_an_endpoint_the_line_says_where_it_is_set() -> None:
 
 
 @pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["run", "-h"], 0), ([], 64), (["status"], 64)])
-def test_a_user_who_looks_around_finds_the_help(words: list[str], code: int) -> None:
+def test_help_is_printed_for_a_user_who_asks(words: list[str], code: int) -> None:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     ended = subprocess.run([sys.executable, "-m", "holdfast", *words], env=environment, capture_output=True, text=True)
     assert ended.returncode == code

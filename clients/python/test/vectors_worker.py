@@ -22,18 +22,18 @@ import holdfast
 from holdfast import aio
 from holdfast.surroundings import LONGEST_WAIT, Surroundings
 
-Told = dict[str, Any]
+Report = dict[str, Any]
 _writing = threading.Lock()
 
 
-def tell(told: Told) -> None:
+def report(content: Report) -> None:
     with _writing:
-        sys.stdout.write(json.dumps(told, default=repr) + "\n")
+        sys.stdout.write(json.dumps(content, default=repr) + "\n")
         sys.stdout.flush()
 
 
 class Clock(Surroundings):
-    """Both clocks, in whole milliseconds, and the waits that end when they move."""
+    """Both clocks, in whole milliseconds, and the waits that end when the clocks move."""
 
     def __init__(self, chance: float) -> None:
         self.wall_ms = 1_767_225_600_000  # 2026-01-01
@@ -87,7 +87,7 @@ class Clock(Surroundings):
         return future.done()
 
     def move(self, ms: float, how: str) -> None:
-        """`runs`: a running process. `paused`: no wait ends. `wall`: the wall clock alone."""
+        """Moves the clocks of a process: `runs`, `paused` (no wait ends), or `wall` for the wall clock alone."""
         with self._lock:
             self.wall_ms += round(ms)
             if how != "wall":
@@ -120,7 +120,7 @@ class WorkFailedError(Exception):
         super().__init__("the work failed")
 
 
-def view_of(held: Any) -> Told:
+def view_of(held: Any) -> Report:
     shown = {name: getattr(held, name) for name in SHOWN if hasattr(held, name)}
     lost = held.lost
     more = {"limitChanged": held.limit_changed, "remainingMs": held.remaining * 1000}
@@ -136,22 +136,22 @@ def result_of(value: Any) -> Any:
     return value
 
 
-def failure_of(error: BaseException) -> Told:
+def failure_of(error: BaseException) -> Report:
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     fields = dict(error.fields) if isinstance(error, holdfast.HoldfastError) else {}
     return {"error": fields | {"message": str(error), "text": text + repr(error)}}
 
 
-def told_of(event: Mapping[str, Any]) -> None:
-    tell({"event": dict(event)})
+def report_event(event: Mapping[str, Any]) -> None:
+    report({"event": dict(event)})
 
 
 def client_of(kind: Callable[..., Any], call: Mapping[str, Any], clock: Clock) -> Any:
-    client = kind(call["endpoint"], holder="tester", surroundings=clock, on_event=told_of, **call["client"])
+    client = kind(call["endpoint"], holder="tester", surroundings=clock, on_event=report_event, **call["client"])
     http = client.core.transport
 
     def patient(operation: str, request: Mapping[str, Any], seconds: float, namespace: str | None) -> Any:
-        # The socket counts in real time, which goes on while the clock of the row stands still.
+        # The socket uses real time, which goes on while the clock of the row stands still.
         return http(operation, request, seconds + 600, namespace)
 
     client.core = dataclasses.replace(client.core, transport=patient)
@@ -169,12 +169,12 @@ class Sync:
         while True:
             call, clock = self._calls.get()
             try:
-                outcome: Told = {"returns": result_of(self._play(call, clock))}
+                outcome: Report = {"returns": result_of(self._play(call, clock))}
             except KeyboardInterrupt:
                 outcome = {"cancelled": True}
             except BaseException as error:
                 outcome = failure_of(error)
-            tell({"outcome": outcome})
+            report({"outcome": outcome})
 
     def _play(self, call: Mapping[str, Any], clock: Clock) -> Any:
         client = client_of(holdfast.Holdfast, call, clock)
@@ -201,10 +201,10 @@ class Sync:
             if step["do"] == "check":
                 held.check()
             elif step["do"] == "look":
-                tell({"step": step["index"], "gave": view_of(held)})
+                report({"step": step["index"], "gave": view_of(held)})
             else:
                 gave = held.release() if step["do"] == "release" else held.settle(step["units"])
-                tell({"step": step["index"], "gave": gave})
+                report({"step": step["index"], "gave": gave})
 
     def begin(self, call: Mapping[str, Any], clock: Clock) -> None:
         self._steps = queue.SimpleQueue()
@@ -232,12 +232,12 @@ class Asyncio:
 
     async def _call(self, call: Mapping[str, Any], clock: Clock) -> None:
         try:
-            outcome: Told = {"returns": result_of(await self._play(call, clock))}
+            outcome: Report = {"returns": result_of(await self._play(call, clock))}
         except asyncio.CancelledError:
             outcome = {"cancelled": True}
         except BaseException as error:
             outcome = failure_of(error)
-        tell({"outcome": outcome})
+        report({"outcome": outcome})
 
     async def _play(self, call: Mapping[str, Any], clock: Clock) -> Any:
         client = client_of(aio.Holdfast, call, clock)
@@ -264,10 +264,10 @@ class Asyncio:
             if step["do"] == "check":
                 held.check()
             elif step["do"] == "look":
-                tell({"step": step["index"], "gave": view_of(held)})
+                report({"step": step["index"], "gave": view_of(held)})
             else:
                 gave = await (held.release() if step["do"] == "release" else held.settle(step["units"]))
-                tell({"step": step["index"], "gave": gave})
+                report({"step": step["index"], "gave": gave})
 
     def begin(self, call: Mapping[str, Any], clock: Clock) -> None:
         def start() -> None:
@@ -288,7 +288,7 @@ class Asyncio:
 
 
 def obey(player: Sync | Asyncio) -> None:
-    """Takes the commands, in a thread that does nothing else."""
+    """Takes the commands, in a thread for nothing else."""
     clock = Clock(0.5)
     for line in sys.stdin:
         command = json.loads(line)
@@ -299,8 +299,8 @@ def obey(player: Sync | Asyncio) -> None:
             player.act(command["act"])
         elif "move" in command:
             clock.move(command["move"], command["how"])
-        tell({"next": clock.next_ms()})
-    os._exit(0)  # whoever gave the commands has ended, and the call of a row may wait for its clock
+        report({"next": clock.next_ms()})
+    os._exit(0)  # the conductor has ended, and the call of a row may still wait for its clock
 
 
 if __name__ == "__main__":
