@@ -4,18 +4,18 @@ import { join } from 'node:path';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
 import { Refusal } from './failure.ts';
 
-/** A release, as `npm run release` wrote it. */
+/** A release that `npm run release` has written. */
 export interface Artifact {
   template: CloudFormationTemplate;
   templateText: string;
-  /** By name. */
+  /** The content of each zip, by its file name. */
   zips: Map<string, Buffer>;
 }
 
 /** @throws Refusal if the folder is not a release, or a file has changed since the release */
 export async function readArtifact(folder: string): Promise<Artifact> {
   const sums = await readFile(join(folder, 'SHA256SUMS'), 'utf8').catch(() => {
-    throw new Refusal(`${folder} is no release of Holdfast: it has no SHA256SUMS`);
+    throw new Refusal(`${folder} is not a release of Holdfast: it has no SHA256SUMS`);
   });
   for (const line of sums.trim().split('\n')) {
     const [sum, file = ''] = line.split('  ');

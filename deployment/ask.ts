@@ -4,8 +4,8 @@ import { Refusal } from './failure.ts';
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * Asks the operator at the terminal. Ctrl-C, Ctrl-D and a signal count as no, so the command can still delete what it has prepared. A second signal ends the
- * process at once.
+ * Asks the operator at the terminal. Ctrl-C, Ctrl-D and a signal count as no, so the command can still delete what it has prepared. A
+ * second signal ends the process at once.
  * @returns true if the operator answers yes
  */
 export async function ask(question: string): Promise<boolean> {
@@ -13,9 +13,9 @@ export async function ask(question: string): Promise<boolean> {
   const interruption = new AbortController();
   const interrupt = () => interruption.abort();
   for (const signal of SIGNALS) process.once(signal, interrupt);
-  // Kept: a terminal that closes sends SIGHUP, and its shell sends SIGHUP again when it ends.
+  // This handler stays: when a terminal closes, it sends SIGHUP, and its shell sends another one when it ends.
   process.on('SIGHUP', interrupt);
-  // Node 20.3 leaves the question pending if the terminal is closed. A terminal that has gone fails each write, and the command goes on.
+  // Node 20.3 leaves the question pending if the terminal is closed. If the terminal is gone, each write fails, and the command must go on.
   terminal.once('close', interrupt).on('error', interrupt);
   for (const stream of [process.stdout, process.stderr]) stream.on('error', interrupt);
   try {
@@ -30,7 +30,7 @@ export async function ask(question: string): Promise<boolean> {
   }
 }
 
-/** @param more what else the operator may add @throws Refusal if there is a question to ask, and no terminal to ask at */
+/** @param more further options for the advice @throws Refusal if the command has to ask, but there is no terminal */
 export function mustAsk(yes: boolean, more = ''): void {
   if (!yes && !process.stdin.isTTY)
     throw new Refusal(`there is no terminal to ask at: add --yes${more}. Nothing was changed`);

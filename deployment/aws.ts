@@ -5,7 +5,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { Refusal } from './failure.ts';
 
-/** The account and the region of a deployment. */
+/** Clients for the account and the region of a deployment. */
 export interface Aws {
   cloudFormation: CloudFormationClient;
   dynamodb: DynamoDBClient;
@@ -16,7 +16,7 @@ export interface Aws {
   partition: string;
 }
 
-/** Where a command works, as it was typed. */
+/** The options that say where a command works. */
 export interface PlaceOptions {
   /** Wins over AWS_REGION, AWS_DEFAULT_REGION and the profile. */
   region: string | undefined;
@@ -24,28 +24,28 @@ export interface PlaceOptions {
   account?: string | undefined;
 }
 
-/** As every region of AWS is written, also those to come. */
+/** The form of all names of regions, even of future ones. */
 const REGION = /^[a-z]{2,}(-[a-z]+)+-\d{1,2}$/;
 
-/** How long AWS may take to accept a connection, its name's look-up included, in milliseconds. */
+/** How long it may take to resolve the name of AWS and to connect, in milliseconds. */
 const CONNECT_MS = 5000;
 
-/** What a region that does not exist leads to: its hosts have no address. */
+/** The errors for a region that does not exist, because its hosts do not have an address. */
 const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|TimeoutError/;
 
-/** What the SDK says after it has looked in all places. */
+/** What the SDK says if no place has credentials. */
 const NONE_FOUND = /Could not load credentials from any providers/;
 
 /**
  * Uses the credentials and the region that every AWS SDK would use.
- * @throws Refusal if there is no region or none of that name, AWS does not answer there, it does not know the caller, or the caller is of
+ * @throws Refusal if the region is missing or unknown, if AWS does not answer there, or if it does not accept the credentials. Also if they are for
  * another account than the one that was named
  */
 export async function connect(
   { region: given, account: expected }: PlaceOptions,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<Aws> {
-  // Else a warning about this Node comes before all that the command says.
+  // Otherwise the SDK prints a warning about this version of Node.js before anything else.
   env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
   const chosen = given ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION);
   if (chosen !== undefined) checkRegion(chosen);
@@ -74,7 +74,7 @@ export async function connect(
   return {
     cloudFormation: new CloudFormationClient(settings),
     dynamodb: new DynamoDBClient(settings),
-    // Not with `settings`: a deployment goes on even if Lambda does not answer.
+    // A deployment goes on even if Lambda does not answer, so it should not wait for long.
     lambda: new LambdaClient({ region, ...patience }),
     s3: new S3Client(settings),
     region,
@@ -87,14 +87,14 @@ function checkRegion(region: string): void {
   if (!REGION.test(region)) throw new Refusal(`there is no region '${region}': a region is written like eu-west-1`);
 }
 
-/** `Date` is in whole seconds, and the answer takes its time. */
+/** The header `Date` has whole seconds, and the answer also needs time. */
 const MAX_OFFSET_MS = 5000;
 
 /**
- * AWS's clock, which a fence must not be ahead of. The clock of the operator's machine may be wrong by hours: the SDK corrects the time
- * of its signatures without a word.
+ * The time of AWS, because a fence must not be ahead of it. The clock of the operator's machine may be wrong by hours without anybody noticing: the
+ * SDK silently corrects the time of its signatures.
  * @returns epoch milliseconds, rounded down to the second
- * @throws Refusal with both times if the machine's clock differs from AWS's
+ * @throws Refusal with both times if the clock of the machine is wrong
  */
 export async function timeOfAws({ dynamodb }: Pick<Aws, 'dynamodb'>, table: string): Promise<number> {
   const command = new DescribeTableCommand({ TableName: table });
@@ -112,7 +112,7 @@ export async function timeOfAws({ dynamodb }: Pick<Aws, 'dynamodb'>, table: stri
   const here = (askedAt + Date.now()) / 2;
   const there = Date.parse(date ?? '');
   if (Number.isNaN(there)) throw new Refusal('the answer of DynamoDB has no Date, so the time of AWS is not known');
-  // The header names a whole second, of which any part may be over.
+  // The header names a second that may just have begun or be almost over.
   if (Math.abs(here - (there + 500)) > MAX_OFFSET_MS)
     throw new Refusal(
       `the clock of this machine is at ${isoSeconds(here)}, and the clock of AWS at ${isoSeconds(there)}: set the clock of this machine first`,

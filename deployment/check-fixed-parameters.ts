@@ -10,25 +10,24 @@ import {
 import { Refusal } from './failure.ts';
 import type { Values } from './values.ts';
 
-/** A change of a stack, as its fixed parameters matter to it. */
 interface Change {
-  /** The template of the stack. */
+  /** The template that is deployed now. */
   deployed: CloudFormationTemplate;
   previous: Values;
   next: Values;
   /** The names of the parameters that the operator allows to change. */
   allowed: string[];
-  /** By parameter the tables and the bucket that the stack makes if the parameter is empty. */
+  /** For each parameter of a table or the bucket, the name that the stack makes up if the parameter is empty. */
   own: Values;
-  /** The pseudo parameters of the stack's place. */
+  /** The pseudo parameters for the account and the region. */
   place: Values;
 }
 
 /**
- * Refuses a change by which callers of a running stack would meet other tables, another bucket or another way to sign.
- * After such a change a lease could be granted twice.
- * @param template the one to deploy
- * @returns the value of the parameter `allowChange`, by which the change check of the stack allows what the operator allows
+ * Refuses an update after which callers of a running stack would use other tables, another bucket or another way to sign: a lease could then
+ * be granted twice.
+ * @param template the template to deploy
+ * @returns the value for the parameter `allowChange`, so that the change check of the stack also allows what the operator allows
  * @throws Refusal that names each parameter which would change
  */
 export function checkFixedParameters(template: CloudFormationTemplate, change: Change): string {
@@ -38,12 +37,12 @@ export function checkFixedParameters(template: CloudFormationTemplate, change: C
   const isKnown = ({ name }: ParameterChange) => name in (template.Parameters ?? {});
   const other = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
   const unknown = changes.filter((one) => !isKnown(one));
-  // Callers would notice nothing, and the stack would give it up: a new stack could not make it again.
+  // If the parameter is set to the own name, CloudFormation removes the table from the stack, and a new stack could not create it.
   const same = Object.keys(own).filter(
     (name) => !previous[name] && next[name] && next[name] === own[name] && !allowed.includes(name),
   );
   const lines = [
-    ...same.map((name) => `${name}=${own[name]} names what the stack has made: leave it out, and the stack keeps it`),
+    ...same.map((name) => `${name}=${own[name]} names what the stack has created itself: leave the parameter out`),
     ...unknown.map(({ name, from }) => `${name}='${from}': this release does not have the parameter. ${UNKNOWN}`),
     ...(other.length === 0 ? [] : ['this would change on a running stack:']),
     ...other.map(({ name, from, to }) => `  ${name} from ${said(from, own[name])} to ${said(to, own[name])}`),
@@ -57,7 +56,7 @@ export function checkFixedParameters(template: CloudFormationTemplate, change: C
 function checkedIn(template: CloudFormationTemplate, values: Values): CheckedParameters {
   const { [CHANGE_CHECK]: written } = template.Resources;
   if (!written) throw new Error('the template has no change check');
-  // Not the whole template, which takes a hundred times as long.
+  // To evaluate the whole template would take a hundred times as long.
   const part = { ...template, Resources: { [CHANGE_CHECK]: written }, Outputs: {} };
   const check = evaluate(part, { codeBucket: '', ...values }).Resources[CHANGE_CHECK];
   return Object(check?.Properties) as CheckedParameters;
@@ -67,8 +66,8 @@ const UNKNOWN =
   'Callers would use other records, and a lease could be granted twice. Nothing was changed. Deploy a release that has the parameter.';
 
 const WARNING = [
-  'Callers would meet other records, and a lease could be granted twice. Nothing was changed. To do it all the same,',
-  'stop every caller, and add --allow-change NAME for each.',
+  'Callers would use other records, and a lease could be granted twice. Nothing was changed. To make the change nevertheless,',
+  'stop every caller, and add --allow-change NAME for each parameter.',
 ];
 
 const said = (value: string, own: string | undefined): string => (value === own ? `its own '${own}'` : `'${value}'`);

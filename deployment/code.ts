@@ -15,17 +15,16 @@ import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
 
 /**
- * The bucket for the zips of every stage in a region, unless the deployment names one. Whoever writes to it decides what the next deployment deploys, so
- * deployers whom a service role bounds have a bucket of their own.
+ * The bucket for the zips of every stage in a region, unless the deployment names another. Whoever can write to it decides what the next deployment
+ * deploys, so deployers who are bounded by a service role have their own bucket.
  */
 export const defaultCodeBucket = ({ account, region }: Aws, isBounded = false): string =>
   `holdfast-${isBounded ? 'bounded-' : ''}code-${account}-${region}`;
 
-/** The template of a deployment in the bucket. */
 export interface UploadedTemplate {
-  /** With the version of the object, if the bucket keeps versions. */
+  /** It names the version of the object, if the bucket keeps versions. */
   TemplateURL: string;
-  /** The template of the release, with the version of each zip. */
+  /** The template of the release, with the version of each zip added. */
   text: string;
 }
 
@@ -50,7 +49,6 @@ export async function upload(
   return { TemplateURL: `https://s3.${aws.region}.${suffix}/${bucket}/${key}${query}`, text };
 }
 
-/** The template with the version of each zip in the bucket. */
 const pinned = ({ template }: Artifact, versions: Map<string, string | undefined>): string =>
   JSON.stringify(template, (_key, part) => {
     const { 'Fn::Sub': key = '' } = Object(Object(part).S3Key);
@@ -59,7 +57,7 @@ const pinned = ({ template }: Artifact, versions: Map<string, string | undefined
   });
 
 /**
- * @returns whether the bucket for the code exists. The default bucket may be missing, because the deployment makes it.
+ * @returns whether the bucket for the code exists. Only the default bucket may be missing, because the deployment creates it.
  * @throws Refusal if the bucket cannot be used
  */
 export async function hasCodeBucket(aws: Aws, bucket: string): Promise<boolean> {
@@ -116,10 +114,10 @@ async function provideBucket(aws: Aws, bucket: string): Promise<void> {
   );
 }
 
-/** How S3 answers where another deployment of the account makes the same bucket. In us-east-1 it answers as if this one had. */
+/** The answers of S3 if another deployment of the account creates the same bucket meanwhile. In us-east-1, S3 then reports success instead. */
 const MADE_BY_ANOTHER = new Set(['BucketAlreadyOwnedByYou', 'OperationAborted']);
 
-/** @returns whether this deployment is to set it up: not where another one has made it meanwhile, which then does so */
+/** @returns whether this deployment must set the bucket up. False if another deployment has created it meanwhile, because that one sets it up */
 async function createBucket({ s3, account, region }: Aws, bucket: string): Promise<boolean> {
   const elsewhere = region !== 'us-east-1';
   const command = new CreateBucketCommand({
@@ -137,9 +135,9 @@ async function createBucket({ s3, account, region }: Aws, bucket: string): Promi
 }
 
 /**
- * Puts an object, unless the bucket has an object with the same bytes. The key is not enough: anyone who may write to the bucket could have
+ * Puts an object, unless the bucket already has it with the same bytes. The key alone proves nothing: anyone who may write to the bucket could have
  * put other bytes there.
- * @returns its version; undefined if the bucket keeps no versions
+ * @returns the version of the object. Undefined if the bucket does not keep versions
  */
 async function provideObject(
   { s3 }: Aws,
@@ -147,11 +145,11 @@ async function provideObject(
   content: Buffer,
 ): Promise<string | undefined> {
   const ChecksumSHA256 = createHash('sha256').update(content).digest('base64');
-  const there = await s3.send(new HeadObjectCommand({ ...place, ChecksumMode: 'ENABLED' })).catch(() => undefined); // a caller that may only write gets an error here, and puts
+  const there = await s3.send(new HeadObjectCommand({ ...place, ChecksumMode: 'ENABLED' })).catch(() => undefined); // a caller that may only write gets an error here, and then puts the object
   const isSame = there?.ChecksumSHA256 === ChecksumSHA256;
   const { VersionId } = isSame
     ? there
     : await s3.send(new PutObjectCommand({ ...place, Body: content, ChecksumSHA256 }));
-  // S3 gives the version `null` to an object that was written before the bucket kept versions.
+  // An object has the version `null` if it was written before the bucket kept versions.
   return VersionId === 'null' ? undefined : VersionId;
 }

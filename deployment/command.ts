@@ -22,8 +22,8 @@ const SWITCH = { type: 'boolean', default: false } as const;
 
 /**
  * The command behind `npm run deploy` and `holdfast deploy`.
- * @param folder the release
- * @returns the exit code: 0, 1 if AWS failed or the question was answered with no, 64 if the deployment was refused
+ * @param folder the folder of the release
+ * @returns the exit code: 0, 1 if AWS failed or the operator answered no, 64 if the deployment was refused
  */
 export const deployCommand = (folder: string, args: string[]): Promise<number> =>
   exitCodeOf(async () => {
@@ -62,11 +62,11 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
     return 0;
   });
 
-/** What the operator reads at the end: the outputs, and the next step. */
+/** The lines at the end: the outputs, and the next step. */
 function resultOf({ Outputs = [] }: Stack): string[] {
   const endpoint = Outputs.find(({ OutputKey }) => OutputKey === 'ApiUrl')?.OutputValue;
   return [
-    // Only the change check reads this output.
+    // This output is only for the change check.
     ...Outputs.filter(({ OutputKey }) => OutputKey !== ACCEPTED_OUTPUT).map(
       ({ OutputKey, OutputValue }) => `${OutputKey} ${OutputValue}`,
     ),
@@ -78,7 +78,7 @@ const observer = (yes: boolean): Observer => ({
   say: (line) => console.log(line),
   onChanges: (changes, isNew) => {
     const lines = changes.map(describe).sort();
-    // In a new stack everything is an addition.
+    // In a new stack, everything is added, so a list would only be long.
     console.log(isNew ? `${lines.length} resources are added` : lines.join('\n'));
   },
   onEvent: ({ ResourceStatus, ResourceType, LogicalResourceId, ResourceStatusReason: reason }: StackEvent) =>

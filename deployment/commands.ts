@@ -1,4 +1,4 @@
-/** What `deploy.mjs` of a release has for the command `holdfast`. */
+/** `deploy.mjs` of a release exports these for the command `holdfast`. */
 export { deployCommand } from './command.ts';
 export { historyCommand } from './history-command.ts';
 export { liftFencesCommand } from './lift-fences-command.ts';

@@ -15,11 +15,10 @@ export interface Observer {
   say(line: string): void;
   onChanges(changes: Change[], isNew: boolean): void;
   onEvent(event: StackEvent): void;
-  /** Resolves with whether to go on with the changes that were shown. */
+  /** Asks whether to make the changes that were shown. */
   confirm(): Promise<boolean>;
 }
 
-/** A deployment as it was ordered. */
 interface Deployment {
   artifact: Artifact;
   order: Order;
@@ -27,7 +26,7 @@ interface Deployment {
 
 /**
  * Deploys a release, or changes the parameters of one that is deployed.
- * @returns the stack; undefined if the caller did not confirm, or asked for the plan alone
+ * @returns the stack. Undefined if the operator did not confirm, or asked only for the plan
  * @throws Refusal before anything is changed; Error if CloudFormation failed
  */
 export async function deploy(
@@ -44,14 +43,13 @@ export async function deploy(
   if (!deployed) return undefined;
   const { deletionProtection: isProtected = PARAMETERS.deletionProtection?.default } = plan.next;
   const wasProtected = plan.previous.deletionProtection !== 'false';
-  // An operator may protect a stack whose tables are not protected.
+  // If the tables are not protected and never were, an operator may have protected the stack by hand: leave that.
   if (isProtected === 'true' || wasProtected)
     if (Boolean(deployed.EnableTerminationProtection) !== (isProtected === 'true'))
       await stacks.protect(aws, plan.name, isProtected === 'true');
   return deployed;
 }
 
-/** Shows what would change. */
 async function preview(
   aws: Aws,
   { artifact, plan }: { artifact: Artifact; plan: Plan },
@@ -59,7 +57,7 @@ async function preview(
 ): Promise<void> {
   const { stack, shell, name, next } = plan;
   const bucket = next.codeBucket ?? '';
-  if (!(await hasCodeBucket(aws, bucket))) say(`The bucket ${bucket} for the code is created`);
+  if (!(await hasCodeBucket(aws, bucket))) say(`The deployment creates the bucket ${bucket} for the code`);
   if (shell) say(leftShell(name));
   const changes = resourcesOf(aws, artifact, plan);
   if (stack && changes.length === 0) say('No resource changes');
@@ -68,7 +66,7 @@ async function preview(
 
 const leftShell = (name: string): string => `A failed creation of ${name} left an empty stack, which is deleted first`;
 
-/** What changes by the templates. CloudFormation makes no change set for a stack that it failed to create, and none without an upload. */
+/** Compares the templates, because CloudFormation cannot make a change set without an upload, or for a stack that it failed to create. */
 function resourcesOf(aws: Aws, { template }: Artifact, { deployed, previous, next }: Plan): Change[] {
   const place = pseudoParameters(aws);
   const from = deployed && { template: deployed, values: { ...previous, ...place } };
@@ -77,7 +75,7 @@ function resourcesOf(aws: Aws, { template }: Artifact, { deployed, previous, nex
   }));
 }
 
-/** @returns undefined if the caller did not confirm */
+/** @returns undefined if the operator did not confirm */
 async function carryOut(
   aws: Aws,
   { artifact, order, plan }: Deployment & { plan: Plan },
@@ -94,7 +92,7 @@ async function carryOut(
       { StackName: name, ChangeSetType: type, TemplateURL, ...stacks.requestOf(values, plan.tags), ...role },
       text,
     );
-  // CloudFormation rolls a failed creation back, and cannot delete a protected table.
+  // CloudFormation rolls a failed creation back, but cannot delete protected tables. So they are protected afterwards.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
   const first = isProtected ? { ...next, deletionProtection: PENDING } : next;
   if (shell) {

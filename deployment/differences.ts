@@ -9,16 +9,12 @@ export interface Configured {
   values: Values;
 }
 
-/** The command gives these parameters their values. */
+/** Parameters that the command itself sets. */
 const OF_THE_COMMAND = ['allowChange', 'codeBucket', 'stage'];
 
-/**
- * The parameters whose values change.
- * @param from undefined for a new stack, whose values are compared with the defaults
- * @returns a line for each
- */
+/** @param from undefined for a new stack, whose values are compared with the defaults @returns a line for each parameter whose value changes */
 export function changedParameters(from: Configured | undefined, to: Configured): string[] {
-  /** A version that lacks a parameter works as with the default of the parameter. */
+  // A version without a parameter counts as if the parameter had its default.
   const defaultOf = (of: Configured, name: string) =>
     String((of.template.Parameters?.[name] ?? to.template.Parameters?.[name])?.Default ?? '');
   const lines = Object.keys(to.template.Parameters ?? {}).flatMap((name) => {
@@ -35,7 +31,7 @@ export function changedParameters(from: Configured | undefined, to: Configured):
   return [...lines, ...dropped];
 }
 
-/** The tags of a stack that change. @returns a line for each */
+/** @returns a line for each tag of the stack that changes */
 export function changedTags(from: Tag[], to: Tag[]): string[] {
   const before = new Map(from.map(({ Key, Value }) => [Key, Value]));
   const after = new Map(to.map(({ Key, Value }) => [Key, Value]));
@@ -45,7 +41,6 @@ export function changedTags(from: Tag[], to: Tag[]): string[] {
     .map((key) => `tag ${key}: ${said(before.get(key))} -> ${said(after.get(key))}`);
 }
 
-/** What happens to a resource. */
 export interface ResourceChange {
   action: 'Add' | 'Modify' | 'Remove';
   type: string;
@@ -53,8 +48,8 @@ export interface ResourceChange {
 }
 
 /**
- * What a deployment would do to the resources, by the templates alone: CloudFormation is not asked. Which resources CloudFormation would
- * replace is not known without CloudFormation.
+ * What a deployment would do to the resources, as far as the templates show it. Only CloudFormation itself knows which resources it would
+ * replace.
  */
 export function changedResources(from: Configured | undefined, to: Configured): ResourceChange[] {
   const before = from ? evaluate(from.template, from.values).Resources : {};
@@ -71,8 +66,8 @@ export function changedResources(from: Configured | undefined, to: Configured): 
 }
 
 /**
- * Leaves out what is no change. CloudFormation ignores another order of creation. The version of a zip is not known before the upload, and
- * the name of a zip already changes with its content.
+ * The content that counts as a change. CloudFormation ignores another order of creation. The version of a zip is not known before the upload, but
+ * the name of the zip already changes with its content.
  */
 const contentOf = ({ DependsOn: _, ...content }: TemplateResource): string =>
   JSON.stringify(content, (key, part) =>

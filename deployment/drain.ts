@@ -10,21 +10,21 @@ import { refuseState } from './states.ts';
 import { stopCommand } from './stop-command.ts';
 import { type BoundHolder, heldIn } from './table-use.ts';
 
-/** A call of acquire that began before the drain may still grant a lease. No call takes longer, in milliseconds. */
+/** A call of acquire that began before the drain may still grant a lease. Calls end within these milliseconds. */
 const LONGEST_CALL_MS = 30_000;
 
 const POLL_MS = 10_000;
 
 const MOST_KEYS_NAMED = 5;
 
-/** The most bound leases that are listed, each on a line. */
+/** The most bound leases that are listed, one on each line. */
 const MOST_BOUND_NAMED = 20;
 
 /** How a drain reports its progress, and asks for consent. */
 interface Observer {
   say(line: string): void;
   onEvent(event: StackEvent): void;
-  /** Resolves with whether to change the stack. */
+  /** Asks whether to change the stack. */
   confirm(question: string): Promise<boolean>;
 }
 
@@ -38,7 +38,7 @@ export async function existingStack(aws: Aws, stage: string): Promise<Named> {
   return { ...stack, StackName: name };
 }
 
-/** @throws Refusal if there is no such stack, or the stack takes no change now */
+/** @throws Refusal if there is no such stack, or it cannot be changed now */
 async function changeableStack(aws: Aws, stage: string): Promise<Named> {
   const stack = await existingStack(aws, stage);
   const now = await stacks.cleanedUp(aws, stack);
@@ -47,12 +47,12 @@ async function changeableStack(aws: Aws, stage: string): Promise<Named> {
 }
 
 /**
- * Stops acquire, and waits until no lease or permit is held and no call or task waits. A stage that is drained already stays so. Bound
- * leases may last for months. The drain names them, and does not wait for them or for what waits behind them.
+ * Stops acquire, and waits until no lease or permit is held and no call or task waits. It does not wait for bound leases, which may last for months, or
+ * for what waits behind them: it only lists them. A stage that is already drained stays drained.
  * @param timeoutMs how long to wait
  * @returns false if the operator did not confirm
- * @throws Refusal before anything is changed; Error if the stage is still in use after that time, or if only bound leases are left. Acquire then stays
- * stopped
+ * @throws Refusal before anything is changed. Error if the stage is still in use after that time, or if only bound leases are left: acquire then
+ * stays stopped
  */
 export async function drain(
   aws: Aws,
@@ -60,13 +60,13 @@ export async function drain(
   observer: Observer,
 ): Promise<boolean> {
   const stack = await changeableStack(aws, stage);
-  await useOf(aws, stack); // a drain that cannot look must not stop acquire
+  await useOf(aws, stack); // if the tables cannot be read, acquire must not be stopped
   if (!(await setDrained(aws, { stack, drained: 'true', question: 'Stop acquire?' }, observer))) return false;
   observer.say(
-    `New work at ${stack.StackName} is stopped: acquire, once and rates. All other calls still run, such as heartbeats`,
+    `No new work begins at ${stack.StackName}: acquire, once and rates are stopped. All other calls still run, such as heartbeats`,
   );
   const endsAt = clock.now() + timeoutMs;
-  observer.say(`Waiting for the calls of acquire that run: ${LONGEST_CALL_MS / 1000} seconds`);
+  observer.say(`Waiting ${LONGEST_CALL_MS / 1000} seconds for calls of acquire that are still running`);
   await clock.sleep(LONGEST_CALL_MS);
   const said = new Set<string>();
   const sayOnce = (line: string) => {
@@ -79,8 +79,11 @@ export async function drain(
     if (passing === undefined && bound === undefined) break;
     const notDrained = `${stack.StackName} is not drained: ${passing ?? bound?.summary}. Acquire stays stopped`;
     if (passing === undefined)
-      throw new Error(`${notDrained}. Stop the executions or wait for their ends, and run holdfast drain again`);
-    if (clock.now() >= endsAt) throw new Error(`${notDrained}. Run holdfast drain or holdfast resume`);
+      throw new Error(`${notDrained}. Stop the executions or wait until they end, and run holdfast drain again`);
+    if (clock.now() >= endsAt)
+      throw new Error(
+        `${notDrained}. To go on waiting, run holdfast drain. To start acquire again, run holdfast resume`,
+      );
     sayOnce(`Waiting: ${passing}`);
     await clock.sleep(POLL_MS);
   }
@@ -91,7 +94,7 @@ export async function drain(
 /**
  * Starts acquire again, with the concurrency that the stage had before.
  * @returns false if the operator did not confirm
- * @throws Refusal before anything is changed; Error if CloudFormation failed
+ * @throws Refusal before anything is changed. Error if CloudFormation failed
  */
 export async function resume(aws: Aws, { stage }: { stage: string }, observer: Observer): Promise<boolean> {
   const stack = await changeableStack(aws, stage);
@@ -107,7 +110,7 @@ export async function resume(aws: Aws, { stage }: { stage: string }, observer: O
   return true;
 }
 
-/** @returns whether the stack has the value */
+/** @returns false if the operator did not confirm */
 async function setDrained(
   aws: Aws,
   { stack, drained, question }: { stack: Named; drained: string; question: string },
@@ -119,7 +122,7 @@ async function setDrained(
   if (values.drained === drained) return true;
   if (values.drained === undefined)
     throw new Refusal(
-      `the stack ${name} has no parameter drained, because another tool deployed the stack. Set drained=${drained} with that tool`,
+      `another tool deployed the stack ${name}, so this command cannot change it. Set the parameter drained=${drained} with that tool`,
     );
   if (!(await confirm(question))) return false;
   const changeSet = await stacks.propose(aws, {
@@ -127,7 +130,7 @@ async function setDrained(
     ChangeSetType: 'UPDATE',
     UsePreviousTemplate: true,
     ...stacks.requestOf({ drained }, Tags),
-    // Another deployment may have changed a value since the question.
+    // Another deployment may have changed a value while the operator was asked.
     Parameters: Object.keys(values).map((ParameterKey) =>
       ParameterKey === 'drained' ? { ParameterKey, ParameterValue: drained } : { ParameterKey, UsePreviousValue: true },
     ),
@@ -137,9 +140,9 @@ async function setDrained(
 }
 
 interface Use {
-  /** What ends by itself: leases and permits with a ttl, and calls and tasks in line for these. */
+  /** What ends by itself: leases and permits with a ttl, and the calls and tasks that wait for them. */
   passing?: string;
-  /** The leases and permits that end with an execution. */
+  /** The leases and permits that end only with an execution. */
   bound?: { summary: string; lines: string[] };
 }
 
@@ -174,13 +177,13 @@ function described({ key, holder, execution, acquiredAt }: BoundHolder): string 
   return `${shown(key)} is held by ${shown(holder)} since ${since} until its execution ends. To stop the execution: ${stop}`;
 }
 
-/** The key of each task, and of each call that may still wait. */
+/** The key of each task and call that may still wait. A key occurs once for each. */
 async function waitersIn({ dynamodb }: Aws, table: string, now: number): Promise<string[]> {
   const keys: string[] = [];
   const scan = {
     TableName: table,
     ConsistentRead: true,
-    // The row of an execution has no deadline. A place has awake_at, and its caller cannot get a key while acquire is stopped.
+    // Rows of executions have no deadline. A place has awake_at, and its caller cannot get the key while acquire is stopped.
     FilterExpression:
       'attribute_exists(deadline) AND attribute_not_exists(awake_at) AND (attribute_not_exists(keep_until) OR keep_until > :now)',
     ExpressionAttributeValues: { ':now': integer(now) },

@@ -1,10 +1,10 @@
-/** Says to the operator why a command cannot go on. Nothing was changed unless the message says so. */
+/** Tells the operator why a command cannot go on. Nothing was changed, unless the message says so. */
 export class Refusal extends Error {}
 
-/** The exit code of a command whose question was answered with no. */
+/** The exit code of a command if the operator answers no. */
 export const DECLINED = 1;
 
-/** @returns the exit code of a command: its own or 0, 64 if it was refused, 1 if AWS failed */
+/** @returns what the command returns, or 0. After an error: 64 if the command was refused, 1 if AWS failed */
 export async function exitCodeOf(command: () => Promise<number | undefined>): Promise<number> {
   try {
     return (await command()) ?? 0;
@@ -15,7 +15,7 @@ export async function exitCodeOf(command: () => Promise<number | undefined>): Pr
   }
 }
 
-/** The value of an option that stands for one thing. @throws Refusal if it is given twice, or empty as by a variable that is not set */
+/** The value of an option that may be given once. @throws Refusal if it is given twice, or empty, as with an unset variable of the shell */
 export function only(option: string, values: string[]): string | undefined {
   if (values.length > 1) throw new Refusal(`--${option} is given twice`);
   if (values[0] === '') throw new Refusal(`--${option} is empty`);

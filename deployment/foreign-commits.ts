@@ -7,10 +7,10 @@ import { Refusal } from './failure.ts';
 import type { Values } from './values.ts';
 
 /**
- * Refuses to turn commitProtocol to native while the record of another client stands in the commits table. Its writer writes without a
- * condition, and native leaves no record that would keep it away: it could overwrite an acknowledged commit. A record stays until its ttl,
- * so its writer ended long before.
- * @param table the commits table, if there is one already
+ * Refuses to change commitProtocol to native while the commits table has a record of another client. Such a writer relies on records and writes to
+ * S3 without a condition. With native there are no records to keep it away, so it could overwrite an acknowledged commit. Records stay until
+ * their ttl, so without a record no such writer has been at work lately.
+ * @param table the commits table, if it already exists
  * @throws Refusal that names the record
  */
 export async function refuseForeignCommits(
@@ -20,20 +20,20 @@ export async function refuseForeignCommits(
   if (!table || next.commitProtocol !== 'native' || previous.commitProtocol === 'native') return;
   const found = await foreignRecord(aws, table).catch((error: Error) => {
     if (error instanceof Refusal) throw error;
-    throw new Refusal(`cannot check whether other clients commit by records in table ${table}: ${error.message}`);
+    throw new Refusal(`cannot check whether other clients commit with records in table ${table}: ${error.message}`);
   });
   if (!found) return;
   const until = found.ttl?.N ? `until ${new Date(Number(found.ttl.N) * 1000).toISOString()}` : 'without an end';
   throw new Refusal(
     [
-      `commitProtocol=native: another client commits by records, and a record of ${found.path?.S} is in table ${table} ${until}.`,
+      `commitProtocol=native: another client commits with records, and its record of ${found.path?.S} is in table ${table} ${until}.`,
       'With native, such a client could overwrite acknowledged commits. Nothing was changed. Stop all writers with',
-      'aws_conditional_put=dynamo, and deploy after their records have expired. docs/commits.md has the steps.',
+      'aws_conditional_put=dynamo, and deploy after their records have expired. docs/commits.md lists the steps.',
     ].join('\n'),
   );
 }
 
-/** TTL deletes records late, or not at all, so the filter compares the time. */
+/** DynamoDB deletes expired records late, or never, so the filter compares the ttl itself. */
 async function foreignRecord(aws: Aws, table: string): Promise<Item | undefined> {
   const now = await timeOfAws(aws, table);
   const isForeign = aliased('attribute_not_exists(#commit_id)');

@@ -3,13 +3,12 @@ import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Aws } from './aws.ts';
 import type { Values } from './values.ts';
 
-/** The part of the account's concurrency that calls that wait may hold without a warning. */
+/** The share of the account's concurrency that waiting calls may use without a warning. */
 const SHARE = 1 / 5;
 
 /**
- * Warns if calls that wait could occupy so much of the account's concurrency that heartbeats and releases find none. A new account may have 10
- * in all.
- * @returns the warnings. None if AWS does not say the concurrency, because a deployment goes on without it
+ * Warns if waiting calls could use so much of the account's concurrency that heartbeats and releases cannot run. A new account may have only 10.
+ * @returns the warnings. None if AWS does not tell the concurrency, because a deployment can go on without knowing it
  */
 export async function warningsOfHeldCalls({ lambda }: Aws, values: Values): Promise<string[]> {
   const held = Number(values.maxHeldCalls ?? PARAMETERS.maxHeldCalls?.default);
@@ -19,9 +18,9 @@ export async function warningsOfHeldCalls({ lambda }: Aws, values: Values): Prom
   const advised = Math.floor(concurrency * SHARE);
   return held <= advised
     ? []
-    : [`${tooMany(held, concurrency)} Ask AWS for more, or add --param maxHeldCalls=${advised}`];
+    : [`${tooMany(held, concurrency)} Ask AWS for a higher concurrency, or add --param maxHeldCalls=${advised}`];
 }
 
 const tooMany = (held: number, concurrency: number): string =>
-  `maxHeldCalls is ${held}, and Lambda runs at most ${concurrency} calls at once in this account and region: calls that wait could keep ` +
+  `maxHeldCalls is ${held}, and Lambda runs at most ${concurrency} calls at once in this account and region: waiting calls could keep ` +
   'heartbeats and releases from running.';

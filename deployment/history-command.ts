@@ -36,12 +36,12 @@ export const historyCommand = (args: string[]): Promise<number> =>
     const events = historyOf(key, lines).slice(-Number(limit));
     if (values.json) for (const event of events) output.json(event);
     else output.table(['AT', 'EVENT', 'HOLDER', 'FENCE', 'BY'], events.map(row));
-    if (events.length === 0) output.note(`no line of the log names ${key} since ${since.toISOString()}`);
+    if (events.length === 0) output.note(`the logs do not name ${key} since ${since.toISOString()}`);
     if (lines.length === MOST_LINES) output.note(`only the last ${MOST_LINES} lines were read: give a shorter --since`);
     return 0;
   });
 
-/** @throws Refusal if it is no duration */
+/** @throws Refusal if the text is not a duration */
 function sinceOf(text: string): Date {
   const [, count, unit = ''] = /^(\d{1,4})([mhd])$/.exec(text) ?? [];
   const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 }[unit];
@@ -49,7 +49,7 @@ function sinceOf(text: string): Date {
   return new Date(Date.now() - Number(count) * unitMs);
 }
 
-/** The lines of a key in the log, the newest first. @throws Refusal if there is no such stack */
+/** The lines of the logs about a key, the newest first. @throws Refusal if there is no such stack */
 async function linesOf(
   aws: Aws,
   { stage, key, since }: { stage: string; key: string; since: Date },

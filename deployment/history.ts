@@ -1,7 +1,7 @@
 import { duration, nameOf } from '../cli/src/verbs/words.ts';
 import { parkedAtOf } from '../shared/locks/line/waiters.ts';
 
-/** What a key's history shows of one event. Fields that no log line names are null. */
+/** An event in the history of a key. Fields that no log line names are null. */
 export interface KeyEvent {
   /** ISO 8601. */
   at: string;
@@ -11,7 +11,7 @@ export interface KeyEvent {
   by: string | null;
 }
 
-/** A line of the log, as the functions wrote it. */
+/** A line that a function has logged. */
 interface Line {
   message: string;
   timestamp: string;
@@ -20,7 +20,7 @@ interface Line {
   holder?: string | null;
   fence?: number;
   ticket?: string;
-  /** Of acquire with `WaitedMs`: from the arrival of the call. */
+  /** Logged by acquire: how long the call waited from its arrival. */
   WaitedMs?: number;
   previous?: {
     holder: string;
@@ -35,7 +35,7 @@ interface Line {
   caller?: string;
 }
 
-/** The functions that log grants and their ends, by the outputs of the stack that name them. Those that operators call log to a group of their own. */
+/** The outputs of the stack that name the functions which log grants and their ends. Functions that operators call have a log group of their own. */
 export const LOGGING = ['Acquire', 'Release', 'Withdraw', 'RepairQueues', 'ExecutionEnded'].map(
   (name) => `${name}FunctionName`,
 );
@@ -58,7 +58,7 @@ export function historyOf(key: string, messages: readonly string[]): KeyEvent[] 
   for (const event of lines.flatMap((line) => [...ofFence(line)])) {
     const name = `${event.fence} ${event.event}`;
     const known = events.get(name);
-    // A grant may have two lines: one of the hand-off, and one of the caller.
+    // A grant may be logged twice: by the hand-off, and by the call that claims it.
     events.set(name, { ...event, ...known, by: known?.by ?? event.by });
   }
   const all = [...events.values()];
@@ -76,7 +76,7 @@ function lineIn(text: string, key: string): Line[] {
   }
 }
 
-/** A grant, with the end of the grant before it, or the break of a grant. */
+/** A line can show a grant with the end of the grant before it, or the break of a grant. */
 function* ofFence({
   message,
   timestamp: at,
@@ -96,13 +96,13 @@ function* ofFence({
   yield { at: previous.at, event: previous.ended, holder: previous.holder, fence: previous.fence, by };
 }
 
-/** How long a holder was in line. Counts from the ticket if the log has it, because a caller that sleeps sends several calls. */
+/** How long a holder waited. Counts from the ticket if the log has it, because a caller that sleeps sends several calls. */
 function waitText({ at, ticket, WaitedMs = 0 }: Pick<Line, 'ticket' | 'WaitedMs'> & { at: string }): string | null {
   const waitedMs = ticket === undefined ? WaitedMs : Date.parse(at) - parkedAtOf(ticket);
   return waitedMs >= 1000 ? `waited ${duration(waitedMs)}` : null;
 }
 
-/** The events whose lines have no fence. A holder that releases names only its lease id, which is a secret, and a waiter has no fence yet. */
+/** Events whose lines lack a fence: a holder that releases sends only its lease id, which is not logged, and a waiter does not have a fence yet. */
 function withoutFence({ timestamp: at, function: name = '', holder, caller, ...line }: Line): KeyEvent[] {
   const event = ENDS[name];
   if (!event || !(line.released || line.cancelled)) return [];
@@ -115,17 +115,17 @@ const ENDS: Record<string, KeyEvent['event']> = {
   cancelWaiter: 'cancelled',
 };
 
-/** The line of a release is written a moment after the release itself, whose instant the next grant names. */
+/** The next grant names the instant of a release, but the line of the release is logged a moment later. */
 const NEAR_MS = 1000;
 
-/** Whether the next grant has named the end that the line is about. Each end is of one line, so it is taken out of `ends`. */
+/** Whether the next grant has already told the end that a line is about. Removes that end, because it belongs to only one line. */
 function takeNear(ends: number[], at: string): boolean {
   const found = ends.findIndex((end) => Math.abs(Date.parse(at) - end) < NEAR_MS);
   if (found >= 0) ends.splice(found, 1);
   return found >= 0;
 }
 
-/** Fences follow the clock, so an event without a fence stands among them by its instant. */
+/** Fences follow the clock, so the instant of an event without a fence can be compared with them. */
 const rank = ({ fence, at }: KeyEvent): number => fence ?? Date.parse(at);
 const inOrder = (one: KeyEvent, other: KeyEvent): number => rank(one) - rank(other) || compare(one.at, other.at);
 

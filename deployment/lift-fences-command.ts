@@ -12,12 +12,12 @@ const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as con
 
 const SWITCH = { type: 'boolean', default: false } as const;
 
-/** The key of the table of leases. */
+/** The key attributes of a table of leases. */
 const KEY = 'key (S)';
 
 /**
  * `npm run lift-fences` and `holdfast lift-fences`: for a table that was restored to a point in time, before callers use it.
- * @returns the exit code: 0, 1 if AWS failed or the question was answered with no, 64 if it was refused
+ * @returns the exit code: 0, 1 if AWS failed or the operator answered no, 64 if it was refused
  */
 export const liftFencesCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
@@ -29,7 +29,7 @@ export const liftFencesCommand = (args: string[]): Promise<number> =>
     const place = `account ${aws.account}, region ${aws.region}`;
     const key = await keyOfTable(aws, table);
     if (key === undefined) throw new Refusal(`there is no table ${table} in ${place}`);
-    if (key !== KEY) throw new Refusal(`${table} is no table of leases: its key is ${key}`);
+    if (key !== KEY) throw new Refusal(`${table} is not a table of leases: its key is ${key}`);
     const now = await timeOfAws(aws, table);
     const use = values.yes ? undefined : await useOf(aws.dynamodb, table, now);
     if (use && !(await mayLift(use))) return DECLINED;
@@ -41,8 +41,8 @@ export const liftFencesCommand = (args: string[]): Promise<number> =>
   });
 
 /**
- * The commands that break bound grants. The restored table has grants that were released since, and nothing ends them while their
- * executions run.
+ * The commands that break bound grants. The restored table has grants that were released after the point in time, and nothing ends them while
+ * their executions run.
  */
 function breaking(bound: BoundHolder[]): string[] {
   if (bound.length === 0) return [];
@@ -51,15 +51,15 @@ function breaking(bound: BoundHolder[]): string[] {
     ...bound.map(({ key, fence }) =>
       shown(key) === key
         ? `holdfast break --now --fence ${fence} -- ${inShell(key)}`
-        : `by the page, because a terminal would not show the whole key: ${shown(key)}, fence ${fence}`,
+        : `on the page, because a terminal cannot show the whole key: ${shown(key)}, fence ${fence}`,
     ),
   ];
 }
 
-/** @throws Refusal if there is no terminal to ask at */
+/** @throws Refusal if there is no terminal */
 async function mayLift(use: string): Promise<boolean> {
   const advice = `${use}: stop every caller first, as docs/maintenance.md says`;
   if (!process.stdin.isTTY) throw new Refusal(`${advice}, or add --yes. Nothing was changed`);
   console.log(advice);
-  return ask('Lift the fences all the same?');
+  return ask('Lift the fences nevertheless?');
 }

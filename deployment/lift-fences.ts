@@ -8,22 +8,22 @@ import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
 import { ALONE } from '../shared/locks/record/identity.ts';
 
-/** How far a fence that a function granted may be ahead of AWS's clock, in milliseconds. */
+/** How far a granted fence may be ahead of the clock of AWS, in milliseconds. */
 const MARGIN_MS = 60_000;
 
-/** How long TTL keeps a record after the clock has passed its lifted fence, in seconds. */
+/** How long TTL must keep a record after the clock has passed its lifted fence, in seconds. */
 const KEPT_SECONDS = {
-  // A client of the Rust crate takes the TTL attribute of a held lease for its expiry, so the time is short.
+  // Short, because clients of the Rust crate take the TTL attribute of a held lease for its expiry.
   held: 60,
   other: Number(PARAMETERS.fenceRetentionSeconds?.default),
 };
 
 /**
- * Lifts every fence of a restored table of leases above those that were granted after the point in time of
- * the restore. Fences follow the clock, so a minute from now is above them all. A fence that is higher stays. A lifted fence is ahead of
- * the clock: if TTL deleted its record before the clock has passed the fence, the next grant would have a lower fence.
- * @param now epoch milliseconds by AWS's clock, which the functions' clocks agree with
- * @returns how many were lifted
+ * Lifts every fence of a restored table above those that were granted after the point in time of the restore. Fences follow the clock, so a minute
+ * from now is above all of them. A fence that is already higher stays. A lifted fence is ahead of the clock, so TTL must not delete its record
+ * before the clock has passed the fence: the next grant would then have a lower one.
+ * @param now epoch milliseconds by the clock of AWS
+ * @returns how many fences were lifted
  */
 export async function liftFences(dynamodb: DynamoDBClient, table: string, now: number): Promise<number> {
   const to = now + MARGIN_MS;
@@ -43,7 +43,7 @@ export async function liftFences(dynamodb: DynamoDBClient, table: string, now: n
   return lifted;
 }
 
-/** @returns whether the fence was lifted: not if a grant has lifted it, or the record was deleted */
+/** @returns false if a grant has meanwhile raised the fence, or the record was deleted */
 async function lift(
   dynamodb: DynamoDBClient,
   { table, item, to }: { table: string; item: Item; to: number },
@@ -63,15 +63,15 @@ async function lift(
   return false;
 }
 
-/** By an exclusive holder, or by a third-party client. */
+/** Whether an exclusive holder or a third-party client holds the key. */
 const isHeldAlone = (item: Item): boolean =>
   item[ALONE]?.M?.i !== undefined || (item.lease_version !== undefined && item.used === undefined);
 
-/** Sets the fence, and puts the TTL off if DynamoDB may otherwise delete the record too early. */
+/** Sets the fence, and postpones the TTL if DynamoDB could otherwise delete the record too early. */
 function updateOf(standing: Item, to: number) {
   const seen = standing.lease_expiry;
   const kept = Math.ceil(to / 1000) + (isHeldAlone(standing) ? KEPT_SECONDS.held : KEPT_SECONDS.other);
-  // A record without a time never vanishes.
+  // DynamoDB never deletes a record without the TTL attribute.
   const isEarly = seen?.N !== undefined && Number(seen.N) < kept;
   return {
     UpdateExpression: `SET #fence = :to${isEarly ? ', #ttl = :kept' : ''}`,

@@ -9,7 +9,7 @@ import {
   resumeCommand,
 } from './commands.ts';
 
-/** `npm run deploy`, which deploys what `npm run release` wrote, and the scripts for a stage that is deployed. */
+/** The npm scripts for deployments. `npm run deploy` deploys what `npm run release` has written. */
 const COMMANDS: Record<string, (args: string[]) => Promise<number>> = {
   deploy: (args) => deployCommand(join('release', `holdfast-${manifest.version}`), args),
   drain: drainCommand,
@@ -23,6 +23,6 @@ const [name = '', ...args] = process.argv.slice(2);
 const command = COMMANDS[name];
 if (command) process.exitCode = await command(args);
 else {
-  console.error(`there is no command '${name}': ${Object.keys(COMMANDS).join(', ')}`);
+  console.error(`there is no command '${name}'. The commands are ${Object.keys(COMMANDS).join(', ')}`);
   process.exitCode = 64;
 }

@@ -1,24 +1,23 @@
-/** The options of the command. It refuses a second value of an option that stands for one thing. */
+/** The options of `deploy`. All are `multiple`, so that the command itself can refuse an option that is given twice. */
 export const DEPLOY_OPTIONS = {
   stage: { value: 'NAME', help: 'the deployment: 1 to 19 of a-z, 0-9 and -', multiple: true },
-  region: { value: 'REGION', help: 'where (else AWS_REGION, AWS_DEFAULT_REGION, the profile)', multiple: true },
-  account: { value: 'ID', help: 'refuse if the credentials are for another account', multiple: true },
+  region: { value: 'REGION', help: 'the region (else AWS_REGION, AWS_DEFAULT_REGION, the profile)', multiple: true },
+  account: { value: 'ID', help: 'refuse credentials of any other account', multiple: true },
   param: { value: 'NAME=VALUE', help: 'set a parameter; all others keep their values', multiple: true },
   reset: { value: 'NAME', help: 'set a parameter to its default', multiple: true },
-  tag: { value: 'KEY=VALUE', help: 'a tag on every resource', multiple: true },
+  tag: { value: 'KEY=VALUE', help: 'put a tag on every resource', multiple: true },
   untag: { value: 'KEY', help: 'remove a tag from every resource', multiple: true },
   'allow-change': {
     value: 'NAME',
     help: 'let a table, the bucket, the protocol or the way to sign change on a running stack',
     multiple: true,
   },
-  create: { help: 'create the stack if there is none; needed if the command does not ask' },
+  create: { help: 'create the stack if there is none; needed with --yes' },
   'role-arn': { value: 'ARN', help: 'the role that CloudFormation uses, now and later', multiple: true },
-  plan: { help: 'show the changes, and make none' },
+  plan: { help: 'only show the changes' },
   yes: { help: 'do not ask; needed without a terminal' },
 } as const;
 
-/** What `lift-fences` takes. */
 export const LIFT_OPTIONS = {
   table: { value: 'NAME', help: 'the restored table of leases', multiple: true },
   region: DEPLOY_OPTIONS.region,
@@ -28,17 +27,14 @@ export const LIFT_OPTIONS = {
 const { stage, region, account } = DEPLOY_OPTIONS;
 const PLACE = { stage, region, account };
 
-/** What `drain` takes. */
 export const DRAIN_OPTIONS = {
   ...PLACE,
   timeout: { value: 'SECONDS', help: 'how long to wait (3600)', multiple: true },
   yes: DEPLOY_OPTIONS.yes,
 } as const;
 
-/** What `resume` takes. */
 export const RESUME_OPTIONS = { ...PLACE, yes: DEPLOY_OPTIONS.yes } as const;
 
-/** What `history` takes. */
 export const HISTORY_OPTIONS = {
   ...PLACE,
   since: { value: 'DURATION', help: 'how far back (7d)', multiple: true },
@@ -46,5 +42,4 @@ export const HISTORY_OPTIONS = {
   json: { help: 'print JSON, one object a line' },
 } as const;
 
-/** What `parameters` takes. */
-export const PARAMETERS_OPTIONS = { ...PLACE, all: { help: 'also parameters that have their defaults' } } as const;
+export const PARAMETERS_OPTIONS = { ...PLACE, all: { help: 'also show parameters that have their defaults' } } as const;

@@ -17,15 +17,15 @@ import { refuseState } from './states.ts';
 import { checkStorage, ownNames, pseudoParameters } from './storage.ts';
 import { checkPlace, checkValues, type Values } from './values.ts';
 
-/** What a deployment starts from, and what it makes of that. */
+/** What a deployment finds, and what it will change. */
 export interface Plan {
-  /** Of the stack. */
+  /** The name of the stack. */
   name: string;
-  /** The stack that is there. */
+  /** Undefined if the stack does not exist yet. */
   stack: Stack | undefined;
-  /** The template of that stack. */
+  /** The template of the stack. */
   deployed: CloudFormationTemplate | undefined;
-  /** The id of what a failed creation left. */
+  /** The id of an empty stack that a failed creation has left. */
   shell: string | undefined;
   previous: Values;
   next: Values;
@@ -33,23 +33,23 @@ export interface Plan {
 }
 
 /**
- * `deletionProtection` of a stack whose creation turns the protection on when all else is done. A run that is ended before that
- * leaves it, and the next one goes on from it: `false` would look like the operator's choice.
+ * The value of `deletionProtection` while a new stack is created: the deployment turns the protection on as its last step. If it is interrupted
+ * before that, the next run finds this value and finishes. `false` would look like the choice of the operator.
  */
 export const PENDING = 'pending';
 
 const CHOOSE_PROTOCOL =
   'commitProtocol=dynamo is for buckets with Rust writers of object_store up to 0.12. Without such writers, native is better: see docs/commits.md';
 
-const STOPPED = 'With acquireConcurrency=0 no call of acquire runs. --reset acquireConcurrency starts acquire again';
+const STOPPED = 'acquireConcurrency=0 stops acquire. To start acquire again, add --reset acquireConcurrency';
 
-const DRAINED = 'The deployment stays drained: no call of acquire runs. holdfast resume starts acquire again';
+const DRAINED = 'The deployment stays drained: acquire, once and rates are stopped. holdfast resume starts them again';
 
 const NO_TOPIC =
-  'The alarms notify no address, because alarmTopicArn is empty. Name an SNS topic by --param alarmTopicArn=ARN';
+  'The alarms do not notify anybody, because alarmTopicArn is empty. Name an SNS topic with --param alarmTopicArn=ARN';
 
 /**
- * Reads what is there, and checks the whole deployment. It changes nothing.
+ * Finds the stack, and checks the whole deployment without changing anything.
  * @throws Refusal that says what is wrong
  */
 export async function planned(
@@ -83,7 +83,7 @@ export async function planned(
   return plan;
 }
 
-/** Checks that the tables and the bucket fit, and that callers will still meet the records that they have written. */
+/** Checks that the tables and the bucket fit, and that callers will still find the records that they have written. */
 async function checkRecords(
   aws: Aws,
   template: CloudFormationTemplate,
@@ -92,7 +92,7 @@ async function checkRecords(
   const own = ownNames(aws, template, order.stage);
   const place = pseudoParameters(aws);
   if (deployed) {
-    // Whoever names a limit wants its new value. Other tools drop a limit because they do not name it.
+    // Whoever names a limit wants its new value. The check of limits is for tools that drop a limit if it is not named.
     const named = [...Object.keys(order.given), ...order.reset].filter((name) => PARAMETERS[name]?.limit);
     const allowed = [...order.allowedChanges, ...named];
     const allowChange = checkFixedParameters(template, { deployed, previous, next, allowed, own, place });
@@ -104,7 +104,7 @@ async function checkRecords(
   await refuseForeignCommits(aws, { previous, next, table: commits });
 }
 
-/** What the operator reads about the plan. */
+/** The lines that tell the operator about the plan. */
 function linesOf(template: CloudFormationTemplate, { stack, deployed, previous, next, tags }: Plan): string[] {
   const from = deployed && { template: deployed, values: previous };
   return [
@@ -122,8 +122,7 @@ function linesOf(template: CloudFormationTemplate, { stack, deployed, previous, 
 
 /**
  * The parameters of the stack.
- * @throws Refusal if the stack is not Holdfast's, or if another tool, such as CDK, wrote its parameters: then the values to keep are not
- * known
+ * @throws Refusal if it is not a stack of Holdfast. Also if another tool such as CDK has deployed it, because the values to keep are then not known
  */
 function previousValues(stack: Stack, deployed: CloudFormationTemplate): Values {
   const acquire = deployed.Resources[lambdaId('acquire')]?.Properties?.FunctionName;

@@ -4,28 +4,28 @@ import { PARAMETERS } from '../infrastructure/parameters.ts';
 import { Refusal } from './failure.ts';
 import { checkName, parseParameters, type Values } from './values.ts';
 
-/** A deployment as the caller typed it. */
+/** A deployment as the operator has typed it. */
 export interface Request {
   stage: string;
-  /** Each as name=value. What is not given keeps its previous value. */
+  /** Each as name=value. All other parameters keep their values. */
   parameters: string[];
   /** Names of parameters that go back to their defaults. */
   reset: string[];
-  /** Each as key=value, on every resource. What is not given stays. */
+  /** Each as key=value, for every resource. All other tags stay. */
   tags: string[];
-  /** Keys of tags that go. */
+  /** Keys of tags to remove. */
   untag: string[];
   /** Names of fixed parameters that may change. */
   allowedChanges: string[];
   /** Whether the stack may be created if there is none. */
   mayCreate: boolean;
-  /** Whether to show what would change, and change nothing. */
+  /** Whether only to show what would change. */
   isPlan: boolean;
-  /** The service role of CloudFormation. Without one, CloudFormation uses the role of the stack, or else the caller's rights. */
+  /** The service role of CloudFormation. Without one, CloudFormation uses the role of the stack, or else the rights of the operator. */
   roleArn?: string | undefined;
 }
 
-/** A request that can be understood. */
+/** A request whose texts are parsed. */
 export interface Order {
   stage: string;
   given: Values;
@@ -38,15 +38,15 @@ export interface Order {
   roleArn?: string | undefined;
 }
 
-/** @throws Refusal that names what is wrong, before anybody asks AWS anything */
+/** @throws Refusal that names what is wrong. AWS is not asked yet */
 export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): Order {
   const { stage, reset, allowedChanges, mayCreate, isPlan, roleArn } = request;
   if (!new RegExp(PARAMETERS.stage?.pattern ?? '').test(stage))
     throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
   const given = parseParameters(request.parameters, { Parameters });
-  if ('stage' in given) throw new Refusal('give the stage as --stage, and not as a parameter');
+  if ('stage' in given) throw new Refusal('set the stage with --stage, not with --param');
   if ('allowChange' in given)
-    throw new Refusal('give the names of what may change as --allow-change, and not as a parameter');
+    throw new Refusal('name the parameters that may change with --allow-change, not with --param');
   for (const name of [...reset, ...allowedChanges]) checkName(name, Parameters);
   if (reset.includes('stage')) throw new Refusal('the stage has no default');
   const both = reset.find((name) => name in given);
@@ -65,10 +65,10 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
 
 const ROLE = /^arn:[a-z-]+:iam::\d{12}:role\/[!-~]{1,512}$/;
 
-/** Of CloudFormation, for each stack. */
+/** CloudFormation allows so many for each stack. */
 const MAX_TAGS = 50;
 
-/** What every service takes that a resource of the stack belongs to. */
+/** The characters that are allowed by every service which has a resource in the stack. */
 const TAG_TEXT = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 
 function parseTags(given: string[]): Tag[] {
@@ -94,13 +94,14 @@ function faultOfTag(key: string, value: string): string | undefined {
 }
 
 /**
- * The tags of a stack, with those that are given, and without those that are taken off.
- * @throws Refusal if they are too many, or the stack has none that is taken off
+ * The tags of a stack, with the given ones added and others removed.
+ * @throws Refusal if there are too many, or the stack does not have a tag that is to be removed
  */
 export function mergedTags(previous: Tag[], { tags: given, untag }: Pick<Order, 'tags' | 'untag'>): Tag[] {
   const tags = new Map([...previous, ...given].map(({ Key, Value }) => [String(Key), Value ?? '']));
   for (const key of new Set(untag))
     if (!tags.delete(key)) throw new Refusal(`the stack has no tag '${key}': leave out --untag ${key}`);
-  if (tags.size > MAX_TAGS) throw new Refusal(`the stack would have ${tags.size} tags, and may have ${MAX_TAGS}`);
+  if (tags.size > MAX_TAGS)
+    throw new Refusal(`the stack would have ${tags.size} tags, and may have at most ${MAX_TAGS}`);
   return [...tags].map(([Key, Value]) => ({ Key, Value }));
 }

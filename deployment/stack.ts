@@ -27,11 +27,10 @@ import type { Values } from './values.ts';
 /** How often the command polls CloudFormation, in milliseconds. */
 const POLL_MS = 2000;
 
-/** What there is of a stack. */
 export interface Found {
-  /** Not there without a stack, and where a change set was never executed. */
+  /** Undefined if there is no stack, or only one whose first change set was never executed. */
   stack?: Stack | undefined;
-  /** The id of what a failed creation left. CloudFormation creates the stack again only when that is deleted. */
+  /** The id of an empty stack that a failed creation has left. It must be deleted before CloudFormation can create the stack. */
   shell?: string;
 }
 
@@ -45,23 +44,23 @@ export async function find({ cloudFormation }: Aws, name: string): Promise<Found
   return stack?.StackStatus === 'REVIEW_IN_PROGRESS' ? {} : { stack };
 }
 
-/** @param shell its id: under its name, another operator may have created the stack since */
+/** @param shell the id of the empty stack. By its name, this could delete a stack that another operator has created since */
 export async function removeShell({ cloudFormation }: Aws, shell: string): Promise<void> {
   await cloudFormation.send(new DeleteStackCommand({ StackName: shell }));
   await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600 }, { StackName: shell });
 }
 
-/** The deployed template, as it was sent. @throws Refusal if the template is not JSON */
+/** The deployed template in its original form. @throws Refusal if it is not JSON */
 export async function deployedTemplate(aws: Aws, name: string): Promise<CloudFormationTemplate> {
   const template = await templateOf(aws, { StackName: name });
   if (template === undefined)
     throw new Refusal(
-      `the template of the stack ${name} is not JSON, so no release of Holdfast wrote it: deploy with the tool that did`,
+      `the template of the stack ${name} is not JSON, so it is not from a release of Holdfast: deploy with the tool that has written it`,
     );
   return { AWSTemplateFormatVersion: '', Description: '', Conditions: {}, Resources: {}, Outputs: {}, ...template };
 }
 
-/** @returns the template of a stack or of a change set, as it was sent; undefined if it is not JSON */
+/** @returns the original template of a stack or of a change set. Undefined if it is not JSON */
 async function templateOf(
   { cloudFormation }: Aws,
   of: { StackName: string; ChangeSetName?: string },
@@ -84,27 +83,27 @@ export interface ChangeSet {
 
 type Request = Omit<CreateChangeSetCommandInput, 'ChangeSetName'>;
 
-/** The parts of a request that every change of a stack has. */
+/** The parts that are the same in every change of a stack. */
 export const requestOf = (values: Values, Tags: Tag[]): Pick<Request, 'Capabilities' | 'Parameters' | 'Tags'> => ({
   Capabilities: ['CAPABILITY_NAMED_IAM'],
   Parameters: Object.entries(values).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
   Tags,
 });
 
-/** The parameters of a stack with their values. */
 export const valuesOf = ({ Parameters = [] }: Stack): Values =>
   Object.fromEntries(
     Parameters.map(({ ParameterKey, ParameterValue }) => [String(ParameterKey), ParameterValue ?? '']),
   );
 
 /**
- * @param sent the template behind the URL of the request. If CloudFormation has read another one there, nothing is deployed
- * @returns nothing where nothing would change
+ * Creates a change set.
+ * @param sent the template that was uploaded. If CloudFormation has read another one at the URL, nothing is deployed
+ * @returns undefined if nothing would change
  * @throws Refusal with the reason of CloudFormation, or if CloudFormation has read another template
  */
 export async function propose(aws: Aws, request: Request, sent?: string): Promise<ChangeSet | undefined> {
   const { cloudFormation } = aws;
-  const StackName = String(request.StackName); // permissions are on the stack
+  const StackName = String(request.StackName); // IAM checks the permission for the stack
   const { Id: id = '' } = await cloudFormation.send(
     new CreateChangeSetCommand({ ...request, ChangeSetName: `holdfast-${Date.now()}` }),
   );
@@ -125,7 +124,7 @@ export async function propose(aws: Aws, request: Request, sent?: string): Promis
   if (sent !== undefined && (await isOther(sent))) {
     await withdraw(aws, { id, changes: [] }, StackName);
     throw new Refusal(
-      'CloudFormation has read a template that is not of this release. Check who else writes to the bucket',
+      'CloudFormation has read a template that is not from this release. Check who else writes to the bucket',
     );
   }
   const changes = [...(described.Changes ?? [])];
@@ -138,7 +137,7 @@ export async function propose(aws: Aws, request: Request, sent?: string): Promis
   return { id, changes };
 }
 
-/** Deletes a change set, and the shell of a stack that it made. */
+/** Deletes a change set, and the empty stack that CloudFormation may have made for it. */
 export async function withdraw({ cloudFormation }: Aws, changeSet: ChangeSet, name: string): Promise<void> {
   await cloudFormation.send(new DeleteChangeSetCommand({ ChangeSetName: changeSet.id, StackName: name }));
   const { Stacks = [] } = await cloudFormation
@@ -149,9 +148,9 @@ export async function withdraw({ cloudFormation }: Aws, changeSet: ChangeSet, na
 }
 
 /**
- * Executes a change set, and waits for its end, also until CloudFormation has removed what is left over.
+ * Executes a change set, and waits until CloudFormation has also removed what is left over.
  * @param onEvent called with each step of each resource
- * @throws Error with each failure, if CloudFormation took everything back
+ * @throws Error with each failure, if CloudFormation has rolled the changes back
  */
 export async function execute(
   aws: Aws,
@@ -185,7 +184,7 @@ async function newestEvent({ cloudFormation }: Aws, name: string): Promise<strin
   return newest?.EventId;
 }
 
-/** @param last the id of the last event that is known @returns the later events, in their order */
+/** @param last the id of the last known event @returns the later events, in their order */
 async function eventsSince({ cloudFormation }: Aws, name: string, last: string | undefined): Promise<StackEvent[]> {
   const later: StackEvent[] = [];
   const pages = paginateDescribeStackEvents({ client: cloudFormation }, { StackName: name });
@@ -197,7 +196,7 @@ async function eventsSince({ cloudFormation }: Aws, name: string, last: string |
   return later.reverse();
 }
 
-/** Waits while CloudFormation removes what an earlier deployment left over. @returns the stack as it is then */
+/** Waits until CloudFormation has removed what an earlier deployment left over. @returns the stack as it is then */
 export async function cleanedUp({ cloudFormation }: Aws, stack: Stack): Promise<Stack> {
   let now = stack;
   while (/_CLEANUP_IN_PROGRESS$/.test(String(now.StackStatus))) {
@@ -210,7 +209,7 @@ export async function cleanedUp({ cloudFormation }: Aws, stack: Stack): Promise<
   return now;
 }
 
-/** Sets whether CloudFormation refuses to delete the stack. @throws Error that names the right which is missing */
+/** Sets whether CloudFormation refuses to delete the stack. @throws Error that names the missing permission */
 export async function protect({ cloudFormation }: Aws, name: string, isProtected: boolean): Promise<void> {
   const command = new UpdateTerminationProtectionCommand({
     StackName: name,
@@ -219,7 +218,7 @@ export async function protect({ cloudFormation }: Aws, name: string, isProtected
   await cloudFormation.send(command).catch((error: Error) => {
     if (!error.name.startsWith('AccessDenied')) throw error;
     throw new Error(
-      `${name} is deployed, and its termination protection could not be changed. Allow the deployer cloudformation:UpdateTerminationProtection: ${error.message}`,
+      `${name} is deployed, but its termination protection could not be changed. Allow the deployer cloudformation:UpdateTerminationProtection: ${error.message}`,
     );
   });
 }

@@ -10,11 +10,11 @@ export const TEXTS = { type: 'string', multiple: true, default: [] as string[] }
 const SWITCH = { type: 'boolean', default: false } as const;
 const PLACE = { stage: TEXTS, region: TEXTS, account: TEXTS };
 
-/** How long a drain waits if nothing else is said, in seconds. */
+/** How long a drain waits by default, in seconds. */
 const PATIENCE_SECONDS = '3600';
 
 /**
- * `holdfast drain`: stops acquire, and waits until the stage is not in use.
+ * `holdfast drain`: stops acquire, and waits until the stage is no longer in use.
  * @returns the exit code: 0, 1 if the stage is still in use or AWS failed, 64 if it was refused
  */
 export const drainCommand = (args: string[]): Promise<number> =>
@@ -34,7 +34,7 @@ export const drainCommand = (args: string[]): Promise<number> =>
 
 /**
  * `holdfast resume`: starts acquire again.
- * @returns the exit code: 0, 1 if AWS failed or the question was answered with no, 64 if it was refused
+ * @returns the exit code: 0, 1 if AWS failed or the operator answered no, 64 if it was refused
  */
 export const resumeCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {

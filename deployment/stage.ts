@@ -5,11 +5,11 @@ import { Refusal } from './failure.ts';
 import { find, valuesOf } from './stack.ts';
 import type { Values } from './values.ts';
 
-/** Of IAM, for the name of a role. */
+/** IAM allows so many characters in the name of a role. */
 const MAX_ROLE_NAME = 64;
 
 /**
- * A role is named after the stage and the region, so a stage may be longer in a region with a short name.
+ * The names of roles contain the stage and the region, so a stage may be longer in a region with a short name.
  * @param values the parameters and the pseudo parameters
  * @throws Refusal that says how long the stage may be
  */
@@ -19,14 +19,15 @@ export function checkStageLength(template: CloudFormationTemplate, values: Value
   const longest = Math.max(...names.map((name) => (typeof name === 'string' ? name.length : 0)));
   if (longest <= MAX_ROLE_NAME) return;
   throw new Refusal(
-    `the stage must have at most ${stage.length - longest + MAX_ROLE_NAME} characters in ${region}, not ${stage.length}: IAM takes ${MAX_ROLE_NAME} for the name of a role`,
+    `the stage must have at most ${stage.length - longest + MAX_ROLE_NAME} characters in ${region}, not ${stage.length}: the name of a role has at most ${MAX_ROLE_NAME}`,
   );
 }
 
 /**
- * The state machine of a namespace is named `holdfast-<stage>-<namespace>-exclusive`, and so is that of the stage `<stage>-<namespace>`.
- * @param previous the parameters of the stack that is there
- * @throws Refusal if another stage has the name already
+ * A namespace has a state machine `holdfast-<stage>-<namespace>-exclusive`. The stage `<stage>-<namespace>` has one of the same name, so the two cannot
+ * both exist.
+ * @param previous the parameters of the present stack
+ * @throws Refusal if another stage already has the name
  */
 export async function checkNamesakes(aws: Aws, { previous, next }: { previous: Values; next: Values }): Promise<void> {
   const { stage = '' } = next;
@@ -34,7 +35,7 @@ export async function checkNamesakes(aws: Aws, { previous, next }: { previous: V
   for (const namespace of namespacesOf(next).filter((name) => !former.includes(name)))
     if ((await find(aws, `holdfast-${stage}-${namespace}`)).stack)
       throw new Refusal(
-        `namespaces must not have ${namespace}: the stage ${stage}-${namespace} has a state machine of the same name`,
+        `namespaces must not contain ${namespace}: the stage ${stage}-${namespace} has a state machine of the same name`,
       );
   if (previous.stage !== undefined) return;
   const parts = stage.split('-');

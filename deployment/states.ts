@@ -4,7 +4,7 @@ import { Refusal } from './failure.ts';
 
 const READY = /^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK|IMPORT_ROLLBACK)_COMPLETE$/;
 
-/** What an operator does about a stack that takes no deployment, by the status of the stack. `without` is the option that leaves a resource out. */
+/** By status, what an operator must do before the stack can be deployed again. `without` is the option that leaves a resource out. */
 const NEXT_STEPS: Record<string, { means: string; command: string; without?: string }> = {
   UPDATE_ROLLBACK_FAILED: {
     means: 'an update failed, and CloudFormation could not roll the update back. Remove the cause, and continue',
@@ -27,13 +27,13 @@ const NEXT_STEPS: Record<string, { means: string; command: string; without?: str
   },
 };
 
-/** @throws Refusal with the next step if the stack takes no deployment in its present state */
+/** @throws Refusal with the next step if the stack cannot be deployed in its present state */
 export function refuseState({ StackName, StackStatus, StackStatusReason }: Stack, region: string): void {
   const status = String(StackStatus);
   if (READY.test(status)) return;
   const reason = StackStatusReason ? ` (${StackStatusReason})` : '';
   const { means, command, without } = NEXT_STEPS[status] ?? {};
-  // The change check fails if its function is gone, or may not describe the stack. It keeps no data, so it can be left out.
+  // The change check fails if its function is gone or may not describe the stack. It keeps no data, so it can be left out.
   const hint = without ? `\nIf the resource ${CHANGE_CHECK} fails again, add ${without} ${CHANGE_CHECK}` : '';
   throw new Refusal(
     means

@@ -1,8 +1,8 @@
 import { isDurable } from '../shared/locks/executions/allowed.ts';
 
 /**
- * The AWS CLI command that stops an execution. An operator ends a bound grant by it, because the grant ends only with its execution.
- * @returns undefined if the text is not the ARN of an execution, as records of other clients may have, or if a terminal would not show all of the text
+ * The AWS CLI command that stops an execution. An operator needs it for a bound grant, which ends only with its execution.
+ * @returns undefined if the text is not the ARN of an execution, which other clients may have written, or if a terminal cannot show all of it
  */
 export function stopCommand(execution: string): string | undefined {
   const [, , service, region = ''] = execution.split(':');
@@ -13,6 +13,6 @@ export function stopCommand(execution: string): string | undefined {
   return `aws ${verb} --region ${inShell(region)} ${option} ${inShell(execution)}`;
 }
 
-/** A word as a shell reads it. */
+/** Quotes a word for a shell. */
 export const inShell = (word: string): string =>
   /^[\w@%+=:,./][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

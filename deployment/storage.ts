@@ -8,16 +8,16 @@ import type { Values } from './values.ts';
 
 const TABLES = ['leasesTable', 'waitersTable', 'commitsTable', 'nameserviceTable'];
 
-/** Finds what an execution that ends has held or waited for. */
+/** The index that tells what an execution holds or waits for when it ends. */
 const INDEX = 'by-execution';
 
-/** A table of leases may lack the index, as a table of the Rust crate does: its leases then end at their ttl, as docs/maintenance.md says. */
+/** Only this table must have the index. A table of the Rust crate lacks it, and its leases then end only with their ttl (docs/maintenance.md). */
 const NEEDS_INDEX = 'waitersTable';
 
 /**
- * A table or bucket that a parameter names must exist, and a table must have the key and the index that the functions use. One
- * that a new stack would create must not exist: another deployment may have left it, with the fences of its leases.
- * @throws Refusal that names each
+ * A table or bucket that a parameter names must exist, and a table must have the key and the index that the functions use. A table or bucket that a
+ * new stack would create must not exist: another deployment may have left it, with the fences of its leases.
+ * @throws Refusal that names each fault
  */
 export async function checkStorage(
   aws: Aws,
@@ -40,7 +40,7 @@ export async function checkStorage(
     }),
     ...made.map(async ({ parameter, name }) =>
       (await find(aws, parameter, name))
-        ? [`there is a ${kindOf(parameter)} ${name} already; to deploy over it, add --param ${parameter}=${name}`]
+        ? [`there is a ${kindOf(parameter)} ${name} already: to use it, add --param ${parameter}=${name}`]
         : [],
     ),
   ];
@@ -49,14 +49,14 @@ export async function checkStorage(
 }
 
 const lacksIndex = (key: string | undefined) =>
-  `lacks the index ${INDEX} with the key ${key}, by which the end of an execution frees what it held. "An existing table" in ` +
-  'docs/maintenance.md has the command that adds the index. --param executionEvents=DISABLED deploys without it';
+  `lacks the index ${INDEX} with the key ${key}, which Holdfast needs to free what an execution holds when it ends. To add the ` +
+  'index, see "An existing table" in docs/maintenance.md. To deploy without it, add --param executionEvents=DISABLED';
 
 const kindOf = (parameter: string) => (parameter === 'bucket' ? 'bucket' : 'table');
 
 const idOf = (parameter: string) => `${parameter[0]?.toUpperCase()}${parameter.slice(1)}`;
 
-/** The names and types of a key's parts: `pk (S), sk (S)`. */
+/** The key attributes with their types, such as `pk (S), sk (S)`. */
 function keyOf({ KeySchema = [], AttributeDefinitions = [] }: Keyed): string {
   const types = new Map(AttributeDefinitions.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]));
   const hashFirst = KeySchema.toSorted((one) => (one.KeyType === 'HASH' ? -1 : 1));
@@ -66,9 +66,9 @@ function keyOf({ KeySchema = [], AttributeDefinitions = [] }: Keyed): string {
 type Keyed = Pick<TableDescription, 'KeySchema' | 'AttributeDefinitions'>;
 
 interface Keys {
-  /** Of a table. */
+  /** The key of the table. */
   key?: string;
-  /** Of the index by execution, where the table has it. */
+  /** The key of the index, if the table has it. */
   indexKey?: string;
 }
 
@@ -90,11 +90,11 @@ function madeBy(aws: Aws, template: CloudFormationTemplate, values: Values) {
   });
 }
 
-/** @returns the key of a table, or undefined where there is none @throws Refusal if AWS does not say */
+/** @returns the key of a table, or undefined if there is no such table @throws Refusal if AWS does not say */
 export const keyOfTable = async (aws: Aws, name: string): Promise<string | undefined> =>
   (await find(aws, 'table', name))?.key;
 
-/** By parameter the names of the tables and the bucket that the stack of a stage makes where none is named. */
+/** For each parameter of a table or the bucket, the name that the stack makes up if the parameter is empty. */
 export function ownNames(aws: Aws, template: CloudFormationTemplate, stage: string): Values {
   const made = madeBy(aws, template, { stage, codeBucket: '' });
   return Object.fromEntries(made.map(({ parameter, name }) => [parameter, name]));
@@ -106,7 +106,7 @@ export const pseudoParameters = ({ account, region, partition }: Aws): Values =>
   'AWS::Partition': partition,
 });
 
-/** @returns undefined where there is none */
+/** @returns undefined if there is no such table or bucket */
 async function find({ dynamodb, s3 }: Aws, parameter: string, name: string): Promise<Keys | undefined> {
   try {
     if (parameter === 'bucket') {

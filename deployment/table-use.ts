@@ -3,13 +3,13 @@ import type { Item } from '../shared/aws/dynamodb.ts';
 import { isBound, parseKey } from '../shared/locks/record/record.ts';
 import { isInstant } from '../shared/surroundings/clock.ts';
 
-/** A restore takes longer than this, so a restored table that callers do not use yet has no such write. In milliseconds. */
+/** In milliseconds. A restore takes longer, so a write that is more recent shows that callers use the restored table. */
 const RECENT_MS = 300_000;
 
 /**
- * Bound leases and permits do not count as use: a restored table still has them from its point in time, because they do not expire.
+ * Finds out whether callers use a table of leases. Bound leases and permits do not count: they do not expire, so a restored table still has them.
  * @param now epoch milliseconds
- * @returns what shows that callers use a table of leases; undefined if nothing does
+ * @returns what shows that callers use the table. Undefined if nothing does
  */
 export async function useOf(dynamodb: DynamoDBClient, table: string, now: number): Promise<string | undefined> {
   const { held, lastWrite } = await heldIn(dynamodb, table, now);
@@ -24,25 +24,24 @@ export interface BoundHolder {
   key: string;
   holder: string;
   fence: number;
-  /** The ARN of the execution. Only its end ends the grant. */
+  /** The ARN of the execution with which the grant ends. */
   execution: string;
   /** Epoch milliseconds. */
   acquiredAt: number;
 }
 
-/** What a table of leases holds. */
 interface Held {
   /** The number of leases and permits that are not bound. */
   held: number;
-  /** The keys of these, in order. */
+  /** The keys of these leases and permits, sorted. */
   keys: string[];
-  /** The other leases and permits, by their keys. */
+  /** The bound leases and permits, sorted by key. */
   bound: BoundHolder[];
   /** When a lease or a permit was last granted, extended or ended, in epoch milliseconds. */
   lastWrite: number;
 }
 
-/** @param now epoch milliseconds: a lease that has expired by then is not held */
+/** @param now epoch milliseconds. A lease that has expired by then is not held */
 export async function heldIn(dynamodb: DynamoDBClient, table: string, now: number): Promise<Held> {
   const found: Held = { held: 0, keys: [], bound: [], lastWrite: 0 };
   for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ConsistentRead: true }))

@@ -25,15 +25,15 @@ export function parseParameters(
   return values;
 }
 
-/** @throws Refusal that names the parameter which is meant */
+/** @throws Refusal that proposes the parameter which was probably meant */
 export function checkName(name: string, known: object): void {
   if (Object.hasOwn(known, name)) return;
   const close = Object.keys(known).find((other) => distance(other.toLowerCase(), name.toLowerCase()) <= 2);
-  throw new Refusal(`there is no parameter ${name}${close ? `: is ${close} meant?` : ''}`);
+  throw new Refusal(`there is no parameter ${name}${close ? `: do you mean ${close}?` : ''}`);
 }
 
 /**
- * @param values what the deployment would have, with and without what is given now
+ * @param values all parameters that the deployment would have
  * @throws Refusal that names each parameter which does not fit, in the words of the template and of the functions
  */
 export function checkValues(template: CloudFormationTemplate, values: Values): void {
@@ -45,10 +45,10 @@ export function checkValues(template: CloudFormationTemplate, values: Values): v
   if (problems.length > 0) throw new Refusal([...new Set(problems)].join('\n'));
 }
 
-/** What a deployment uses only where it is itself: keys, topics and the certificate. */
+/** Keys, topics and the certificate must be in the region of the deployment. */
 const IN_REGION = ['kmsKeyArn', 'bucketKmsKeyArn', 'alarmTopicArn', 'alarmOkTopicArn', 'certificateArn'];
 
-/** @throws Refusal that names each ARN which is of another region or partition */
+/** @throws Refusal that names each ARN of another region or partition */
 export function checkPlace(values: Values, { region, partition }: { region: string; partition: string }): void {
   const problems = Object.entries(values).flatMap(([name, value]) => {
     const [arn, itsPartition, , itsRegion] = value.split(':');
@@ -60,18 +60,20 @@ export function checkPlace(values: Values, { region, partition }: { region: stri
   if (problems.length > 0) throw new Refusal(problems.join('\n'));
 }
 
-/** The names of a namespace's state machines begin with the namespace and a hyphen, and those of the deployment with holdfast. */
+/** The state machines of a namespace are those whose names begin with it and a hyphen. Those of the deployment begin with holdfast. */
 function overlapping({ namespaces = '' }: Values): string[] {
   const names = namespaces.split(',');
   return [...names, 'holdfast'].flatMap((name) => {
     const other = names.find((one) => one.startsWith(`${name}-`) || (name === 'holdfast' && one === name));
     return other === undefined
       ? []
-      : [`namespaces must not have ${other}: the state machines of ${name} could be its own by their names`];
+      : [
+          `namespaces must not contain ${other}: its state machines could not be told from those of ${name} by their names`,
+        ];
   });
 }
 
-/** Of CloudFormation, for the value of a parameter. */
+/** CloudFormation allows so many for the value of a parameter. */
 const MAX_BYTES = 4096;
 
 function problemOf(name: string, value: string | undefined, rules: Properties): string[] {
@@ -86,12 +88,12 @@ function problemOf(name: string, value: string | undefined, rules: Properties): 
   const number = Number(actual);
   if (Type === 'Number' && !(/^\d+$/.test(actual) && number >= Number(MinValue) && number <= Number(MaxValue)))
     return [`${name} must be a whole number from ${MinValue} to ${MaxValue}, not '${actual}'`];
-  // The period of a metric is in whole minutes.
+  // CloudWatch accepts only whole minutes as the period of a metric.
   if (name === 'reportOverdueSeconds' && number % 60 !== 0) return [`${name} must be whole minutes, not '${actual}'`];
   return [];
 }
 
-/** The rules of the template: one parameter needs another. */
+/** The rules of the template, such as that a parameter needs another one. */
 function brokenRules(template: CloudFormationTemplate, values: Values): string[] {
   const rules = Object.values(template.Rules ?? {}) as unknown as Rule[];
   return rules.flatMap(({ RuleCondition, Assertions }) => {
@@ -102,7 +104,7 @@ function brokenRules(template: CloudFormationTemplate, values: Values): string[]
 }
 
 interface Rule {
-  /** Without a condition the rule always holds. */
+  /** Without a condition, the assertions always count. */
   RuleCondition?: Properties;
   Assertions: { Assert: Properties; AssertDescription: string }[];
 }
@@ -117,7 +119,7 @@ function isTrue(template: CloudFormationTemplate, values: Values, condition: Pro
   return 'It' in evaluate(probe, values).Resources;
 }
 
-/** The error with which a function would fail at its start, with parameters named instead of variables. */
+/** The errors with which functions would fail at their start. They name parameters instead of environment variables. */
 function refusedByFunctions(template: CloudFormationTemplate, values: Values): string[] {
   const declared = variablesOf(template);
   const environment = variablesOf(evaluate(template, values));
@@ -154,7 +156,7 @@ function variablesOf({ Resources }: Pick<CloudFormationTemplate, 'Resources'>): 
   return Object(Environment).Variables ?? {};
 }
 
-/** How many letters must be changed, inserted or deleted to turn one word into the other (Levenshtein). */
+/** How many letters must be changed, inserted or deleted to turn one word into the other (the Levenshtein distance). */
 function distance(left: string, right: string): number {
   let above = Array.from({ length: right.length + 1 }, (_, at) => at);
   for (const [at, letter] of [...left].entries()) {

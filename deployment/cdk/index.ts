@@ -11,11 +11,11 @@ import type { HoldfastParameters } from './parameters.ts';
 
 export type { HoldfastParameters } from './parameters.ts';
 
-/** The parameters of docs/configuration.md. A parameter that you leave out has its default. */
+/** The parameters of docs/configuration.md. Those that you leave out have their defaults. */
 export interface HoldfastProps extends HoldfastParameters {
   /**
    * The folder of the release.
-   * @default the release that this construct came with
+   * @default the release that contains this construct
    */
   readonly release?: string;
 }
@@ -37,14 +37,14 @@ const RATES: Route[] = ['GET rates', 'POST rates/reserve', 'POST rates/settle'];
 const COMMITS: Route[] = ['GET commits', 'POST commits', 'POST uploads'];
 const NAMES: Route[] = ['GET nameservice', 'POST nameservice/publish'];
 
-/** With literal parameters, conditions are constant, which CDK's validation reports for each. Versions before `Validations` do not validate. */
+/** The parameters are literal, so all conditions are constant, and CDK's validation reports each. Versions without `Validations` do not validate. */
 const CONSTANT_CONDITIONS = ['W1028', 'W8003', 'W9052', 'W9053'];
 
 const NAMESPACE = /^[a-z0-9][a-z0-9-]{0,31}$/;
 
 /**
- * One deployment of Holdfast. The template keeps its logical ids, so a stack can have only one. The zips of the functions are assets of
- * the app, so the environment must be bootstrapped.
+ * A deployment of Holdfast. A stack can contain only one, because the template keeps its logical ids. The zips of the functions are assets of the app,
+ * so the environment must be bootstrapped.
  * @example
  * const holdfast = new Holdfast(stack, 'Holdfast', { stage: 'prod', namespaces: 'team-a' });
  * holdfast.grantAcquire(worker, 'team-a');
@@ -54,7 +54,7 @@ export class Holdfast extends Construct {
   readonly apiUrl: string;
   /** The id of the HTTP API. */
   readonly apiId: string;
-  /** The template, for its resources and outputs. */
+  /** The included template, to reach its resources and outputs. */
   readonly template: CfnInclude;
   private readonly usesTokens: boolean;
   private readonly namespaces: string[];
@@ -74,7 +74,7 @@ export class Holdfast extends Construct {
       Default === undefined ? [] : [[name, Default]],
     );
     const values = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, `${value}`]]));
-    // The code of each function is replaced below, so no function reads this bucket.
+    // This bucket is never read, because the code of each function is replaced below.
     const parameters = { ...Object.fromEntries([...defaults, ...values]), codeBucket: 'assets', codePrefix: '' };
     this.template = new CfnInclude(this, 'Template', { templateFile, parameters });
     for (const { function_, zip } of zips) {
@@ -83,7 +83,7 @@ export class Holdfast extends Construct {
       });
       const resource = this.template.getResource(function_) as CfnFunction;
       resource.code = { s3Bucket, s3Key };
-      // CDK's validation rejects the empty subnets behind the condition of the template.
+      // CDK's validation rejects the empty list of subnets, even though the template uses it only under a condition.
       if (!given.vpcSubnetIds) resource.vpcConfig = undefined;
     }
     for (const rule of CONSTANT_CONDITIONS)
@@ -91,7 +91,7 @@ export class Holdfast extends Construct {
         id: `CloudFormation-Validate::${rule}`,
         reason: 'parameters are literal',
       });
-    // CloudFormation takes a megabyte, and CDK warns from 0.8 on. A third of what it writes is indentation.
+    // CDK warns from 0.8 MB on, but CloudFormation accepts 1 MB, and a third of what CDK writes is indentation.
     Annotations.of(Stack.of(this)).acknowledgeWarning('@aws-cdk/core:Stack.templateSize');
     this.apiUrl = this.template.getOutput('ApiUrl').value;
     this.apiId = this.template.getOutput('HttpApiId').value;
@@ -99,25 +99,25 @@ export class Holdfast extends Construct {
 
   /**
    * Lets a role acquire, extend, release and read leases and permits.
-   * @param namespace without one, of the whole deployment
+   * @param namespace the namespace in which the role may call. Without one, the whole deployment
    */
   grantAcquire(grantee: IGrantable, namespace?: string): Grant {
     return this.grant(grantee, [...LEASES, ...ONCE, ...RATES], namespace);
   }
 
-  /** Lets a role commit objects, stage uploads and read commits. @param namespace without one, of the whole deployment */
+  /** Lets a role commit objects, stage uploads and read commits. @param namespace as of `grantAcquire` */
   grantCommit(grantee: IGrantable, namespace?: string): Grant {
     return this.grant(grantee, COMMITS, namespace);
   }
 
-  /** Lets a role publish to the nameservice, and read it. @param namespace without one, of the whole deployment */
+  /** Lets a role publish to the nameservice, and read it. @param namespace as of `grantAcquire` */
   grantPublish(grantee: IGrantable, namespace?: string): Grant {
     return this.grant(grantee, NAMES, namespace);
   }
 
   /**
-   * The state machine `exclusive`, to start by EventBridge Scheduler, by a task, or by a role that you grant `grantStartExecution`.
-   * @param namespace one of the parameter `namespaces`. Without one, of the whole deployment
+   * The state machine `exclusive`. Start it with EventBridge Scheduler, in a task, or from a role that you grant `grantStartExecution`.
+   * @param namespace one of the parameter `namespaces`. Without one, the state machine of the whole deployment
    * @example
    * new StepFunctionsStartExecution(holdfast.exclusive(), { input });
    */
@@ -129,7 +129,7 @@ export class Holdfast extends Construct {
     return there ?? StateMachine.fromStateMachineArn(this, id, this.template.getResource(id).ref);
   }
 
-  /** Every segment is literal: in IAM a `*` also matches slashes, and could match the path of another namespace. */
+  /** Every segment is literal, because in IAM a `*` also matches slashes, and could match the path of another namespace. */
   private grant(grantee: IGrantable, routes: Route[], namespace?: string): Grant {
     if (this.usesTokens) throw new Error('With auth: "jwt", scopes decide who may call: see docs/authorization.md');
     if (namespace !== undefined && (Token.isUnresolved(namespace) || !NAMESPACE.test(namespace)))

@@ -19,7 +19,7 @@ locals {
   known    = jsondecode(file(local.template)).Parameters
   unknown  = setsubtract(keys(var.parameters), keys(local.known))
 
-  # What callers depend on. A change moves them to other records, or shuts them out.
+  # The fixed parameters. A change would move callers to other records, or shut them out.
   fixed = [
     "auth", "jwtIssuer", "jwtAudience", "jwtNamespaceClaim", "leasesTable", "waitersTable", "commitsTable", "nameserviceTable", "bucket",
     "commitProtocol", "pointerAttributes",
@@ -30,7 +30,7 @@ locals {
   invoke = "arn:${data.aws_partition.this.partition}:execute-api:${data.aws_region.this.name}:${data.aws_caller_identity.this.account_id}:${local.api}/$default"
 }
 
-# A plan that changes one of these values is refused. To change one knowingly, first run
+# A plan that changes one of these values is refused. To change one on purpose, first run
 # `terraform state rm 'module.holdfast.terraform_data.identity'`.
 resource "terraform_data" "identity" {
   input            = local.identity
@@ -48,7 +48,7 @@ resource "aws_s3_object" "zip" {
   source      = "${local.release}/functions/${each.value}"
   source_hash = filemd5("${local.release}/functions/${each.value}")
 
-  # The previous release needs its zips for a rollback, and the stack its own until the update is complete.
+  # The stack needs its zips until the update is complete, and for a rollback.
   lifecycle {
     create_before_destroy = true
   }
@@ -56,7 +56,7 @@ resource "aws_s3_object" "zip" {
 
 resource "aws_s3_object" "template" {
   bucket = var.code_bucket
-  # Terraform compares the URL alone: a new release must have a new key.
+  # Terraform compares only the URL, so a new release must have a new key.
   key    = "holdfast/template-${filesha256(local.template)}.json"
   source = local.template
 
@@ -106,15 +106,15 @@ resource "aws_cloudformation_stack" "this" {
 
     precondition {
       condition     = length(local.zips) > 0
-      error_message = "${local.release} is not a release of Holdfast: functions/ has no zips."
+      error_message = "${local.release} is not a release of Holdfast: its folder functions has no zips."
     }
     precondition {
       condition     = length(local.unknown) == 0
-      error_message = "The release has no such parameters: ${join(", ", local.unknown)}."
+      error_message = "The release does not have the parameters ${join(", ", local.unknown)}."
     }
     postcondition {
       condition     = local.identity["leasesTable"] == "" || self.outputs["LeasesTableName"] == local.identity["leasesTable"]
-      error_message = "The stack does not use the table of leases that was asked for."
+      error_message = "The stack does not use the table that the parameter leasesTable names."
     }
   }
 }

@@ -10,13 +10,13 @@ variable "stage" {
 
 variable "code_bucket" {
   type        = string
-  description = "A bucket of this region for the zips of the functions. Turn on its versioning."
+  description = "A bucket in this region for the zips of the functions. Turn on its versioning."
 }
 
 variable "parameters" {
   type        = map(string)
   default     = {}
-  description = "The parameters of docs/configuration.md. A parameter that is left out has its default."
+  description = "The parameters of docs/configuration.md. Those that you leave out have their defaults."
   nullable    = false
 
   validation {
@@ -28,17 +28,17 @@ variable "parameters" {
 variable "release" {
   type        = string
   default     = null
-  description = "The folder of the release. By default the release that the module came with."
+  description = "The folder of the release. The default is the release that contains the module."
 }
 
 variable "service_role_arn" {
   type        = string
   default     = null
-  description = "The role that CloudFormation works with (ServiceRoleArn of bounded-deployer.json)."
+  description = "The service role of CloudFormation (ServiceRoleArn of bounded-deployer.json)."
 }
 
 variable "tags" {
   type        = map(string)
   default     = {}
-  description = "Tags of every resource."
+  description = "The tags of every resource."
 }

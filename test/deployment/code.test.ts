@@ -106,7 +106,7 @@ describe('the code and the template', () => {
       if (before) await runWith();
       const { Resources } = released;
       double.read.template = { ...released, Resources: { ...Resources, Pwn: { Type: 'AWS::IAM::Role' } } };
-      await expect(runWith({ given: { memoryMb: '256' } })).rejects.toThrow('a template that is not of this release');
+      await expect(runWith({ given: { memoryMb: '256' } })).rejects.toThrow('a template that is not from this release');
       expect(double.changeSets()).toBe(before ? 2 : 0);
       expect(stack()?.parameters.memoryMb).toBe(before && '512');
     },

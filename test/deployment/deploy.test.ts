@@ -187,7 +187,7 @@ describe('the plan', () => {
   it('the plan does not make a bucket, upload code, or request a change set', async () => {
     double.codeBucket.exists = false;
     expect(await plan()).toHaveLength(Object.keys(evaluated()).length);
-    expect(said).toContain('The bucket holdfast-code-111122223333-eu-west-1 for the code is created');
+    expect(said).toContain('The deployment creates the bucket holdfast-code-111122223333-eu-west-1 for the code');
     expect(double.actions).toEqual(['DescribeStacks']);
     expect(double.writes).toEqual([]);
   });
@@ -307,7 +307,7 @@ describe('the stack', () => {
     );
     await run({ stage: 'prod-team-b' });
     await expect(run({ given: { namespaces: 'team-a,team-b' } })).rejects.toThrow(
-      'namespaces must not have team-b: the stage prod-team-b has a state machine of the same name',
+      'namespaces must not contain team-b: the stage prod-team-b has a state machine of the same name',
     );
     await run({ given: { namespaces: 'team-a,,team-c' } });
     expect(stack()?.parameters.namespaces).toBe('team-a,,team-c');

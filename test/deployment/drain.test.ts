@@ -122,7 +122,9 @@ describe('a drain', () => {
   it('a drain is refused while the stack changes, or if another tool deployed it', async () => {
     const { parameters = {} } = stack() ?? {};
     Object.assign(stack() ?? {}, { parameters: {} });
-    await expect(drained()).rejects.toThrow('another tool deployed the stack. Set drained=true with that tool');
+    await expect(drained()).rejects.toThrow(
+      'this command cannot change it. Set the parameter drained=true with that tool',
+    );
     Object.assign(stack() ?? {}, { parameters, status: 'UPDATE_ROLLBACK_FAILED' });
     await expect(drained()).rejects.toThrow('continue-update-rollback');
     double.stacks.clear();

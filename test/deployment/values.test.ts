@@ -21,7 +21,9 @@ describe('the parameters of a deployment', () => {
       leasesTable: 'a=b',
       alarmTopicArn: '',
     });
-    expect(() => parseParameters(['leaseTable=x'], released)).toThrow('no parameter leaseTable: is leasesTable meant?');
+    expect(() => parseParameters(['leaseTable=x'], released)).toThrow(
+      'no parameter leaseTable: do you mean leasesTable?',
+    );
     expect(() => parseParameters(['colour=x'], released)).toThrow(/^there is no parameter colour$/);
     expect(() => parseParameters(['clockSkewMs'], released)).toThrow('written name=value');
     expect(() => parseParameters(['memoryMb=128', 'memoryMb=256'], released)).toThrow('memoryMb is given twice');
@@ -36,9 +38,9 @@ describe('the parameters of a deployment', () => {
     ['reportSchedule', 'rate(5 foo)', 'reportSchedule must be like rate(1 hour)'],
     ['reportSchedule', 'cron(0 0 * * *)', 'reportSchedule must be like rate(1 hour)'],
     ['commitProtocol', 'nativ', 'commitProtocol must be one of dynamo, native'],
-    ['namespaces', 'team,b,team-a', 'namespaces must not have team-a: the state machines of team'],
-    ['namespaces', 'holdfast', 'namespaces must not have holdfast'],
-    ['namespaces', 'a,holdfast-prod', 'namespaces must not have holdfast-prod'],
+    ['namespaces', 'team,b,team-a', 'namespaces must not contain team-a: its state machines'],
+    ['namespaces', 'holdfast', 'namespaces must not contain holdfast'],
+    ['namespaces', 'a,holdfast-prod', 'namespaces must not contain holdfast-prod'],
     ['auth', 'none', 'auth must be one of iam, jwt'],
     ['auth', 'jwt', 'auth=jwt needs jwtIssuer'],
     ['memoryMb', '100', 'memoryMb must be a whole number from 128 to 10240'],
@@ -131,7 +133,7 @@ describe('a running stack', () => {
       "leasesTable from 'other' to its own 'holdfast-prod-leases'",
     );
     expect(() => refuse({}, { leasesTable: 'holdfast-prod-leases' })).toThrow(
-      /^leasesTable=holdfast-prod-leases names what the stack has made: leave it out, and the stack keeps it$/,
+      /^leasesTable=holdfast-prod-leases names what the stack has created itself: leave the parameter out$/,
     );
     expect(() => refuse({}, { leasesTable: 'holdfast-prod-leases' }, ['leasesTable'])).not.toThrow();
     expect(() => refuse({}, { auth: 'jwt', jwtIssuer: 'https://issuer.test' })).toThrow("jwtIssuer from '' to 'https");

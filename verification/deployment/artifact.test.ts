@@ -52,7 +52,7 @@ it('the command deploys from an empty folder, and takes a lease', async () => {
     });
     expect(await lift('holdfast-three-commits')).toMatchObject({
       exitCode: 64,
-      output: expect.stringContaining('is no table of leases: its key is path (S)'),
+      output: expect.stringContaining('is not a table of leases: its key is path (S)'),
     });
     expect(await lift('holdfast-three-lease')).toMatchObject({
       exitCode: 64,

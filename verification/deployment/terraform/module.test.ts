@@ -113,7 +113,7 @@ it('the module for Terraform refuses a plan that would move callers to another t
 
 it('the module for Terraform refuses a parameter that the release does not have', async () => {
   const unknown = await planned('parameters = { maxWaitSecond = "10" }');
-  expect(unknown.output).toContain('The release has no such parameters: maxWaitSecond.');
+  expect(unknown.output).toContain('The release does not have the parameters maxWaitSecond.');
   expect(unknown).toMatchObject({ exitCode: 1 });
   const stage = await planned('parameters = { stage = "other" }');
   expect(stage.output).toContain('Set stage and code_bucket as variables of the module.');
