@@ -6,7 +6,7 @@ export const must = (rule: string) => ({
 });
 
 /** Fields of the same bounds share a schema, because each schema takes up to 0.1 ms of a cold start to build. */
-export function shared<Bounds extends number[], Schema>(build: (...bounds: Bounds) => Schema) {
+export function sharedSchema<Bounds extends number[], Schema>(build: (...bounds: Bounds) => Schema) {
   const built = new Map<string, Schema>();
   return (...bounds: Bounds): Schema => {
     const schema = built.get(`${bounds}`) ?? build(...bounds);
@@ -19,7 +19,7 @@ export function shared<Bounds extends number[], Schema>(build: (...bounds: Bound
  * A name in the payload: any UTF-8 up to `maxBytes`. Lone surrogates are refused, because encoding turns them all into
  * the same replacement character, and two names would become one.
  */
-export const name = shared((maxBytes: number) =>
+export const name = sharedSchema((maxBytes: number) =>
   z.string(must('a string')).check(
     z.minLength(1, 'must not be empty'),
     z.refine((value) => value.isWellFormed(), 'must be well-formed Unicode'),
@@ -40,7 +40,7 @@ export const RESERVED = `must not begin with ${OWN_NAMES}, which is the service'
 export const callersName = (maxBytes: number) =>
   name(maxBytes).check(z.refine((value) => !isReserved(value), RESERVED));
 
-export const whole = shared((from: number, to: number) =>
+export const whole = sharedSchema((from: number, to: number) =>
   z
     .int({ ...must('a whole number'), abort: true })
     .check(z.gte(from, `must be at least ${withCommas(from)}`), z.lte(to, `must be at most ${withCommas(to)}`)),

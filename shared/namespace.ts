@@ -23,20 +23,20 @@ export const nameKey = (text: string, stored: unknown, key: string): string =>
  * Where the names of a function are, as dotted paths; `*` stands for each member of a list. Other fields pass unchanged, so
  * every field that holds a name must be listed.
  */
-export interface Names {
+export interface NameFields {
   /** Keys and aliases in requests, which are stored under the namespace. */
   stored?: readonly string[];
   /** Paths of objects in requests, which the caller writes with the namespace. */
   paths?: readonly string[];
   /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
-  listed?: ListedNames;
+  listed?: NameListing;
   /** Of answers in pages: the domain's cursor may name records of others. Given by those alone: others need not load it. */
   cursors?: Cursors;
   /** Names in answers and in errors. */
   answered?: readonly string[];
 }
 
-export interface ListedNames {
+export interface NameListing {
   unless?: string;
   of: 'stored' | 'paths';
 }

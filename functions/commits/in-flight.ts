@@ -1,6 +1,6 @@
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
 import { inFlightReader } from '../../shared/commits/in-flight.ts';
-import { COMMIT_LISTS, inFlightInput } from '../../shared/commits/inputs.ts';
+import { COMMIT_LIST_FIELDS, inFlightInput } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 
@@ -8,7 +8,7 @@ export const readInFlight = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'readInFlight',
     input: inFlightInput(),
-    names: { ...COMMIT_LISTS, cursors: sealedCursors('commits') },
+    nameFields: { ...COMMIT_LIST_FIELDS, cursors: sealedCursors('commits') },
     run: inFlightReader(dependencies),
     logged: ['prefix', 'limit'],
   });

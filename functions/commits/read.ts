@@ -1,5 +1,5 @@
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
-import { COMMIT_NAMES, readInput } from '../../shared/commits/inputs.ts';
+import { COMMIT_NAME_FIELDS, readInput } from '../../shared/commits/inputs.ts';
 import { reader } from '../../shared/commits/read.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 
@@ -7,7 +7,7 @@ export const readCommit = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'readCommit',
     input: readInput(),
-    names: COMMIT_NAMES,
+    nameFields: COMMIT_NAME_FIELDS,
     run: reader(dependencies),
     logged: ['path', 'etag', 'size', 'fence'],
   });

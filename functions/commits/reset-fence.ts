@@ -1,13 +1,13 @@
 import { fenceResetter } from '../../shared/commits/commit.ts';
 import { commitsFromEnvironment } from '../../shared/commits/environment.ts';
-import { COMMIT_NAMES, resetFenceInput } from '../../shared/commits/inputs.ts';
+import { COMMIT_NAME_FIELDS, resetFenceInput } from '../../shared/commits/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 
 export const resetFence = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'resetFence',
     input: resetFenceInput(),
-    names: COMMIT_NAMES,
+    nameFields: COMMIT_NAME_FIELDS,
     run: fenceResetter(dependencies),
     logged: ['path', 'etag', 'generation', 'fence', 'highest', 'repeated', 'expectedFence', 'commitId'],
     audited: true,

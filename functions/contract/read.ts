@@ -1,13 +1,13 @@
 import * as z from 'zod/mini';
 import document from '../../contract/openapi.json' with { type: 'json' };
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
+import { NO_NAME_FIELDS } from '../../shared/lambda/stored-names.ts';
 
 export const readContract = () =>
   lambdaFunction({
     name: 'readContract',
     input: z.strictObject({}),
-    names: NO_NAMES,
+    nameFields: NO_NAME_FIELDS,
     describesApi: true,
     run: async () => document,
     logged: [],

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import calls from '../../contract/calls.json' with { type: 'json' };
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { scopesFromEnvironment } from '../../shared/lambda/scopes.ts';
-import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
+import { NO_NAME_FIELDS } from '../../shared/lambda/stored-names.ts';
 import { whoami as teller } from '../../shared/lambda/whoami.ts';
 import { VERSION } from '../../shared/surroundings/version.ts';
 
@@ -10,7 +10,7 @@ export const whoami = (scopes = scopesFromEnvironment()) =>
   lambdaFunction({
     name: 'whoami',
     input: z.strictObject({}),
-    names: NO_NAMES,
+    nameFields: NO_NAME_FIELDS,
     describesApi: true,
     run: teller({ ...calls, scopes, version: VERSION }),
     logged: ['authorizedBy'],

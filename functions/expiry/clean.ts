@@ -1,6 +1,6 @@
 import { cleaner } from '../../shared/expiry/clean.ts';
 import { cleaningFromEnvironment } from '../../shared/expiry/environment.ts';
-import { cleanInput, eventInput, REPORT_NAMES } from '../../shared/expiry/inputs.ts';
+import { cleanInput, eventInput, REPORT_NAME_FIELDS } from '../../shared/expiry/inputs.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
@@ -14,7 +14,7 @@ export const clean = (
   lambdaFunction({
     name: 'clean',
     input: cleanInput(),
-    names: { ...REPORT_NAMES, cursors: sealedCursors('expired') },
+    nameFields: { ...REPORT_NAME_FIELDS, cursors: sealedCursors('expired') },
     run: cleaner({ ...dependencies, holders: boundHolders(leases), sources: SOURCES }),
     logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
     audited: true,

@@ -1,5 +1,5 @@
 import { reportsFromEnvironment } from '../../shared/expiry/environment.ts';
-import { REPORT_NAMES, reportInput } from '../../shared/expiry/inputs.ts';
+import { REPORT_NAME_FIELDS, reportInput } from '../../shared/expiry/inputs.ts';
 import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
@@ -16,8 +16,8 @@ export function report(
   return lambdaFunction({
     name: 'report',
     input: reportInput(),
-    names: REPORT_NAMES,
-    run: (_, call) => underLease(leases, { ...REPORT_LEASE, work: (guard) => create(guard, call) }, call),
+    nameFields: REPORT_NAME_FIELDS,
+    run: (_, call) => underLease(leases, { ...REPORT_LEASE, work: (lease) => create(lease, call) }, call),
     logged: [
       ...[
         'reportId',

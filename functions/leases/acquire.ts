@@ -1,6 +1,6 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { acquire as run } from '../../shared/locks/calls/acquire.ts';
-import { acquireInput, LEASE_NAMES } from '../../shared/locks/calls/inputs.ts';
+import { acquireInput, LEASE_NAME_FIELDS } from '../../shared/locks/calls/inputs.ts';
 import type { Acquired, Parked } from '../../shared/locks/calls/types.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
@@ -8,7 +8,7 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'acquire',
     input: acquireInput(),
-    names: LEASE_NAMES,
+    nameFields: LEASE_NAME_FIELDS,
     run: run(dependencies),
     logged: [
       'key',

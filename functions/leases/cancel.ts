@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { cancelInput, LEASE_NAMES } from '../../shared/locks/calls/inputs.ts';
+import { cancelInput, LEASE_NAME_FIELDS } from '../../shared/locks/calls/inputs.ts';
 import { cancelWaiter as run } from '../../shared/locks/calls/withdraw.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
@@ -7,7 +7,7 @@ export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'cancelWaiter',
     input: cancelInput(),
-    names: LEASE_NAMES,
+    nameFields: LEASE_NAME_FIELDS,
     run: run(dependencies),
     logged: ['key', 'ticket', 'cancelled'],
     audited: true,

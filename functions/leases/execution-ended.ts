@@ -1,6 +1,6 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
+import { NO_NAME_FIELDS } from '../../shared/lambda/stored-names.ts';
 import { executionEndedInput } from '../../shared/locks/calls/inputs.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 import { endExecution } from '../../shared/locks/executions/ended.ts';
@@ -11,7 +11,7 @@ export const executionEnded = (dependencies = leasesFromEnvironment()) =>
     lambdaFunction({
       name: 'executionEnded',
       input: executionEndedInput(),
-      names: NO_NAMES,
+      nameFields: NO_NAME_FIELDS,
       queued: true,
       ofDeployment: true,
       run: endExecution(dependencies),

@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { LEASE_NAMES, runNextInput } from '../../shared/locks/calls/inputs.ts';
+import { LEASE_NAME_FIELDS, runNextInput } from '../../shared/locks/calls/inputs.ts';
 import { runNext as run } from '../../shared/locks/calls/run-next.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
@@ -7,7 +7,7 @@ export const runNext = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'runNext',
     input: runNextInput(),
-    names: LEASE_NAMES,
+    nameFields: LEASE_NAME_FIELDS,
     run: run(dependencies),
     logged: ['key', 'ticket', 'moved', 'before', 'reason'],
     audited: true,

@@ -1,6 +1,6 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
-import { LEASE_LISTS, readInput } from '../../shared/locks/calls/inputs.ts';
+import { LEASE_LIST_FIELDS, readInput } from '../../shared/locks/calls/inputs.ts';
 import { readKeyOrList } from '../../shared/locks/calls/read.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
@@ -8,7 +8,7 @@ export const readLeases = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'readLeases',
     input: readInput(),
-    names: { ...LEASE_LISTS, cursors: sealedCursors('leases') },
+    nameFields: { ...LEASE_LIST_FIELDS, cursors: sealedCursors('leases') },
     run: readKeyOrList(dependencies),
     logged: ['key', 'holder', 'fence', 'used'],
   });

@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { LEASE_NAMES, releaseInput } from '../../shared/locks/calls/inputs.ts';
+import { LEASE_NAME_FIELDS, releaseInput } from '../../shared/locks/calls/inputs.ts';
 import { release as run } from '../../shared/locks/calls/release.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
@@ -7,7 +7,7 @@ export const release = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'release',
     input: releaseInput(),
-    names: LEASE_NAMES,
+    nameFields: LEASE_NAME_FIELDS,
     run: run(dependencies),
     logged: ['key', 'holder', 'fence', 'released', 'reason'],
   });

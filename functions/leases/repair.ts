@@ -1,6 +1,6 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
+import { NO_NAME_FIELDS } from '../../shared/lambda/stored-names.ts';
 import { repairInput } from '../../shared/locks/calls/inputs.ts';
 import { repairLines } from '../../shared/locks/calls/repair.ts';
 import {
@@ -17,7 +17,7 @@ export const repairQueues = (
     lambdaFunction({
       name: 'repairQueues',
       input: repairInput(),
-      names: NO_NAMES,
+      nameFields: NO_NAME_FIELDS,
       queued: true,
       ofDeployment: true,
       run: repairLines(dependencies),

@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { LEASE_NAMES, withdrawInput } from '../../shared/locks/calls/inputs.ts';
+import { LEASE_NAME_FIELDS, withdrawInput } from '../../shared/locks/calls/inputs.ts';
 import { withdrawOwnRequest } from '../../shared/locks/calls/withdraw.ts';
 import { leasesFromEnvironment } from '../../shared/locks/dependencies.ts';
 
@@ -7,7 +7,7 @@ export const withdraw = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'withdraw',
     input: withdrawInput(),
-    names: LEASE_NAMES,
+    nameFields: LEASE_NAME_FIELDS,
     run: withdrawOwnRequest(dependencies),
     logged: ['key', 'holder', 'cancelled', 'reason'],
   });

@@ -1,14 +1,14 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { ALIAS_NAMES, MAX_PUBLISH_BYTES, publishInput } from '../../shared/nameservice/inputs.ts';
+import { ALIAS_NAME_FIELDS, MAX_PUBLISH_BYTES, publishInput } from '../../shared/nameservice/inputs.ts';
 import { publisher } from '../../shared/nameservice/publish.ts';
 
 export const publish = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({
     name: 'publish',
     input: publishInput(),
-    names: ALIAS_NAMES,
+    nameFields: ALIAS_NAME_FIELDS,
     run: publisher(dependencies),
     logged: ['op', 'alias', 'kind', 'outcome', 'created', 'repeated'],
     maxBytes: MAX_PUBLISH_BYTES,

@@ -1,7 +1,7 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { ALIAS_NAMES } from '../../shared/nameservice/inputs.ts';
+import { ALIAS_NAME_FIELDS } from '../../shared/nameservice/inputs.ts';
 import { type RepairNamesInput, repairNamesInput } from '../../shared/nameservice/repair-inputs.ts';
 import { repairer } from '../../shared/nameservice/repair-names.ts';
 
@@ -9,7 +9,7 @@ export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({
     name: 'repairNames',
     input: repairNamesInput(),
-    names: ALIAS_NAMES,
+    nameFields: ALIAS_NAME_FIELDS,
     run: repairer(dependencies),
     logged: ['op', 'alias', 'kind', 'outcome', 'created', 'repeated'],
     audited: true,

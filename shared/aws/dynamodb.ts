@@ -40,10 +40,7 @@ type ConditionalOutcome =
   | { won: true; item?: Item | undefined }
   | { won: false; old?: Item | undefined; unanswered: boolean };
 
-interface ConditionalWrite extends AwsRequest<PutItemCommand | UpdateItemCommand | DeleteItemCommand> {
-  /** As of `attempt`. */
-  landsOnce?: boolean;
-}
+type ConditionalWrite = AwsRequest<PutItemCommand | UpdateItemCommand | DeleteItemCommand>;
 
 /**
  * One conditional write, and no read: a lost condition brings the standing item along
@@ -52,10 +49,10 @@ interface ConditionalWrite extends AwsRequest<PutItemCommand | UpdateItemCommand
  */
 export async function conditionalWrite(
   client: DynamoDBClient,
-  { command, operation, landsOnce }: ConditionalWrite,
+  { command, operation }: ConditionalWrite,
   call: Call,
 ): Promise<ConditionalOutcome> {
-  const tried = await attempt(client, { command, landsOnce }, call);
+  const tried = await attempt(client, { command }, call);
   if ('output' in tried) return { won: true, item: tried.output.Attributes };
   const { error, unanswered } = tried;
   if (error instanceof ConditionalCheckFailedException) return { won: false, old: error.Item, unanswered };

@@ -20,7 +20,7 @@ export function s3Client(overrides: S3ClientConfig = {}): S3Client {
 }
 
 /** An object of a bucket. */
-interface ObjectPlace {
+interface ObjectLocation {
   bucket: string;
   key: string;
 }
@@ -31,7 +31,7 @@ interface ObjectPlace {
  */
 export async function headObject(
   s3: S3Client,
-  { bucket, key }: ObjectPlace,
+  { bucket, key }: ObjectLocation,
   call: Call,
 ): Promise<HeadObjectCommandOutput | undefined> {
   const command = new HeadObjectCommand({ Bucket: bucket, Key: key });

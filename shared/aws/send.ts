@@ -62,17 +62,15 @@ interface Tries<C extends SdkCommand> {
   requestTimeout?: number;
   /** Called before each try, because the SDK retries by itself. A try that it refuses fails with the code TOO_LATE. */
   tooLate?: (() => boolean) | undefined;
-  /** True for a write that counts, and so must not land twice: after an unanswered try, the next try fails with the code TOO_LATE. */
-  landsOnce?: boolean | undefined;
 }
 
 /** As `send`, for code that handles the errors of the service itself: most errors of S3 have only a name. */
 export async function attempt<C extends SdkCommand>(
   client: SdkClient,
-  { command, tooLate, landsOnce, ...options }: Tries<C>,
+  { command, tooLate, ...options }: Tries<C>,
   call: Call,
 ): Promise<Attempt<OutputOf<C>>> {
-  const tries = watchTries({ command, tooLate, landsOnce }, call.signal);
+  const tries = watchTries({ command, tooLate }, call.signal);
   try {
     const output = await client.send(command as never, { abortSignal: call.signal, ...options });
     return { output: output as OutputOf<C> };
@@ -101,13 +99,12 @@ const NO_CONNECTION = /did not establish a connection/;
  * Notes whether any try of the command was sent and got no answer about itself. The last error alone does not tell:
  * a lost reply followed by throttled retries ends as a throttling error, and the write may stand all the same.
  */
-function watchTries({ command, tooLate, landsOnce }: Tries<SdkCommand>, signal: AbortSignal): { unanswered: boolean } {
+function watchTries({ command, tooLate }: Tries<SdkCommand>, signal: AbortSignal): { unanswered: boolean } {
   const tries = { unanswered: false };
   command.middlewareStack.add(
     (next: FinalizeHandler<object, MetadataBearer>) => async (args) => {
       if (signal.aborted) throw Object.assign(new Error('no time left'), { name: 'AbortError' });
-      if (tooLate?.() || (landsOnce && tries.unanswered))
-        throw Object.assign(new Error('it is too late to send this'), { code: TOO_LATE });
+      if (tooLate?.()) throw Object.assign(new Error('it is too late to send this'), { code: TOO_LATE });
       try {
         return await next(args);
       } catch (error) {
@@ -163,7 +160,7 @@ export function outcomeUnknown(
  * Adds `retryWith` to an error after which a repeat of the call learns what became of it: OutcomeUnknown, and if the call has a ticket or a slot, Throttled and
  * Unavailable too. Throws every other error as it is.
  */
-export const naming =
+export const addRetryWith =
   (retryWith: { requestId: string; ticket?: string; slot?: string }) =>
   (error: unknown): never => {
     if (!(error instanceof HoldfastError)) throw error;

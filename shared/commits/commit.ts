@@ -6,7 +6,7 @@ import type { CommitDependencies } from './dependencies.ts';
 import { RecordedIntents } from './dynamo.ts';
 import type { CommitInput, ResetFenceInput } from './inputs.ts';
 import type { Intent, Intents, WonIntent } from './intents.ts';
-import { marksMetadata } from './metadata.ts';
+import { newServiceMetadata } from './metadata.ts';
 import { abortParts } from './multipart.ts';
 import { UnrecordedIntents } from './native.ts';
 import { readObject, type StoredObject } from './object.ts';
@@ -67,7 +67,7 @@ class Commit {
   /** Whether a look has shown that the commit had not landed before this call. */
   #isFirst: boolean;
   /** Written with the object if the write goes out before any look: it tells this call's write from an earlier one's. */
-  #mark: string | undefined;
+  #callId: string | undefined;
   /** Why the object itself refuses this commit. This is certain, whatever else may be under way. */
   #refusal: HoldfastError | undefined;
   /** Whether the last write was one that may be tried again although an earlier one is unanswered. */
@@ -84,12 +84,12 @@ class Commit {
     this.#call = call;
     this.#pauses = new Pauses(dependencies, request, call);
     this.#isFirst = !request.idWasGiven;
-    if (!intents.looksFirst && request.idWasGiven) this.#mark = dependencies.ids.uuid();
+    if (!intents.readsFirst && request.idWasGiven) this.#callId = dependencies.ids.uuid();
   }
 
   async run(): Promise<Committed> {
     try {
-      for (let looks = this.#intents.looksFirst; ; looks = true) {
+      for (let looks = this.#intents.readsFirst; ; looks = true) {
         const object = looks ? await this.#read() : undefined;
         const committed = (looks && (await this.#decide(object))) || (await this.#try(object));
         if (committed) return committed;
@@ -135,9 +135,9 @@ class Commit {
   }
 
   /** Whether this call is known to have written the commit that the object shows. */
-  #isOwnWrite({ marks }: StoredObject): boolean {
-    const isMarked = this.#mark !== undefined && marks?.call === this.#mark;
-    return this.#unanswered && (this.#isFirst || isMarked);
+  #isOwnWrite({ serviceMetadata }: StoredObject): boolean {
+    const hasCallId = this.#callId !== undefined && serviceMetadata?.call === this.#callId;
+    return this.#unanswered && (this.#isFirst || hasCallId);
   }
 
   async #mayHaveLanded(): Promise<boolean> {
@@ -148,10 +148,10 @@ class Commit {
   async #try(object: StoredObject | undefined): Promise<Committed | undefined> {
     const { path, entry, fence, body } = this.#request;
     const isReset = 'seenFence' in body;
-    const before = object ? object.marks : null;
+    const before = object ? object.serviceMetadata : null;
     const metadata = {
       ...(isReset ? object?.metadata : this.#request.metadata),
-      ...marksMetadata(path, { before, entry, fence, call: this.#mark, isReset }),
+      ...newServiceMetadata(path, { before, entry, fence, call: this.#callId, isReset }),
     };
     const preparation = { request: this.#request, object, metadata };
     this.#content ??= await prepareContent(this.#dependencies, preparation, this.#call);

@@ -21,7 +21,7 @@ const UNDER_WAY_MS = 1000;
  * See docs/protocols/commits.md, "The record".
  */
 export class RecordedIntents implements Intents {
-  readonly looksFirst = true;
+  readonly readsFirst = true;
   readonly #dependencies: CommitDependencies;
   readonly #request: CommitRequest;
   /** The record that the last write ran into, or that this call has written itself. */

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, limit, name, oneOf, whole } from '../fields.ts';
-import type { Names } from '../namespace.ts';
+import type { NameFields } from '../namespace.ts';
 import { METADATA_PREFIX } from './metadata.ts';
 import { normalEtag, pathFault } from './paths.ts';
 
@@ -186,10 +186,10 @@ export const inFlightInput = () =>
   });
 export type InFlightInput = z.infer<ReturnType<typeof inFlightInput>>;
 
-export const COMMIT_NAMES: Names = {
+export const COMMIT_NAME_FIELDS: NameFields = {
   stored: ['fence.key', 'expectedFence.key'],
   paths: ['path'],
   answered: ['fence.key'],
 };
 
-export const COMMIT_LISTS: Names = { listed: { of: 'paths' } };
+export const COMMIT_LIST_FIELDS: NameFields = { listed: { of: 'paths' } };

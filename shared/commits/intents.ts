@@ -28,7 +28,7 @@ export type Intent = WonIntent | LostIntent | { won: false; obstacle: Obstacle }
 /** The intents of one commit call. */
 export interface Intents {
   /** Whether the protocol looks at the object before the first write. */
-  readonly looksFirst: boolean;
+  readonly readsFirst: boolean;
   /** @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
   declare(call: Call): Promise<Intent>;
   /** Whether there is a sign that the commit was tried before this call. @throws HoldfastError Throttled, Unavailable */

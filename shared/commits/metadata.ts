@@ -30,7 +30,7 @@ export interface CommitEntry {
 }
 
 /** The history of an object that the service has written into its metadata. */
-export interface Marks {
+export interface ServiceMetadata {
   /** The last commits of the chain, oldest first. The last one wrote this object. */
   commits: CommitEntry[];
   /** False if more commits, or a foreign writer's object, came before. */
@@ -53,7 +53,7 @@ export const fingerprint = (...asked: unknown[]) => shortDigest(asked, FINGERPRI
 const pathTag = (path: string) => shortDigest(path, TAG_LENGTH);
 
 /** Undefined if another client wrote the object. */
-export function parseMarks(path: string, metadata: Record<string, string>): Marks | undefined {
+export function parseServiceMetadata(path: string, metadata: Record<string, string>): ServiceMetadata | undefined {
   const [tag, ...tokens] = metadata[COMMITS_FIELD]?.split(' ') ?? [];
   if (tag !== pathTag(path)) return undefined;
   const complete = tokens[0] !== EARLIER;
@@ -70,9 +70,9 @@ function parseFence(value: string | undefined): Fence | undefined {
   return { token: Number(token), key: Buffer.from(key, 'base64url').toString() };
 }
 
-interface NewMarks {
+interface NewServiceMetadata {
   /** Null if nothing was there, undefined if a foreign writer's object was. */
-  before: Marks | null | undefined;
+  before: ServiceMetadata | null | undefined;
   entry: CommitEntry;
   fence?: Fence | undefined;
   call?: string | undefined;
@@ -80,7 +80,10 @@ interface NewMarks {
 }
 
 /** The metadata of the commit that replaces an object. */
-export function marksMetadata(path: string, { before, entry, fence, call, isReset }: NewMarks): Record<string, string> {
+export function newServiceMetadata(
+  path: string,
+  { before, entry, fence, call, isReset }: NewServiceMetadata,
+): Record<string, string> {
   const commits = [...(before?.commits ?? []), entry];
   const complete = before === null || (before?.complete === true && commits.length <= MAX_COMMITS);
   const tokens = commits.slice(-MAX_COMMITS).map((commit) => commit.fingerprint + commit.commitId);

@@ -7,10 +7,10 @@ import type { CommitRequest } from './request.ts';
  * first, because its source may be gone when it is repeated.
  */
 export class UnrecordedIntents implements Intents {
-  readonly looksFirst: boolean;
+  readonly readsFirst: boolean;
 
   constructor({ expectedEtag, body }: CommitRequest) {
-    this.looksFirst = expectedEtag !== null || 'uploadId' in body;
+    this.readsFirst = expectedEtag !== null || 'uploadId' in body;
   }
 
   async declare(): Promise<Intent> {

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { headObject } from '../aws/s3.ts';
 import type { CommitDependencies } from './dependencies.ts';
-import { type Marks, parseMarks, userMetadata } from './metadata.ts';
+import { parseServiceMetadata, type ServiceMetadata, userMetadata } from './metadata.ts';
 import type { Headers } from './request.ts';
 
 /** The object at a path. */
@@ -14,7 +14,7 @@ export interface StoredObject {
   /** The caller's own. */
   metadata: Record<string, string>;
   /** Undefined if another client wrote the object. */
-  marks: Marks | undefined;
+  serviceMetadata: ServiceMetadata | undefined;
 }
 
 /** One HEAD. Undefined if nothing is there. @throws HoldfastError Throttled, Unavailable */
@@ -38,6 +38,6 @@ export async function readObject(
       CacheControl: head.CacheControl,
     },
     metadata: userMetadata(metadata),
-    marks: parseMarks(path, metadata),
+    serviceMetadata: parseServiceMetadata(path, metadata),
   };
 }

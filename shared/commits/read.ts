@@ -43,8 +43,8 @@ export function reader(dependencies: CommitDependencies) {
       size: object?.size ?? null,
       contentType: object?.headers.ContentType ?? null,
       metadata: object?.metadata ?? null,
-      commitId: object?.marks?.commits.at(-1)?.commitId ?? null,
-      fence: object?.marks?.fence ?? null,
+      commitId: object?.serviceMetadata?.commits.at(-1)?.commitId ?? null,
+      fence: object?.serviceMetadata?.fence ?? null,
       inFlight: inFlight(record, dependencies.clock.now()),
     };
   };

@@ -67,12 +67,12 @@ export function recordItem(record: NewRecord): Item {
     generation: integer(record.generation),
     timeout: integer(record.timeoutMs),
     ttl: integer(Math.ceil(record.writtenAt / 1000) + record.ttlSeconds),
-    commit_id: text(ownMark(record)),
+    commit_id: text(commitIdText(record)),
     written_at: integer(record.writtenAt),
   };
 }
 
-function ownMark({ commitId, before }: NewRecord): string {
+function commitIdText({ commitId, before }: NewRecord): string {
   const others = new Set(before?.commitId === undefined ? before?.displaced : [before.commitId, ...before.displaced]);
   others.delete(commitId);
   const kept = [...others].slice(0, MAX_DISPLACED);
@@ -84,20 +84,20 @@ export const idsOf = (commitId: Item[string] | undefined): string[] => commitId?
 
 /** @throws HoldfastError Unavailable if a number is none that a writer of commits counts with */
 export function parseRecord(item: Item): CommitRecord {
-  const { generation, timeout, ttl, commit_id: mark } = item;
-  const [commitId, ...displaced] = idsOf(mark);
+  const { generation, timeout, ttl, commit_id: ids } = item;
+  const [commitId, ...displaced] = idsOf(ids);
   const number = countIn(item, 'generation') ?? 0;
   return {
     generation: number,
     timeoutMs: countIn(item, 'timeout'),
-    ours: mark !== undefined,
+    ours: ids !== undefined,
     commitId,
     displaced: displaced.filter((id) => id !== MORE),
     // Another client's record above generation 0 has replaced one that may have been ours.
     displacedMore: displaced.includes(MORE) || (commitId === undefined && number > 0),
     writtenAt: item.written_at?.N === undefined ? undefined : Number(item.written_at.N),
     identity: { ...(generation && { generation }), ...(timeout && { timeout }), ...(ttl && { ttl }) },
-    ownIdentity: { ...(generation && { generation }), ...(mark && { commit_id: mark }) },
+    ownIdentity: { ...(generation && { generation }), ...(ids && { commit_id: ids }) },
   };
 }
 

@@ -16,7 +16,7 @@ export type CommitVerdict =
 
 export function judgeObject(object: StoredObject | undefined, request: CommitRequest): CommitVerdict {
   const { commitId, fingerprint } = request.entry;
-  const commits = object?.marks?.commits ?? [];
+  const commits = object?.serviceMetadata?.commits ?? [];
   const earlier = commits.find((entry) => entry.commitId === commitId);
   if (object && earlier) {
     if (earlier.fingerprint === fingerprint)
@@ -24,14 +24,14 @@ export function judgeObject(object: StoredObject | undefined, request: CommitReq
     const message = 'was used for a commit with another precondition, content or caller: choose another commitId';
     return { state: 'refused', error: invalidRequest([{ path: 'commitId', message }]), conclusive: true };
   }
-  const conclusive = object?.marks?.complete ?? false;
+  const conclusive = object?.serviceMetadata?.complete ?? false;
   const { body } = request;
   const error = 'seenFence' in body ? resetRefusal(object, request, body.seenFence) : commitRefusal(object, request);
   return error ? { state: 'refused', error, conclusive } : { state: 'open' };
 }
 
 function commitRefusal(object: StoredObject | undefined, request: CommitRequest): HoldfastError | undefined {
-  const fence = object?.marks?.fence;
+  const fence = object?.serviceMetadata?.fence;
   if (fence && !mayWrite(request.fence, fence)) return fenceRejected(request, fence);
   const etag = object?.etag ?? null;
   return etag === request.expectedEtag ? undefined : preconditionFailed(request, etag);
@@ -43,11 +43,11 @@ function resetRefusal(
   seen: Fence,
 ): HoldfastError | undefined {
   const etag = object?.etag ?? null;
-  const fence = object?.marks?.fence ?? null;
+  const fence = object?.serviceMetadata?.fence ?? null;
   if (etag !== request.expectedEtag) return preconditionFailed(request, etag);
   if (fence?.key !== seen.key || fence.token !== seen.token) return otherFence(request, fence);
   // Equal bytes have few ETags: a second reset could bring back one that a delayed commit still names.
-  return object?.marks?.isReset ? resetBefore(request) : undefined;
+  return object?.serviceMetadata?.isReset ? resetBefore(request) : undefined;
 }
 
 /** Once written under a fence, an object takes writes under that fence only, from its holder or a later one. */

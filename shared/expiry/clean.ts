@@ -9,7 +9,7 @@ import { leastAgeSeconds, reasonToSpare } from './spared.ts';
 import { openReport } from './walk.ts';
 
 /** The outcome for a reported record. `why` is set if it was spared. */
-interface Treated extends Pick<ExpiredRow<Kind>, 'kind' | 'key' | 'holder' | 'expiredAt'> {
+interface CleanedRecord extends Pick<ExpiredRow<Kind>, 'kind' | 'key' | 'holder' | 'expiredAt'> {
   why?: SpareReason;
 }
 
@@ -17,7 +17,7 @@ interface Count<By extends string> {
   count: number;
   by: Partial<Record<By, number>>;
   /** The first hundred. */
-  records: Treated[];
+  records: CleanedRecord[];
 }
 
 export interface Cleaned {
@@ -66,8 +66,8 @@ export function cleaner(dependencies: CleanDependencies) {
       const why =
         reasonToSpare(row, criteria, { source, margins, now: clock.now() }) ??
         (criteria.dryRun ? undefined : await source.remove(dependencies, row, call));
-      if (why) noteTreated(spared, why, { ...treatedOf(row), why });
-      else noteTreated(deleted, row.kind, treatedOf(row));
+      if (why) addRecord(spared, why, { ...cleanedRecord(row), why });
+      else addRecord(deleted, row.kind, cleanedRecord(row));
     };
 
     let batch: ExpiredRow<Kind>[] = [];
@@ -90,9 +90,14 @@ export function cleaner(dependencies: CleanDependencies) {
   };
 }
 
-const treatedOf = ({ kind, key, holder, expiredAt }: ExpiredRow<Kind>): Treated => ({ kind, key, holder, expiredAt });
+const cleanedRecord = ({ kind, key, holder, expiredAt }: ExpiredRow<Kind>): CleanedRecord => ({
+  kind,
+  key,
+  holder,
+  expiredAt,
+});
 
-function noteTreated<By extends string>(to: Count<By>, by: By, record: Treated): void {
+function addRecord<By extends string>(to: Count<By>, by: By, record: CleanedRecord): void {
   to.count++;
   to.by[by] = (to.by[by] ?? 0) + 1;
   if (to.records.length < MAX_LISTED_RECORDS) to.records.push(record);

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { wholeNumber } from '../aws/variables.ts';
 import { cursorText, flag, limit, listOf, oneOf, whole } from '../fields.ts';
-import type { Names } from '../namespace.ts';
+import type { NameFields } from '../namespace.ts';
 import { KINDS } from './kinds.ts';
 
 // Functions and not constants, so that each Lambda function builds its own schema alone.
@@ -52,4 +52,4 @@ const answered = [
   ...(['spared.records.*.key.key', 'spared.records.*.key.pk'] as const),
 ];
 
-export const REPORT_NAMES: Names = { answered };
+export const REPORT_NAME_FIELDS: NameFields = { answered };

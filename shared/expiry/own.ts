@@ -7,7 +7,7 @@ import { addTally, noTallies, type Summary } from './summary.ts';
 import { openReport } from './walk.ts';
 
 /** A summary that counts only the rows that are added: what a caller of a namespace may learn of the report. */
-export class OwnSummary {
+export class NamespaceSummary {
   readonly #of: Summary;
   readonly #expired = noTallies();
   #rows = 0;
@@ -45,7 +45,7 @@ export async function summaryFor(
 ): Promise<Summary> {
   if (call.namespace === undefined) return summary;
   const report = await openReport(dependencies, { reportId: summary.reportId }, call);
-  const own = new OwnSummary(summary, report.checkpoint, call.namespace);
+  const own = new NamespaceSummary(summary, report.checkpoint, call.namespace);
   for await (const { row } of report.rows(call))
     if (row && isRowWithin(call.namespace, row)) own.add(row);
     else if (!row && call.timeLeftMs() < ANSWER_TIME_MS) return { ...own.summary, complete: false };

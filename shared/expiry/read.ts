@@ -5,7 +5,7 @@ import { summaryOf } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
-import { OwnSummary } from './own.ts';
+import { NamespaceSummary } from './own.ts';
 import { type ExpiredRow, isRowWithin } from './sources/rows.ts';
 import type { Summary } from './summary.ts';
 import { openReport } from './walk.ts';
@@ -32,7 +32,7 @@ export function reader(dependencies: ReportStoreDependencies) {
     const upTo = (nextCursor: string | null): ReportPage => ({ ...callersSummary(), rows: page.rows, nextCursor });
     const callersSummary = () => {
       if (call.namespace === undefined) return summary;
-      const own = new OwnSummary(summary, report.checkpoint, call.namespace);
+      const own = new NamespaceSummary(summary, report.checkpoint, call.namespace);
       for (const row of page.rows) own.add(row);
       return own.summary;
     };

@@ -12,7 +12,7 @@ import type { ExecutionQuestion } from './sources/source.ts';
 import type { Summary } from './summary.ts';
 
 /** Keeps other runs out. */
-export interface Guard {
+export interface RunLease {
   /** Higher in each run. */
   fence: number;
   /** Called between pages. @throws HoldfastError LeaseLost if another run has begun */
@@ -45,10 +45,10 @@ const PAGES_BETWEEN_CHECKPOINTS = 20;
  * @throws HoldfastError LeaseLost (another run has begun), Unavailable, OutcomeUnknown; what was read before is stored
  */
 export function reporter(dependencies: ReportDependencies) {
-  return async (guard: Guard, call: Call): Promise<Report> => {
-    const progress = await Progress.open(dependencies, guard.fence, call);
+  return async (lease: RunLease, call: Call): Promise<Report> => {
+    const progress = await Progress.open(dependencies, lease.fence, call);
     await progress.announce(call); // events that an earlier run could not send
-    const stoppedBy = await scanSources({ dependencies, progress, guard, call });
+    const stoppedBy = await scanSources({ dependencies, progress, lease, call });
     if (stoppedBy === null) {
       await progress.complete(call);
       dependencies.measure(progress.summary);
@@ -66,22 +66,22 @@ type Stop = { by: 'time' } | { by: 'error'; error: unknown };
 interface ReportRun {
   dependencies: ReportDependencies;
   progress: Progress;
-  guard: Guard;
+  lease: RunLease;
   /** Of the read units of DynamoDB, and of the questions about executions. */
-  pace: Pacer;
-  asking: Pacer;
+  readPace: Pacer;
+  questionPace: Pacer;
   /** Set once AWS throttles the questions. The run asks no more. */
-  isSilent?: boolean;
+  asksNoMore?: boolean;
   call: Call;
   /** Set by the first segment that must stop. The others stop at their next page. */
   stop: Stop | undefined;
 }
 
-async function scanSources(begun: Omit<ReportRun, 'pace' | 'asking' | 'stop'>): Promise<Report['stoppedBy']> {
+async function scanSources(begun: Omit<ReportRun, 'readPace' | 'questionPace' | 'stop'>): Promise<Report['stoppedBy']> {
   const { dependencies, progress } = begun;
-  const pace = pacer(dependencies.clock, dependencies.readUnitsPerSecond);
-  const asking = pacer(dependencies.clock, ASKED_PER_SECOND);
-  const run: ReportRun = { ...begun, pace, asking, stop: undefined };
+  const readPace = pacer(dependencies.clock, dependencies.readUnitsPerSecond);
+  const questionPace = pacer(dependencies.clock, ASKED_PER_SECOND);
+  const run: ReportRun = { ...begun, readPace, questionPace, stop: undefined };
   const left = [...progress.segments.entries()].filter(([, { done }]) => !done);
   const worker = async () => {
     for (let next = left.shift(); next && !run.stop; next = left.shift()) await scanSegment(run, ...next);
@@ -104,9 +104,9 @@ async function scanSegment(run: ReportRun, at: number, { source: name, segment, 
   try {
     const source = run.dependencies.sources[name];
     if (!source) throw new TypeError(`the report has no source ${name}`);
-    while (!pending.done && (await mayGoOn(run, run.pace))) {
+    while (!pending.done && (await mayGoOn(run, run.readPace))) {
       const page = await source.page(run.dependencies, { segment, of, after: pending.after }, run.call);
-      run.pace.spend(page.readUnits);
+      run.readPace.spend(page.readUnits);
       const answers = await answersTo(run, page.questions ?? []);
       pending = {
         rows: [...pending.rows, ...page.rows, ...answers],
@@ -138,11 +138,11 @@ async function scanSegment(run: ReportRun, at: number, { source: name, segment, 
 async function answersTo(run: ReportRun, questions: readonly ExecutionQuestion<Kind>[]): Promise<ExpiredRow<Kind>[]> {
   const rows: ExpiredRow<Kind>[] = [];
   for (const question of shuffled(questions, run.dependencies.ids)) {
-    if (run.isSilent || !(await mayGoOn(run, run.asking))) break;
-    run.asking.spend(1);
+    if (run.asksNoMore || !(await mayGoOn(run, run.questionPace))) break;
+    run.questionPace.spend(1);
     const answer = await question(run.call).catch((error) => {
       if (!(error instanceof HoldfastError) || error.code !== 'Throttled') throw error;
-      run.isSilent = true;
+      run.asksNoMore = true;
       return [];
     });
     rows.push(...answer);
@@ -164,13 +164,13 @@ const isLeaseLost = (error: unknown) => error instanceof HoldfastError && error.
 
 /** Waits as the rate demands, and keeps the lease. @returns false if the run must end */
 async function mayGoOn(run: ReportRun, pace: Pacer): Promise<boolean> {
-  const { guard, call, dependencies } = run;
+  const { lease, call, dependencies } = run;
   const timeLeftMs = () => call.timeLeftMs() - STORE_TIME_MS;
   for (let due = pace.dueInMs(); !run.stop && due > 0 && due < timeLeftMs(); due = pace.dueInMs())
-    await dependencies.clock.sleep(Math.min(due, MAX_PACE_PAUSE_MS), call.signal).then(() => guard.keep());
+    await dependencies.clock.sleep(Math.min(due, MAX_PACE_PAUSE_MS), call.signal).then(() => lease.keep());
   if (!run.stop && (timeLeftMs() <= 0 || pace.dueInMs() > 0)) run.stop = { by: 'time' };
   if (run.stop) return false;
-  await guard.keep();
+  await lease.keep();
   return true;
 }
 

@@ -1,7 +1,7 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import type { Authorization, Call } from '../aws/call.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
-import type { Names } from '../namespace.ts';
+import type { NameFields } from '../namespace.ts';
 import { systemClock } from '../surroundings/clock.ts';
 import { VERSION } from '../surroundings/version.ts';
 import { isQueued, queuedPayload } from './batches.ts';
@@ -10,7 +10,7 @@ import { assertToken, httpAuthorization, httpPayload, httpPrincipal, isHttpEvent
 import type { Internal, Middleware } from './middleware.ts';
 import { API_ALIAS, aliasOf, namespaceOf, namespaceOfAlias } from './namespaces.ts';
 import { boundPayload } from './payload.ts';
-import { namesIn, namesOut } from './stored-names.ts';
+import { addNamespace, removeNamespace } from './stored-names.ts';
 
 /** The part of an event that an adapter passes on. */
 export interface Invocation {
@@ -24,7 +24,7 @@ export interface Invocation {
 
 interface AdapterOptions {
   /** The places of the names that are translated for callers of a namespace. */
-  names: Names;
+  nameFields: NameFields;
   created(output: unknown): boolean;
   events: EventAdapter | undefined;
   /** Whether a queue starts the function. */
@@ -45,7 +45,7 @@ interface AdapterOptions {
  * alias of the API, and an event counts only in a function that has such events.
  */
 export function adapters({
-  names,
+  nameFields,
   created,
   events,
   queued,
@@ -98,19 +98,19 @@ export function adapters({
       const invocation = isRequest ? ofRequest(event, internal) : ofEvent(event, alias, internal);
       const { payload, namespace } = invocation;
       request.event =
-        namespace === undefined ? invocation : { ...invocation, payload: namesIn(payload, names, namespace) };
+        namespace === undefined ? invocation : { ...invocation, payload: addNamespace(payload, nameFields, namespace) };
     },
     after: (request) => {
       const { namespace, adapter } = request.internal;
       const output = request.response;
-      const answer = namespace === undefined ? output : namesOut(output, names, namespace);
+      const answer = namespace === undefined ? output : removeNamespace(output, nameFields, namespace);
       request.response = adapter === 'http' ? httpSuccess(answer, created(output), cacheControl) : answer;
     },
     onError: (request) => {
       const error = request.error as HoldfastError;
       const { namespace } = request.internal;
       const stored = error.problem(request.context.awsRequestId);
-      const problem = namespace === undefined ? stored : namesOut(stored, names, namespace);
+      const problem = namespace === undefined ? stored : removeNamespace(stored, nameFields, namespace);
       if (request.internal.adapter === 'http') request.response = httpFailure(problem, error.retryAfterMs);
       else if (request.internal.accepts?.includes(error.code)) request.response = problem;
       else request.error = new TaskFailure(problem);

@@ -1,7 +1,7 @@
 import middy from '@middy/core';
 import type * as z from 'zod/mini';
 import type { Call } from '../aws/call.ts';
-import type { Names } from '../namespace.ts';
+import type { NameFields } from '../namespace.ts';
 import { adapters, type Invocation } from './adapters.ts';
 import { deadline } from './deadline.ts';
 import type { EventAdapter } from './events.ts';
@@ -17,7 +17,7 @@ interface Definition<Input, Output> {
   input: z.ZodMiniType<Input>;
   run(input: Input, call: Call): Promise<Output>;
   /** The places of names in request and answer. All names must stay within the caller's namespace. */
-  names: Names;
+  nameFields: NameFields;
   /** The most bytes of JSON in one call. A longer text is refused before it is parsed. The default is 64 KiB. */
   maxBytes?: number;
   /** Whether the call created something, which HTTP answers with 201. */
@@ -49,7 +49,7 @@ export function lambdaFunction<Input, Output>({
   name,
   input,
   run,
-  names,
+  nameFields,
   maxBytes = DEFAULT_MAX_BYTES,
   created,
   logged,
@@ -64,7 +64,7 @@ export function lambdaFunction<Input, Output>({
   const handler = middy({ timeoutEarlyInMillis: 0 }) // our own deadline leaves time to answer, and ends the AWS calls
     .use(
       adapters({
-        names,
+        nameFields,
         created: (output) => created?.(output as Output) ?? false,
         events,
         queued,

@@ -1,16 +1,16 @@
 import { invalidRequest } from '../errors.ts';
 import { isReserved, RESERVED } from '../fields.ts';
-import { isWithin, type ListedNames, type Names, nameKey, nameWithin, prefixOf } from '../namespace.ts';
+import { isWithin, type NameFields, type NameListing, nameKey, nameWithin, prefixOf } from '../namespace.ts';
 
 /** For a function whose request and answer have no names. */
-export const NO_NAMES: Names = {};
+export const NO_NAME_FIELDS: NameFields = {};
 
 /**
  * The request as the domain takes it: names become stored names, and a list shows the namespace alone. Whatever is not
  * a name stays as it is, and the schema refuses it.
  * @throws HoldfastError InvalidRequest for a path or a cursor of elsewhere, and for a name that is the service's own
  */
-export function namesIn(payload: unknown, names: Names, namespace: string): unknown {
+export function addNamespace(payload: unknown, names: NameFields, namespace: string): unknown {
   const { stored = [], paths = [], listed, cursors } = names;
   let request = payload;
   for (const path of stored) request = mapped(request, path.split('.'), (name) => storedName(name, path, namespace));
@@ -23,7 +23,11 @@ export function namesIn(payload: unknown, names: Names, namespace: string): unkn
 }
 
 /** The answer, or the problem, as callers of the namespace read it. */
-export function namesOut<Answer>(answer: Answer, { answered = [], cursors }: Names, namespace: string): Answer {
+export function removeNamespace<Answer>(
+  answer: Answer,
+  { answered = [], cursors }: NameFields,
+  namespace: string,
+): Answer {
   let shown: unknown = answer;
   for (const path of answered) shown = mapped(shown, path.split('.'), (name) => nameWithin(namespace, name));
   shown = mapped(shown, ['detail'], (text) => nameKey(text, Object(answer).key, Object(shown).key));
@@ -46,7 +50,7 @@ function ownPath(name: string, path: string, namespace: string): string {
 }
 
 /** A list shows the namespace alone, unless the request names one record by a text. A value of another type names no record. */
-function confined(request: Record<string, unknown>, { of, unless }: ListedNames, namespace: string): unknown {
+function confined(request: Record<string, unknown>, { of, unless }: NameListing, namespace: string): unknown {
   const { prefix } = request;
   const isList = unless === undefined || typeof request[unless] !== 'string';
   if (prefix === undefined) return isList ? { ...request, prefix: prefixOf(namespace) } : request;

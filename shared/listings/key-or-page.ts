@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, limit, name } from '../fields.ts';
-import type { Names } from '../namespace.ts';
+import type { NameFields } from '../namespace.ts';
 
 /** The input of a call that reads one key, or lists keys of the same kind. */
 export const keyOrPage = (mostKeyBytes: number) =>
@@ -21,7 +21,7 @@ export const keyOrPage = (mostKeyBytes: number) =>
     );
 
 /** Where such a call and its answer have keys. */
-export const KEY_OR_PAGE_NAMES: Names = {
+export const KEY_OR_PAGE_NAME_FIELDS: NameFields = {
   stored: ['key'],
   listed: { unless: 'key', of: 'stored' },
   answered: ['key', 'keys.*.key'],

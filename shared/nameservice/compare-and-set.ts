@@ -2,7 +2,7 @@ import { all } from '../aws/condition.ts';
 import { HoldfastError } from '../errors.ts';
 import { readRows } from './alias-rows.ts';
 import { isAt, isFirstAtItsT } from './conditions.ts';
-import { putNew, transactOnce } from './create.ts';
+import { putNew, transactIdempotently } from './create.ts';
 import { writingTable } from './dependencies.ts';
 import { ledgerItems, RECORD_KINDS, type RecordKind } from './items.ts';
 import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './pointers.ts';
@@ -49,7 +49,7 @@ export async function compareAndSetRef(
 async function createWithRef(write: RefWrite, next: Target): Promise<Published<Pointer>> {
   const { alias, ref, dependencies } = write;
   const { table, pointerStyle } = dependencies;
-  const outcome = await transactOnce(write, 'create', (stamp) =>
+  const outcome = await transactIdempotently(write, 'create', (stamp) =>
     putNew(table, ledgerItems(alias, { now: stamp.now, style: pointerStyle }, { [ref]: next }), stamp),
   );
   if (outcome.won) return published(alias, next, { created: true });

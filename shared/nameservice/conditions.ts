@@ -17,7 +17,10 @@ export const isAbsent: Condition = { expression: 'attribute_not_exists(pk)' };
 export const isKnownLayout: Condition = not(aliased('#schema > :known', { ':known': SCHEMA }));
 
 /** Always true. It makes a transaction differ from all others, also from one of the same request in the same millisecond. */
-export const isOfCall = (id: string): Condition => ({ expression: 'NOT pk = :call', values: { ':call': text(id) } });
+export const differsPerCall = (id: string): Condition => ({
+  expression: 'NOT pk = :call',
+  values: { ':call': text(id) },
+});
 
 /** On `meta`. Other clients leave one without a kind when they retract an unknown alias. No reader takes it for a record. */
 export const isNoRecord: Condition = { expression: 'attribute_not_exists(kind)' };

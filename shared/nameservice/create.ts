@@ -5,28 +5,28 @@ import type { Item } from '../aws/dynamodb.ts';
 import { transact } from '../aws/transaction.ts';
 import { HoldfastError } from '../errors.ts';
 import { readRows } from './alias-rows.ts';
-import { isAbsent, isKnownLayout, isNoRecord, isOfCall } from './conditions.ts';
+import { differsPerCall, isAbsent, isKnownLayout, isNoRecord } from './conditions.ts';
 import { type AliasWrite, type WriteRequest, writingTable } from './dependencies.ts';
 import { type ItemsByConcern, itemsByConcern, kindOf } from './record.ts';
 
 /** `at` is the time of writing; `rows` holds all items under the alias. `repeated`: an earlier call with this request won. */
-type OnceOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: ItemsByConcern };
+type IdempotentOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: ItemsByConcern };
 
 /** What makes a transaction this call's own. */
 export interface Stamp {
   /** The time of writing, in epoch milliseconds. */
   now: number;
   /** On its first item. */
-  isOfCall: Condition;
+  differsPerCall: Condition;
 }
 
 /** Puts the items of a new alias. Lost if the alias exists. */
-export const putNew = (table: string, items: Item[], { isOfCall }: Stamp): TransactWriteItem[] =>
+export const putNew = (table: string, items: Item[], { differsPerCall }: Stamp): TransactWriteItem[] =>
   items.map((item) => ({
     Put: {
       TableName: table,
       Item: item,
-      ...conditionFields(item.sk?.S === 'meta' ? all(isNoRecord, isKnownLayout, isOfCall) : isAbsent),
+      ...conditionFields(item.sk?.S === 'meta' ? all(isNoRecord, isKnownLayout, differsPerCall) : isAbsent),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     },
   }));
@@ -39,14 +39,14 @@ export const putNew = (table: string, items: Item[], { isOfCall }: Stamp): Trans
  * @param itemsOf what to write
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (also if the token is known and no such record is there)
  */
-export async function transactOnce(
+export async function transactIdempotently(
   { dependencies, alias, request, call }: AliasWrite,
   part: 'create' | 'replace',
   itemsOf: (stamp: Stamp) => TransactWriteItem[],
-): Promise<OnceOutcome> {
+): Promise<IdempotentOutcome> {
   const { clock, ids, table } = dependencies;
   const at = clock.now();
-  const items = itemsOf({ now: at, isOfCall: isOfCall(ids.uuid()) });
+  const items = itemsOf({ now: at, differsPerCall: differsPerCall(ids.uuid()) });
   const token = clientToken(table, request, part);
   const outcome = await transact(dependencies, { items, token, operation: writingTable(table, request) }, call);
   if (outcome.won) return { won: true, at };

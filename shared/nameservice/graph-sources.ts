@@ -5,7 +5,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { Alias } from './alias.ts';
 import { readRows } from './alias-rows.ts';
 import { isKnownLayout, isOfKind } from './conditions.ts';
-import { putNew, type Stamp, transactOnce } from './create.ts';
+import { putNew, type Stamp, transactIdempotently } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type GraphSource, graphSourceItems, itemKey, SCHEMA, textList } from './items.ts';
 import { type GraphSourceRecord, type ItemsByConcern, itemsByConcern, kindOf, shownRecord } from './record.ts';
@@ -31,12 +31,14 @@ export async function publishGraphSource(
     return published(alias, record, how);
   };
   const itemsAt = (now: number) => graphSourceItems(alias, source, { now, style: pointerStyle });
-  const creation = await transactOnce(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
+  const creation = await transactIdempotently(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
   if (creation.won) return answer(itemsByConcern(itemsAt(creation.at)), { created: true });
   if (creation.repeated) return answer(creation.rows, { repeated: true });
   if (kindOf(creation.rows.meta) !== 'graph_source') throw alreadyExists(alias, kindOf(creation.rows.meta));
 
-  const replaced = await transactOnce(write, 'replace', (stamp) => replacement(table, alias, { ...stamp, source }));
+  const replaced = await transactIdempotently(write, 'replace', (stamp) =>
+    replacement(table, alias, { ...stamp, source }),
+  );
   if (replaced.won) return answer(await readRows(dependencies, alias, call), {});
   if (replaced.repeated) return answer(replaced.rows, { repeated: true });
   refuseLaterLayout(Object.values(replaced.rows), writingTable(table, write.request));
@@ -47,7 +49,7 @@ export async function publishGraphSource(
 function replacement(
   table: string,
   alias: Alias,
-  { now, isOfCall, source }: Stamp & { source: GraphSource },
+  { now, differsPerCall, source }: Stamp & { source: GraphSource },
 ): TransactWriteItem[] {
   const update = (concern: 'meta' | 'config' | 'index' | 'status', set: string, more: object) => ({
     Update: { TableName: table, Key: itemKey(alias, concern), UpdateExpression: `SET ${set}`, ...more },
@@ -65,7 +67,7 @@ function replacement(
       'meta',
       `${stamped}, #name = :name, branch = :branch, source_type = :type, dependencies = :dependencies, retracted = if_not_exists(retracted, :false)`,
       {
-        ...conditionFields(all(isOfKind('graph_source'), isKnownLayout, isOfCall), {
+        ...conditionFields(all(isOfKind('graph_source'), isKnownLayout, differsPerCall), {
           names: { ...names, '#name': 'name' },
           values: {
             ...written,

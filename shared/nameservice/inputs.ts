@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import { cursorText, flag, limit, listOf, must, name, oneOf, shared, whole } from '../fields.ts';
-import type { Names } from '../namespace.ts';
+import { cursorText, flag, limit, listOf, must, name, oneOf, sharedSchema, whole } from '../fields.ts';
+import type { NameFields } from '../namespace.ts';
 import { aliasText, parseAlias } from './alias.ts';
 import { RECORD_KINDS } from './items.ts';
 import { jsonObject, jsonText } from './json-fields.ts';
@@ -15,7 +15,7 @@ const MAX_DEPENDENCIES = 100;
 export const MAX_PUBLISH_BYTES = MAX_DEPENDENCIES * MAX_ALIAS_BYTES * 6 + 64 * 1024;
 
 /** `name:branch`; a name alone means its branch `main`. */
-const alias = shared(() =>
+const alias = sharedSchema(() =>
   z
     .pipe(
       name(MAX_ALIAS_BYTES).check(
@@ -137,12 +137,12 @@ export type ReadInput = z.infer<ReturnType<typeof readInput>>;
 
 const STORED = ['alias', 'dependencies.*'];
 
-export const ALIAS_NAMES: Names = {
+export const ALIAS_NAME_FIELDS: NameFields = {
   stored: STORED,
   answered: ['alias', 'current.alias', 'current.name', 'current.dependencies.*'],
 };
 
-export const ALIAS_LISTS: Names = {
+export const ALIAS_LIST_FIELDS: NameFields = {
   stored: STORED,
   listed: { unless: 'alias', of: 'stored' },
   answered: [

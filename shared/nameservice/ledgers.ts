@@ -1,6 +1,6 @@
 import { all, not } from '../aws/condition.ts';
 import { isOfKind, isRetracted } from './conditions.ts';
-import { putNew, transactOnce } from './create.ts';
+import { putNew, transactIdempotently } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { ledgerItems, type RecordKind } from './items.ts';
 import { itemsByConcern, kindOf, type NameserviceRecord, shownRecord } from './record.ts';
@@ -16,7 +16,7 @@ export async function initLedger(write: AliasWrite): Promise<Published<Nameservi
   const { dependencies, alias } = write;
   const { table, pointerStyle } = dependencies;
   const itemsAt = (now: number) => ledgerItems(alias, { now, style: pointerStyle });
-  const outcome = await transactOnce(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
+  const outcome = await transactIdempotently(write, 'create', (stamp) => putNew(table, itemsAt(stamp.now), stamp));
   const rows = outcome.won ? itemsByConcern(itemsAt(outcome.at)) : outcome.rows;
   const record = shownRecord(rows, pointerStyle);
   if (record?.kind !== 'ledger' || !(outcome.won || outcome.repeated)) throw alreadyExists(alias, record?.kind);

@@ -1,6 +1,6 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { naming } from '../aws/send.ts';
+import { addRetryWith } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { durations, type LeaseGrant, type Previous, previousView } from '../locks/calls/types.ts';
 import { deadlineOf, type LeaseDependencies } from '../locks/dependencies.ts';
@@ -85,7 +85,7 @@ export function beginOnce(dependencies: LeaseDependencies) {
     const asked = { request, arrivedAt, waitSeconds: input.waitSeconds };
     const chosen = period && { slot };
     const outcome = await tryThenRead(dependencies, asked, call)
-      .catch(naming({ requestId: request.requestId, ...chosen }))
+      .catch(addRetryWith({ requestId: request.requestId, ...chosen }))
       .catch(withKey(key));
     if ('heldBy' in outcome) throw held(dependencies, { request, record: { ...outcome.heldBy, key } }, chosen);
     if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { callersName, json, must, name, whole } from '../fields.ts';
 import { keyOrPage } from '../listings/key-or-page.ts';
 import { executionArn } from '../locks/calls/inputs.ts';
-import type { Names } from '../namespace.ts';
+import type { NameFields } from '../namespace.ts';
 import { MOST_PERIOD_SECONDS } from '../periods.ts';
 import { ONCE_PERIOD, termsFault, ZONE } from './terms.ts';
 
@@ -61,4 +61,4 @@ export type ForgetInput = z.infer<ReturnType<typeof forgetInput>>;
 export const readOnceInput = () => keyOrPage(MOST_KEY_BYTES);
 export type ReadOnceInput = z.infer<ReturnType<typeof readOnceInput>>;
 
-export const ONCE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
+export const ONCE_NAME_FIELDS: NameFields = { stored: ['key'], answered: ['key', 'actual.key'] };

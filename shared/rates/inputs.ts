@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { callersName, flag, listOf, must, name, whole } from '../fields.ts';
 import { keyOrPage } from '../listings/key-or-page.ts';
-import type { Names } from '../namespace.ts';
+import type { NameFields } from '../namespace.ts';
 import { periodSeconds } from '../periods.ts';
 import { MOST_PERIODS, MOST_RATE_SECONDS, MOST_RATES, MOST_WAIT_SECONDS, mostWaitSeconds } from './charge.ts';
 
@@ -119,4 +119,4 @@ export type ForgetRateInput = z.infer<ReturnType<typeof forgetRateInput>>;
 export const readRatesInput = () => keyOrPage(MOST_KEY_BYTES);
 export type ReadRatesInput = z.infer<ReturnType<typeof readRatesInput>>;
 
-export const RATE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
+export const RATE_NAME_FIELDS: NameFields = { stored: ['key'], answered: ['key', 'actual.key'] };

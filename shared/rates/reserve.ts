@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { naming, outcomeUnknown, writing } from '../aws/send.ts';
+import { addRetryWith, outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { capEndsAt } from '../locks/record/capped.ts';
@@ -61,7 +61,7 @@ export function reserveRate(dependencies: LeaseDependencies) {
   return async (input: ReserveInput, call: Call): Promise<Reserved> => {
     const { holder, requestId = ids.uuid() } = input;
     const name = requestName({ holder, requestId, principal: call.principal });
-    return tryForms(dependencies, { input, name }, call).catch(naming({ requestId }));
+    return tryForms(dependencies, { input, name }, call).catch(addRetryWith({ requestId }));
   };
 }
 

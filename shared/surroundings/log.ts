@@ -39,7 +39,7 @@ export function logLine(level: Exclude<Level, 'SILENT'>, fields: LogFields, metr
   }
   const timestamp = new Date(systemClock.now()).toISOString();
   writeLine({ level, timestamp, service: settings.service, ...fields }, metrics);
-  for (const more of beyond(metrics)) writeMetrics(more, fields);
+  for (const more of restOf(metrics)) writeMetrics(more, fields);
 }
 
 export interface LogFields extends Record<string, unknown> {
@@ -49,7 +49,7 @@ export interface LogFields extends Record<string, unknown> {
 /** Writes the metrics alone. @param fields among which the dimensions' values are */
 export function logMetrics(metrics: Metrics | undefined, fields: Record<string, unknown> = {}): void {
   if (!metrics || !settings.namespace) return;
-  for (const part of [metrics, ...beyond(metrics)]) writeMetrics(part, fields);
+  for (const part of [metrics, ...restOf(metrics)]) writeMetrics(part, fields);
 }
 
 function writeMetrics(metrics: Metrics, fields: Record<string, unknown>): void {
@@ -102,7 +102,7 @@ const inOneLine = (value: number | number[]) =>
   Array.isArray(value) ? (value.length === 1 ? value[0] : value.slice(0, MAX_METRIC_VALUES)) : value;
 
 /** The values of long lists that a line leaves out, in lines of their own. */
-function* beyond(metrics: Metrics | undefined): Generator<Metrics> {
+function* restOf(metrics: Metrics | undefined): Generator<Metrics> {
   if (!metrics || !settings.namespace) return;
   for (const [name, { value, unit }] of Object.entries(metrics.values))
     for (let from = MAX_METRIC_VALUES; Array.isArray(value) && from < value.length; from += MAX_METRIC_VALUES)

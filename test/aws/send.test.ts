@@ -6,7 +6,7 @@ import { HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { conditionalWrite, dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { headObject, s3Client } from '../../shared/aws/s3.ts';
-import { naming, reading, send, writing } from '../../shared/aws/send.ts';
+import { addRetryWith, reading, send, writing } from '../../shared/aws/send.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { type ErrorCode, HoldfastError } from '../../shared/errors.ts';
 import { call, type Fault, newBucket, newTable, testClient, testS3, watch } from '../support/emulators/aws.ts';
@@ -136,7 +136,7 @@ describe('the field that finds an outcome', () => {
     const error = new HoldfastError(code, 'why', { retryAfterMs: 7, retryWith: { more: 'x' }, cause: 'the cause' });
     const named = (() => {
       try {
-        return naming(retryWith)(error);
+        return addRetryWith(retryWith)(error);
       } catch (other) {
         return other as HoldfastError;
       }

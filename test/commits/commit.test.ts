@@ -263,7 +263,7 @@ describe('reads', async () => {
     expect((await read('shown')).inFlight).toBeNull();
   });
 
-  it('a read shows an object whose marks another client has cut', async () => {
+  it('a read shows an object whose metadata another client has cut', async () => {
     await commit({ path: 'cut', ifNoneMatch: '*', body: 'one', commitId: 'c', fence: { key: 'k', token: 1 } });
     const [tag = ''] = (await world.rawMetadata('cut'))['holdfast-commits']?.split(' ') ?? [];
     await world.rawPut('cut', 'one', { Metadata: { 'holdfast-commits': tag } });

@@ -4,9 +4,9 @@ import { commitInput } from '../../shared/commits/inputs.ts';
 import {
   type CommitEntry,
   fingerprint,
-  type Marks,
-  marksMetadata,
-  parseMarks,
+  newServiceMetadata,
+  parseServiceMetadata,
+  type ServiceMetadata,
   userMetadata,
 } from '../../shared/commits/metadata.ts';
 import { normalEtag, pathFault } from '../../shared/commits/paths.ts';
@@ -31,23 +31,30 @@ const fence = fc.record({
 
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
 
-describe('the marks on an object', () => {
-  it('the marks on an object read as they were written, whatever their values', () => {
+describe('the metadata of the service', () => {
+  it('the metadata of the service reads as it was written, whatever its values', () => {
     fc.assert(
       fc.property(fc.string(), entry, maybe(fence), maybe(fc.uuid()), (path, commit, held, call) => {
-        const marks = parseMarks(path, marksMetadata(path, { before: null, entry: commit, fence: held, call }));
-        expect(marks).toEqual({ commits: [commit], complete: true, fence: held, call, isReset: false });
+        const serviceMetadata = parseServiceMetadata(
+          path,
+          newServiceMetadata(path, { before: null, entry: commit, fence: held, call }),
+        );
+        expect(serviceMetadata).toEqual({ commits: [commit], complete: true, fence: held, call, isReset: false });
       }),
     );
   });
 
-  it('the marks on an object hold the last eight commits, and whether more existed', () => {
+  it('the metadata of the service holds the last eight commits, and whether more existed', () => {
     fc.assert(
       fc.property(fc.array(entry, { minLength: 1, maxLength: 12 }), fc.boolean(), (commits, afterForeign) => {
-        let marks: Marks | null | undefined = afterForeign ? undefined : null;
-        for (const commit of commits) marks = parseMarks('p', marksMetadata('p', { before: marks, entry: commit }));
-        expect(marks?.commits).toEqual(commits.slice(-8));
-        expect(marks?.complete).toBe(!afterForeign && commits.length <= 8);
+        let serviceMetadata: ServiceMetadata | null | undefined = afterForeign ? undefined : null;
+        for (const commit of commits)
+          serviceMetadata = parseServiceMetadata(
+            'p',
+            newServiceMetadata('p', { before: serviceMetadata, entry: commit }),
+          );
+        expect(serviceMetadata?.commits).toEqual(commits.slice(-8));
+        expect(serviceMetadata?.complete).toBe(!afterForeign && commits.length <= 8);
       }),
     );
   });
@@ -61,15 +68,18 @@ describe('the marks on an object', () => {
     ['a name that holds one', { ifNoneMatch: '*', body: 'one' }, `sub:${ROLE}/session-1`, 'Zehf1EkWfuK'],
     ['an upload', { ifNoneMatch: '*', source: UPLOAD }, undefined, 'T3qHs1WFEqu'],
     ['an upload with its ETag', { ifNoneMatch: '*', source: UPLOAD, sourceEtag: '"x"' }, undefined, '5EMsaT16Z6r'],
-  ])('the marks on an object keep the same fingerprint in each release: of %s', (_, input, principal, expected) => {
-    const dependencies = { ids: seededIds(1), clock: new ManualClock() };
-    const request = commitRequest(dependencies, commitInput().parse({ path: 'p', ...input }), principal);
-    expect(request.entry.fingerprint).toBe(expected);
-  });
+  ])(
+    'the metadata of the service keeps the same fingerprint in each release: of %s',
+    (_, input, principal, expected) => {
+      const dependencies = { ids: seededIds(1), clock: new ManualClock() };
+      const request = commitRequest(dependencies, commitInput().parse({ path: 'p', ...input }), principal);
+      expect(request.entry.fingerprint).toBe(expected);
+    },
+  );
 
-  it('the marks do not count for another path, and are not user metadata', () => {
+  it('the metadata of the service does not count for another path, and is not user metadata', () => {
     const metadata = {
-      ...marksMetadata('p', {
+      ...newServiceMetadata('p', {
         before: null,
         entry: { commitId: 'c', fingerprint: fingerprint() },
         fence: { key: 'k', token: 1 },
@@ -77,14 +87,20 @@ describe('the marks on an object', () => {
       }),
       a: 'b',
     };
-    expect(parseMarks('q', metadata)).toBeUndefined();
+    expect(parseServiceMetadata('q', metadata)).toBeUndefined();
     expect(userMetadata(metadata)).toEqual({ a: 'b' });
   });
 
-  it('the marks on an object have a fixed form', () => {
+  it('the metadata of the service has a fixed form', () => {
     // `undefined` stands for the object of a foreign writer, which breaks the chain.
     const [before, entry] = [undefined, { commitId: 'c', fingerprint: 'fingerprint' }];
-    const written = marksMetadata('p', { before, entry, fence: { key: 'k', token: 7 }, call: 'mine', isReset: true });
+    const written = newServiceMetadata('p', {
+      before,
+      entry,
+      fence: { key: 'k', token: 7 },
+      call: 'mine',
+      isReset: true,
+    });
     expect(written).toEqual({
       'holdfast-commits': expect.stringMatching(/^[\w-]{6} ~ fingerprintc$/),
       'holdfast-fence': '7 aw',
@@ -94,19 +110,20 @@ describe('the marks on an object', () => {
   });
 
   it.each(['x7 aw', '7 aw x', '7', '', 'aw', '12345678901234567 aw'])(
-    'the marks on an object do not show a broken fence: %j',
+    'the metadata of the service does not show a broken fence: %j',
     (fence) => {
       const entry = { commitId: 'c', fingerprint: fingerprint() };
-      const marks = marksMetadata('p', { before: null, entry });
-      expect(parseMarks('p', { ...marks, 'holdfast-fence': fence })).toMatchObject({
+      const serviceMetadata = newServiceMetadata('p', { before: null, entry });
+      expect(parseServiceMetadata('p', { ...serviceMetadata, 'holdfast-fence': fence })).toMatchObject({
         commits: [entry],
         fence: undefined,
       });
     },
   );
 
-  it('broken marks on an object count as those of a foreign writer', () => {
-    for (const value of ['', ' ', 'x y z', '~']) expect(parseMarks('p', { 'holdfast-commits': value })).toBeUndefined();
+  it('broken metadata of the service counts as that of a foreign writer', () => {
+    for (const value of ['', ' ', 'x y z', '~'])
+      expect(parseServiceMetadata('p', { 'holdfast-commits': value })).toBeUndefined();
   });
 });
 

@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { HoldfastError } from '../../shared/errors.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { scopesFromEnvironment } from '../../shared/lambda/scopes.ts';
-import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
+import { NO_NAME_FIELDS } from '../../shared/lambda/stored-names.ts';
 import { httpEvent, throughHttp, throughTask } from '../support/stack/adapters.ts';
 
 const scopes = {
@@ -124,7 +124,13 @@ it.each([
   ['a refusal', async () => Promise.reject(new HoldfastError('Forbidden', 'no')), 403],
   ['a fault', async () => Promise.reject(new Error('broken')), 503],
 ])('the header holdfast-version is on %s', async (_, run, status) => {
-  const handler = lambdaFunction({ name: 'test', input: z.strictObject({}), names: NO_NAMES, run, logged: [] });
+  const handler = lambdaFunction({
+    name: 'test',
+    input: z.strictObject({}),
+    nameFields: NO_NAME_FIELDS,
+    run,
+    logged: [],
+  });
   expect(await throughHttp(handler, httpEvent('GET', {}))).toMatchObject({
     status,
     headers: { 'holdfast-version': version },

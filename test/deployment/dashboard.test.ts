@@ -158,7 +158,7 @@ async function callEverything(): Promise<void> {
   const refusing = lambdaFunction({
     name: 'publish',
     input: z.strictObject({ code: z.string() }),
-    names: {},
+    nameFields: {},
     run: async ({ code }) => {
       throw new HoldfastError(code as ErrorCode, 'refused');
     },

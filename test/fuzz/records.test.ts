@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SOURCES } from '../../functions/expiry/sources.ts';
 import type { Json } from '../../shared/aws/attributes.ts';
-import { marksMetadata, parseMarks } from '../../shared/commits/metadata.ts';
+import { newServiceMetadata, parseServiceMetadata } from '../../shared/commits/metadata.ts';
 import { normalEtag } from '../../shared/commits/paths.ts';
 import { parseRecord, recordItem } from '../../shared/commits/record.ts';
 import { HoldfastError } from '../../shared/errors.ts';
@@ -159,8 +159,8 @@ describe('commit records', () => {
   });
 });
 
-describe('marks of a commit on its object', () => {
-  it('marks of a commit read back as written, and fit into S3 metadata', () => {
+describe('the metadata that a commit writes on its object', () => {
+  it('the metadata of a commit reads back as written, and fits into S3 metadata', () => {
     const history = fc.array(fc.record({ commitId, fingerprint: fc.stringMatching(/^[\w-]{11}$/) }), {
       minLength: 1,
       maxLength: 12,
@@ -169,8 +169,12 @@ describe('marks of a commit on its object', () => {
       fc.property(text, history, fence, (path, entries, fence) => {
         let metadata: Record<string, string> = {};
         for (const [index, entry] of entries.entries())
-          metadata = marksMetadata(path, { before: index === 0 ? null : parseMarks(path, metadata), entry, fence });
-        expect(parseMarks(path, metadata)).toEqual({
+          metadata = newServiceMetadata(path, {
+            before: index === 0 ? null : parseServiceMetadata(path, metadata),
+            entry,
+            fence,
+          });
+        expect(parseServiceMetadata(path, metadata)).toEqual({
           commits: entries.slice(-8),
           complete: entries.length <= 8,
           fence,
@@ -178,17 +182,17 @@ describe('marks of a commit on its object', () => {
           isReset: false,
         });
         expect(Object.entries(metadata).flat().join('')).toMatch(/^[ -~]*$/);
-        expect(parseMarks(`${path}.`, metadata)).toBeUndefined();
+        expect(parseServiceMetadata(`${path}.`, metadata)).toBeUndefined();
       }),
     );
   });
 
-  it('marks on an object of any other make are read without a fault', () => {
+  it('metadata of any other make is read without a fault', () => {
     const metadata = fc.dictionary(
       fc.constantFrom('holdfast-commits', 'holdfast-fence', '__proto__'),
       fc.oneof(fc.string(), fc.constantFrom('~', ' ', '1 ', '1 =')),
     );
-    fc.assert(fc.property(text, metadata, (path, given) => void parseMarks(path, given)));
+    fc.assert(fc.property(text, metadata, (path, given) => void parseServiceMetadata(path, given)));
   });
 });
 

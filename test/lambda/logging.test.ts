@@ -21,7 +21,7 @@ it('a function logs only the fields of input, result and error that it declares'
   const handler = lambdaFunction({
     name: 'test',
     input: z.strictObject({ asked: z.string(), secret: z.string(), refuse: z.boolean() }),
-    names: {},
+    nameFields: {},
     run: async ({ refuse }) => {
       if (refuse) throw new HoldfastError('Conflict', 'refused', { known: 'context', token: 'hidden-context' });
       return { known: 'result', leaseId: 'hidden-result' };
@@ -117,7 +117,7 @@ it('an invocation below the log level writes only its metrics', async () => {
     vi.resetModules();
     const { lambdaFunction } = await import('../../shared/lambda/function.ts');
     const run = async () => ({ known: 'result' });
-    const handler = lambdaFunction({ name: 'test', input: z.strictObject({}), names: {}, run, logged: ['known'] });
+    const handler = lambdaFunction({ name: 'test', input: z.strictObject({}), nameFields: {}, run, logged: ['known'] });
     lines.length = 0;
     await post(handler, {});
     return lines.map((line) => JSON.parse(line));
@@ -146,7 +146,7 @@ it('an invocation writes at most a hundred values of a metric in a line', async 
   const handler = lambdaFunction({
     name: 'test',
     input: z.strictObject({ values: z.number(), refuse: z.boolean() }),
-    names: {},
+    nameFields: {},
     run: async ({ values, refuse }, { measure }) => {
       for (let value = 1; value <= values; value++) measure?.('HandOffMs', value);
       if (refuse) throw new HoldfastError('Conflict', 'refused');
@@ -180,7 +180,7 @@ it('the trace of an invocation is logged if it is sampled', async () => {
   const handler = lambdaFunction({
     name: 'test',
     input: z.strictObject({}),
-    names: {},
+    nameFields: {},
     run: async () => ({}),
     logged: [],
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { namesIn } from '../../shared/lambda/stored-names.ts';
+import { addNamespace } from '../../shared/lambda/stored-names.ts';
 import { Page } from '../../shared/listings/pages.ts';
-import { LEASE_LISTS } from '../../shared/locks/calls/inputs.ts';
+import { LEASE_LIST_FIELDS } from '../../shared/locks/calls/inputs.ts';
 import { httpEvent, throughHttp, throughTask } from '../support/stack/adapters.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';
@@ -162,5 +162,5 @@ it.each<[string, object, object]>([
   ['a key that is no text', { key: null, prefix: 'team-b/' }, { key: null, prefix: 'team-a/team-b/' }],
   ['a key that is a list', { key: ['x'] }, { key: ['x'], prefix: 'team-a/' }],
 ])('a request of a namespace for %s sees only that namespace', (_, payload, expected) => {
-  expect(namesIn(payload, LEASE_LISTS, 'team-a')).toEqual(expected);
+  expect(addNamespace(payload, LEASE_LIST_FIELDS, 'team-a')).toEqual(expected);
 });

@@ -103,7 +103,7 @@ export const MUTATIONS: Mutation[] = [
     promise: 'no acknowledged commit is lost, none lands twice, and every refusal is true',
     changes: [
       change(
-        'return object?.marks?.isReset ? resetBefore(request) : undefined;',
+        'return object?.serviceMetadata?.isReset ? resetBefore(request) : undefined;',
         'return object ? undefined : resetBefore(request);',
       ),
     ],

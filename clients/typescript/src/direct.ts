@@ -3,8 +3,8 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import type * as z from 'zod/mini';
 import type { Call } from '../../../shared/aws/call.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../../shared/errors.ts';
-import { namesIn, namesOut } from '../../../shared/lambda/stored-names.ts';
-import { KEY_OR_PAGE_NAMES } from '../../../shared/listings/key-or-page.ts';
+import { addNamespace, removeNamespace } from '../../../shared/lambda/stored-names.ts';
+import { KEY_OR_PAGE_NAME_FIELDS } from '../../../shared/listings/key-or-page.ts';
 import { acquire } from '../../../shared/locks/calls/acquire.ts';
 import { breakGrant } from '../../../shared/locks/calls/break.ts';
 import { capKey } from '../../../shared/locks/calls/cap.ts';
@@ -14,8 +14,8 @@ import {
   breakInput,
   capInput,
   heartbeatInput,
-  LEASE_LISTS,
-  LEASE_NAMES,
+  LEASE_LIST_FIELDS,
+  LEASE_NAME_FIELDS,
   readInput,
   releaseInput,
   runNextInput,
@@ -26,7 +26,7 @@ import { release } from '../../../shared/locks/calls/release.ts';
 import { runNext } from '../../../shared/locks/calls/run-next.ts';
 import { withdrawOwnRequest } from '../../../shared/locks/calls/withdraw.ts';
 import type { LeaseDependencies } from '../../../shared/locks/dependencies.ts';
-import type { Names } from '../../../shared/namespace.ts';
+import type { NameFields } from '../../../shared/namespace.ts';
 import { beginOnce } from '../../../shared/once/begin.ts';
 import { completeOnce } from '../../../shared/once/complete.ts';
 import { forgetOnce } from '../../../shared/once/forget.ts';
@@ -66,11 +66,11 @@ export interface DirectOptions {
 }
 
 /** Unlike the functions, this process may read the whole table, so cursors need no encryption. */
-const cursors: Names['cursors'] = { open: (cursor) => cursor, seal: (cursor) => cursor };
-const LISTED: Partial<Record<Operation, Names>> = {
-  readLeases: { ...LEASE_LISTS, cursors },
-  readOnce: { ...KEY_OR_PAGE_NAMES, cursors },
-  readRates: { ...KEY_OR_PAGE_NAMES, cursors },
+const cursors: NameFields['cursors'] = { open: (cursor) => cursor, seal: (cursor) => cursor };
+const LISTED: Partial<Record<Operation, NameFields>> = {
+  readLeases: { ...LEASE_LIST_FIELDS, cursors },
+  readOnce: { ...KEY_OR_PAGE_NAME_FIELDS, cursors },
+  readRates: { ...KEY_OR_PAGE_NAME_FIELDS, cursors },
 };
 
 /** The time of a try whose caller names none, in milliseconds. Its signal may end it earlier. */
@@ -89,14 +89,14 @@ export function directTransport(options: DirectOptions): Transport {
   return async (operation, payload, signal, ...[namespace, timeoutMs = NO_LIMIT_MS]) => {
     const call = calls[operation];
     if (!call || 'taskToken' in payload || 'callbackId' in payload) throw refused(operation);
-    const names = LISTED[operation] ?? LEASE_NAMES;
-    const shown = <Shown>(it: Shown) => (namespace === undefined ? it : namesOut(it, names, namespace));
+    const nameFields = LISTED[operation] ?? LEASE_NAME_FIELDS;
+    const shown = <Shown>(it: Shown) => (namespace === undefined ? it : removeNamespace(it, nameFields, namespace));
     const startedAt = systemClock.now();
     const timeLeftMs = () => (signal.aborted ? 0 : timeoutMs - (systemClock.now() - startedAt));
     try {
       // Undefined fields are dropped as over HTTP, before the namespace is put in front of the keys.
       const sent: unknown = JSON.parse(JSON.stringify(payload));
-      const request = namespace === undefined ? sent : namesIn(sent, names, namespace);
+      const request = namespace === undefined ? sent : addNamespace(sent, nameFields, namespace);
       return shown(await call(request, { signal, timeLeftMs, namespace }));
     } catch (error) {
       if (!(error instanceof DomainError)) throw unreachable((error as Error).message, error); // the request may have been sent

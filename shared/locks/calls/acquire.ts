@@ -1,6 +1,6 @@
 import type { Json } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { naming } from '../../aws/send.ts';
+import { addRetryWith } from '../../aws/send.ts';
 import type { HoldfastError } from '../../errors.ts';
 import { canSleep, DEFAULT_PARK_SECONDS, deadlineOf, isBackInLine, type LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../executions/allowed.ts';
@@ -46,7 +46,7 @@ export function acquireGrant(dependencies: LeaseDependencies) {
         return leaseHeld(record, { asked: request, now: clock.now(), clockSkewMs });
       },
     };
-    const granted = await tryThenWait(dependencies, asking, call).catch(naming({ requestId }));
+    const granted = await tryThenWait(dependencies, asking, call).catch(addRetryWith({ requestId }));
     const { record: current, repeated, ended = [], previous } = granted;
     const entry = entryOf(current, request.name) as HolderEntry;
     const expired = ended.map((one) => ({ entry: one, how: 'expired' as const }));
@@ -84,7 +84,7 @@ export function acquire(dependencies: LeaseDependencies) {
     // The index finds an exclusive holder by itself.
     if (execution !== undefined && modeAsked(input) === 'shared') {
       const { noteExecution } = await import('../executions/execution-rows.ts');
-      await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
+      await noteExecution(dependencies, { key, execution }, call).catch(addRetryWith({ requestId }));
     }
     const asked = { ...input, requestId };
     const parked = parkedBy({ taskToken, callbackId });

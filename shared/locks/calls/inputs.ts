@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../../fields.ts';
-import type { Names } from '../../namespace.ts';
+import type { NameFields } from '../../namespace.ts';
 import { cappedRates } from '../../rates/inputs.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../dependencies.ts';
 import { isDurable } from '../executions/allowed.ts';
@@ -296,9 +296,9 @@ export const executionArn = () =>
     z.refine((arn) => !/\p{Cc}/u.test(arn), NO_EXECUTION), // no part of the pattern, which every reader of the contract must be able to run
   );
 
-export const LEASE_NAMES: Names = { stored: ['key'], answered: ['key', 'actual.key'] };
+export const LEASE_NAME_FIELDS: NameFields = { stored: ['key'], answered: ['key', 'actual.key'] };
 
-export const LEASE_LISTS: Names = {
+export const LEASE_LIST_FIELDS: NameFields = {
   stored: ['key'],
   listed: { unless: 'key', of: 'stored' },
   answered: ['key', 'leases.*.key'],

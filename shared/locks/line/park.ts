@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Call } from '../../aws/call.ts';
-import { naming } from '../../aws/send.ts';
+import { addRetryWith } from '../../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../../errors.ts';
 import type { AcquireInput } from '../calls/inputs.ts';
 import type { Parked } from '../calls/types.ts';
@@ -48,7 +48,7 @@ interface Parking {
  */
 export async function park(dependencies: LeaseDependencies, parking: Parking, call: Call): Promise<Parked> {
   const { requestId } = parking.lock.asked;
-  const parked = await putInLine(dependencies, parking, call).catch(naming({ requestId }));
+  const parked = await putInLine(dependencies, parking, call).catch(addRetryWith({ requestId }));
   if (parked.parked) call.measure?.('Parked', 1);
   return parked;
 }

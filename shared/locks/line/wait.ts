@@ -2,7 +2,7 @@ import { BatchGetItemCommand, GetItemCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import { naming, reading, send } from '../../aws/send.ts';
+import { addRetryWith, reading, send } from '../../aws/send.ts';
 import type { Ids } from '../../surroundings/ids.ts';
 import { type LeaseDependencies, ROW_EVERY_MS, WINDOW_MS } from '../dependencies.ts';
 import { leftToNextLook } from '../executions/questions.ts';
@@ -87,7 +87,7 @@ export async function waitInLine(at: LockCall, joining: Joining): Promise<Grante
   const { requestId } = at.lock.asked;
   // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
   const granted = new Waiting({ ...at, hasPlace: joined.hasPlace === true }, joined, joining).untilGranted();
-  return granted.catch(naming({ requestId, ticket: joined.ticket }));
+  return granted.catch(addRetryWith({ requestId, ticket: joined.ticket }));
 }
 
 /** How often a held call decides again whether its caller sleeps. */
