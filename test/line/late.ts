@@ -59,7 +59,7 @@ export async function lateWrites(lineWorld: LineWorld) {
   });
 
   it.each(['granted', 'gone'] as const)(
-    'a cancel of a call that is %s at that moment writes no row',
+    'a cancel of a call that is %s just then does not write',
     async (reason) => {
       const first = await held();
       const { key } = first;

@@ -147,7 +147,7 @@ export async function parks(lineWorld: LineWorld) {
     expect(await cancel(key, c.ticket)).toMatchObject({ cancelled: false, reason: 'granted' });
   });
 
-  it('a cancelled task keeps its ticket if Step Functions gives no answer', async () => {
+  it('a cancelled task keeps its ticket if Step Functions does not answer', async () => {
     const { key, task, ticket } = await held();
     steps.faults.SendTaskFailure = ['refused'];
     const { code, context } = await failure(cancel(key, ticket));

@@ -65,7 +65,7 @@ it('a break spares a grant of another fence, and names its exclusive holder', as
   for (const one of [key, permit.key]) expect(await read({ key: one })).toMatchObject({ state: 'held', ending: false });
 });
 
-it('a break of a free key, or with another fence, finds no grant', async () => {
+it('a break of a free key, or with another fence, is NotFound', async () => {
   expect((await failure(breakLease({ key: 'no such', fence: 1 }))).code).toBe('NotFound');
   const key = 'ended';
   const grant = await acquire({ key });

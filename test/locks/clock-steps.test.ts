@@ -134,7 +134,7 @@ it.each(aFew(1, KINDS))('the deadline of a parked task passes before another cal
   expect(waitedMs + remainingMs).toBeGreaterThan(WAITED_MS + TTL_MS - 2 * AWAY_MS);
 });
 
-it('a grant that is answered after its expiry gives its caller no time', () => {
+it('a grant that is answered after its expiry has no remaining time', () => {
   expect(durations({ since: 1000, expiresAt: 3000, now: 9000 })).toEqual({ waitedMs: 2000, remainingMs: 0 });
   expect(durations({ since: 1000, expiresAt: 3000, now: 2500 })).toEqual({ waitedMs: 1500, remainingMs: 500 });
   expect(durations({ since: 1000, expiresAt: 3000, now: 800 })).toEqual({ waitedMs: 0, remainingMs: 2200 });

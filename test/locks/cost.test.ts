@@ -115,7 +115,7 @@ it.runIf(inject('countsUnits'))(
   },
 );
 
-it.runIf(inject('countsUnits'))('a run of the schedule costs one read unit, each line under four more', async () => {
+it.runIf(inject('countsUnits'))('a run of the schedule costs one read unit, and each line under four', async () => {
   expect(await otherUnits(other.repair)).toEqual([0.5, 0.5]);
   await other.acquire({ key: 'repaired' });
   await other.park({ key: 'repaired' });

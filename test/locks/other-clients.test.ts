@@ -45,7 +45,7 @@ it.each([
   if (!['r3', 'last_limit'].includes(name)) expect((await rawItem(what))?.[name]).toEqual(value);
 });
 
-it.each([...Object.keys(ENTRY.M), 'f'])('an entry that lacks its part %s is the permit of no holder', async (part) => {
+it.each([...Object.keys(ENTRY.M), 'f'])('an entry that lacks its part %s does not count as a permit', async (part) => {
   const key = `without ${part}`;
   await acquire({ key, holder: 'a', limit: 2 });
   await setRaw(key, 'h0123456789abcdef', {
@@ -188,7 +188,7 @@ it.each([
   expect(requests.sent).toEqual([]);
 });
 
-it('a lease id with a guessed secret or another key proves no grant', async () => {
+it("a guessed secret or another key's lease id does not prove a grant", async () => {
   const granted = await acquire({ key: 'guess', limit: 1 });
   const [p, name] = granted.leaseId.split('.');
   const guess = { key: 'guess', leaseId: `${p}.${name}.00000000-0000-4000-8000-000000000000` };

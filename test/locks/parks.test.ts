@@ -33,7 +33,7 @@ it('releases serve as many tasks as fit, in their order', async () => {
   expect(await rawItem(key)).not.toHaveProperty('mark');
 });
 
-it('a task whose request has a permit of another weight leaves no row', async () => {
+it('a task whose request has a permit of another weight is not parked', async () => {
   const asked = { key: 'heavier', holder: 'h', limit: 4, requestId: 'r' };
   await park(asked);
   expect(await failure(park({ ...asked, weight: 2 }))).toMatchObject({
@@ -61,7 +61,7 @@ describe('full lines', () => {
     return { first, task, park: () => few.park({ key, holder: 'd', limit: 3 }, task) };
   }
 
-  it('a task beyond the quota stays in line if Step Functions gives no answer', async () => {
+  it('a task beyond the quota stays in line if Step Functions does not answer', async () => {
     const { park } = await full('unanswered');
     few.steps.faults.SendTaskFailure = ['refused'];
     expect(await park()).toMatchObject({ parked: true, task: { state: 'waiting' } });

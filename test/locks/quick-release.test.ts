@@ -169,7 +169,7 @@ it('a ticket that is still there does not bring a second grant', async () => {
   expect(await rows(key)).toEqual([]);
 });
 
-it('a quick release near the end of its invocation serves nobody', async () => {
+it('a quick release near the end of its invocation does not serve the line', async () => {
   const { key, grant, others } = await lineOf(1);
   expect(await release(grant, call({ timeLeftMs: () => 1999 }))).toEqual({ key, released: true });
   expect(others[0]?.task.state).toBe('waiting');

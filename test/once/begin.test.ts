@@ -130,7 +130,7 @@ describe('done slots', () => {
     expect(await begin({ key: 'own', slot: '1', requestId: 'r' })).toMatchObject({ outcome: 'done' });
   });
 
-  it('a slot that is done supersedes every earlier slot, whose callers receive no result', async () => {
+  it('a slot that is done supersedes earlier slots, whose callers do not receive results', async () => {
     await done('later', { slot: '2026-02-03' });
     const earlier = await begin({ key: 'later', slot: '2026-02-02' });
     expect(earlier).toMatchObject({ outcome: 'superseded', slot: '2026-02-02', doneSlot: '2026-02-03' });

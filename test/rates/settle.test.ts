@@ -92,7 +92,7 @@ describe('settle', () => {
     expect([code, context.issues]).toEqual(['InvalidRequest', [{ path: 'reservation', message: expect.any(String) }]]);
   });
 
-  it('a reservation has no units of a rate that it does not name', async () => {
+  it('a reservation cannot settle units of a rate that it does not name', async () => {
     const { reservation } = await estimated('unknown');
     const { context } = await failure(settle({ key: 'unknown', reservation, units: { bytes: 1 } }));
     expect(context.issues).toEqual([{ path: 'units.bytes', message: 'must be the name of a rate of the reservation' }]);

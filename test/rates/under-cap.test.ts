@@ -64,7 +64,7 @@ describe('paused keys', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('a paused key repeats the start of a request, but reserves no other', async () => {
+  it('a paused key repeats the start of a request, but does not reserve another', async () => {
     const key = 'repeat';
     await reserve({ key, rates });
     const first = await reserve({ key, rates, requestId: 'r', waitSeconds: 60 });

@@ -311,7 +311,7 @@ describe('the wrapper exclusive', () => {
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
   });
 
-  it('the wrapper fails with LeaseHeld, without a start, if the holder stays', async () => {
+  it('the wrapper fails with LeaseHeld, without a target, if the holder stays', async () => {
     const { run, expire, running, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     const one = await atWorkNo(0);

@@ -37,7 +37,7 @@ function parking() {
 const named = (name: string) => expect.objectContaining({ name });
 
 describe('executions', () => {
-  it('a start with the same name and input is the same while it runs', async () => {
+  it('a second start with the same name and input returns the running execution', async () => {
     const { park, token } = parking();
     world = await statesWorld({ handlers: { park } });
     const machine = await world.create('parked', waitForToken());
@@ -208,7 +208,7 @@ describe('task tokens', () => {
 });
 
 describe('functions', () => {
-  it('functions give their result in Payload, or itself by a plain ARN', async () => {
+  it('functions give their result in Payload, or directly by a plain ARN', async () => {
     const work: LambdaHandler = async (event) => {
       if (event !== 'good') throw Object.assign(new Error('no luck'), { name: 'WorkFailed', stack: 'WorkFailed' });
       return { made: 1, left: undefined };

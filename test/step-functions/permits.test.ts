@@ -17,7 +17,7 @@ async function wrapped(more: object = {}, limitSecondMs = 1000) {
   return { ...world, run, inLine };
 }
 
-it('the wrapper with a limit runs as many targets at once', async () => {
+it('the wrapper with a limit runs that many targets at once', async () => {
   const { run, atWorkNo, inLine, most, readKey, running } = await wrapped({ limit: 2 });
   const first = await run({ input: { n: 1 } });
   const one = await atWorkNo(0);

@@ -118,7 +118,7 @@ it('commits with a stale fence after a newer fence are refused', () => {
   expect(check([newer, seen('a', [20, 30])])).toEqual([lossless]);
 });
 
-it('an administrator replaces a fence once, and only as they saw it', () => {
+it('an administrator replaces a fence once, and only the one they saw', () => {
   const reset = (
     from: [number, number?],
     outcome: string,

@@ -35,7 +35,7 @@ const joins = (who: string, ms: number, leavesMs?: number) =>
   did(who, row(ms, who, leavesMs), mark(ms + 5, `${ms} ${who}`));
 
 describe('the order of a line', () => {
-  it('waiters that are served one after the other pass, but not the second first', () => {
+  it('waiters that are served in order pass, but not if the second comes first', () => {
     const line = [joins('a', 1000), joins('b', 1100)];
     const first = did('p', query(2000), grant(2010, 'a', '1000 a'), { what: 'deletion', ms: 2100, ticket: '1000 a' });
     expect(check(...line, first, did('a', query(2200), grant(2210, 'b', '1100 b')))).toEqual([]);

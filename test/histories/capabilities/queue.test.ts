@@ -196,7 +196,7 @@ it("a parked task's client may be granted the lease that it meets", () => {
   );
 });
 
-it('a parked task has no grant by its client after its execution has ended', () => {
+it('a parked task is not granted by its client after its execution has ended', () => {
   const late = asks('a', [6000, 6010], 'ok', { leaseId: 'a2', fence: 6005, acquiredAt: at(6005), remainingMs: 5000 });
   const history = [task('a', [2000, 5000]), ends('a', 5500), late, task('b', [2100, 9000])];
   expect(check(...history)).toEqual([]);
