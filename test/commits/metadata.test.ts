@@ -77,7 +77,7 @@ describe('the metadata of the service', () => {
     },
   );
 
-  it('the metadata of the service does not count for another path, and is not user metadata', () => {
+  it('the metadata of the service counts for one path, and is not user metadata', () => {
     const metadata = {
       ...newServiceMetadata('p', {
         before: null,

@@ -58,26 +58,23 @@ export async function lateWrites(lineWorld: LineWorld) {
     expect(await rows(key)).toEqual([]);
   });
 
-  it.each(['granted', 'gone'] as const)(
-    'a cancel of a call that is %s just then does not write',
-    async (reason) => {
-      const first = await held();
-      const { key } = first;
-      const asked = { key, holder: 'b', requestId: 'r' };
-      await exitInLine({ ...asked, waitSeconds: 1 });
-      const granted = async () => {
-        await release(first);
-        await acquire(asked);
-      };
-      const gone = async () => {
-        timeline.advance(6000); // past the time for which its row is kept
-        await repair(key);
-      };
-      requests.faultsOf.UpdateItem = [precededBy(reason === 'granted' ? granted : gone)];
-      expect(await cancelFirst(key)).toMatchObject({ cancelled: false, reason });
-      expect(await rows(key)).toEqual([]);
-    },
-  );
+  it.each(['granted', 'gone'] as const)('a cancel of a call that is %s just then does not write', async (reason) => {
+    const first = await held();
+    const { key } = first;
+    const asked = { key, holder: 'b', requestId: 'r' };
+    await exitInLine({ ...asked, waitSeconds: 1 });
+    const granted = async () => {
+      await release(first);
+      await acquire(asked);
+    };
+    const gone = async () => {
+      timeline.advance(6000); // past the time for which its row is kept
+      await repair(key);
+    };
+    requests.faultsOf.UpdateItem = [precededBy(reason === 'granted' ? granted : gone)];
+    expect(await cancelFirst(key)).toMatchObject({ cancelled: false, reason });
+    expect(await rows(key)).toEqual([]);
+  });
 
   const WAIT_MS = 1000;
   /** @returns the answer of a call that waits, if `what` happens before the nth read that the call sends after its deadline */
