@@ -62,7 +62,7 @@ it("a child inherits the namespace, so that its commits name the lease's fence",
   expect(none.stdout).toBe('[]\n');
 });
 
-it('the command takes every verb that calls the service to the namespace', async () => {
+it('every verb that calls the service uses the namespace', async () => {
   const part = join(cli.folder, 'part');
   await writeFile(part, 'x');
   const commit = ['commit', 'team-a/x', part, '--create'];

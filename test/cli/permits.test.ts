@@ -144,7 +144,7 @@ it('a script acquires a permit, extends it, and releases it', async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-it('holdfast queue shows permits and line, and holdfast cancel removes a waiter', async () => {
+it('holdfast queue shows permits and the line, and holdfast cancel removes a waiter', async () => {
   const key = freshKey();
   const first = job(key, '--limit', '1');
   await first.begun();

@@ -54,7 +54,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
       },
     );
 
-    it('a missing command gives 127, one that is not executable 126, without a lease', async () => {
+    it('holdfast run exits with 127 or 126 if the command cannot be started', async () => {
       const key = freshKey();
       const name = runner.isPython ? 'plain-python' : 'plain';
       const plain = join(cli.folder, name);

@@ -92,7 +92,7 @@ describe.each(aFew(1, Object.entries(WAYS)))('a handler by %s', (_, way) => {
     [5000, 30_000, 5000],
     [0, 30_000, 0],
     [60_000, 900_000, 60_000],
-  ])('a wrapper with a wait of %d ms in %d ms waits %d ms', async (waitMs, timeoutMs, waited) => {
+  ])('a wrapper asked to wait %d ms within %d ms waits %d ms', async (waitMs, timeoutMs, waited) => {
     const lambda = new FakeLambda();
     lambda.service.hold('nightly', { holder: 'other' });
     const startedAt = lambda.clock.monotonicMs;
@@ -474,7 +474,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
   });
 });
 
-it('The types of middyLease fit a typed handler of middy', () => {
+it('the types of middyLease fit a typed handler of middy', () => {
   const { holdfast } = new FakeLambda();
   const typed: (event: APIGatewayProxyEventV2, context: Context) => Promise<APIGatewayProxyResultV2> = middy7<
     APIGatewayProxyEventV2,

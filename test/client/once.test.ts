@@ -98,7 +98,7 @@ describe('once', () => {
   it.each([
     ['a run that succeeds', false],
     ['a run that fails', true],
-  ])('holdfast.once keeps its period even if it waits past it behind %s', async (_, fails) => {
+  ])('holdfast.once works for its own period even if it waits longer behind %s', async (_, fails) => {
     const { clock, client } = setting();
     clock.wallMs = Date.parse('2026-01-01T23:58:00Z');
     const ran: string[] = [];

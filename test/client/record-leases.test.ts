@@ -99,7 +99,7 @@ describe('leasedRecords', () => {
     }
   });
 
-  it('leasedRecords with rates starts each record, or defers it if that is late', async () => {
+  it('leasedRecords with rates gives each record a start, or defers the record', async () => {
     const lambda = new FakeLambda();
     const startedAt = lambda.clock.monotonicMs;
     const starts: unknown[] = [];
@@ -378,7 +378,7 @@ async function playBatch(random: () => number): Promise<Record<string, number>> 
   };
 }
 
-it('a random batch keeps order, leases, and the promise which records come again', async () => {
+it('a random batch never breaks an order, a lease or a promise of redelivery', async () => {
   const happened: Record<string, number> = {};
   const count = rounds(1000);
   for (let round = 0; round < count; round++) {

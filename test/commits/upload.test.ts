@@ -273,7 +273,7 @@ describe.each(aFew(1, PROTOCOLS))('a copy, protocol %s', async (protocol) => {
     expect(await world.body(`source/${name}`)).toBeUndefined();
   });
 
-  it('a copy whose part is refused is removed, and does not begin another', async () => {
+  it('a copy whose part is refused ends, and its parts are removed', async () => {
     const { commit, objects, records } = world.another({ partBytes: MIB / 2 });
     const refused = Promise.withResolvers<void>();
     const underWay: Fault = async (send) => {

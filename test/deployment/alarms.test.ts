@@ -90,7 +90,7 @@ describe('alarms', () => {
       ).toEqual(inOrder(places));
   });
 
-  it('the alarms are by default those that page; a parameter gives all or none', () => {
+  it('only alarms that page exist by default; a parameter gives all or none', () => {
     const idsWith = (value: Record<string, string>) => alarms(withParameters(value)).map(({ id }) => id);
     expect(inOrder(idsWith({}))).toEqual([
       ...['ApiErrorsAlarm', 'FaultsAlarm', 'LeaseErrorsAlarm', 'LeaseLatencyAlarm', 'LeaseThrottlesAlarm'],
@@ -100,7 +100,7 @@ describe('alarms', () => {
     expect(idsWith({ alarms: 'none' })).toEqual([]);
   });
 
-  it('a page needs two of three periods, a ticket one event, and both data', () => {
+  it('an alarm pages after two of three periods, and makes tickets at once', () => {
     const pages = alarms(withParameters({})).map(({ id }) => id);
     for (const { id, ...alarm } of alarms()) {
       expect(alarm, id).toMatchObject({

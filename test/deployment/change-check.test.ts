@@ -85,7 +85,7 @@ describe('the change check', () => {
     return responses.at(-1);
   };
 
-  it('the change check refuses an update that forgets a table, and names both', async () => {
+  it('the change check refuses an update that forgets a table, and names both values', async () => {
     const refused = await update({ leasesTable: 'my-leases' }, {});
     expect(refused).toMatchObject({ Status: 'FAILED', PhysicalResourceId: 'it', contentType: undefined });
     expect(refused?.Reason).toContain("leasesTable would change from 'my-leases' to 'holdfast-dev-leases'.");

@@ -271,7 +271,7 @@ describe('the changes of CloudFormation', () => {
       ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
       ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],
     ] as const),
-  )('changes on a stack that is %s are refused, with the next step', async (status, words) => {
+  )('a deployment to a stack that is %s is refused with the next step', async (status, words) => {
     await run();
     Object.assign(stack() ?? {}, { status });
     await expect(run()).rejects.toThrow(words);
@@ -300,7 +300,7 @@ describe('the stack', () => {
     expect(double.writes).toEqual([]);
   });
 
-  it.runIf(isFull)("the name of a state machine is not that of another stage's namespace", async () => {
+  it.runIf(isFull)('two stages cannot have a state machine of the same name', async () => {
     await run({ given: { namespaces: 'team-a' } });
     await expect(run({ stage: 'prod-team-a' })).rejects.toThrow(
       'the stage must not be prod-team-a: the namespace team-a of the stage prod has a state machine of the same name',

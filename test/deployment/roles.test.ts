@@ -110,7 +110,7 @@ describe('functions', () => {
     expect(writing.map(({ name }) => name).toSorted()).toEqual(audited);
   });
 
-  it("only commits are denied, namely the service's own objects and the reports", () => {
+  it("the only denials keep commits from the service's own objects and reports", () => {
     const denied = roles().flatMap(({ name, statements }) =>
       statements.filter((one) => !isPermission(one)).map((statement) => ({ name, ...statement })),
     );

@@ -59,7 +59,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-it('the check of tags tags each version of the changelog at its release', () => {
+it('the tag script creates a tag for each version of the changelog', () => {
   const first = commit('1.0.0', ONE);
   const second = commit('1.1.0', TWO);
   expect(tags()).toEqual({ status: 1, output: 'there is no tag v1.1.0\nthere is no tag v1.0.0\n' });
@@ -70,7 +70,7 @@ it('the check of tags tags each version of the changelog at its release', () => 
   expect(git('tag', '--list', '--format=%(contents)', 'v1.1.0')).toBe('Holdfast 1.1.0\n\n### Added\n\n- More.');
 });
 
-it('the check of tags tags only commits of versions that the changelog has', () => {
+it('the tag script tags only commits of versions that the changelog has', () => {
   const first = commit('1.0.0', ONE);
   commit('1.1.0', ONE);
   expect(tags('--create', '1.1.0', '--commit', first)).toEqual({
@@ -80,7 +80,7 @@ it('the check of tags tags only commits of versions that the changelog has', () 
   expect(git('tag')).toBe('');
 });
 
-it('the check of tags keeps the tag of a commit, so releases can repeat', () => {
+it('the tag script keeps the tag of a commit, so releases can repeat', () => {
   const released = commit('1.0.0', ONE);
   const first = tags('--create', '1.0.0');
   const tag = git('rev-parse', 'v1.0.0');
@@ -90,7 +90,7 @@ it('the check of tags keeps the tag of a commit, so releases can repeat', () => 
   expect(git('rev-parse', 'v1.0.0')).toBe(tag);
 });
 
-it('the check of tags never moves a tag to another commit of its version', () => {
+it('the tag script never moves a tag to another commit of its version', () => {
   const released = commit('1.0.0', ONE);
   tags('--create', '1.0.0');
   const later = commit('1.0.0', ONE, { 'later.txt': '' });
@@ -101,7 +101,7 @@ it('the check of tags never moves a tag to another commit of its version', () =>
   expect(git('rev-list', '-1', 'v1.0.0')).toBe(released);
 });
 
-it("the check of tags tags a commit only with the release's contract", () => {
+it("the tag script tags a commit only with the release's contract", () => {
   commit('1.0.0', ONE, { 'contract/openapi.json': '{"info":{"version":"0.9.9"}}' });
   const other = 'contract/openapi.json of HEAD has the version 0.9.9\n';
   expect(tags('--create', '1.0.0')).toEqual({ status: 1, output: other });
@@ -114,7 +114,7 @@ it("the check of tags tags a commit only with the release's contract", () => {
   expect(tags('--create', '1.0.0')).toMatchObject({ status: 0 });
 });
 
-it("the check of tags prints a release after checking its packages' version", () => {
+it("the tag script prints a release after checking its packages' version", () => {
   for (const name of ['clients/typescript', 'cli', 'local']) {
     commit('1.1.0', TWO, { [`${name}/package.json`]: '{"version":"1.0.0"}' });
     const fault = `${name}/package.json of HEAD has the version 1.0.0\n`;
@@ -129,7 +129,7 @@ it("the check of tags prints a release after checking its packages' version", ()
   expect(git('tag')).toBe('');
 });
 
-it('the check of tags finds a stray tag, and versions that do not descend', () => {
+it('the tag script finds a stray tag, and versions that do not descend', () => {
   commit('1.0.0', ONE);
   tags('--create', '1.0.0');
   git('tag', 'v9.9.9');

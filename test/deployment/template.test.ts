@@ -94,7 +94,7 @@ describe('two stages', () => {
   });
 
   it.runIf(isFull)(
-    'parameters make of the template what the framework would package for a stage',
+    'the template with parameters equals what the framework packages for a stage',
     async () => {
       const literal = await packageLiterally('prod', [
         '--param=auth=jwt',

@@ -87,7 +87,7 @@ describe.each(KINDS)('a bound %s', (_, made) => {
     expect(next.fence).toBeGreaterThan(grant.fence);
   });
 
-  it('a bound grant is spared if its request was repeated, or has a line', async () => {
+  it('a bound grant is spared if it was requested again or has a line', async () => {
     const { hold, end, steps, clock, expiry, cleanNow, park, acquire, other } = await made();
     const repeated = await hold('repeated');
     const wanted = await hold('wanted');
@@ -105,7 +105,7 @@ describe.each(KINDS)('a bound %s', (_, made) => {
 });
 
 describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
-  it('a bound grant is never freed if AWS does not say whether it ended', async () => {
+  it('a bound grant whose execution AWS does not show is never freed', async () => {
     const { hold, steps, clock, expiry, cleanNow, acquire, other } = await made();
     const { execution } = await hold('denied');
     steps.foreign.add(execution);
@@ -156,7 +156,7 @@ describe.each(aFew(1, KINDS))('a bound %s', (_, made) => {
     expect(expired.abandonedLease.count + expired.abandonedPermit.count).toBe(1);
   });
 
-  it('a report is complete even if Step Functions throttles, and then stops asking', async () => {
+  it('a report that Step Functions throttles stops asking, and is still complete', async () => {
     const { hold, asked, steps, expiry } = await made();
     for (const key of ['a', 'b', 'c']) await hold(key);
     steps.faults.DescribeExecution = Array(3).fill('throttled');

@@ -216,7 +216,7 @@ describe('an eviction', () => {
 });
 
 describe('a record with many holders', () => {
-  it('a record with many holders has a row each, even across pages', async () => {
+  it('each holder of a record has a row, even across pages', async () => {
     const { acquire, putRaw, rawItem, clock, expiry, cleanNow } = await permitWorld({ partRows: 10, pageRows: 1 });
     const count = isFull ? 200 : 50;
     await acquire({ key: 'crowd', holder: 'one', limit: count });
