@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { seededRandom, testSeed } from './test/support/chance/seed.ts';
 
-/** What plays random rounds, or has parts that are left out of `npm test`: `npm run test:races` plays all of it. */
+/** Files that play random rounds, or that `npm test` plays only in part. `npm run test:races` plays them in full. */
 const playsInFull = (file: string) =>
   file.endsWith('.test.ts') &&
   (file.endsWith(ONLY_IN_FULL) || /(support\/time\/rounds|\/suite)\.ts'/.test(readFileSync(file, 'utf8')));
 const ONLY_IN_FULL = '.full.test.ts';
 
 /**
- * The files for a full run that plays a part of the rounds (SHARE, in .ci/run). The seed chooses a third of the files without rounds, because
- * `npm test` has just played most of their tests.
+ * The files for a run with only a part of the rounds (SHARE in .ci/run). Of the files without rounds, the seed chooses a third, because `npm test` has just
+ * played most of their tests.
  */
 function inPart(all: string[]): string[] {
   const random = seededRandom(testSeed());
@@ -19,10 +19,10 @@ function inPart(all: string[]): string[] {
 }
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).map((file) => join('test', file));
 
-/** About what `npm run release` writes, which takes a minute of computing: `npm run test:release` plays them. */
+/** Tests of what `npm run release` writes. They take a minute, so only `npm run test:release` plays them. */
 const OF_RELEASE = '.release.test.ts';
 
-/** Afterwards, for it compares the roles with what the functions were seen to call in the other tests. */
+/** Plays after all others, because it compares the roles with what the functions have called in the other tests. */
 const ROLES = 'test/deployment/roles.test.ts';
 
 const suite = (name: string, include: string[], exclude: string[] = []) => ({
@@ -49,13 +49,13 @@ export default defineConfig({
     setupFiles: 'test/support/stack/environment.ts',
     testTimeout: 180_000,
     hookTimeout: 600_000,
-    // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
+    // On a busy machine, the expected state comes late. By itself, Vitest would wait for only a second.
     expect: { poll: { timeout: 120_000 } },
-    // For two cores: a worker and its emulator take turns, and some tests wait more than they compute.
+    // Twice the usual two cores, because a worker and its emulator take turns, and some tests wait more than they compute.
     maxWorkers: 4,
-    // The AWS SDK is loaded once for each worker, not for each file; test/support/stack/environment.ts tidies up between them.
+    // So that each worker loads the AWS SDK only once. test/support/stack/environment.ts tidies up between files.
     isolate: false,
-    // Requests and answers die young.
+    // Requests and answers live only briefly, so a larger young generation saves garbage collection.
     execArgv: ['--max-semi-space-size=64'],
     projects: suites(),
   },

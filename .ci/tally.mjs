@@ -1,13 +1,13 @@
-// What the suites of .ci/run said. It runs on any Node from 20 on, without the project's own.
-//   node .ci/tally.mjs again NAME.json             prints the files to play again, a line each
+// Reads the reports of the suites of .ci/run. It runs on any Node.js from 20 on, and needs no packages.
+//   node .ci/tally.mjs again NAME.json             prints the files to play again, one on each line
 //   node .ci/tally.mjs count FOLDER CODE VERDICT…  prints the closing lines
 import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
-/** A machine that stalls is seen in a file or two. What fails in more is broken. */
+/** A stalled machine makes a file or two fail. If more fail, something is broken. */
 const MAX_FILES = 3;
 
-/** The suites that need nothing but npm. */
+/** These suites need only npm, so they always run. */
 const ALWAYS = ['test', 'races', 'release'];
 
 const read = (file) => JSON.parse(readFileSync(file, 'utf8')).testResults;
@@ -16,7 +16,7 @@ const failuresOf = (results) =>
     const file = relative('.', name);
     const failed = assertionResults.filter(({ status }) => status === 'failed');
     const tests = failed.map((test) => ({ file, test: test.fullName, why: test.failureMessages.join('\n') }));
-    // A file that could not be loaded has no tests that anybody could count.
+    // A file that could not be loaded does not have tests to count.
     return message && tests.length === 0 ? [{ file, test: '(the file)', why: message }] : tests;
   });
 const idOf = ({ file, test }) => `${file}: ${test}`;
@@ -26,8 +26,8 @@ function again(file) {
   if (files.length <= MAX_FILES) for (const name of files) console.log(name);
 }
 
-/** A test that failed has passed all the same if it passed when its file was played again, alone and with the same seed. */
-function settle(report) {
+/** A failed test counts as passed if it passed when its file was played again, alone and with the same seed. */
+function withSecondTry(report) {
   const first = read(report);
   const secondFile = report.replace('.json', '.again.json');
   const second = existsSync(secondFile) ? read(secondFile) : [];
@@ -48,7 +48,7 @@ function settle(report) {
   };
 }
 
-/** How many tests of Python passed. One that failed is in the verdict. */
+/** How many tests of Python passed. A failure already counts as a verdict. */
 function passedInPython(file) {
   if (!existsSync(file)) return 0;
   const counts = ['tests', 'failures', 'errors', 'skipped'].map((name) =>
@@ -59,9 +59,9 @@ function passedInPython(file) {
 
 function count(folder, code, ...verdicts) {
   const played = existsSync(`${folder}/deploy.json`) ? [...ALWAYS, 'deploy'] : ALWAYS;
-  const suites = played.map((name) => settle(`${folder}/${name}.json`));
+  const suites = played.map((name) => withSecondTry(`${folder}/${name}.json`));
   const failures = suites.flatMap((suite) => suite.failures);
-  // Named again at the end, because a log may be cut at its beginning.
+  // Failures are printed again here, because a log may be cut at its beginning.
   for (const failure of suites.flatMap((suite) => suite.unsteady))
     console.log(`failed, and passed when played again alone: ${idOf(failure)}\n${failure.why}`);
   for (const failure of failures) console.log(`failed: ${idOf(failure)}\n${failure.why}`);
@@ -69,7 +69,7 @@ function count(folder, code, ...verdicts) {
   if (commands) console.log(commands.trimEnd());
 
   const failedCommands = verdicts.filter((verdict) => verdict !== '0').length;
-  // The runner itself may fail where every test passed: an error that no test caught.
+  // The runner itself may fail even if every test passed, because of an error outside the tests.
   const failed = Math.max(failures.length, code === '0' ? 0 : 1) + failedCommands;
   const inPython = passedInPython(`${folder}/python.xml`);
   const passed = suites.reduce((sum, suite) => sum + suite.passed, inPython) + verdicts.length - failedCommands;

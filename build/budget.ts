@@ -1,11 +1,11 @@
 import budgets from './size-budget.json' with { type: 'json' };
 import { sizeOf } from './sizes.ts';
 
-/** Kilobytes (1000 bytes) by function: what importing it loads, and its whole zip before compression. */
+/** By function, in kilobytes of 1000 bytes: what a cold start loads, and the whole zip before compression. */
 type Budgets = Record<string, { loaded: number; all: number } | undefined>;
 
 /**
- * Every byte that is loaded is paid for at each cold start.
+ * Checks the sizes of the functions, because each byte that is loaded makes every cold start slower.
  * @returns a line for each function that exceeds its budget, or has none
  */
 export async function overBudget(
@@ -26,5 +26,5 @@ export async function overBudget(
   return (await Promise.all(complaints)).flat();
 }
 
-/** The present size plus 3 %, so that a patch release of the SDK fits. */
+/** The present size plus 3 %, so that a patch release of the SDK still fits. */
 const roomy = (bytes: number) => Math.ceil((bytes * 1.03) / 1000);

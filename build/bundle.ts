@@ -4,17 +4,17 @@ import { type BundledPackage, packagesOf } from './licences.ts';
 /** The files that have code in a bundle, with their bytes before they are minified. */
 export type Inputs = ReadonlyMap<string, number>;
 
-/** Bundles TypeScript into one deployable ES module, `folder`/index.mjs, beside the files that it loads. */
+/** Bundles TypeScript into an ES module that Lambda can run, `folder`/index.mjs, beside the files that it loads later. */
 export async function bundle(source: string, folder: string): Promise<Inputs> {
   const { output } = await build({
     input: { index: source },
     platform: 'node',
     resolve: { mainFields: ['module', 'main'] },
     transform: { target: 'node24' },
-    // index.mjs exports the names of the source, and no names that only other files of the bundle need.
+    // index.mjs must export only what the source exports, and not what other files of the bundle need from it.
     preserveEntrySignatures: 'strict',
     logLevel: 'warn',
-    // A module that some functions load later may be a part of the start of other functions.
+    // Some functions load a module later that other functions need at the start.
     checks: { ineffectiveDynamicImport: false },
     output: {
       dir: folder,
@@ -23,7 +23,8 @@ export async function bundle(source: string, folder: string): Promise<Inputs> {
       sourcemap: true,
       entryFileNames: '[name].mjs',
       chunkFileNames: '[name]-[hash].mjs',
-      // Each file takes 0.3 ms of a cold start, so one file has all code of the start but the helpers of the bundler, if a function needs those. An `import()` loads each other file.
+      // Each file costs 0.3 ms of a cold start, so all code of the start goes into one file, except helpers of the bundler. Other files are loaded
+      // by `import()`.
       codeSplitting: { groups: [{ name: 'start', tags: ['$initial'] }] },
     },
   });
@@ -37,9 +38,9 @@ export function inputsOf(output: readonly (OutputAsset | OutputChunk)[]): Inputs
 }
 
 /**
- * Bundles a program with all that it needs into one file, for every Node that the command supports.
- * @param source absolute, or from the root of the repository
- * @returns the npm packages that have code in it
+ * Bundles a program with everything that it needs into one file, for every version of Node.js that the command supports.
+ * @param source absolute, or relative to the root of the repository
+ * @returns the npm packages that have code in the bundle
  */
 export async function bundleProgram(source: string, outfile: string): Promise<BundledPackage[]> {
   const { output } = await build({

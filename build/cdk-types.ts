@@ -1,7 +1,7 @@
 import type { Parameter } from '../infrastructure/parameters/kinds.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 
-/** What the construct itself sets. */
+/** The construct itself sets these parameters. */
 const OF_CODE = ['codeBucket', 'codePrefix'];
 
 /** Prints the interface `HoldfastParameters` of the CDK construct, as TypeScript. */
@@ -13,7 +13,7 @@ function cdkTypes(): string {
     .map(([name, parameter]) => `  ${docOf(parameter)}\n  readonly ${name}${mark(parameter)}: ${typeOf(parameter)};\n`);
   return [
     '// Written by `npm run verify -- cdk-types`.\n',
-    '/** The parameters of the template. A parameter that you leave out has its default. */',
+    '/** The parameters of the template. Those that you leave out have their defaults. */',
     `export interface HoldfastParameters {\n${fields.join('')}}\n`,
   ].join('\n');
 }

@@ -7,11 +7,11 @@ export interface BundledPackage {
   version: string;
   /** An SPDX expression. */
   license: string;
-  /** The texts of its licence as the package was published. Empty if it has none. */
+  /** The texts of the licence, as the package contains them. Empty if it contains none. */
   texts: string[];
 }
 
-/** @param inputs the files of a bundle */
+/** @param inputs the files that have code in a bundle */
 export async function packagesOf(inputs: Iterable<string>): Promise<BundledPackage[]> {
   const folders = new Set([...inputs].flatMap((file) => packageFolder(file) ?? []));
   const packages = await Promise.all([...folders].map(read));
@@ -21,7 +21,7 @@ export async function packagesOf(inputs: Iterable<string>): Promise<BundledPacka
 
 const idOf = ({ name, version }: BundledPackage): string => `${name}@${version}`;
 
-/** The licences of the product and of each package. The packages' licences oblige a distributor to pass them on. */
+/** The licences of Holdfast and of each package. Whoever distributes code of the packages must pass their licences on. */
 export async function licencesText(packages: BundledPackage[]): Promise<string> {
   const own = await readFile(join(import.meta.dirname, '..', 'LICENSE'), 'utf8');
   const parts = packages.map((one) => [`${idOf(one)} (${one.license})`, ...one.texts].join('\n\n'));

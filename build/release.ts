@@ -14,8 +14,7 @@ import { type BundledPackage, licencesText } from './licences.ts';
 import { sbom } from './sbom.ts';
 
 /**
- * Writes release/holdfast-<version>, which has all that a deployment needs, for every stage and configuration.
- * The functions must be built before.
+ * Writes release/holdfast-<version>, with everything that a deployment needs, for every stage and configuration. Build the functions first.
  */
 const { version } = manifest;
 const folder = join('release', `holdfast-${version}`);
@@ -68,14 +67,13 @@ async function write(): Promise<void> {
   console.log(`Wrote ${folder}`);
 }
 
-/** The module for Terraform. */
 async function writeModule(): Promise<void> {
   const module = join('deployment', 'terraform');
   await mkdir(join(folder, 'terraform'));
   for (const file of await readdir(module)) await copyFile(join(module, file), join(folder, 'terraform', file));
 }
 
-/** The construct for CDK, as JavaScript with types. Its types are checked where CDK is installed: verification/deployment/cdk. */
+/** Writes the construct for CDK as JavaScript with types. verification/deployment/cdk checks the types, because CDK is installed only there. */
 async function writeConstruct(): Promise<void> {
   const tsc = join('node_modules', 'typescript', 'bin', 'tsc');
   const args = ['--project', 'deployment/cdk', '--noCheck', '--outDir', join(folder, 'cdk')];
@@ -91,12 +89,12 @@ async function writeConstruct(): Promise<void> {
   await writeFile(join(folder, 'cdk', 'package.json'), `${JSON.stringify(construct, null, 1)}\n`);
 }
 
-/** Two files may both contain code of one package. */
+/** Removes duplicates, because several files may contain code of one package. */
 function unique(packages: BundledPackage[]): BundledPackage[] {
   return [...new Map(packages.map((one) => [`${one.name}@${one.version}`, one])).values()];
 }
 
-/** In the format that `sha256sum --check SHA256SUMS` reads. */
+/** The text that `sha256sum --check SHA256SUMS` reads. */
 async function checksums(): Promise<string> {
   const files = (await readdir(folder, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())

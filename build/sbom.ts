@@ -1,14 +1,14 @@
 import type { BundledPackage } from './licences.ts';
 
-/** The packages that have code in each part of the release: in the zip of a function, or in a file. */
+/** The packages in each part of the release: in the zip of a function, or in a file. */
 interface Packages {
   function: Record<string, BundledPackage[]>;
   file: Record<string, BundledPackage[]>;
 }
 
-/** CycloneDX 1.6 in JSON: the npm packages in a release, and the parts of the release that have code of each. */
+/** The bill of materials in CycloneDX 1.6: the npm packages of a release, and for each the parts of the release that have its code. */
 export function sbom(version: string, packages: Packages): string {
-  // On npm, `holdfast` is the command alone.
+  // Not pkg:npm, because on npm `holdfast` is only the command.
   const product = `pkg:generic/holdfast@${version}`;
   const uses = Object.entries(packages).flatMap(([kind, byName]) =>
     Object.entries<BundledPackage[]>(byName).flatMap(([value, within]) =>

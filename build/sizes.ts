@@ -2,16 +2,16 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** Bytes of JavaScript, minified. */
+/** In bytes of minified JavaScript. */
 export interface Size {
-  /** What importing index.mjs loads: a cold start pays for it. */
+  /** What index.mjs loads at once, and so every cold start. */
   loaded: number;
   loadedGzip: number;
-  /** The whole zip, with what is loaded later or never. */
+  /** The whole zip, with the files that are loaded later or never. */
   all: number;
 }
 
-/** The size of one deployable function, as `bundle` writes it. */
+/** The size of a function that `bundle` has written. */
 export async function sizeOf(folder: string): Promise<Size> {
   const scripts = (await readdir(folder)).filter((file) => file.endsWith('.mjs'));
   const code = new Map<string, Buffer>();
@@ -21,7 +21,7 @@ export async function sizeOf(folder: string): Promise<Size> {
   return { loaded: bytes(loaded), loadedGzip: bytes(loaded.map((part) => gzipSync(part))), all: bytes(code.values()) };
 }
 
-/** The files that a file imports at once, directly or not. Files behind import() are loaded later or never. */
+/** The files that a file imports at once, even through other files. Those behind an import() are loaded later or never. */
 function loadedFrom(code: Map<string, Buffer>, file: string, found = new Set<string>()): Set<string> {
   if (found.has(file)) return found;
   found.add(file);

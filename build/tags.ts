@@ -2,15 +2,19 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readOptions } from '../local/options.ts';
 
-const HELP = `npm run verify -- tags: checks that each version of CHANGELOG.md has its git tag, for example v1.0.0.
+const HELP = `npm run verify -- tags: checks that each version in CHANGELOG.md has its git tag, such as v1.0.0.
 
-  --check VERSION    check that a commit can be released as that version, and print what the changelog says of it
-  --create VERSION   check the same, and tag the commit. The workflow of a release does this
-  --commit COMMIT    the commit; HEAD if you do not name one
+  --check VERSION    check that a commit can be released as this version, and print its part of the changelog
+  --create VERSION   check the same, and tag the commit. The release workflow does this
+  --commit COMMIT    the commit (HEAD)
 
-A commit can be released if each package.json, the Python client and the contract have the version, the changelog has its heading, contract/released has the
-contract (npm run verify -- contract-release), and no other commit has the tag. The exit code is 1 if a commit cannot be released, a version has no tag, or a
-tag no version.`;
+A commit can be released if
+- each package.json, the Python client and the contract have the version
+- the changelog has a heading for it
+- contract/released has its contract (npm run verify -- contract-release)
+- no other commit has the tag
+
+The exit code is 1 if a commit cannot be released, a version lacks its tag, or a tag lacks its version.`;
 
 const PYTHON = 'clients/python/src/holdfast/contract.py';
 
@@ -18,7 +22,7 @@ const git = (...args: string[]): string =>
   execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 2 ** 26 }).trim();
 const tagOf = (version: string): string => `v${version}`;
 
-/** The versions of a changelog with the text of each, the newest first. @throws Error if they do not descend */
+/** The versions of a changelog with their texts, the newest first. @throws Error if they are not in this order */
 function versions(changelog: string): Map<string, string> {
   const parts = changelog.split(/^## /m).slice(1);
   const found = parts.flatMap((part): [string, string][] => {
@@ -44,8 +48,8 @@ function fileOf(commit: string, path: string): string | undefined {
 }
 
 /**
- * @returns what the changelog says of the version
- * @throws Error if the commit has another version, or its contract is not the one that was written for the release
+ * @returns the part of the changelog about the version
+ * @throws Error if the commit has another version, or the contract that was written for the release is out of date
  */
 function notesOf(version: string, commit: string): string {
   for (const file of ['package.json', 'clients/typescript/package.json', 'cli/package.json', 'local/package.json']) {
@@ -67,7 +71,7 @@ function notesOf(version: string, commit: string): string {
   return notes;
 }
 
-/** @returns the commit that has the tag of a version, undefined if no commit has it */
+/** @returns the commit that has the tag of a version, or undefined */
 function taggedCommit(version: string): string | undefined {
   return (
     git(
@@ -79,8 +83,8 @@ function taggedCommit(version: string): string | undefined {
 }
 
 /**
- * A tag that another commit has is never moved: packages may have been published from that commit.
- * @returns what the changelog says of the version
+ * Never moves a tag from another commit, because packages may have been published from there.
+ * @returns the part of the changelog about the version
  * @throws Error as `notesOf`, or if another commit has the tag
  */
 function check(version: string, commit: string): string {
@@ -110,7 +114,6 @@ function tag(version: string, commit: string, notes: string): void {
   );
 }
 
-/** @returns what is wrong, a line for each fault */
 function faults(): string[] {
   const wanted = new Set([...versions(readFileSync('CHANGELOG.md', 'utf8')).keys()].map(tagOf));
   const standing = new Set(git('tag', '--list', 'v*').split('\n').filter(Boolean));

@@ -1,13 +1,13 @@
-/** Fails where a module has more lines than it may, comments and blank ones included: Biome's rule counts no comments. */
+/** Fails if a module has too many lines. Unlike Biome's rule, this counts comments and blank lines. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 const MAX_LINES = 400;
-/** Of what is read case by case. */
+/** Files of tests may be longer, because people read them case by case. */
 const MAX_LINES_OF_CASES = 650;
 const CASES = /^(test|bench|verification)\//;
 
-/** Generated, or a list of alike entries. */
+/** Files that are generated, or only a list of similar entries. */
 const EXEMPT = ['clients/typescript/src/contract.ts', 'verification/mutations/mutations.ts'];
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.js', '*.mjs'], {

@@ -4,14 +4,13 @@ import { Holdfast, isHoldfastError } from 'holdfast-client';
 const [, , endpoint = 'http://127.0.0.1:3000'] = process.argv;
 
 const SHARDS = 3;
-const LIMIT = 2; // of each: 6 together
+const LIMIT = 2; // for each shard, so 6 in all
 
-/** A permit of any shard. */
 async function acquireAny(holdfast, key, options) {
   const first = Math.floor(Math.random() * SHARDS);
   const shards = Array.from({ length: SHARDS }, (_, at) => `${key}-${(first + at) % SHARDS}`);
   for (;;) {
-    // Each shard without a wait. If all are full, some seconds in the line of the first.
+    // Try each shard without waiting. If all are full, wait some seconds in the line of the first one.
     for (const [shard, waitMs] of [...shards.map((one) => [one, 0]), [shards[0], 5000]]) {
       try {
         return await holdfast.acquire(shard, { ...options, limit: LIMIT, waitMs });

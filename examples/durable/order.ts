@@ -16,7 +16,7 @@ interface Order {
 }
 
 export const handler = withDurableExecution(({ tenant, settles }: Order, ctx: DurableContext) =>
-  // Set graceSeconds to the timeout of your function. Here 0, because no step of this code goes on after a stop.
+  // Set graceSeconds to the timeout of your function. Here it is 0, because nothing in this code goes on after a stop.
   withLease(ctx, holdfast, `tenant/${tenant}`, { parkSeconds: 3600, graceSeconds: 0 }, async ({ fence }) => {
     const charged = await ctx.step('charge', async () => ({ tenant, isFenced: fence > 0 }));
     await ctx.wait('settle', { seconds: settles });

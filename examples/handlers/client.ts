@@ -1,8 +1,8 @@
 import { Holdfast } from 'holdfast-client';
 
 /**
- * The client may be in module scope: it has no connection and no timer of its own. In AWS, add `credentials: fromNodeProviderChain()` of
- * `@aws-sdk/credential-providers`, which finds the role of a Lambda function and of an ECS task.
+ * The client can live in module scope, because it keeps neither a connection nor a timer. In AWS, add `credentials: fromNodeProviderChain()` of
+ * `@aws-sdk/credential-providers`, which finds the role of a Lambda function or an ECS task.
  */
 export const holdfast = new Holdfast({
   endpoint: process.env.HOLDFAST_ENDPOINT ?? 'http://127.0.0.1:3000',

@@ -7,7 +7,7 @@ const context = () => ({ getRemainingTimeInMillis: () => 30_000 }) as Context;
 
 const request = (id: string) => order({ pathParameters: { id } } as unknown as APIGatewayProxyEventV2, context());
 
-/** A message of a standard queue, or of a FIFO queue if it has a message group. */
+/** A message of a FIFO queue if it has a message group, and of a standard queue otherwise. */
 const record = (messageId: string, booking: object, MessageGroupId?: string) =>
   ({
     ...{ messageId, receiptHandle: messageId, body: JSON.stringify(booking) },

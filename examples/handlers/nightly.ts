@@ -1,9 +1,9 @@
-/** A nightly job on ECS: run by a schedule, and perhaps twice. */
+/** A nightly job on ECS. Its schedule may start it twice. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isHoldfastError } from 'holdfast-client';
 import { holdfast } from './client.ts';
 
-/** ECS stops a task by SIGTERM, and by SIGKILL after the stopTimeout of its container, which is 30 seconds. */
+/** ECS sends SIGTERM, and then SIGKILL after the stopTimeout of the container, by default 30 seconds. */
 const stopped = new AbortController();
 process.once('SIGTERM', () => stopped.abort(new Error('the task is stopped')));
 

@@ -1,4 +1,4 @@
-/** An HTTP handler: a second request for the same order is answered 409 with retry-after while the first one runs. */
+/** An HTTP handler. While a request for an order runs, a second request for the same order gets 409 with retry-after. */
 
 import type { APIGatewayProxyEventV2, Context } from 'aws-lambda';
 import { conflict, leased } from 'holdfast-client/handlers';

@@ -1,4 +1,4 @@
-/** A Lambda function behind SQS: the messages of one account one at a time, also over several invocations. */
+/** A Lambda function behind SQS. It handles the messages of an account one at a time, even in several invocations at once. */
 
 import type { Context, SQSRecord } from 'aws-lambda';
 import { leasedRecords } from 'holdfast-client/handlers';
@@ -12,7 +12,7 @@ interface Booking {
 const bookingOf = ({ body }: SQSRecord): Booking => JSON.parse(body);
 
 /**
- * For a standard queue and for a FIFO queue: the wrapper tells them apart by the ARN of the queue. Set ReportBatchItemFailures on the event source.
+ * The wrapper works for standard and FIFO queues, which it tells apart by their ARN. Set ReportBatchItemFailures on the event source.
  */
 export const handler = leasedRecords({
   holdfast,

@@ -1,4 +1,4 @@
-/** Checks the words of the documentation, of comments and of messages: `node lint/prose/check.ts [FILE...]`, a part of `npm run lint`. */
+/** Checks the words in documentation, comments and messages: `node lint/prose/check.ts [FILE...]`, a part of `npm run lint`. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import tokens from 'js-tokens';
@@ -15,7 +15,7 @@ const WORDS: [wrong: RegExp, right: string][] = [
   [/\bforeign clients?\b|\bclients? of another make\b/i, 'third-party client'],
 ];
 
-/** Not checked: generated files, this file with its list, lists of measurements, and lists of texts to replace. */
+/** Generated files, lists of measurements, lists of texts to replace, and this file, which contains the words. */
 const EXEMPT =
   /^(lint\/prose\/check\.ts|clients\/typescript\/src\/contract\.ts|verification\/mutations\/.*|bench\/results.*)$/;
 
@@ -25,7 +25,7 @@ const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclu
 const named = process.argv.slice(2);
 const files = (named.length > 0 ? named : [...new Set(listed.trim().split('\n'))]).filter((file) => !EXEMPT.test(file));
 
-/** Comments, and texts with a blank. Everything else becomes blanks, so that each place stays where it is. */
+/** The comments, and the texts of several words. All other code becomes blanks, so that line numbers stay the same. */
 function proseOf(code: string): string {
   let text = '';
   for (const { type, value } of tokens(code)) {
@@ -36,14 +36,14 @@ function proseOf(code: string): string {
   return text;
 }
 
-/** The most characters of a line of prose in Markdown, so that a change shows what changed. */
+/** The longest line of prose in Markdown. With short lines, a diff shows what has changed. */
 const MAX_LINE = 140;
 
-/** Tables, headings, quotes, tags and code may be longer; so may generated pages. */
+/** Tables, headings, quotes, tags and images cannot be wrapped, or not easily. */
 const MAY_BE_LONG = /^\s*(\||#|>|<|!\[)/;
 const GENERATED = /^docs\/(api\/|benchmarks\.md)/;
 
-/** The numbers of the lines that are too long, from 1. */
+/** The numbers of lines that are too long, counted from 1. */
 function longLines(markdown: string): number[] {
   let isCode = false;
   return markdown.split('\n').flatMap((line, at) => {

@@ -2,11 +2,11 @@
 
 export const HAS_TITLES = /^(test\/(?!lint\/)|verification\/).*\.ts$/;
 
-/** The text behind `it(`, and behind `it.each(…)(`. */
+/** The text after `it(` and after `it.each(…)(`. */
 const TITLE =
   /(?:\b(?:it|test)(?:\.(?:concurrent|skipIf|runIf|for|only|skip))?|[\])])\(\s*(['"`])((?:\\.|(?!\1)[^\\\n])+)\1,/g;
 
-/** With these a title begins that continues the text around it, or that begins with its verb. */
+/** A title that begins so continues another text, or begins with its verb. */
 const FRAGMENT = new RegExp(
   [
     '^(of|by|with|without|where|that|which|whose|who|and|or|but|also|to|as|than|although|though|because|so|until)\\b',
@@ -28,7 +28,7 @@ const wordsIn = (title: string): number =>
 
 interface Title {
   title: string;
-  /** Where it stands in the code. */
+  /** The place in the code, in characters. */
   at: number;
 }
 
