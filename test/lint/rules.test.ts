@@ -32,6 +32,7 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
 
   ['shared/locks/local.ts', "import '../../local/b.ts';", { [PLUGIN]: 1 }],
   ['functions/leases/test.ts', "export * from '../../test/support/b.ts';", { [PLUGIN]: 1 }],
+  ['shared/locks/f.ts', "import '../../functions/leases/b.ts';", { [PLUGIN]: 1 }],
   ['shared/bench.ts', "import type { B } from '../bench/b.ts'; export type A = B;", { [PLUGIN]: 1 }],
   ['shared/build.ts', "export const a = () => import('../build/b.ts');", { [PLUGIN]: 1 }],
   ['shared/aws/verification.ts', "import '../../verification/b.ts';", { [PLUGIN]: 1 }],
