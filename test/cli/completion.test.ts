@@ -130,7 +130,7 @@ describe('shells', () => {
       const cache = join(cli.folder, 'zcompdump');
       const script = `autoload -U compinit; compinit -u -d ${cache}; . ${await scriptOf('zsh')}`;
       expect(await out('zsh', '-fc', `${script}; echo $_comps[holdfast]`)).toBe('_holdfast');
-      // What the script hands to the shell, which shows it only while a user types.
+      // The candidates that the script hands to the shell, which shows them only while a user types.
       const shell =
         '_describe() { print -rl -- $found }; _files() { print files }; _normal() { print "$CURRENT: $words" }';
       const completed = (...words: string[]) =>

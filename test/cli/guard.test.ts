@@ -36,7 +36,7 @@ const argumentsOf = (id: number): string => readFileSync(`/proc/${id}/cmdline`, 
 const guardOf = (supervisor: number): number | undefined =>
   descendantsOf(supervisor).find((id) => /^holdfast guard|holdfast\/run\/guard\.py/.test(argumentsOf(id)));
 
-/** In a mount namespace of its own, a test may have a root folder of its own. */
+/** Whether this machine lets a test have its own root folder, in its own mount namespace. */
 const maySetUpRoot = (() => {
   try {
     execFileSync('unshare', ['-rm', 'true'], { stdio: 'ignore' });

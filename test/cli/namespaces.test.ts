@@ -21,7 +21,7 @@ afterAll(() => Promise.all([world.stop(), api.stop(), cli.remove()]));
 
 const inPlace = (env?: Record<string, string>) => ({ env: { HOLDFAST_ENDPOINT: api.url, ...env } });
 const run = (args: string[], env?: Record<string, string>) => cli.call(args, inPlace(env));
-/** For `holdfast run` and what a signal ends. */
+/** Starts a process, which `holdfast run` and signals need. */
 const start = (args: string[], env?: Record<string, string>) => cli.start(args, inPlace(env));
 const inTeam = { HOLDFAST_NAMESPACE: 'team-a' };
 const lines = async (args: string[], env?: Record<string, string>) => {
@@ -105,7 +105,7 @@ it('the doctor says which namespace it is, and names its routes', async () => {
 it.each(aFew(2, ['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f']))(
   'the command refuses the namespace %j before it sends a call',
   async (name) => {
-    // Nothing listens there: a call would exit with 69.
+    // Nobody listens at this address, so a command that sent a call would exit with 69.
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
     const { code, stdout, stderr } = await run(['status', `--namespace=${name}`], env);
     expect([code, stdout]).toEqual([64, '']);

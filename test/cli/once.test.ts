@@ -40,7 +40,7 @@ describe.concurrent.each(runnersOf(cli))('$name', (runner) => {
     });
 
     it.runIf(isFull)('holdfast run works for the day of a time zone', async () => {
-      // One of these zones has another day than UTC at any hour.
+      // At any hour, at least one of these zones has another day than UTC.
       for (const zone of ['Pacific/Kiritimati', 'Pacific/Pago_Pago']) {
         const key = freshKey();
         const day = () => new Date().toLocaleDateString('sv', { timeZone: zone });

@@ -11,7 +11,7 @@ import { isFull } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
-/** No call is held, so that each caller sleeps. */
+/** A service that does not hold calls, so that each caller in line sleeps. */
 const world = await queueWorld({ clock: systemClock, quotas: { ...DEFAULT_QUOTAS, maxHeldCalls: 0 } });
 const [stage, cli] = await Promise.all([startApi(world.handlers), builtCli()]);
 

@@ -32,7 +32,7 @@ function shell(line: string, more: Record<string, string> = {}, { words, env }: 
   });
 }
 
-/** With a pipe whose reader is gone before the command writes to it. */
+/** Starts the command with a pipe whose reader is gone before the command writes to it. */
 function withoutReader(stream: 'stdout' | 'stderr', args: string[], { start }: Program = ofNode, endpoint = api.url) {
   const started = start(args, { env: { HOLDFAST_ENDPOINT: endpoint } });
   started.child[stream]?.destroy();

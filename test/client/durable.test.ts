@@ -217,7 +217,7 @@ describe('rate', () => {
     expect([startAt, await settle({ requests: 3 })]).toEqual([RESERVED.startAt, true]);
     expect(operations).toEqual(['reserve k', 'start k in 4 s', 'settle k']);
     expect(calls).toEqual([
-      // With settle, the start may be as late as the longest period.
+      // A reservation to settle may start as late as the longest period.
       [
         'rateReserve',
         {

@@ -7,7 +7,7 @@ import {
 } from '../../clients/typescript/src/index.ts';
 import { ManualClock, MemoryService } from '../../clients/typescript/src/testing.ts';
 
-/** What happens to one request: it is refused, its answer is lost, it lands and no answer ever comes, or it lands after 300 ms. */
+/** What happens to a request: it is refused, its answer is lost, it lands but is never answered, or it lands after 300 ms. */
 export type Fault = 'refused' | 'answer lost' | 'hangs' | 'late' | undefined;
 
 interface Sent {
@@ -15,7 +15,7 @@ interface Sent {
   payload: Record<string, unknown>;
 }
 
-/** What became of an invocation. Lambda kills one whose handler has not answered in time. */
+/** The end of an invocation. Lambda kills an invocation whose handler has not answered in time. */
 export type Outcome = { value: unknown } | { error: unknown } | { killed: true };
 
 type Handler<Event> = (event: Event, context: LambdaContext) => unknown;

@@ -25,7 +25,7 @@ interface Options {
   execution?: (event: Event) => string | undefined;
 }
 
-/** Each way to run a handler under a lease, which all behave alike. */
+/** The ways to run a handler under a lease. All of them behave alike. */
 const WAYS: Record<
   string,
   (lambda: FakeLambda, options: Options, work: Work) => (event: Event, context: LambdaContext) => unknown

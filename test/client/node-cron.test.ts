@@ -56,7 +56,7 @@ function startProcess(aheadMs: number) {
 }
 
 describe('nodeCronCoordinator', () => {
-  // In real seconds.
+  // These tests take real seconds.
   it.runIf(isFull)(
     'nodeCronCoordinator runs each fire once in three processes whose clocks differ by 400 ms',
     async () => {

@@ -15,7 +15,7 @@ import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 
 const TTL_MS = 10_000;
 
-/** What may happen to a holder. `setBack` and `suspend` each deceive one of the clocks, and no run has both. */
+/** What may happen to a holder. `setBack` and `suspend` each deceive one of the clocks, so a run has at most one of them. */
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ run: fc.integer({ min: 1, max: 4000 }) }) },
   { weight: 2, arbitrary: fc.record({ block: fc.integer({ min: 1, max: 15_000 }) }) },
@@ -101,7 +101,7 @@ interface Fate {
   toCallerMs: number;
 }
 
-/** One lease as the service keeps it, with a `requestId` that finds its own grant again, and no grant after its release. */
+/** A service with one lease: a repeated `requestId` finds its grant again, but not after its release. */
 class OneLease {
   readonly #by: ManualSurroundings;
   /** The request that holds it. */
@@ -272,7 +272,7 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
       } catch (error) {
         const code = isHoldfastError(error) ? error.code : (error as Error).message;
         happened[code] = (happened[code] ?? 0) + 1;
-        // Without a crash, finished work is thrown away only if another caller has taken the slot, or the work may have stopped half way.
+        // Without a crash, finished work is lost only if another caller has the slot, or if the work may have stopped half way.
         if (finished && !watches && isHoldfastError(error, 'LeaseLost'))
           expect(['taken', 'unknown'], `finished work, seed ${seed}`).toContain(error.reason);
       }

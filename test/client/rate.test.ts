@@ -43,7 +43,7 @@ const errorOf = (act: Promise<unknown>) =>
 
 const operations = ({ sent }: ReturnType<typeof setting>) => sent.map(({ operation }) => operation);
 
-/** One in six seconds. */
+/** A rate of one start in six seconds. */
 const RATE = { limit: 10, per: '1m' };
 
 describe('holdfast.rate', () => {

@@ -22,7 +22,7 @@ const run = promisify(execFile);
 /** `npm run verify -- runtimes` installs what this machine lacks, and names the folders here. */
 const folders = [...(process.env.CLIENT_RUNTIMES ?? '').split(delimiter), ...(process.env.PATH ?? '').split(delimiter)];
 
-/** Every program of these names, the first one of each version. */
+/** The programs with these names on the path, one for each version. */
 async function installed(): Promise<[name: string, command: string[]][]> {
   const found = new Map<string, string[]>([[`node ${process.version}`, [process.execPath]]]);
   for (const folder of folders)
@@ -117,7 +117,7 @@ describe('the built package', () => {
       ...{ leasesTable, waitersTable: dependencies.waitersTable },
     });
     const main = await bundled(NODE_MAIN, 'node', plugins);
-    // Without the time-out it would hang where the client kept the process alive.
+    // If the client kept the process alive, the test would hang without this limit.
     const { stdout } = await run(program, [...options, main], {
       env: { ...process.env, SETTINGS },
       timeout: 110_000,

@@ -89,7 +89,7 @@ it.runIf(isFull)('a stream is not held in memory', async () => {
       let left = bytes;
       const body = new ReadableStream({
         pull(to) {
-          // What nobody holds any more is no concern of this test.
+          // Memory that is free to be collected does not count.
           if (left % (4 * 1024 ** 2) === 0) gc();
           peak = Math.max(peak, process.memoryUsage().arrayBuffers);
           if (left === 0) return to.close();

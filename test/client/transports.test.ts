@@ -40,7 +40,7 @@ it.concurrent('the client plays the scenario over HTTP, signed', async () => {
 it.runIf(played.includes('namespace')).concurrent(
   'the client plays the scenario over HTTP, in a namespace',
   async () => {
-    // Of two reports of one deployment at once, the second is refused.
+    // The scenario makes a report, and a deployment refuses a second one at the same time.
     const own = await startApi((await allWorlds()).handlers);
     try {
       expect((await run({ endpoint: own.url, namespace: 'team-a' }, isFull)).length).toBe(isFull ? 17 : 12);
@@ -65,7 +65,7 @@ it.runIf(played.includes('jwt')).concurrent('the client plays the scenario over 
 });
 
 it.runIf(played.includes('invoke')).concurrent('the client plays the scenario by lambda:Invoke', async () => {
-  // Of two reports of one deployment at once, the second is refused.
+  // The scenario makes a report, and a deployment refuses a second one at the same time.
   const lambda = await startLambdaApi((await allWorlds()).handlers, 'holdfast-test-');
   try {
     const client = new LambdaClient({ endpoint: lambda.url });

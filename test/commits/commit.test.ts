@@ -214,7 +214,7 @@ describe('protocol native', async () => {
     await commit({ path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' });
     const repeat = { path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' };
     expect(await commit(repeat)).toMatchObject({ etag: md5.one, repeated: true });
-    // Without a record nothing shows the try after a foreign writer.
+    // Without a record, the service cannot know of the try after a foreign writer.
     await world.rawPut('r', 'foreign');
     expect((await failure(commit(repeat))).code).toBe('PreconditionFailed');
   });

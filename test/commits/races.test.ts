@@ -178,7 +178,7 @@ const MAX_DOUBTS = 20;
 
 const CHAIN = 8;
 
-/** One try in four goes wrong, in a way that seed decides. */
+/** The fault of a try. One try in four has a fault, which the seed chooses. */
 function chaos(requests: Requests, random: () => number): void {
   const lost =
     (sent: boolean): Fault =>

@@ -23,8 +23,8 @@ import { s3Client } from '../../shared/aws/s3.ts';
 import { copySource } from '../../shared/commits/paths.ts';
 
 /**
- * What the commit protocols need of an S3. The emulator of the local stack must pass it; with AWS_ENDPOINT_URL_S3,
- * AWS_REGION and credentials in the environment it asks that S3 instead, in a bucket that it makes and removes.
+ * The demands of the commit protocols on an S3. The emulator of the local stack must meet them. With AWS_ENDPOINT_URL_S3,
+ * AWS_REGION and credentials in the environment the tests use that S3 instead, with a bucket that they make and remove.
  */
 const s3 = s3Client({ requestChecksumCalculation: 'WHEN_REQUIRED' });
 const s3IsEmulator = inject('s3IsEmulator');

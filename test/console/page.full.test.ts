@@ -156,7 +156,7 @@ describe.runIf(executablePath)('the page', () => {
     const link = page.getByRole('link', { name: 'nightly-report' });
     await link.waitFor();
     expect(await violations(page)).toEqual([]);
-    // Nothing makes a phone scroll sideways.
+    // A phone must not have to scroll sideways.
     expect(await beyond(page)).toEqual([]);
     await link.click();
     await page.getByRole('region', { name: 'nightly-report' }).getByText('aggregate').waitFor();

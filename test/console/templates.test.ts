@@ -4,11 +4,11 @@ import { compileTemplates } from '../../console/templates.ts';
 
 type Html = (texts: TemplateStringsArray, ...values: unknown[]) => unknown;
 
-/** What a template becomes, in place of preact's element. */
+/** The element that a template becomes here, in place of one of preact. */
 const element = (tag: unknown, props: unknown, ...children: unknown[]) => ({ tag, props, children });
 const asRead = (htm as unknown as typeof htm.default).bind(element) as Html;
 
-/** The same function, whose templates are compiled. */
+/** The function of the source with its templates compiled by the build. */
 function compiled(template: (html: Html) => unknown): (html: unknown) => unknown {
   const code = compileTemplates(`it = ${template}`);
   expect(code).not.toContain('html`');

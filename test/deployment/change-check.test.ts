@@ -101,7 +101,7 @@ describe('the change check', () => {
     }
   });
 
-  /** Each limit, with a value that an operator sets, and what an update without the parameter has. */
+  /** The limits, each with a value of an operator and the value of an update without the parameter. */
   const LIMITS = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.limit);
   const setTo = (name: string) => (name === 'namespaces' ? 'team-a,team-b' : 'jobs-x');
 

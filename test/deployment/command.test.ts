@@ -90,7 +90,7 @@ describe('options', () => {
 });
 
 describe('the commands', () => {
-  /** What came to AWS. */
+  /** The requests that arrived at AWS. */
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(String(request.url));

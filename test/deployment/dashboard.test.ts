@@ -39,7 +39,7 @@ const asText = (parts: string[]) => parts.join(' ');
 
 const lines = capturedLog();
 
-/** Every metric that lines of the log carry, with each of its lists of dimensions. */
+/** The metrics in the lines of the log, each with its lists of dimensions. */
 function emitted(): string[] {
   return lines
     .flatMap((text) => text.trim().split('\n'))
@@ -147,7 +147,7 @@ describe('the dashboard', () => {
   });
 });
 
-/** Has the real adapters, queue and report write each of their metrics. */
+/** Makes the real adapters, the line and the report write each of their metrics. */
 async function callEverything(): Promise<void> {
   // Loaded again like the log, because both modules read the environment when they are loaded.
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');

@@ -17,7 +17,7 @@ describe('npm run release', () => {
     expect(packaged.output).toContain(`Wrote ${releaseFolder()}`);
     expect(packaged.exitCode).toBe(0);
     expect(packaged.connections).toBe('');
-    // What npm itself says depends on the machine.
+    // The output of npm itself depends on the machine.
     expect(packaged.output.replaceAll(/^npm .*$/gm, '')).not.toMatch(/warn|deprecat/i);
   });
 

@@ -24,7 +24,7 @@ async function rows(): Promise<{ what: string; units: number; price: number; cos
 
 const unitsOf = async (what: RegExp) => (await rows()).find((row) => what.test(row.what))?.units;
 
-/** What CloudWatch charges an alarm by. */
+/** The number of metrics in all alarms, by which CloudWatch charges. */
 const alarmMetrics = (parameters: Record<string, string>) =>
   ofType('AWS::CloudWatch::Alarm', withParameters(parameters)).flatMap(([, { Properties }]) =>
     (Properties.Metrics ?? [Properties]).filter(({ Expression }: { Expression?: string }) => Expression === undefined),

@@ -195,7 +195,7 @@ function allowedBy(statement: Statement): string[] {
   return actions.flatMap((action) => places.map((place) => action + place));
 }
 
-/** What Lambda does in the name of a function, with the queue that it takes messages from. */
+/** The actions of Lambda in the name of a function, on the queue that Lambda reads for it. */
 const polled = (name: string) =>
   ['executionEnded', 'repairQueues'].includes(name)
     ? ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes']

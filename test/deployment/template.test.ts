@@ -130,7 +130,7 @@ describe('two stages', () => {
         events: 'ENABLED',
       });
       for (const [id, resource] of Object.entries(comparable(literal))) {
-        // What the release alone adds: code, and what platform teams demand.
+        // Only the release adds these: the code, and the settings that platform teams demand.
         const { Code: _, ...theirs } = resource.Properties ?? {};
         expect(comparable(ours)[id]?.Properties, id).toMatchObject(throughAlias(theirs));
         // The stage has settings of routes, so it comes after them.
@@ -148,7 +148,7 @@ describe('two stages', () => {
 
 const HTTP_ALIAS = 'HttpAlias';
 
-/** What the API invokes is an alias of each function in the release. */
+/** In the release, the API invokes an alias of each function. */
 const throughAlias = (properties: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(properties).map(([field, value]) => {

@@ -8,7 +8,7 @@ import { released } from '../support/stack/template.ts';
 
 const REQUIRED = { stage: 'prod', codeBucket: 'code' };
 const PLACE = { account: '111122223333', region: 'eu-west-1', partition: 'aws' };
-/** What a certificate is for. */
+/** A certificate, and the domain that it is for. */
 const OF_DOMAIN = {
   domainName: 'leases.example.com',
   certificateArn: 'arn:aws:acm:eu-west-1:111122223333:certificate/1',
@@ -58,7 +58,7 @@ describe('the parameters of a deployment', () => {
     ],
     ['alarmTopicArn', 'arn:aws:sns:', 'alarmTopicArn must be an ARN like arn:aws:sns:eu-west-1:111122223333:name'],
     ['permissionsBoundaryArn', 'arn:aws:iam::111122223333:role/x', 'permissionsBoundaryArn must be an ARN like'],
-    // What only the functions know.
+    // limits that only the functions know
     ['commitTtlSeconds', '30', 'commitTtlSeconds must be at least 120, not 30'],
     ['commitTimeoutMs', '10', 'commitTimeoutMs must be at least 1000, not 10'],
     ['maxUploadMib', '6000', 'maxUploadMib must be at most 5120, not 6000'],

@@ -103,7 +103,7 @@ async function startStack() {
   await cp('examples/durable/order.ts', join(client.folder, 'order.ts'));
   await symlink(resolve('node_modules/@aws'), join(client.folder, 'node_modules/@aws'));
   const args = ['local/start.ts', '--memory', '--durable', join(client.folder, 'order.ts')];
-  // Without the variables that this test's own functions have.
+  // The command must not inherit the variables of the functions in this test.
   const env = {
     PATH: process.env.PATH,
     HOME: process.env.HOME,

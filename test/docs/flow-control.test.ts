@@ -17,9 +17,9 @@ interface Scene {
   heading: string;
   /** The picture without its ending. */
   file: string;
-  /** What the example calls. */
+  /** The variables that the example uses. */
   names(work: Work): Record<string, unknown>;
-  /** What a request receives that does not work. */
+  /** The answer to a request that does not work. */
   otherwise?: string;
   /** The example, if it is not the first one under the heading. */
   example?: string;
@@ -84,7 +84,7 @@ const SCENES: Scene[] = [
   },
 ];
 
-/** What a request received by an error. */
+/** The text of the picture for an error that a request received. */
 const refusal = (error: unknown) => {
   if (isHoldfastError(error, 'Superseded')) return `superseded by ${error.by.replace('request ', '')}`;
   return isHoldfastError(error) ? error.code : String(error);

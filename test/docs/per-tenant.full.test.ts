@@ -21,7 +21,7 @@ interface Play {
   client?: Holdfast;
   /** Starts the example. */
   run(): Promise<unknown>;
-  /** What holds while the example waits for the total. */
+  /** Checks the permits while the example waits for the total. */
   meanwhile?(): Promise<void>;
 }
 

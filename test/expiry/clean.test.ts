@@ -49,7 +49,7 @@ const [SAME, REPLACED] = ['same', 'replaced'].map((bytes) => `"${createHash('md5
 
 const clean = (world: ExpiryWorld, input: object = {}) => world.clean({ dryRun: false, ...input });
 
-/** What is left but for the report's own lease. */
+/** The records that are left, without the lease of the report. */
 async function left(world: ExpiryWorld): Promise<number> {
   const { leasesTable, commitsTable, nameserviceTable, waitersTable } = world.places;
   const tables = [leasesTable, commitsTable, nameserviceTable, waitersTable ?? ''];

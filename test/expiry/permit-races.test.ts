@@ -18,7 +18,7 @@ const expiry = await expiryWorld({ clock: permits.clock });
 const reader = { ...expiry.dependencies, places: { ...expiry.places, leasesTable } };
 const dynamodb = testClient();
 let interleaver: Interleaver;
-// One client for all rounds: its gate asks whichever interleaver runs now.
+// All rounds share a client, whose gate uses the interleaver of the current round.
 new Interleaver(Math.random).gate.call({ turn: () => interleaver.turn() } as Interleaver, dynamodb);
 
 const base = testSeed();

@@ -245,7 +245,7 @@ describe('a record with many holders', () => {
 
   it.runIf(isFull)('a record with many holders ends a page early to fit an answer', async () => {
     const { acquire, putRaw, rawItem, clock, expiry } = await permitWorld();
-    // What JSON makes of a control character, and JSON within JSON, is seven bytes.
+    // A control character takes seven bytes in JSON within JSON.
     const long = '\u0001'.repeat(1024);
     await acquire({ key: 'one', holder: '\u0001'.repeat(256), limit: 200 });
     const { key: _, ...one } = (await rawItem('one')) ?? {};

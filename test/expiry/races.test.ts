@@ -25,7 +25,7 @@ const ROUNDS = rounds(500, 12);
 const BATCH = 500;
 /** How many rounds run at once, each in its own order. A single round would mostly wait for the network. */
 const AT_ONCE = 8;
-/** What DynamoDB takes in one request. */
+/** The most items that DynamoDB accepts in one request. */
 const PUTS = 25;
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const HOUR = 3_600_000;
@@ -119,7 +119,7 @@ async function reportedSets(count: number): Promise<ReportedSet[]> {
   return sets;
 }
 
-/** What must be there after a round. */
+/** A round that was played, with the records that must be there after it. */
 interface Played {
   seed: number;
   alive: Alive[];

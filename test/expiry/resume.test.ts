@@ -25,7 +25,7 @@ const ROWS = 6;
 const STEP = isFull ? 1 : 5;
 const FIRST = isFull ? [0] : [0, 1, 2, 3, 4];
 
-/** The same few rows for every cut, and small pages, so that boundaries are many. */
+/** Every cut has the same few rows, in small pages, so that there are many boundaries. */
 const places = await newPlaces();
 const seed = await expiryWorld({ places });
 const names = Array.from({ length: ROWS }, (_, at) => `row-${String(at).padStart(2, '0')}`);

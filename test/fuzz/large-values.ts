@@ -6,7 +6,7 @@
 import { httpEvent, lambdaContext, throughHttp, throughTask } from '../support/stack/adapters.ts';
 import { loadFunctions, SHAPES } from './functions.ts';
 
-/** What the process is to send. */
+/** The calls that the process has to send. */
 export interface Sent {
   sizeMiB: number;
   /** Names of SHAPES. */
@@ -33,7 +33,7 @@ const FUNCTIONS = (await loadFunctions()).map(({ name, make, method, schemas }) 
   return [name, method, make(), name === 'executionEnded' ? ['execution', 'again'] : [...fields]] as const;
 });
 
-/** Without these a wrong field would be missed: the union of operations checks `op` first. */
+/** Valid fields, without which a call would be refused before the large field is checked. */
 const BASE: Record<string, object> = {
   publish: { op: 'publishGraphSource', alias: 'a:b', sourceType: 's', config: {}, dependencies: [] },
   commit: { path: '/', ifNoneMatch: '*', body: '' }, // never sent: a body of 2 MiB of escapes may be one to commit

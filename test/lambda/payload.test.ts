@@ -94,7 +94,7 @@ describe('a request', () => {
   });
 });
 
-/** What Lambda takes for an answer. */
+/** The largest answer that Lambda accepts. */
 const MAX_ANSWER_BYTES = 6_291_556;
 
 interface Row {

@@ -108,7 +108,7 @@ beforeAll(async () => {
 
 const run = promisify(execFile);
 
-/** What `npm run token` runs. npm itself takes as long again to start. */
+/** The program of `npm run token`. npm itself would take as long again to start. */
 const token = async (...args: string[]) =>
   (await run(process.execPath, ['local/token.ts', ...args], { env: clean })).stdout.trim();
 
@@ -139,7 +139,7 @@ describe('AUTH=jwt npm start', () => {
     const refused = { status: 403, body: { code: 'Forbidden' } };
     const missing = 'the namespace team-b in the claim holdfast_namespace';
     expect(await call('/v1/ns/team-b/leases/acquire', worker, asked)).toMatchObject({ ...refused, body: { missing } });
-    // What the gateway refuses, by the scope of the route, has no code.
+    // A refusal by the gateway, which knows the scope of the route, does not have a code.
     for (const path of ['/v1/leases/acquire', '/v1/ns/team-a/leases/break', '/v1/ns/team-a/commits'])
       expect((await call(path, worker, asked)).status, path).toBe(403);
     const { body } = await call('/v1/ns/team-a/whoami', worker);

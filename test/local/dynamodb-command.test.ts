@@ -75,7 +75,7 @@ it('the command runs DynamoDB Local by Java if Maven has fetched it', () =>
 it('the command fetches DynamoDB Local by Maven once for all callers', () =>
   inFolder('not fetched', async (here) => {
     const PATH = await pathWith(0, 'java');
-    // What Maven does: it writes the jars into the folder that an option names.
+    // Like Maven, this writes the jars into the folder that an option names.
     const maven = `#!/bin/sh
 echo called >> '${here}/calls'
 for one; do case $one in -DoutputDirectory=*) touch "\${one#*=}/DynamoDBLocal-2.6.1.jar";; esac; done

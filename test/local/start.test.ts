@@ -23,7 +23,7 @@ afterAll(async () => {
 const npmStart = (env: Record<string, string>, ...args: string[]) =>
   run(env, 'npm', ['start', '--silent', '--', '--memory', ...args]);
 
-/** What `npm start` runs. npm itself takes as long again to start. */
+/** The program of `npm start`. npm itself would take as long again to start. */
 const start = (env: Record<string, string>, ...args: string[]) =>
   run(env, process.execPath, ['local/start.ts', ...(env.DATA_DIR ? [] : ['--memory']), ...args]);
 

@@ -30,7 +30,7 @@ const source = (alias: string, config: unknown = {}) => ({
 const pointer = { address: 'a1', t: 1 };
 const unborn = { address: null, t: 0 };
 
-/** Every write, with what must stand before it. */
+/** A write, and what must be written before it. */
 interface Write {
   name: string;
   given?: (alias: string) => object;
@@ -232,7 +232,7 @@ describe('a lost reply', () => {
   });
 });
 
-/** As a purge by another client does. */
+/** Removes an alias as another client purges it. */
 async function remove(name: string): Promise<void> {
   for (const { sk } of await world.rawItems(`${name}:main`)) await world.deleteRaw(`${name}:main`, sk?.S ?? '');
 }

@@ -216,7 +216,7 @@ describe('bad input', () => {
     await world.publish({ op: 'pushStatus', ...VALID.pushStatus, next: { state: 'x', v: 2, extra } });
     await world.publish({ op: 'pushConfig', ...VALID.pushConfig, next: { v: 1, payload: { extra } } });
     expect(await world.lookUp(alias)).toMatchObject({ status: { extra }, config: { payload: { extra } } });
-    // Its quotes would each be two bytes in a string of JSON, and yet it is 4,096 bytes long itself.
+    // Only its own 4,096 bytes count, even though its quotes would take two bytes each in a JSON string.
     const long = `["${'","'.repeat(1364)}"]`;
     expect(Buffer.byteLength(long)).toBe(4096);
     for (const config of [long, JSON.stringify(deep(31)), deep(31), { none: null }]) {

@@ -35,9 +35,9 @@ export interface Row {
   service?: Record<string, Reply | Reply[]>;
   steps?: Step[];
   outcome: Outcome;
-  /** Every request, in order: milliseconds since the begin of the call, the operation, and fields of the request. Null: the field is absent. `$1`: the same text wherever it stands. */
+  /** The requests in order: milliseconds since the call began, the operation, and fields. Null: an absent field. `$1`: one text in several places. */
   requests?: [at: number, operation: string, fields?: Fields][];
-  /** Every event, in order: its type, or some of its fields. */
+  /** The events in order: the type of each, or some of its fields. */
   events?: (string | Fields)[];
   /** For a row over the real service: how it describes the key at the end. */
   state?: Fields;

@@ -19,7 +19,7 @@ const { tables } = inject('service');
 
 /**
  * Creates a table as serverless.yml defines it. `kind` is what it holds there, for example leases.
- * It has no TTL: a test that wants a record to vanish deletes it itself, at the moment it wants.
+ * The table does not have a TTL: a test deletes a record itself when the record should vanish.
  */
 export async function newTable(kind: string, name = `test-${kind}-${randomUUID()}`): Promise<string> {
   const table = tables.find((one) => one.kind === kind);

@@ -22,11 +22,11 @@ export async function startCallbackDouble(now: () => number) {
   const double = {
     callbacks,
     endpoint: '',
-    /** Every request, refused ones too: `succeed`, `fail` or `describe`. */
+    /** The requests, even refused ones: `succeed`, `fail` or `describe`. */
     requests: [] as string[],
     /** What happens to the next requests, in that order. */
     faults: [] as CallbackFault[],
-    /** What happens while a request is on its way. Awaited before the request takes effect. */
+    /** Runs while a request is on its way. The request takes effect after it. */
     onTheWay: async (_action: string): Promise<unknown> => undefined,
     stop: () => listening.stop(),
   };

@@ -12,7 +12,7 @@ import { testSeed } from '../chance/seed.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** One for each worker: each table makes the next one of its emulator slower to make. */
+    /** An emulator for each worker, because with each table an emulator takes longer to make the next one. */
     dynamodbEndpoints: string[];
     /** Whether the emulator counts the units of transactions and empty reads as AWS does. DynamoDB Local does not. */
     countsUnits: boolean;
@@ -23,7 +23,7 @@ declare module 'vitest' {
     seenCommands: string;
     /** A folder for what happens once in this run (once.ts). */
     sharedFolder: string;
-    /** What serverless.yml says in the stage `test`. To read it takes as long as the tests of a small file. */
+    /** The service of serverless.yml in the stage `test`. Reading it takes as long as the tests of a small file. */
     service: Service;
   }
 }

@@ -22,7 +22,7 @@ const statusChanges: Trigger = {
 };
 
 interface Settings {
-  /** By name. Functions of serverless.yml keep its timeouts and triggers. */
+  /** The handlers by name. Functions of serverless.yml keep its timeouts and triggers. */
   handlers?: Record<string, LambdaHandler>;
   /** Handlers of functions that serverless.yml does not have. */
   triggers?: Record<string, Trigger[]>;

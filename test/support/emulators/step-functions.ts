@@ -42,7 +42,7 @@ export interface StepFunctions {
   foreign: Set<string>;
   /** The tokens of the tasks that were notified of a grant, in that order. */
   grants: string[];
-  /** Every request, refused ones too. */
+  /** The requests, even refused ones. */
   requests: { action: string; token?: string }[];
   /** The executions that were asked about, in that order. */
   described: string[];
@@ -50,7 +50,7 @@ export interface StepFunctions {
   faults: Record<string, SendFault[]>;
   /** Called at every grant as it arrives. */
   onGrant: (task: Task) => void;
-  /** What happens while a request is on its way. Awaited before the request takes effect. */
+  /** Runs while a request is on its way. The request takes effect after it. */
   onTheWay: (action: string, token?: string) => Promise<unknown>;
   newTask(): Task;
   /** Makes an execution of this status. @returns its ARN */

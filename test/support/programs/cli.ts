@@ -21,7 +21,7 @@ export interface RunOptions {
 
 export interface Running {
   child: ChildProcess;
-  /** What it has printed so far. */
+  /** The output of the command so far. */
   stdout(): string;
   stderr(): string;
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>;

@@ -2,7 +2,7 @@
 export interface Request {
   /** When it began and ended its work, in seconds; absent if it never worked. */
   worked?: { from: number; to: number };
-  /** What it received instead of work, or that it was stopped, and when. */
+  /** The end of a request that did not work, or whose work was stopped. */
   ended?: { at: number; text: string };
 }
 

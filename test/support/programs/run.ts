@@ -5,7 +5,7 @@ import { PYTHON_CLIENT, python } from './python.ts';
 
 /** A program that runs a command under a lease. All have the same options, messages and exit codes. */
 export interface Runner {
-  /** As people type it, such as in `see holdfast run --help`. */
+  /** The name as users type it, such as in `see holdfast run --help`. */
   name: string;
   isPython: boolean;
   /** The words of the command line before the arguments. */

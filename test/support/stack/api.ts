@@ -5,7 +5,7 @@ import { checkedHandler } from './contract.ts';
 
 interface ApiOptions {
   port?: number;
-  /** What else the server serves, as `npm start` serves the page. */
+  /** Serves other paths, as `npm start` serves the page. */
   page?: NonNullable<Parameters<typeof startGateway>[2]>['page'];
   authorizer?: NonNullable<Parameters<typeof startGateway>[2]>['authorizer'];
 }

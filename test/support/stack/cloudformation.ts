@@ -29,13 +29,13 @@ export interface CloudFormationDouble {
   aws: Aws;
   /** Where the double listens, for commands of their own process. */
   url: string;
-  /** By name. A test may put any state here. */
+  /** The stacks by name. A test may set any state here. */
   stacks: Map<string, StackDouble>;
   /** The number of change sets that were not deleted. */
   changeSets(): number;
-  /** Every action of CloudFormation that came in. */
+  /** The actions of CloudFormation that arrived. */
   actions: string[];
-  /** Every request to S3 but HEAD, as `PUT /bucket`. */
+  /** The requests to S3 except HEAD, in the form `PUT /bucket`. */
   writes: string[];
   /** The account that owns the bucket for the code. S3 lets others in, too, if a request does not name the owner. */
   owner: { account: string };
@@ -53,7 +53,7 @@ export interface CloudFormationDouble {
   outcome: { of: ((stack: string) => { status: string; events: EventDouble[] } | undefined) | undefined };
   /** Tables that exist, without a key. */
   tables: Set<string>;
-  /** What S3 answers to the creation of the bucket for the code, where another deployment makes it at the same time. */
+  /** The answer of S3 to the creation of the bucket for the code, if another deployment makes it at the same time. */
   race: { answer: string | undefined };
   stop(): Promise<void>;
 }
@@ -78,7 +78,7 @@ const EVENTS_IN_PAGE = 100;
 interface ChangeSetDouble extends Pick<StackDouble, 'parameters' | 'tags'> {
   stack: string;
   isSame: boolean;
-  /** What stands behind the URL. */
+  /** The template behind the URL. */
   text: string | undefined;
 }
 
@@ -337,9 +337,9 @@ const consenting = (said: string[]): Observer => ({
 interface Deployment {
   /** What the operator reads. */
   said: string[];
-  /** What differs from a deployment of the stage `prod` that sets nothing. */
+  /** The differences from a deployment of the stage `prod` without settings. */
   order?: Partial<Order>;
-  /** What differs from an operator who consents. */
+  /** The differences from an operator who consents. */
   observer?: Partial<Observer>;
   zips?: Map<string, Buffer>;
 }

@@ -41,7 +41,7 @@ export async function exclusionWorld(
   /** All calls of acquire, and the request ids of them. */
   const asked: Record<string, unknown>[] = [];
   const requestIds: string[] = [];
-  /** What the next calls of acquire fail with, after they have taken effect. */
+  /** The errors of the next calls of acquire, which take effect all the same. */
   const lostAnswers: string[] = [];
   const acquire: LambdaHandler = async (event, context) => {
     const { execution, target, requestId } = event as Record<string, string>;
@@ -121,9 +121,9 @@ export async function exclusionWorld(
     acquire: (input: object) => acquireLease(input, lambdaContext()),
     reserve: (input: object) => rateReserve(input, lambdaContext()),
     release: (input: object) => release(input, lambdaContext()),
-    /** As the schedule does once a minute. */
+    /** Repairs the lines, as the schedule does each minute. */
     repair: () => repairQueues({}, lambdaContext()),
-    /** From now on the clock of the functions is so far behind that of Step Functions. */
+    /** Sets how far the clock of the functions is behind that of Step Functions. */
     fallBehind: (ms: number) => {
       aheadMs = -ms;
     },

@@ -28,9 +28,9 @@ export interface Template {
 
 export interface Packaged {
   exitCode: number;
-  /** What it wrote to the terminal. */
+  /** The output of the command. */
   output: string;
-  /** Each attempt to connect to anything, with the stack that made it. */
+  /** The attempts to connect to anything, each with its stack trace. */
   connections: string;
 }
 
@@ -79,7 +79,7 @@ async function packageWithoutCode(options: string[]): Promise<CloudFormationTemp
   }
 }
 
-/** Every Node process that starts notes each address to which it connects, and is refused. */
+/** A module for every Node process that starts. It notes each address to which the process connects, and refuses. */
 const REFUSE_NETWORK = `data:text/javascript,${encodeURIComponent(`
   import { appendFileSync } from 'node:fs';
   import { Socket } from 'node:net';

@@ -39,7 +39,7 @@ const factories = {
   executionEnded,
 };
 
-/** For a world without tasks. A test with tasks brings a Step Functions of its own. */
+/** The Step Functions of a world without tasks. A test with tasks passes its own. */
 export const noStepFunctions = async (): Promise<SFNClient> => {
   throw new Error('this test has no Step Functions');
 };
@@ -90,7 +90,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     cap: (input: object, as = call()) => cap(inputOfCap.parse(input), as),
     read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
-    /** One key, with all its holders. */
+    /** Reads one key with all its holders. */
     readKey: (key: string) => readOneKey(dependencies)({ key }, call()),
     withdraw: (input: Parameters<typeof withdrawn>[0], as = call()) => withdrawn(input, as),
     /** The messages that asked for the repair of a key, with their delays. */

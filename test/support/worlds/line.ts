@@ -32,10 +32,10 @@ import { failure, leaseWorld } from './leases.ts';
 /** The schema is made only here, because that takes as long as a request to the emulator. */
 const inputOfAcquire = acquireInput();
 
-/** With a clock that a test can move, or one that runs by itself. */
+/** Dependencies of a world, with a clock that a test can move or one that runs by itself. */
 export type Overrides = Partial<LeaseDependencies> & { clock?: Clock & Partial<Pick<ManualClock, 'advance'>> };
 
-/** Each test of a file begins without faults, and the world ends with the last. */
+/** Begins each test of a file without faults, and stops the world after the last test. */
 export function resetting({ requests, steps, messages }: Pick<QueueWorld, 'requests' | 'steps' | 'messages'>) {
   afterAll(() => steps.stop());
   beforeEach(() => {

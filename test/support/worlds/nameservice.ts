@@ -67,7 +67,7 @@ export async function nameserviceWorld(overrides: Partial<NameserviceDependencie
     list: async (query: object = {}, as = call()) => (await read(toRead.parse(query), as)) as RecordPage,
     /** The deployed handlers, each with a client of its own. */
     handlers: functionHandlers(dependencies),
-    /** What is in the table, behind the product's back. */
+    /** The items in the table, read without the product. */
     rawItems: async (pk: string): Promise<Item[]> => {
       const query = {
         TableName: table,

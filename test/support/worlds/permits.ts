@@ -40,7 +40,7 @@ export function rawKeys(dynamodb: DynamoDBClient, table: string) {
           Item: { ...RECORD, key: { S: key }, used: { N: '0' }, fence: { N: '1' } },
         }),
       ),
-    /** As TTL does. */
+    /** Deletes a record, as TTL does. */
     deleteRaw: (key: string) => dynamodb.send(new DeleteItemCommand(keyOf(key))),
     /** Adds an attribute as another client would. */
     setRaw: (key: string, name: string, value: AttributeValue) =>
