@@ -92,8 +92,8 @@ describe('holdfast status', () => {
       expect(stderr).toBe('holdfast: more keys match than the first 2\n');
       expect((await call('status', 'sort/', '--sort', sort, '--limit', '3')).stderr).toBe('');
     }
-    const [, oldest] = rows((await call('status', 'sort/', '--sort', 'held')).stdout);
-    expect(oldest).toEqual(expect.arrayContaining(['sort/c', '2 of 2', 'first and 1 more']));
+    const [, longestHeld] = rows((await call('status', 'sort/', '--sort', 'held')).stdout);
+    expect(longestHeld).toEqual(expect.arrayContaining(['sort/c', '2 of 2', 'first and 1 more']));
     expect((await call('status', '--kind', 'commit')).code).toBe(64);
     for (const limit of ['0', '1001', 'all']) expect((await call('status', '--limit', limit)).code).toBe(64);
     waiting.child.kill('SIGTERM');

@@ -174,7 +174,7 @@ it.concurrent('the built bundles park, notify and cancel tasks without showing t
   };
   const key = `parked ${randomUUID()}`;
   const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:bundled';
-  const [woken, cancelled, lost] = [steps.newTask(), steps.newTask(), steps.newTask()];
+  const [notified, cancelled, lost] = [steps.newTask(), steps.newTask(), steps.newTask()];
   const written: string[] = [];
   const answers: unknown[] = [];
   const call = async (name: string, payload: object) => {
@@ -187,7 +187,7 @@ it.concurrent('the built bundles park, notify and cancel tasks without showing t
 
   const acquire = await deployed('acquire', settings);
   const first = resultOf(await acquire.task({ key, holder: 'first' })) as { leaseId: string; version: string };
-  for (const { token } of [woken, cancelled, lost])
+  for (const { token } of [notified, cancelled, lost])
     answers.push(await acquire.task({ key, holder: 'waiter', taskToken: token, execution }));
   written.push(await acquire.stop());
   const { ticket } = Object((answers[1] as { result: object }).result);
@@ -195,7 +195,7 @@ it.concurrent('the built bundles park, notify and cancel tasks without showing t
   expect(await call('cancelWaiter', { key, ticket })).toMatchObject({ cancelled: true });
   expect(await call('withdraw', { key, requestId: 'none', holder: 'none' })).toMatchObject({ cancelled: false });
   expect(await call('release', { key, leaseId: first.leaseId })).toMatchObject({ released: true });
-  expect([woken.state, cancelled.error]).toEqual(['succeeded', 'LeaseLost']);
+  expect([notified.state, cancelled.error]).toEqual(['succeeded', 'LeaseLost']);
   steps.faults.SendTaskSuccess = ['refused'];
   await call('repairQueues', {});
   await call('executionEnded', { execution });
@@ -203,8 +203,8 @@ it.concurrent('the built bundles park, notify and cancel tasks without showing t
   await steps.stop();
 
   const everything = [...written, JSON.stringify(answers)].join('\n');
-  const { leaseId, version } = woken.output as Record<string, string>;
-  for (const secret of [woken.token, cancelled.token, lost.token, first.leaseId, first.version, leaseId, version]) {
+  const { leaseId, version } = notified.output as Record<string, string>;
+  for (const secret of [notified.token, cancelled.token, lost.token, first.leaseId, first.version, leaseId, version]) {
     expect(secret?.length).toBeGreaterThan(30);
     expect(everything).not.toContain(secret);
   }

@@ -160,8 +160,8 @@ describe('the clean-up', () => {
     ['changed', (world) => world.putLease(lease('taken', T)), (world) => world.putLease(lease('taken', T + 9 * HOUR))],
     [
       'changed',
-      (world) => world.putLease(lease('given back', T)),
-      (world) => world.putLease(releasedLease('given back', SECONDS)),
+      (world) => world.putLease(lease('released', T)),
+      (world) => world.putLease(releasedLease('released', SECONDS)),
     ],
     [
       'changed',

@@ -56,10 +56,10 @@ const CASES: Case[] = [
   {
     what: 'a released lease, past its retention',
     kind: 'releasedLease',
-    put: (world) => world.putLease(releasedLease('given back', SECONDS)),
-    key: { key: 'given back' },
+    put: (world) => world.putLease(releasedLease('released', SECONDS)),
+    key: { key: 'released' },
     last: T + 999,
-    row: { holder: 'holder of given back', expiredAt: new Date(T).toISOString(), ageSeconds: 1, neverDeletable: false },
+    row: { holder: 'holder of released', expiredAt: new Date(T).toISOString(), ageSeconds: 1, neverDeletable: false },
   },
   {
     what: 'a permit, past the margin for clocks',

@@ -112,7 +112,7 @@ class Course {
       const entry = await this.#dueStep();
       if (entry) await this.#act(...entry);
       else if (changes !== proxy.changes) continue;
-      else if (proxy.dueAt <= proxy.now) proxy.deliver();
+      else if (proxy.dueAt <= proxy.now) proxy.sendDue();
       else if (proxy.busy > 0) await delay(2);
       else {
         const next = proxy.now + Math.max(0, await player.nextMs());

@@ -65,7 +65,7 @@ export class ScriptedProxy {
   }
 
   /** Sends the answers that are due. */
-  deliver(): void {
+  sendDue(): void {
     const due = this.#held.filter(({ dueAt }) => dueAt <= this.now);
     this.#held = this.#held.filter(({ dueAt }) => dueAt > this.now);
     for (const { response, answer } of due) this.#send(response, answer);

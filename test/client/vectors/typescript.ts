@@ -29,7 +29,7 @@ export class TypeScriptPlayer implements Player {
   #open = 0;
   /** The steps that the work has not taken yet, and the function that signals a new one. */
   #steps: [Step, number][] = [];
-  #wake = () => {};
+  #signalStep = () => {};
 
   async begin({ call, key, options, client, endpoint, random = 0.5, waits }: Call): Promise<void> {
     this.reports = [];
@@ -80,7 +80,7 @@ export class TypeScriptPlayer implements Player {
     for (;;) {
       while (this.#steps.length === 0)
         await new Promise<void>((resolve) => {
-          this.#wake = resolve;
+          this.#signalStep = resolve;
         });
       const [step, index] = this.#steps.shift() as [Step, number];
       if (step.do === 'return') return step.value ?? 'done';
@@ -93,7 +93,7 @@ export class TypeScriptPlayer implements Player {
   async act(step: Step, index: number): Promise<void> {
     if (step.do === 'cancel') return this.#controller.abort('cancelled');
     this.#steps.push([step, index]);
-    this.#wake();
+    this.#signalStep();
   }
 
   async move(ms: number, how: Movement): Promise<void> {
