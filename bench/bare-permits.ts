@@ -15,7 +15,7 @@ import {
 import { leaseIdOf, OURS, proofOf, remember, requestName } from '../shared/locks/record/identity.ts';
 import { entryItem } from '../shared/locks/record/new-entries.ts';
 
-/** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
+/** A permit without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
 const table = process.env.LEASES_TABLE;
 const holder = 'bench';
@@ -82,7 +82,7 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
 
 export async function release(key: string, leaseId: string): Promise<void> {
   const proof = proofOf(leaseId);
-  if (!proof) throw new Error(`${leaseId} is no lease id of a permit`);
+  if (!proof) throw new Error(`${leaseId} is not the lease id of a permit`);
   const { name } = proof;
   const { set, values } = remember(name);
   const now = Date.now();

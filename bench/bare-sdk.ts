@@ -26,7 +26,7 @@ import {
 import { entryItem } from '../shared/locks/record/new-entries.ts';
 import { endAlone, secondsOf } from '../shared/locks/record/requests.ts';
 
-/** What one would write without this service: the same writes on the same conditions, and nothing around them. */
+/** A lease without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
 const table = process.env.LEASES_TABLE;
 const holder = 'bench';
@@ -105,6 +105,6 @@ export async function heartbeat(key: string, leaseId: string): Promise<void> {
 
 function proven(leaseId: string): Proof {
   const proof = proofOf(leaseId);
-  if (!proof) throw new Error(`${leaseId} is no lease id of an exclusive grant`);
+  if (!proof) throw new Error(`${leaseId} is not the lease id of an exclusive grant`);
   return proof;
 }

@@ -31,7 +31,7 @@ import {
 export interface Contest {
   name: string;
   built: string;
-  /** The folder of the SDK alone. */
+  /** The folder with a bundle of the SDK alone. */
   bare: string;
 }
 
@@ -64,7 +64,7 @@ const size: Measurement = {
     }),
 };
 
-/** Functions of the nameservice that may start later. */
+/** These functions of the nameservice may start later than others. */
 const NAMESERVICE_STARTS: Record<string, Bar['excuse']> = {
   publish: {
     upTo: 1.5,
@@ -87,7 +87,7 @@ const coldStart: Measurement = {
 interface Start {
   importMs: number;
   answerMs: number;
-  /** Of the process once it has answered: the largest resident set, in KiB. */
+  /** The largest resident set of the process after its answer, in KiB. */
   peakKb: number;
 }
 export type Side = 'built' | 'bare';
@@ -119,12 +119,12 @@ function compared(
 ): Figure[] {
   const figure = milliseconds(what, each(pairs.map(({ built }) => built[of])));
   const alone = median(pairs.map(({ bare }) => bare[of]));
-  // Of neighbours in time, so that what else the machine did weighs on both.
+  // Compares neighbours in time, so that other work of the machine affects both.
   const ratios = pairs.map(({ built, bare }) => built[of] / bare[of]);
   return [{ ...figure, value: `${figure.value} / ${alone.toFixed(1)} alone` }, ratio(`${what} ratio`, ratios, bar)];
 }
 
-/** Run by --eval. It begins when standard input ends. The answer goes to standard error, because functions log to standard output. */
+/** The program that --eval runs. It begins when standard input ends. It answers on standard error, because functions log to standard output. */
 const COLD_START = `
   import { readFileSync, readSync } from 'node:fs';
   console.error('ready');
@@ -137,7 +137,7 @@ const COLD_START = `
   const importedAt = performance.now();
   await (handler ? handler(given, context) : first());
   const answeredAt = performance.now();
-  // Not by getrusage, which also counts the memory of the parent process at the fork.
+  // Not with getrusage, which also counts the memory of the parent process at the fork.
   const [, peakKb] = /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'));
   console.error(JSON.stringify({ importMs: importedAt - startedAt, answerMs: answeredAt - startedAt, peakKb: Number(peakKb) }));
   process.exit(0);
@@ -145,7 +145,7 @@ const COLD_START = `
 
 type Environment = Record<string, string>;
 
-/** @param cores the processor time from before the import on; the start of Node itself has a whole core, because it is the same for both sides */
+/** @param cores the processor time from before the import on. The start of Node.js has a whole core, because it is the same for both sides */
 export async function startOnce(
   contest: Contest,
   side: Side,
@@ -169,7 +169,7 @@ export async function startOnce(
   }
 }
 
-/** Tables and a bucket as serverless.yml has them, and the environment of a function that uses them. */
+/** Creates the tables and the bucket of serverless.yml. @returns the environment of a function that uses them */
 export async function withStores<T>(
   { dynamodbEndpoint }: Options,
   measure: (env: Environment) => Promise<T>,
@@ -192,13 +192,13 @@ export async function withStores<T>(
   }
 }
 
-/** Builds the bundles that the functions are compared with, and deletes them after `measure`. @param most how many functions; the default is all */
+/** Builds the bundles that the functions are compared with, and deletes them after `measure`. @param most how many functions, by default all */
 export async function withContests(
   measure: (contests: Contest[]) => Promise<Figure[]>,
   most = Number.POSITIVE_INFINITY,
 ): Promise<Figure[]> {
   const { functions } = await readService();
-  const root = await mkdtemp(join(resolve('dist'), 'bare-')); // inside the project, where modules are found
+  const root = await mkdtemp(join(resolve('dist'), 'bare-')); // inside the project, so that modules are found
   try {
     const cases = coldCases('');
     const compared = functions.filter(({ name }) => !WITHOUT_CLIENTS.includes(name)).slice(0, most);
@@ -215,7 +215,7 @@ export async function withContests(
 
 interface Sources {
   source: string;
-  /** What it loads when it is asked for. */
+  /** What the function loads later. */
   later?: string | undefined;
 }
 

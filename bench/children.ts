@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 
 const children = new Set<ChildProcess>();
 
-/** Whatever ends this process short of a kill -9 ends the child too: many wait for locks, and would without end. */
+/** Ends the child together with this process, whatever ends it except a kill -9. Otherwise children that wait for locks would never end. */
 export function endsWithUs<Child extends ChildProcess>(child: Child): Child {
   children.add(child);
   return child.once('exit', () => children.delete(child));

@@ -1,15 +1,15 @@
-/** What a function is compared with: a bundle of the clients and commands that it uses, and a first call of both. */
+/** Compares a function with a bundle of only the clients and commands that it uses, by a first call of both. */
 export interface ColdCase {
-  /** Source of the bundle: clients that are made at load, as every function makes its own, and `first`. */
+  /** The source of the bundle: clients that are made when it is loaded, as every function does, and `first`. */
   bare: string;
-  /** Source of the commands that a function loads and sends only if a task is parked or a holder is bound. */
+  /** The source of the commands that a function loads only if a task is parked or a holder is bound. */
   later?: string;
-  /** What the function is sent first, in the same number of requests to the emulators. */
+  /** The first call of the function, which sends the same number of requests to the emulators as `first`. */
   payload: object;
   method?: 'GET';
 }
 
-/** @param first the requests of `first`, which may reject: a refusal is an answer, too */
+/** @param first the requests of `first`. It may reject, because a refusal is also an answer */
 const code = (clients: string[], first: string) => `${clients.join('')}
 const { env } = process;
 export const first = async () => { ${first} };`;
@@ -48,13 +48,13 @@ const OF_EXECUTION =
 const HEAD = "KeyConditionExpression: 'pk = :pk', ExpressionAttributeValues: { ':pk': { S: 'bare:main' } }";
 const unknown = { key: 'unknown', leaseId: '00000000-0000-4000-8000-000000000000' };
 
-// Where an answer has a body it is read, as the functions do.
+// The bodies of answers are read, because the functions read them too.
 const getObject =
   "await ofS3Client.send(new GetObjectCommand({ Bucket: env.BUCKET, Key: 'bare' })).then(({ Body }) => Body.transformToString()).catch(() => {});\n";
 const putObject = toS3('PutObjectCommand', "Body: 'bare'");
 const times = (count: number | string, act: string) => `for (let at = 0; at < ${count}; at++) {\n${act}}\n`;
 
-/** The first report of nothing: its lease, four segments of each table at once and a checkpoint after each, and the event. */
+/** A first report over empty tables: its lease, four segments of each table at once with a checkpoint after each, and the event. */
 const reportOfNothing = `
   const tables = [env.LEASES_TABLE, env.COMMITS_TABLE, env.NAMESERVICE_TABLE, env.WAITERS_TABLE].filter(Boolean);
   const scan = (TableName, Segment) => ofDynamoDBClient.send(new ScanCommand({ TableName, Segment, TotalSegments: 4, Limit: 1000 }));
@@ -75,10 +75,10 @@ const reportOfNothing = `
   ${putObject}
   ${updateLeaseOnce}`;
 
-/** Functions that have no client of AWS: there is nothing to compare them with. */
+/** Functions without a client of AWS cannot be compared with anything. */
 export const WITHOUT_CLIENTS = ['readContract', 'whoami', 'readHealth'];
 
-/** By the function's name in serverless.yml. @param unique differs at each call */
+/** By the name of the function in serverless.yml. @param unique differs in each call */
 export const coldCases = (unique: string): Record<string, ColdCase | undefined> => ({
   acquire: {
     bare: code(

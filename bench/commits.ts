@@ -13,11 +13,11 @@ import { ObjectStoreWriter } from '../test/support/worlds/object-store.ts';
 import { each, type Figure, inParts, type Measurement, milliseconds, ratio, statistics } from './measurement.ts';
 
 interface CommitsMeasured {
-  /** Requests of one uncontended commit, by service and command. */
+  /** The requests of one commit without contention, by service and command. */
   calls: Record<CommitKind, string[]>;
-  /** Milliseconds of each commit, of as many of each kind as rounds, one after the other in turn. */
+  /** The milliseconds of each commit. Each round has one commit of each kind, one after the other. */
   times: Record<CommitKind | 'barePut', number[]>;
-  /** Compare-and-swap commits that won, by 16 writers of one path, in each turn of a second. */
+  /** How many compare-and-swap commits won in each turn of a second, if 16 writers commit to one path. */
   contended: { ours: number[]; rust: number[] };
 }
 
@@ -36,7 +36,7 @@ interface Options {
 const WRITERS = 16;
 const TURN_MS = 1000;
 
-/** Everything that is compared takes turns in one run. Sets the environment of this process. */
+/** Measures all kinds in one run, in turn. Sets the environment of this process. */
 async function benchCommits(options: Options): Promise<CommitsMeasured> {
   const { tables, environment } = await readService('bench');
   Object.assign(process.env, environment, {
@@ -71,7 +71,7 @@ interface Bench {
   handlers: Record<'native' | 'dynamo', LambdaHandler>;
 }
 
-/** The function reads its environment when it is loaded, and another query loads it again. */
+/** A function reads its environment only when it is loaded. Another query in the path loads it again. */
 async function handler(protocol: 'native' | 'dynamo'): Promise<LambdaHandler> {
   process.env.COMMIT_PROTOCOL = protocol;
   const bundle = new URL(`../dist/commits/commit/index.mjs?${protocol}`, import.meta.url);
@@ -95,7 +95,7 @@ async function barePut({ s3, bucket }: Bench, path: string): Promise<string> {
   return (await s3.send(command)).ETag ?? '';
 }
 
-/** Seen on the way out of Node's own HTTP client, so that nothing stands between function and emulator. */
+/** Counts requests in Node's own HTTP client, so that nothing stands between the function and the emulator. */
 async function countCalls(bench: Bench, s3Host: string): Promise<CommitsMeasured['calls']> {
   const calls: Partial<CommitsMeasured['calls']> = {};
   for (const kind of KINDS) {
@@ -186,7 +186,7 @@ const commits: Measurement = {
   },
 };
 
-/** What a commit may cost in requests. */
+/** The most requests that a commit may send. */
 const MAX_CALLS: Record<CommitKind, number> = {
   'native create': 1,
   'native swap': 2,

@@ -15,7 +15,7 @@ const TTL_SECONDS = 10;
 const HOLD_MS = 5;
 const CONTENDERS = 64;
 const REPETITIONS = 3;
-/** At least so many times the grants a second of the best npm library with its own defaults. */
+/** Holdfast must make at least so many times the grants a second of the best npm library with its defaults. */
 const LEAST_TO_PEER = 10;
 
 const contention: Measurement = {
@@ -53,7 +53,7 @@ async function bursts(arena: Arena, options: Options): Promise<Figure[]> {
     costs.set(entry, cost);
   }
   const figures = burstFigures(rates, costs);
-  // A second of a crowd is its beginning, which no bar is about.
+  // A quick run sees only the beginning of a crowd, which the bars are not about.
   return quick ? figures.map(({ bar: _, ...figure }) => figure) : figures;
 }
 
@@ -70,14 +70,14 @@ interface Turn {
   holdMs: number;
   once: boolean;
   settled?: boolean;
-  /** Of permits. */
+  /** The limit of permits. */
   limit?: number;
   env?: Record<string, string>;
-  /** Called just before they contend, and again if they are counted from a later moment on. */
+  /** Called just before they contend, and again if the count begins only later. */
   begin?: () => void;
 }
 
-/** In a fresh process, which is stopped together with the callers that still wait in it. */
+/** Measures in a fresh process, which is stopped together with the callers that still wait in it. */
 export async function turn({ start }: Arena, entry: Entry, { env = {}, begin = () => {}, ...task }: Turn) {
   const running = await start(entry, env);
   try {

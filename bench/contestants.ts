@@ -14,29 +14,29 @@ import { lambdaEnvironment } from './environment.ts';
 import type { Options } from './measurement.ts';
 import { startStack } from './stack.ts';
 
-/** `ours`: this service; `floor`: the bare SDK; `npm`: what a Node user would pick; `other`: another language's; `form`: another algorithm, written for the bench. */
+/** `ours`: this service. `floor`: the bare SDK. `npm`: a library for Node.js. `other`: one for another language. `form`: another algorithm, written for the bench. */
 type Kind = 'ours' | 'floor' | 'npm' | 'other' | 'form';
 
 export interface Entry {
   name: string;
   kind: Kind;
-  /** Whether it goes on by itself when a holder crashes. What does not is shown, and it is not measured against. */
+  /** Whether it goes on by itself when a holder crashes. Others are shown, but no bar compares with them. */
   expires: boolean;
-  /** With the defaults of its documentation, and without the options that trust clocks. */
+  /** Whether it runs with the defaults of its documentation, without options that trust clocks. */
   byDefault: boolean;
-  /** Waits until it gets the lock; the floor does not. */
+  /** Whether a call waits until it gets the lock. The floor does not. */
   waits: boolean;
-  /** Has a call that extends a lease. */
+  /** Whether it has a call that extends a lease. */
   beats: boolean;
   command: string[];
-  /** Calls a local stack. */
+  /** Whether it calls a local stack. */
   throughStack?: boolean;
   env?: Record<string, string>;
-  /** The table, if it is not a table of Holdfast. */
+  /** Its table, unless it uses a table of Holdfast. */
   table?: { hash: string; range?: string; ttlAttribute?: string };
-  /** What must be there for it to run, the program on the path, and what makes it. */
+  /** The file that it needs, the program on the path, and the command that makes the file. */
   needs?: { file: string; program?: string; how: string };
-  /** The library's name and version, as installed. */
+  /** The name of the library with the version that is installed. */
   library?: () => string;
 }
 
@@ -66,7 +66,7 @@ const lockClient = (name: string, env: Record<string, string>) =>
 const deliveryhero = (name: string, env: Record<string, string>) =>
   npmLibrary(name, env, { script: 'deliveryhero', range: true, module: '@deliveryhero/dynamodb-lock' });
 
-/** In the order of the tables. `{bundled}` stands for the folder that the bundles of our own are put in. */
+/** In the order of the tables. `{bundled}` stands for the folder with our own bundles. */
 export const ENTRIES: Entry[] = [
   { ...lease, name: 'floor', kind: 'floor', waits: false, beats: true, command: [node, '{bundled}/floor/index.mjs'] },
   { ...lease, name: 'holdfast domain', kind: 'ours', beats: true, command: [node, '{bundled}/domain/index.mjs'] },
@@ -128,7 +128,7 @@ export const ENTRIES: Entry[] = [
   },
 ];
 
-/** What the ratios are to: the npm library that does best, of those that go on when a holder crashes, by default. */
+/** Ratios compare with the best npm library, by default of those that go on when a holder crashes. */
 export function bestLibrary<Found>(found: Map<Entry, Found>, merit: (found: Found) => number): Entry | undefined {
   const comparable = [...found].filter(([entry]) => isComparable(entry));
   return comparable.toSorted(([, left], [, right]) => merit(right) - merit(left))[0]?.[0];
@@ -140,7 +140,7 @@ export const isThere = ({ needs }: Entry) =>
 const isOnPath = (program: string) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
 
-/** What cannot run here, each with the reason. */
+/** The contestants that cannot run here, each with the reason. */
 export const absentees = (): string[] =>
   ENTRIES.filter((entry) => !isThere(entry)).map(({ name, needs }) => `${name}: left out; ${needs?.how} brings it`);
 
@@ -149,15 +149,15 @@ export const libraries = (): string[] => [
   ...new Set(ENTRIES.filter(isThere).flatMap(({ library }) => (library ? [library()] : []))),
 ];
 
-/** A contestant's process. */
+/** The process of a contestant. */
 export interface Running extends Entry {
-  /** @param settled called where the scenario says that what it does has settled */
+  /** @param settled called when the scenario says that it has settled */
   ask<Name extends Scenario>(
     scenario: Name,
     task: Scenarios[Name]['takes'],
     settled?: () => void,
   ): Promise<Scenarios[Name]['gives']>;
-  /** For a process that is paused, and goes on. */
+  /** To pause the process, and let it go on. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
   stop(): Promise<void>;
 }
@@ -168,8 +168,8 @@ export interface Arena {
 }
 
 /**
- * Tables and bundles for as long as `work` takes. Stops after it what it started. Quick: only the comparable ones of the npm libraries.
- * @param contestants other than those that take locks
+ * Provides tables and bundles during `work`, and then stops what it has started. A quick run has only npm libraries that are comparable.
+ * @param contestants by default those that take locks
  */
 export async function withArena<T>(
   { dynamodbEndpoint, quick }: Pick<Options, 'dynamodbEndpoint' | 'quick'>,
@@ -182,8 +182,8 @@ export async function withArena<T>(
   );
   await createTables(dynamodbEndpoint, [...tables, ...entries.flatMap(peerTable)]);
   await mkdir(here('../dist'), { recursive: true });
-  const bundled = await mkdtemp(here('../dist/contestants-')); // in the project, where source maps find their sources
-  /** Also contestants that are starting: if one of them fails, the others are stopped too. */
+  const bundled = await mkdtemp(here('../dist/contestants-')); // inside the project, so that source maps find their sources
+  /** Even contestants that are still starting: if one of them fails, the others are stopped too. */
   const started: Promise<{ stop(): Promise<void> }>[] = [];
   const stopped = <Part extends { stop(): Promise<void> }>(starting: Promise<Part>): Promise<Part> => {
     started.push(starting);
@@ -203,7 +203,7 @@ export async function withArena<T>(
       },
     });
   } finally {
-    for (const starting of started) // and what is added meanwhile; who started it was told if it did not come up
+    for (const starting of started) // even those that are added meanwhile. If one does not come up, whoever started it gets the error
       await starting.then(
         (running) => running.stop(),
         () => {},
@@ -212,7 +212,7 @@ export async function withArena<T>(
   }
 }
 
-/** The module in contestants/ whose bundle it runs. */
+/** The module in contestants/ that the contestant runs as a bundle. */
 const bundledFrom = ({ command }: Entry): string[] =>
   command.flatMap((part) => /^\{bundled\}\/(.*)\/index\.mjs$/.exec(part)?.[1] ?? []);
 
@@ -222,7 +222,7 @@ const clientEnvironment = (dynamodbEndpoint: string) => ({
   ...lambdaEnvironment(dynamodbEndpoint),
 });
 
-/** Each kind of library has a table of its own, as its documentation asks for. */
+/** The tables that the libraries need, as their documentation says. */
 const peerTableName = ({ name }: Entry) => `bench-${name.replace(/[^a-zA-Z-]+/g, '.')}`;
 
 function peerTable(entry: Entry): TableDefinition[] {
@@ -242,7 +242,7 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
   const [program = '', ...rest] = entry.command;
   const child = endsWithUs(
     spawn(program, rest, {
-      // Functions log to standard output: making and writing the log is part of what is measured, keeping it is not.
+      // Functions log to standard output. To make and write the log is part of the measurement, but to keep it is not.
       stdio: entry.kind === 'other' ? ['pipe', 'pipe', 'inherit'] : ['pipe', 'ignore', 'inherit', 'pipe'],
       env: { ...env, PEER_TABLE: peerTableName(entry), ...entry.env },
     }),
@@ -251,7 +251,7 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
   child.on('error', (error) => {
     failure = error;
   });
-  child.stdin?.on('error', () => {}); // The wait for the answer reports that the process has ended.
+  child.stdin?.on('error', () => {}); // whoever waits for the answer learns that the process has ended
   const answers = messages(child, () => `${entry.name} ended: ${failure?.message ?? `exit code ${child.exitCode}`}`);
   await answers.next();
   return {
@@ -276,7 +276,7 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
   };
 }
 
-/** Its answers. @throws Error when the process ends, with what `why` then says */
+/** The answers of a process. @throws Error with the text of `why` when the process ends */
 async function* messages(
   child: ChildProcess,
   why: () => string,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { listen } from '../local/listen.ts';
 import { itemBytes } from './item-bytes.ts';
 
-/** What went through: requests, and the units that the emulator says they took. */
+/** The requests that were counted, and the units that they took according to the emulator. */
 export interface Counted {
   requests: number;
   writeUnits: number;
@@ -11,10 +11,10 @@ export interface Counted {
 }
 
 /**
- * Stands between a contestant and the emulator, whatever its language, and counts. It asks for the consumed capacity in
- * each request. A lost condition is answered without it, and is counted as DynamoDB charges it: as a write of the item that it met. So
- * the emulator is asked for that item, and the contestant gets it where it has asked for it too.
- * @param networkMs how much longer each request takes, as if the way were longer
+ * Stands between a contestant of any language and the emulator, and counts. It asks for the consumed capacity in each request. The answer to a lost
+ * condition does not have it, and DynamoDB charges such a write like a write of the item that it met. So the counter asks the emulator for that
+ * item, and passes it on only if the contestant has asked for it too.
+ * @param networkMs how much longer each request takes, as if the network were slower
  */
 export async function startCounter(dynamodbEndpoint: string, networkMs = 0): Promise<Counter> {
   const counted: Counted = { requests: 0, writeUnits: 0, readUnits: 0 };
@@ -57,7 +57,7 @@ function asking(asked: string): { body: string; isItemAsked: boolean } {
 
 interface Answer {
   __type?: string;
-  /** What was read, or what a lost condition met. */
+  /** The item that was read, or that a lost condition met. */
   Item?: Parameters<typeof itemBytes>[0];
   ConsumedCapacity?: Consumed | Consumed[];
 }
@@ -70,12 +70,12 @@ const isLost = ({ __type: type = '' }: Answer) => type.endsWith('ConditionalChec
 
 export interface Counter {
   endpoint: string;
-  /** Since the last time that it was asked. */
+  /** What was counted since the last call. */
   take(): Counted;
   stop(): Promise<void>;
 }
 
-/** What callers ask about tables before they start is no part of any operation. */
+/** These requests do not count, because callers send them only once, before they start. */
 const OPERATION = /\.(PutItem|UpdateItem|DeleteItem|GetItem|BatchGetItem|Query)$/;
 const READS = ['GetItem', 'BatchGetItem', 'Query'];
 
@@ -88,7 +88,7 @@ function count(counted: Counted, target: string, answer: Answer): void {
 
 function unitsOf(answer: Answer): number {
   if (isLost(answer)) return Math.max(1, Math.ceil(itemBytes(answer.Item ?? {}) / 1024));
-  const consumed = [answer.ConsumedCapacity].flat(); // of a batch, one for each table
+  const consumed = [answer.ConsumedCapacity].flat(); // a batch has one for each table
   return consumed.reduce((all, one) => all + (one?.CapacityUnits ?? 1), 0);
 }
 

@@ -1,16 +1,16 @@
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** As Lambda does it: a function runs at full speed until its share of these 20 ms is used up, and then stands still. */
+/** Lambda lets a function run at full speed until its share of these 20 ms is used up, and then stops it until they are over. */
 const PERIOD_US = 20_000;
 
 const V1 = '/sys/fs/cgroup/cpu';
 const V2 = '/sys/fs/cgroup';
 
 /**
- * Gives a process a part of the machine's processor time, by a control group of its own.
- * @returns what removes the group, once the process has ended
- * @throws Error if this process may not make a control group, which takes Linux and root
+ * Limits the processor time of a process with a control group.
+ * @returns a function that removes the group after the process has ended
+ * @throws Error if this process cannot make a control group, for which it needs Linux and root
  */
 export function limitCpu(pid: number, cores: number): () => void {
   const quota = Math.round(PERIOD_US * cores);

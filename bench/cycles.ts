@@ -12,7 +12,7 @@ import {
 } from './measurement.ts';
 
 const NETWORK_MS = 5;
-/** Of its own for each contestant: a ring, so that the tables stay as large as they are. */
+/** Each contestant goes around its own ring of so many keys, so that the tables do not grow. */
 const KEYS = Array.from({ length: 50 }, (_, at) => `cycle ${at}`);
 
 const cycles: Measurement = {
@@ -52,12 +52,12 @@ async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynam
 const COUNTED = 10;
 
 type Times = { acquireMs: number[]; releaseMs: number[] };
-/** For each contestant, its repetitions. */
+/** By contestant, its repetitions. */
 type Raced = Map<Entry, Times[]>;
 
 async function startAll(entries: Entry[], start: Arena['start'], warmUp: number): Promise<Running[]> {
   const running = await Promise.all(entries.map((entry) => start(entry)));
-  // One after the other, and Java's compiler takes its time.
+  // The contestants take turns, and Java needs time to compile.
   for (const one of running) await one.ask('cycles', { keys: KEYS, count: one.kind === 'other' ? 5 * warmUp : warmUp });
   return running;
 }
@@ -81,10 +81,10 @@ async function raced(
 const cycleTimes = ({ acquireMs, releaseMs }: Times) => acquireMs.map((ms, at) => ms + (releaseMs[at] ?? 0));
 const perSecond = (times: Times) => (1000 * times.acquireMs.length) / sum(cycleTimes(times));
 
-/** Of the domain functions, which run in the caller's process as libraries do. */
+/** The bar for the domain functions, which run in the process of the caller, as libraries do. */
 const LEAST_TO_PEER = 1.4;
 const PROCESSOR_BOUND = {
-  upTo: 1, // never fewer than theirs
+  upTo: 1, // never slower than the library
   why: 'two requests instead of three give 1.5 times the cycles only if requests take all of the time. Next to the emulator, half of a cycle is processor time of the SDK and node:http, in which no function has 5 %. The request that the library sends more is a read, which costs it less than a write. The bare SDK does not reach the bar either',
 };
 
@@ -94,7 +94,7 @@ function rates(raced: Raced, suffix = ''): Figure[] {
   const floor = [...rates].find(([{ kind }]) => kind === 'floor')?.[1] ?? [];
   return [...rates].map(([entry, own]): Figure => {
     const { n, median: middle, spread } = statistics(own.map((rate) => [rate]));
-    // Of each repetition, so that what else the machine did weighs on both.
+    // The ratio of each repetition, so that other work of the machine affects both sides.
     const by = (others: number[]) => median(own.map((rate, at) => rate / (others[at] ?? Number.NaN)));
     const toBestLibrary = best && by(best);
     const isHeldToIt = toBestLibrary !== undefined && entry.name === 'holdfast domain';
@@ -110,7 +110,7 @@ function rates(raced: Raced, suffix = ''): Figure[] {
 const latencies = (raced: Raced): Figure[] =>
   [...raced].map(([{ name }, times]) => milliseconds(`a cycle, ${name}`, times.map(cycleTimes)));
 
-/** An acquire is one conditional write, and so is a release. */
+/** The bar: an acquire is one conditional write, and so is a release. */
 const MAX_REQUESTS = 2;
 
 const costs = (entries: Entry[], counts: Map<string, Counted>): Figure[] =>

@@ -22,14 +22,14 @@ const CONTESTANTS = [
   'Rust dynamodb-lease',
 ];
 
-/** A column of the table, and a chart if `chart` is present. */
+/** A column of the table, with a chart if `chart` is present. */
 interface Quantity {
   header: string;
   measurement: string;
-  /** How results.json names it. */
+  /** Its name in results.json. */
   what: (contestant: string) => string;
   cell?: (figure: Figure) => string;
-  /** Where they are not those who take locks. */
+  /** The contestants, if they are not those that take locks. */
   contestants?: string[];
   chart?: ChartPlan;
 }
@@ -117,7 +117,7 @@ const QUANTITIES: Quantity[] = [
   },
 ];
 
-/** Quantities that have a chart, but no column. */
+/** Quantities with a chart, but without a column. */
 const SERVERS: Quantity = {
   header: '',
   measurement: 'servers',
@@ -144,7 +144,7 @@ const PERMITS: Quantity = {
 const find = (results: Results, { measurement, what }: Quantity, contestant: string): Figure | undefined =>
   findFigure(results, measurement, what(contestant));
 
-/** The figures of docs/benchmarks.md in Markdown, from results.json alone: first the comparison, then the details. */
+/** The figures of docs/benchmarks.md in Markdown, made only from results.json: first the comparison, then the details. */
 export function figuresBlock(results: Results): string {
   return [
     ...provenance(results),
@@ -184,7 +184,7 @@ function comparison(results: Results, { contestants, quantities }: Compared): st
   return markdown([header, ...rows]);
 }
 
-/** The date, the machine and the versions. Measurements of another run are named, each group with its day and machine. */
+/** The date, the machine and the versions. If measurements stem from another run, names them with their day and machine. */
 function provenance(results: Results): string[] {
   const [first, ...others] = runsOf(results);
   const libraries = new Set(Object.values(results.measurements).flatMap(({ libraries }) => libraries));
@@ -219,10 +219,10 @@ function wholeTables({ measurements }: Results): string[] {
 
 const factor = ({ toFloor }: Figure) => toFloor?.toFixed(2) ?? '';
 
-/** More of them than in the tables, so that a bar that is narrowly missed does not look met. */
+/** Shows more digits than the tables, so that a bar that is narrowly missed does not look met. */
 const digits = (value: number) => String(Number(value.toPrecision(4)));
 
-/** Bars that are not met, each with its reason. Figures of a measurement with the same bar and reason share a line. */
+/** The bars that are missed, with the reasons. Figures of a measurement with the same bar and reason share a line. */
 function unmet({ measurements }: Results): string[] {
   const reasons = Object.entries(measurements).flatMap(([name, { figures }]) => {
     const missed = figures.flatMap(({ what, bar, toBestLibrary }) => {
@@ -248,12 +248,12 @@ function unmet({ measurements }: Results): string[] {
 }
 
 export interface Chart {
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   file: string;
   title: string;
   /** Vega-Lite. */
   spec: object;
-  /** Stands in the SVG, so that it can be told whether it shows these very figures. */
+  /** Written into the SVG, so that a test can tell whether the chart shows these figures. */
   digest: string;
 }
 
@@ -276,7 +276,7 @@ export function charts(results: Results): Chart[] {
   });
 }
 
-/** Logarithmic if values are decades apart, from the power of ten below the least. */
+/** The axis is logarithmic if the values are decades apart. It then begins at the power of ten below the lowest value. */
 function barChart(title: string, axis: string, values: { median: number }[]): object {
   const medians = values.map(({ median }) => median);
   const [least, most] = [Math.min(...medians), Math.max(...medians)];

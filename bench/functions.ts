@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from 'aws-lambda';
 import type { LambdaHandler } from '../local/lambda.ts';
 
-/** The built function in dist/`folder`, called as API Gateway calls it. @throws Error on any answer but success, with its code */
+/** Calls the built function in dist/`folder` as API Gateway does. @throws Error with the code of any answer but a success */
 export async function builtFunction(folder: string) {
   const { prepare, read } = await preparedFunction(folder);
   return async <Output>(payload: object): Promise<Output> => read(await prepare(payload)());
 }
 
 /**
- * The same in three steps, for a clock that counts what the function does, and neither the gateway's part nor the caller's.
+ * The same in three steps, so that a clock can count only the time of the function.
  * @param as what the gateway makes of the event for another route or caller
  */
 export async function preparedFunction(
@@ -34,7 +34,7 @@ export async function preparedFunction(
 
 type Result = APIGatewayProxyStructuredResultV2;
 
-/** The headers are what a gateway typically passes on. @param payload the body, or with GET the query */
+/** With the headers that a gateway usually passes on. @param payload the body, or for GET the query */
 export const gatewayEvent = (folder: string, payload: object, method = 'POST'): APIGatewayProxyEventV2 => ({
   version: '2.0',
   routeKey: `${method} /v1/${folder}`,
@@ -69,7 +69,7 @@ export const gatewayEvent = (folder: string, payload: object, method = 'POST'): 
   isBase64Encoded: false,
 });
 
-/** Lambda's time for `acquire`. */
+/** The timeout of `acquire` in Lambda. */
 const INVOCATION_MS = 29_000;
 
 function context(folder: string): Context {

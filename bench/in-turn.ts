@@ -11,7 +11,7 @@ interface Played {
 }
 
 /**
- * Runs the measurements, each after the last. If a measurement fails, the error is printed, and the next measurement runs.
+ * Runs the measurements one after the other. If one fails, its error is printed, and the next one runs.
  * @param play measures, and records the figures
  */
 export async function inTurn(

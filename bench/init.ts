@@ -8,18 +8,17 @@ import { type Contest, type Side, startOnce, withContests, withStores } from './
 import { type Figure, type Measurement, median, type Options, ratio, shuffle } from './measurement.ts';
 import { largestParts } from './parts.ts';
 
-/** Lambda gives a function a whole processor at 1,769 MB, and of less memory a part in proportion. */
+/** With 1,769 MB, Lambda gives a function a whole processor, and with less memory a proportional part. */
 const WHOLE_MB = 1769;
 const SIZES_MB = [128, 512, WHOLE_MB];
 const named = (size: number) => `${size.toLocaleString('en')} MB`;
-/** As the figures name them. */
 export const MEMORY_SIZES = SIZES_MB.map(named);
 
 const MAX_INIT_RATIO = 1.1;
 const MAX_BYTES = 1_000_000;
 const LARGEST = 3;
 
-/** Half of the time above the clients alone depends on the bytes, which `size` limits to 1.45 times the bytes of the clients. */
+/** Half of the time that a function takes beyond the bare clients depends on its bytes, which `size` limits to 1.45 times those of the clients. */
 const SCHEMAS = {
   upTo: 1.5,
   why: 'beside the clients a function loads zod (18 to 27 kB) and 25 to 60 kB of rules, which Node compiles in 2 to 4 ms, and builds the schema of its requests in 1 to 3 ms. The ratio of a few samples also differs by 0.2 from run to run',
@@ -73,7 +72,7 @@ function initFigure(what: string, pairs: Pair[]): Figure {
   return { what, value, unit: 'ms', n: pairs.length, median: own };
 }
 
-/** A single pair is no ratio to judge by. */
+/** A single pair is too little to judge by. */
 function ratioFigure(what: string, pairs: Pair[], quick: boolean): Figure[] {
   const ratios = pairs.map(({ built, bare }) => built.importMs / bare.importMs);
   return [ratio(what, ratios, quick ? undefined : { most: MAX_INIT_RATIO, excuse: SCHEMAS })];
@@ -86,7 +85,7 @@ function peakFigure(what: string, pairs: Pair[]): Figure {
   return { what, value, unit: 'MiB', n: pairs.length, median: own };
 }
 
-/** A function is bundled again as the build does it, for the list of what is in it. */
+/** Bundles the function again as the build does, to list its parts. */
 async function bundleFigures({ quick }: Options): Promise<Figure[]> {
   const { functions } = await readService();
   const root = await mkdtemp(join(tmpdir(), 'holdfast-bench-parts-'));

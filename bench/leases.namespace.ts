@@ -5,14 +5,13 @@ import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 export interface NamespaceTask {
   repetitions: number;
-  /** Acquire and release pairs of each contestant in a repetition. */
+  /** How many pairs of acquire and release each contestant runs in a repetition. */
   pairs: number;
-  /** Pairs that each contestant runs before the counted pairs. */
+  /** How many pairs each contestant runs before the counted ones. */
   warmUp: number;
 }
 
 export type NamespaceName = 'whole' | 'namespace' | 'token';
-/** One for each repetition. */
 export type NamespaceResult = Record<NamespaceName, Samples>[];
 
 const task = await receiveTask<NamespaceTask>();
@@ -22,7 +21,7 @@ const jwt = {
   jwt: { claims: { sub: 'bench', scope: 'holdfast/leases', holdfast_namespace: '[team-b team-a]' }, scopes: null },
 };
 
-/** The same call of the same function, as the gateway sends it for another route. */
+/** Calls the function as the gateway does for a route in a namespace. */
 async function contestant(authorizer: object, namespace?: string): Promise<Contestant> {
   const toRoute = (event: APIGatewayProxyEventV2): APIGatewayProxyEventV2 => {
     const inNamespace = (text: string, name: string) => (namespace ? text.replace('/v1/', `/v1/ns/${name}/`) : text);

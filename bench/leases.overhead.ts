@@ -4,27 +4,26 @@ import { type Contestant, keysOf, playPairs, type Samples } from './pairs.ts';
 import { freeKey, seed } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
-/** A call never runs the compiled code of another one's SDK: functions do not share theirs either. */
+/** Each contestant has its own copy of the SDK with its compiled code, because functions do not share theirs either. */
 export interface Bundles {
   acquire: string;
   release: string;
 }
 
 export interface OverheadTask {
-  /** What acquire is asked for beside a lease. */
+  /** Further fields of acquire. */
   terms: { limit?: number };
-  /** Of bare-sdk.ts, or of what does the same for permits, and of locks.domain.ts. */
+  /** The bundles of bare-sdk.ts or bare-permits.ts, and of locks.domain.ts. */
   bareSdk: Bundles;
   domain: Bundles;
   repetitions: number;
-  /** Acquire and release pairs of each contestant in a repetition. */
+  /** How many pairs of acquire and release each contestant runs in a repetition. */
   pairs: number;
-  /** Pairs that each contestant runs before the counted pairs. */
+  /** How many pairs each contestant runs before the counted ones. */
   warmUp: number;
 }
 
 type Name = 'bare' | 'domain' | 'built';
-/** One for each repetition. */
 export type OverheadResult = Record<Name, Samples>[];
 
 const task = await receiveTask<OverheadTask>();

@@ -20,7 +20,7 @@ const overhead: Measurement = {
   run: async (options) => overheadFigures(await compare(options, LEASES), { middle: median, most: MOST }),
 };
 
-/** Of a core: what Lambda gives a function of 512 MB is a little less. */
+/** The part of a core. Lambda gives a function of 512 MB a little less. */
 const THIRD = 1 / 3;
 
 const throttled: Measurement = {
@@ -66,7 +66,7 @@ export async function compare(options: Options, { bareSdk, domain, terms, cores 
   }
 }
 
-/** At most so many times the floor's time. */
+/** The service may take at most so many times the time of the bare SDK. */
 const MOST = { domain: 1.1, built: 1.2 };
 const NAMES = { bare: 'bare SDK', domain: 'domain', built: 'built function' };
 
@@ -80,7 +80,7 @@ export function overheadFigures(repetitions: OverheadResult, { middle, most }: J
     (['bare', 'domain', 'built'] as const).map((name): Figure => {
       const figure = milliseconds(`${call}, ${NAMES[name]}`, repetitions.map((one) => one[name][call])); // biome-ignore format: one line
       if (name === 'bare') return figure;
-      // Of each repetition, so that what else the machine did weighs on both.
+      // The ratio of each repetition, so that other work of the machine affects both sides.
       const toFloor = median(repetitions.map((one) => middle(one[name][call]) / middle(one.bare[call])));
       const limit = most[name];
       return { ...figure, toFloor, ...(limit !== undefined && { bar: { measured: toFloor, most: limit } }) };
@@ -88,7 +88,7 @@ export function overheadFigures(repetitions: OverheadResult, { middle, most }: J
   );
 }
 
-/** What a namespace may add to a call, in milliseconds. */
+/** How much a namespace may add to a call, in milliseconds. */
 const MOST_OF_NAMESPACE_MS = 0.05;
 const ROUTES: Record<NamespaceName, string> = {
   whole: 'route of the whole deployment, IAM',

@@ -7,7 +7,7 @@ import { endsWithUs } from './children.ts';
 
 const folder = (path: string) => join(import.meta.dirname, 'libraries', path);
 
-/** What the bench compares with, what makes it, and from what. Each is optional: what cannot be had is left out, and said. */
+/** What the bench compares with, the command that makes it, and its sources. All of it is optional: what cannot be made is left out, and named. */
 const STEPS = [
   {
     what: 'the npm libraries',
@@ -44,7 +44,7 @@ const STEPS = [
   },
 ];
 
-/** Installs and builds what is not there yet or older than what it is made from, or with `again` all. @param but words of what is left out */
+/** Installs and builds what is missing or older than its sources, or with `again` everything. @param but words in the names of what to leave out */
 export async function installLibraries({ again = false, but = [] as string[] } = {}): Promise<void> {
   for (const { what, made, from, command, cwd } of STEPS) {
     if (but.some((word) => what.includes(word))) continue;

@@ -7,30 +7,30 @@ import { CLOCK_SKEW_MS } from './waiting.ts';
 /** In milliseconds. */
 const WAITING_BARS = { handOff: { p50: 30, p99: 80 }, takeOver: { p99: CLOCK_SKEW_MS + 100 } };
 export const CONTENTION_BARS = {
-  /** Turns of the luckiest caller to those of the unluckiest in ten seconds. */
+  /** In ten seconds, how many times as many turns the luckiest caller may have as the unluckiest. */
   unfair: 1.2,
-  /** For a grant, of a crowd that comes at once, and of callers that come back. */
+  /** Requests for a grant: in a crowd that comes at once, and of callers that come back. */
   requests: 13,
   requestsReturning: 11,
-  /** The service takes a slot for each held call and gives it back, and often the first slot that a call tries is taken. */
+  /** For each held call, the service takes a slot and gives it back, and often the first slot that it tries is taken. */
   requestsOfSlot: 3,
   perSecondReturning: 40,
 };
 
 const CONTENDERS = 64;
 const REPETITIONS = 12;
-/** Keys that are waited for at the same time: one process serves so many callers without being what is measured. */
+/** How many keys have a waiting caller at the same time. One process serves so many callers without slowing them down. */
 const AT_A_TIME = 5;
-/** How long their holders hold them, and the leases of those that crash. */
+/** How long holders keep the keys, and the ttl of those that crash. */
 const [HELD_MS, CRASHED_TTL_SECONDS] = [1000, 2];
-/** A write now and then is no load to speak of. */
+/** The bare write is so rare that it is hardly a load. */
 const BARE_EVERY_MS = 100;
 const BARE_WRITES = 1000;
 
-/** Callers that come back are stopped while their calls are held, and such a slot comes free by itself only after this time. */
+/** Callers that come back are stopped while their calls are held, and the slot of such a call is free only after this time. */
 const SLOT_MS = 21_000;
 
-/** What a grant of the queue costs without looks. */
+/** The requests of a grant in line, without polls. */
 const REQUESTS_WITHOUT_LOOKS = 7;
 
 /** The bars suppose that a request takes a millisecond. If it takes longer, each figure that depends on it may be longer in proportion. */
@@ -43,7 +43,7 @@ class Supposed {
     this.#when = when;
   }
 
-  /** @param fixed what no request is part of */
+  /** @param fixed the part that does not depend on requests */
   most(most: number, fixed = 0) {
     return { most, excuse: { why: this.#why, upTo: fixed + (most - fixed) * this.#bareMs } };
   }
@@ -82,7 +82,7 @@ const line: Measurement = {
           figures.push(...(await contending(arena, { entry, floor, supposed, once }, options)));
         }
       }
-      // A second of a crowd of 64 is its beginning, which no bar is about.
+      // A quick run sees only the beginning of a crowd, which the bars are not about.
       return options.quick ? figures.map(({ bar: _, ...figure }) => figure) : figures;
     }),
 };
@@ -93,7 +93,7 @@ interface Beside {
   supposed: Supposed;
 }
 
-/** @returns what the bare SDK took for a write meanwhile */
+/** @returns how long the bare SDK took for a write meanwhile */
 async function beside<Result>(floor: Running, act: () => Promise<Result>) {
   const bareMs: number[] = [];
   let isOver = false;
@@ -135,7 +135,7 @@ async function waiting(arena: Arena, { entry, floor, supposed }: Beside, options
       ttlSeconds: CRASHED_TTL_SECONDS,
       arriveMs: CRASHED_TTL_SECONDS * 500,
     });
-  await handOffs(0); // as many connections as are needed, and code that has run
+  await handOffs(0); // opens the connections, and runs all code once
   const all = async (act: (repetition: number) => Promise<{ waitedMs: number[] }>) => {
     const times: number[][] = [];
     for (let repetition = 1; repetition <= (options.quick ? 1 : REPETITIONS); repetition++)
@@ -175,7 +175,7 @@ async function contending(
   const { perSecondReturning, requests, requestsReturning, requestsOfSlot, unfair } = CONTENTION_BARS;
   const [most, least] = [Math.max(...grants), Math.min(...grants)];
   const ratio = most / Math.max(1, least);
-  // Looks go by time, and all callers share a process.
+  // Callers poll by time, and share a process.
   const beside64 = new Supposed(median(bareMs), 'beside these callers');
   const ofSlot = entry.name.endsWith('domain') ? 0 : requestsOfSlot;
   const mostRequests = (once ? requests : requestsReturning) + ofSlot;
@@ -201,7 +201,7 @@ async function contending(
   ];
 }
 
-/** One turn more than the unluckiest had is the least difference that there is. */
+/** A difference of one turn is unavoidable. */
 export const inWholeTurns = (most: number, least: number) => ({
   most,
   excuse: {

@@ -3,7 +3,7 @@ import { extendGrant } from '../shared/locks/calls/heartbeat.ts';
 import { releaseGrant } from '../shared/locks/calls/release.ts';
 import { leasesFromEnvironment } from '../shared/locks/dependencies.ts';
 
-/** The domain functions, without schema, door, log or metrics. Calls in the caller's own process are not counted, as with `directTransport`. */
+/** The domain functions without schema, adapter, log and metrics, in the process of the caller, as with `directTransport`. */
 const { quotas: _, ...dependencies } = leasesFromEnvironment();
 const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
 const domain = {
@@ -17,7 +17,7 @@ interface Asked {
   holder: string;
   ttlSeconds: number;
   waitSeconds: number;
-  /** Absent for an exclusive grant. */
+  /** Undefined for an exclusive grant. */
   limit?: number;
   fair?: boolean;
 }

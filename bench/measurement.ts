@@ -1,26 +1,26 @@
-/** One line of the table. */
+/** A row of the table. */
 export interface Figure extends Partial<Statistics> {
   what: string;
-  /** As it is printed, with its unit. */
+  /** The text that is printed, with its unit. */
   value: string;
-  /** Of the numbers below. */
+  /** The unit of the numbers below. */
   unit?: string;
-  /** By the same of the bare SDK. */
+  /** Divided by the same figure of the bare SDK. */
   toFloor?: number;
-  /** By the same of the best npm library. */
+  /** Divided by the same figure of the best npm library. */
   toBestLibrary?: number;
-  /** Present if there is a limit to keep. */
+  /** Present if the figure has a limit. */
   bar?: Bar;
 }
 
 export interface Statistics {
-  /** Samples. */
+  /** How many samples there are. */
   n: number;
-  /** Of the medians of the repetitions. */
+  /** The median of the medians of the repetitions. */
   median: number;
-  /** Of all samples. */
+  /** The 99th percentile of all samples. */
   p99: number;
-  /** The lowest and the highest median of a repetition. */
+  /** The lowest and the highest median of the repetitions. */
   spread: [number, number];
 }
 
@@ -28,26 +28,26 @@ export interface Bar {
   measured: number;
   most?: number;
   least?: number;
-  /** Why it may be missed, and by how much: the reading beyond which the reason does not hold. */
+  /** Why the bar may be missed, and the reading up to which the reason counts. */
   excuse?: { why: string; upTo: number };
 }
 
 export interface Measurement {
-  /** For `--only`. */
+  /** The name for `--only`. */
   name: string;
   title: string;
-  /** Whether the libraries of other authors take part, which are installed for it. */
+  /** Whether libraries of other authors take part, which must be installed. */
   comparesLibraries?: true;
-  /** How it is measured, and what the figures therefore do not say. */
+  /** How it is measured, and so what the figures do not say. */
   method: string;
-  /** What else takes part than the contestants of the other measurements, and what is missing, each with the reason. */
+  /** Further contestants that only this measurement has, and those that are missing, with the reasons. */
   libraries?(): string[];
   leftOut?(): string[];
   run(options: Options): Promise<Figure[]>;
 }
 
 export interface Options {
-  /** Fewer samples: to see that the bench works, not to judge by. */
+  /** With few samples, to see that the bench works, but not to judge by. */
   quick: boolean;
   dynamodbEndpoint: string;
   progress(text: string): void;
@@ -59,17 +59,17 @@ const isKept = ({ measured, most = Number.POSITIVE_INFINITY, least = Number.NEGA
 const isExcused = ({ measured, most, excuse }: Bar): boolean =>
   excuse !== undefined && (most === undefined ? measured >= excuse.upTo : measured <= excuse.upTo);
 
-/** Kept, over it for a reason on record, or over it without one that reaches so far. */
+/** Whether a bar is kept, is missed for a recorded reason, or is missed by more than a reason explains. */
 export type Verdict = 'kept' | 'explained' | 'missed';
 
 export const verdict = (bar: Bar): Verdict => (isKept(bar) ? 'kept' : isExcused(bar) ? 'explained' : 'missed');
 
-/** The factor by which a figure of few samples may miss its bar: less than one request on top of two. */
+/** The factor by which a figure of few samples may miss its bar. It is smaller than one request in addition to two. */
 const QUICK_SLACK = 1.4;
 
 const looser = (limit: number, factor: number) => Number((limit * factor).toPrecision(3));
 
-/** The same with limits for few samples. */
+/** The measurement with limits for few samples. */
 export const withSlack = ({ bar, ...figure }: Figure): Figure => ({
   ...figure,
   ...(bar && {
@@ -101,7 +101,7 @@ function percentile(samples: number[], fraction: number): number {
 
 export const median = (samples: number[]): number => percentile(samples, 0.5);
 
-/** @param repetitions the samples of each */
+/** @param repetitions the samples of each repetition */
 export function statistics(repetitions: number[][]): Statistics {
   const medians = repetitions.map(median);
   const samples = repetitions.flat();
@@ -120,22 +120,22 @@ export const milliseconds = (what: string, repetitions: number[][]): Figure & St
   return { what, value: `${found.median.toFixed(digits)} ms`, unit: 'ms', ...found };
 };
 
-/** A figure of ratios, and what their median may be. @param ratios of each repetition */
+/** A figure of ratios, with a bar for their median. @param ratios one for each repetition */
 export const ratio = (what: string, ratios: number[], bar?: Omit<Bar, 'measured'>): Figure => {
   const found = statistics(each(ratios));
   return { what, value: found.median.toFixed(2), ...found, ...(bar && { bar: { measured: found.median, ...bar } }) };
 };
 
-/** Where each sample is a repetition. */
+/** For measurements in which each sample is a repetition. */
 export const each = (samples: number[]): number[][] => samples.map((sample) => [sample]);
 
-/** Ten parts, one after the other, that the spread of one long repetition can be told. */
+/** Splits one long repetition into ten parts, so that its spread can be told. */
 export function inParts(samples: number[]): number[][] {
   const size = samples.length / 10;
   return Array.from({ length: 10 }, (_, at) => samples.slice(at * size, (at + 1) * size));
 }
 
-/** In place (Fisher-Yates), so that no contestant always runs first. */
+/** Shuffles in place (Fisher-Yates), so that no contestant always runs first. */
 export function shuffle<T>(list: T[]): T[] {
   for (let last = list.length - 1; last > 0; last--) {
     const other = Math.floor(Math.random() * (last + 1));

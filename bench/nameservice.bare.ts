@@ -3,7 +3,7 @@ import { all, conditionFields } from '../shared/aws/condition.ts';
 import { isBelow, isThere } from '../shared/nameservice/conditions.ts';
 import { pointerNames } from '../shared/nameservice/pointers.ts';
 
-/** What one would write without this service: the same update on the same condition, and nothing around it. */
+/** A publish without this service: the same update on the same condition, and nothing around it. */
 const client = new DynamoDBClient({});
 const table = process.env.NAMESERVICE_TABLE;
 

@@ -10,17 +10,17 @@ export interface NameserviceTask {
   bareSdk: string;
   samples: number;
   aliases: number;
-  /** Calls before the counted calls. */
+  /** How many calls come before the counted ones. */
   warmUp: number;
 }
 
-/** Milliseconds. */
+/** In milliseconds. */
 export interface NameserviceResult {
-  /** Of each publishCommit. */
+  /** The time of each publishCommit. */
   built: number[];
   bare: number[];
   lookUps: number[];
-  /** All pages of 1,000. */
+  /** The time to list all aliases, in pages of 1,000. */
   list: number;
 }
 
@@ -45,7 +45,7 @@ await seedAliases();
 const list = await timed(listAll);
 sendResult({ built, bare: bareTimes, lookUps: lookUps.slice(warmUp), list });
 
-/** In blocks, by turns, so that whatever else the machine does hits both. */
+/** The contestants take turns in blocks, so that other work of the machine affects both. */
 async function race(from: number, samples: number): Promise<Pick<NameserviceResult, 'built' | 'bare'>> {
   const result = { built: [] as number[], bare: [] as number[] };
   for (let done = 0; done < samples; done += BLOCK) {

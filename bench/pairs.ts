@@ -1,6 +1,6 @@
 import { shuffle } from './measurement.ts';
 
-/** Each prepares a call, which is then timed. */
+/** Each function prepares a call, which is then timed. */
 export interface Contestant {
   /** The call returns what `leaseIdOf` reads. */
   acquire(key: string): () => Promise<unknown>;
@@ -9,10 +9,10 @@ export interface Contestant {
   release(key: string, leaseId: string): () => Promise<unknown>;
 }
 
-/** Milliseconds of each call. */
+/** The time of each call, in milliseconds. */
 export type Samples = { acquire: number[]; release: number[] };
 
-/** Each contestant goes round a ring of keys of its own, so that the table stays as large as it is. */
+/** Each contestant goes around its own ring of keys, so that the table does not grow. */
 const KEYS = 200;
 const BLOCK = 10;
 

@@ -7,11 +7,11 @@ const DEPTHS = [1, 10, 1000, 10_000];
 const CONTENDERS = 64;
 const HOLD_MS = 5;
 
-/** From the release to SendTaskSuccess, on the emulator. */
+/** The bar from the release to SendTaskSuccess, on the emulator. */
 const MOST_P99_MS = 100;
-/** Requests to DynamoDB of one task: to park it, to notify it and to release the lease. */
+/** The bar for requests to DynamoDB of one task: to park it, to notify it and to release the lease. */
 const MAX_REQUESTS = 6;
-/** The luckiest contender's grants by the unluckiest's. */
+/** The bar for the grants of the luckiest contender, divided by those of the unluckiest. */
 const MAX_UNFAIR = 1.1;
 
 const NO_CONTENTION = { contenders: 0, turns: 0, holdMs: 0 };
@@ -49,7 +49,7 @@ const parked: Measurement = {
   },
 };
 
-/** More than ever wait for a key here: at the default quota the deepest lines end in QueueFull. */
+/** A quota above the longest line of this measurement, because the default one would end it with QueueFull. */
 const quotaFor = ({ depths, contention }: ParkedTask) => 2 * Math.max(...depths, contention.contenders, 1);
 
 const play = (task: ParkedTask, options: Options) =>
@@ -58,12 +58,12 @@ const play = (task: ParkedTask, options: Options) =>
     variables: { MAX_WAITERS_PER_KEY: String(quotaFor(task)) },
   });
 
-/** Requests and units for the grants of tasks that park again. */
+/** The requests and units for grants of tasks that park again. */
 export async function countParked(contention: ParkedTask['contention'], options: Options) {
   const counter = await startCounter(options.dynamodbEndpoint);
   try {
     const through = { ...options, dynamodbEndpoint: counter.endpoint };
-    // What else the process does: one hand-off, of two grants.
+    // The process also makes one hand-off, of two grants.
     await play({ depths: [], samples: 0, contention: NO_CONTENTION }, through);
     const besides = counter.take();
     const { contention: found } = await play({ depths: [], samples: 0, contention }, through);

@@ -5,19 +5,19 @@ import { builtFunction } from './functions.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 export interface ParkedTask {
-  /** How many are parked while hand-offs are measured, and how many of these. */
+  /** How many tasks are parked while hand-offs are measured, and how many hand-offs there are. */
   depths: number[];
   samples: number;
-  /** A contender that has had the lease parks again. With a limit, for permits. */
+  /** Contenders that park again after their turn. With a limit, they park for permits. */
   contention: { contenders: number; turns: number; holdMs: number; limit?: number };
 }
 
 export interface ParkedResult {
-  /** Milliseconds of the first hand-off of the process, which loads the queue. */
+  /** The time of the first hand-off, which also loads the code of the line, in milliseconds. */
   first: number;
-  /** For each depth, milliseconds from sending the release to the grant's arrival at Step Functions. */
+  /** By the number of parked tasks: from sending the release to the arrival of the grant at Step Functions, in milliseconds. */
   waits: number[][];
-  /** How often each contender had the lease, until all had their turns; grants of them all, also after that; and milliseconds of it all. */
+  /** How often each contender had the lease until all had had it, all grants even after that, and the time in milliseconds. */
   contention: { grants: number[]; all: number; tookMs: number };
   /** How many tasks were notified, and in how many requests to Step Functions. */
   told: { requests: number; grants: number };
@@ -25,14 +25,14 @@ export interface ParkedResult {
 
 interface Grant {
   leaseId: string;
-  /** From performance.now(). */
+  /** By performance.now(). */
   arrivedAt: number;
 }
 
-/** One process is many functions here; with more on their way it would measure its own queue. */
+/** One process plays many functions. With more calls at once, it would measure its own queue. */
 const PARK_AT_A_TIME = 16;
 
-/** The tables are those of other runs too. */
+/** Other runs use the same tables, so the keys must differ. */
 const RUN = randomUUID();
 
 const { depths, samples, contention } = await receiveTask<ParkedTask>();
@@ -62,7 +62,7 @@ async function park(key: string, holder: string, limit?: number): Promise<{ told
   return { told };
 }
 
-/** The queue keeps its length: another task parks for each one that is notified. */
+/** Keeps the line as long as it is: for each task that is notified, another one parks. */
 async function handOffs(key: string, depth: number, count: number): Promise<number[]> {
   let { leaseId } = await acquire<Grant>({ key, holder: 'first', ttlSeconds: 600 });
   const told: Promise<Grant>[] = [];

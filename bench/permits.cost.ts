@@ -3,13 +3,12 @@ import { type Figure, type Measurement, median, type Options } from './measureme
 import type { UnitsResult, UnitsTask } from './permits.units.ts';
 import { inWorker } from './worker.ts';
 
-/** Those of bare-permits.ts. */
 const LIMIT = 8;
 const HOLDERS = [1, 10, 100, 200];
 
-/** An acquire is one conditional write, and so is a release. */
+/** The bar: an acquire is one conditional write, and so is a release. */
 const MOST_REQUESTS = 2;
-/** The domain functions by the bare SDK. */
+/** The bar for the time of the domain functions, divided by that of the bare SDK. */
 const MOST_TO_BARE = { domain: 1.15 };
 
 const cost: Measurement = {

@@ -1,6 +1,6 @@
 import type { Entry } from './contestants.ts';
 
-/** Each is a bundle of a module in contestants/permits/. */
+/** Each of these is the bundle of a module in contestants/permits/. */
 const algorithm = (name: string, module: string, rest: Partial<Entry> = {}): Entry => ({
   ...{ name, kind: 'form', expires: true, byDefault: true, waits: true, beats: false },
   command: [process.execPath, `{bundled}/permits/${module}/index.mjs`],
@@ -22,7 +22,7 @@ export const PERMIT_ENTRIES: Entry[] = [
 
 export const PERMIT_LIMITS = [1, 8, 64];
 
-/** How results.json names what is measured. */
+/** The name in results.json. */
 const PERMIT_FIGURES = {
   atOnce: 'requests for a grant, of a crowd that comes at once',
   took: 'until all of a crowd had one',

@@ -12,10 +12,10 @@ import { freeKey, seed } from './seed.ts';
 const CONTENDERS = 64;
 const HOLD_MS = 5;
 const TTL_SECONDS = 10;
-/** How long a crowd that comes at once may take, and how long callers come back. */
+/** How long a crowd that comes at once may take, and for how long callers come back. */
 const [AT_ONCE_MS, COME_BACK_MS] = [8000, 10_000];
 
-/** Requests for a grant: of callers in line by the limit of the key, and of parked tasks. One permit: what a lease takes. */
+/** The bars for the requests of a grant: for callers in line, by the limit of the key, and for parked tasks. A limit of one may cost what a lease costs. */
 const MOST_REQUESTS: Record<number, number> = { 1: 11, 8: 8, 64: 2.1 };
 const MOST_PARKED = 12;
 
@@ -77,7 +77,7 @@ async function contending(
   ];
 }
 
-/** A key that had shared holders before, which have left. */
+/** A key that has had shared holders, which have left. */
 async function seedPool(endpoint: string, key: string): Promise<void> {
   const { environment } = await readService('bench');
   const { AWS_REGION: region, AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = CREDENTIALS;
@@ -88,7 +88,7 @@ async function seedPool(endpoint: string, key: string): Promise<void> {
 
 const isServed = ({ grants }: Cost) => grants === CONTENDERS;
 
-/** With more requests than `upTo`, some caller asks again and again. */
+/** If there are more requests than `upTo`, some caller polls again and again. */
 const EXCUSES: Record<number, Bar['excuse']> = {
   1: {
     upTo: 20,

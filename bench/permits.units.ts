@@ -5,23 +5,23 @@ import { receiveTask, sendResult } from './worker.ts';
 
 export interface UnitsTask {
   dynamodbEndpoint: string;
-  /** How many callers have a permit, with the one whose calls are counted. Ascending. */
+  /** How many callers have a permit, including the one whose calls are counted. Ascending. */
   holders: number[];
 }
 
 export interface UnitsResult {
-  /** Of an acquire and a release, alone. */
+  /** How many requests an acquire and a release send together. */
   requests: number;
   units: Units[];
 }
 
-/** Write units of the calls of the caller that came last. */
+/** The write units that the calls of the last caller take. */
 interface Units {
   holders: number;
   acquire: number;
   heartbeat: number;
   release: number;
-  /** An acquire that is refused, as the key is full. */
+  /** An acquire that is refused because the key is full. */
   refusal: number;
 }
 
@@ -52,7 +52,7 @@ async function requests(): Promise<number> {
   return counter.take().requests;
 }
 
-/** The last caller gives its permit back and takes it again, so that each call meets `holders` of them. */
+/** The last caller releases its permit and acquires it again, so that each call meets so many holders. */
 async function measured(holders: number): Promise<Units> {
   let last = await take(holders);
   const refusal = () =>

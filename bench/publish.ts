@@ -9,13 +9,13 @@ import { withScaleTables } from './scale-doc.ts';
 
 const MARKERS = /(<!-- figures: .*? -->\n\n)[\s\S]*?(\n\n<!-- end of figures -->)/;
 
-/** What shows figures, and which. */
+/** The documents that show figures, and which figures they show. */
 const SHOWN: { file: string; block: (results: Results) => string }[] = [
   { file: 'README.md', block: summaryBlock },
   { file: 'docs/benchmarks.md', block: figuresBlock },
 ];
 
-/** Each document that shows figures, as it is and as the results would have it. @throws Error when its markers are gone */
+/** Each document that shows figures, as it is and as it should be. @throws Error if its markers are gone */
 export async function documents(results: Results): Promise<{ file: string; standing: string; written: string }[]> {
   return Promise.all(
     SHOWN.map(async ({ file, block }) => {
@@ -31,7 +31,7 @@ export async function documents(results: Results): Promise<{ file: string; stand
   );
 }
 
-/** Carries bench/results.json into the documents and the charts, and the arithmetic into docs/scale.md. */
+/** Writes the figures of bench/results.json into the documents and the charts, and the arithmetic into docs/scale.md. */
 export async function publish(): Promise<void> {
   const results = await readResults();
   for (const line of mixed(results)) console.log(line);
@@ -46,7 +46,7 @@ export async function publish(): Promise<void> {
   if (code !== 0) throw new Error('the charts could not be drawn');
 }
 
-/** @returns a line for each run that measured figures; no line if all figures are of one run */
+/** @returns a line for each run that has measured figures, or none if all figures are of one run */
 function mixed(results: Results): string[] {
   const [first, ...others] = runsOf(results);
   if (others.length === 0) return [];

@@ -5,18 +5,18 @@ import { each, type Figure, type Measurement, milliseconds, ratio, statistics } 
 import type { ReportResult, ReportTask } from './report.worker.ts';
 import { inWorker } from './worker.ts';
 
-/** In one segment: of several the emulator reads the whole table for each page, which is too slow in the largest one. */
+/** One segment. With several, the emulator reads the whole table for each page, which is too slow for the largest table. */
 const SIZES = [1e3, 1e5, 1e6];
 const QUICK_SIZES = [100, 1e3];
-/** As deployed, because memory depends on the number of pages that are held at once. */
+/** As many segments as in a deployment, because memory depends on the number of pages that are held at once. */
 const SEGMENTS = 4;
 const [MAX_SEGMENTED, QUICK_MOST_SEGMENTED] = [1e5, 1e3];
 
-/** Ten times the rows may take ten times as long, and what a shared machine adds. */
+/** The bar: ten times the rows may take ten times as long, plus what a shared machine adds. */
 const MAX_GROWTH = 1.5;
-/** Above the idle process, whatever the table's size: a few pages of each segment, and the collector's slack. */
+/** The bar for memory beyond that of the idle process, whatever the size of the table: a few pages of each segment, and some slack for the garbage collector. */
 const MAX_MIB = 60;
-/** Without a limit the collector lets garbage lie for as long as the machine has room; what is held on to would not fit. */
+/** Without a limit, the collector keeps garbage as long as the machine has room. With it, a report that holds on to its rows would fail. */
 const SMALL_HEAP = '--max-old-space-size=64 --max-semi-space-size=8';
 
 const report: Measurement = {
@@ -73,12 +73,12 @@ function figures(results: ReportResult): Figure[] {
         },
       ];
     }),
-    // The smallest table's time is mostly that of the requests that any report makes.
+    // The smallest table is left out, because most of its time is for requests that every report sends.
     ratio('time a row, the largest table / the next smaller one', growth, { most: MAX_GROWTH }),
   ];
 }
 
-/** Milliseconds of each report. */
+/** The time of each report, in milliseconds. */
 const perRow = (result: ReportResult[number] | undefined) => (result ? result.ms.map((ms) => ms / result.rows) : []);
 
 export const reportMeasurements: Measurement[] = [report];

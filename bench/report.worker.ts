@@ -5,22 +5,21 @@ import { abandonedLease, livingLease, seed } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 export interface ReportTask {
-  /** Rows in the table, which only grow, and segments in which they are scanned. */
+  /** The rows of the table, which only grows, and the segments in which they are scanned. */
   runs: { rows: number; segments: number }[];
-  /** Reports of each. */
+  /** How many reports each run makes. */
   repetitions: number;
   s3Endpoint: string;
 }
 
-/** For each run. */
 export type ReportResult = {
   rows: number;
   segments: number;
   reported: number;
   readUnits: number;
-  /** Milliseconds of each report. */
+  /** The time of each report, in milliseconds. */
   ms: number[];
-  /** Of each report, the peak over the process that has loaded the function and made one empty report. */
+  /** The peak memory of each report, beyond that of the process after one empty report. */
   peakMib: number[];
 }[];
 
@@ -31,7 +30,7 @@ const ONE_OF = 10;
 
 const { runs, repetitions, s3Endpoint } = await receiveTask<ReportTask>();
 Object.assign(process.env, { AWS_ENDPOINT_URL_S3: s3Endpoint, REPORT_READ_UNITS_PER_SECOND: '0' });
-// Nothing listens there: the event stays owed, which costs one refused connection, and a line of log.
+// Nothing listens there, so the event is not sent. It costs one refused connection and a log line.
 Object.assign(process.env, { AWS_ENDPOINT_URL_EVENTBRIDGE: 'http://127.0.0.1:9', LOG_LEVEL: 'SILENT' });
 
 interface Made {
@@ -74,7 +73,7 @@ async function measured({ rows, segments, reported }: { rows: number; segments: 
   return { ms, peak, readUnits };
 }
 
-/** The built function, as a deployment with that many segments loads it. */
+/** Loads the built function, as a deployment with so many segments does. */
 async function reporting(segments: number): Promise<() => Promise<Made>> {
   process.env.REPORT_SEGMENTS = String(segments);
   const { report } = (await import(BUNDLE)) as { report(): LambdaHandler };

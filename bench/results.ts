@@ -7,7 +7,7 @@ import { type Bar, type Figure, type Measurement, verdict } from './measurement.
 
 export const RESULTS = 'bench/results.json';
 
-/** bench/results.json: what was measured last, by the names of the measurements. */
+/** The content of bench/results.json: the last results, by the name of the measurement. */
 export interface Results {
   measurements: Record<string, Result>;
 }
@@ -16,10 +16,10 @@ export interface Result {
   title: string;
   method: string;
   measuredAt: string;
-  /** Few samples: not to judge by. */
+  /** True for few samples, which are not to judge by. */
   quick: boolean;
   machine: Machine;
-  /** What it could be compared with, with versions, and what not, with the reason. */
+  /** The contestants with their versions, and those that were left out, with the reasons. */
   libraries: string[];
   leftOut: string[];
   figures: RecordedFigure[];
@@ -70,7 +70,7 @@ export async function record(
   await write(file, { measurements: { ...measurements, [measurement.name]: result } });
 }
 
-/** Removes measurements that no longer exist. @param names of the measurements that exist */
+/** Removes results of measurements that no longer exist. @param names the measurements that exist */
 export async function keepOnly(file: string, names: string[]): Promise<void> {
   const { measurements } = await standing(file);
   const kept = Object.entries(measurements).filter(([name]) => names.includes(name));
@@ -96,7 +96,7 @@ interface Run {
   names: string[];
 }
 
-/** @returns the run with the most measurements first; one run if all figures belong together */
+/** @returns the runs, that with the most measurements first. There is only one if all figures belong together */
 export function runsOf({ measurements }: Results): Run[] {
   const runs = new Map<string, string[]>();
   for (const [name, { measuredAt, machine }] of Object.entries(measurements)) {
@@ -108,7 +108,7 @@ export function runsOf({ measurements }: Results): Run[] {
     .toSorted((left, right) => right.names.length - left.names.length);
 }
 
-/** Four digits that count: the rest is noise, and a longer diff. */
+/** Keeps four significant digits. The rest is noise, and makes diffs longer. */
 function rounded({ bar, ...figure }: Figure): RecordedFigure {
   const numbers = JSON.parse(
     JSON.stringify(figure, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value)),

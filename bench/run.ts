@@ -66,7 +66,7 @@ A measurement that fails or takes more than ${LIMIT_MINUTES} minutes is named at
 Exits with 1 if a measurement failed, or if a bar is missed without a recorded reason. Figures go to ${RESULTS}, and from there
 to the documents and the charts. With --quick, figures go to ${QUICK_RESULTS} alone. Without --only, all figures have the date of one run.`;
 
-// By exit, so that what was started is stopped with it.
+// With exit, so that child processes are stopped too.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
 
 await main().catch((error: Error) => {
@@ -97,7 +97,7 @@ async function main(): Promise<void> {
   Object.assign(process.env, CREDENTIALS);
   const file = quick ? QUICK_RESULTS : RESULTS;
   const { missedBars, failed } = await inTurn(chosen, async (measurement) => {
-    // A fresh one for each: what one measurement left in the tables is no burden to the next.
+    // Each measurement gets a fresh emulator, so that the tables of one do not slow down the next.
     const emulator = await startDynamodb(await freePort());
     try {
       const found = await measurement.run({ quick, dynamodbEndpoint: emulator.endpoint, progress });
@@ -137,7 +137,7 @@ function choose(only: string[] | undefined): Measurement[] {
   return MEASUREMENTS.filter(({ name }) => only?.includes(name) ?? true);
 }
 
-/** The line that is overwritten while a measurement runs. */
+/** Shows progress on a line that is overwritten while a measurement runs. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
   else if (text) console.error(text);

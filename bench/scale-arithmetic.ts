@@ -1,17 +1,17 @@
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 
 /**
- * What an account can bear and pays, worked out from published limits and prices: docs/scale.md quotes what this prints.
- * Run by `npm run verify -- bench-scale`. Nothing here is measured.
+ * Computes what an account can bear and what it pays, from published limits and prices. docs/scale.md quotes what `npm run verify -- bench-scale` prints.
+ * Nothing here is measured.
  */
 
-/** Amazon's published defaults, of one account in one region where nothing else is said. */
+/** The published defaults of AWS, for one account in one region, unless a comment says otherwise. */
 const LIMITS = {
   /** Write units a second of one partition, and so of one item. */
   partitionWrites: 1000,
   /** Write units a second of one on-demand table. */
   tableWrites: 40_000,
-  /** Of a new on-demand table, before it has been warmed or has grown. */
+  /** Write units a second of a new on-demand table, before it has been warmed or has grown. */
   newTableWrites: 4000,
   lambdaConcurrency: 1000,
   /** Further environments of one function in ten seconds. */
@@ -21,7 +21,7 @@ const LIMITS = {
   gatewayRequests: 10_000,
 };
 
-/** So much at that price each. */
+/** A price, and up to how much it holds. */
 type Tier = [amount: number, price: number];
 
 /** US dollars in us-east-1, without free tier, discount or savings plan. */
@@ -49,12 +49,12 @@ export const PRICES = {
   ] as Tier[],
 };
 
-/** What a call of this service takes. The tests count the units; the rest is assumed, and the doc says so. */
+/** What a call of this service uses. Tests count the units. The rest is assumed, as the page says. */
 export const CALL = {
   writeUnits: 1,
   milliseconds: 10,
   memoryGb: 0.5,
-  logKilobytes: 1, // our line of 600 bytes, and Lambda's own START, END and REPORT
+  logKilobytes: 1, // our line has 600 bytes, and Lambda adds START, END and REPORT
 };
 
 const MONTH_SECONDS = 30 * 24 * 3600;
@@ -63,7 +63,7 @@ type Row = [string, string, string];
 
 const ofParameter = (name: string) => count(Number(PARAMETERS[name]?.default));
 
-/** The most of each kind, by what stops it. */
+/** The highest rate of each kind, and what limits it. */
 function ceilings(): Row[] {
   const cycles = LIMITS.partitionWrites / (2 * CALL.writeUnits);
   const concurrent = LIMITS.lambdaConcurrency / (CALL.milliseconds / 1000);
@@ -122,7 +122,7 @@ function needs(acquires: number): Row[] {
   ];
 }
 
-/** US dollars of that many acquires a second for a month of 30 days. */
+/** The price of so many acquires a second for a month of 30 days, in US dollars. */
 function bill(acquires: number): Row[] {
   const millions = (acquires * MONTH_SECONDS) / 1e6;
   const seconds = acquires * MONTH_SECONDS * (CALL.milliseconds / 1000) * CALL.memoryGb;

@@ -1,6 +1,6 @@
 import { scaleTables } from './scale-arithmetic.ts';
 
-/** @throws Error when the document has no place for a table */
+/** @throws Error if the document does not have a place for a table */
 export function withScaleTables(document: string): string {
   let filled = document;
   for (const [name, table] of Object.entries(scaleTables())) {

@@ -19,7 +19,7 @@ const scale: Measurement = {
   },
 };
 
-/** The largest table's p50 by the smallest's. */
+/** The bar for the median in the largest table, divided by that in the smallest one. */
 const MOST = 1.2;
 
 function figures({ sizes }: ScaleTask, found: ScaleResult): Figure[] {

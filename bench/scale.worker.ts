@@ -7,16 +7,16 @@ import { abandonedLease, seed, seededKey } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 export interface ScaleTask {
-  /** Records of each table. */
+  /** How many records each table has. */
   sizes: number[];
   repetitions: number;
-  /** Acquires in each table in a repetition. */
+  /** How many acquires each table gets in a repetition. */
   samples: number;
-  /** Acquires in each table before the counted acquires. */
+  /** How many acquires each table gets before the counted ones. */
   warmUp: number;
 }
 
-/** Milliseconds, by size and then by repetition. */
+/** The times in milliseconds, by size and then by repetition. */
 export type ScaleResult = number[][][];
 
 const BLOCK = 20;
@@ -25,7 +25,7 @@ const { sizes, repetitions, samples, warmUp } = await receiveTask<ScaleTask>();
 const dynamodb = new DynamoDBClient({});
 const fromEnvironment = leasesFromEnvironment();
 const TTL_SECONDS = 2;
-/** Goes on past lease and margin before each acquire, so that in the smallest table too whatever is met again has expired. */
+/** The clock moves past lease and margin before each acquire, so that even in the smallest table every lease that is met again has expired. */
 let aheadMs = 0;
 const clock = { ...fromEnvironment.clock, now: () => Date.now() + aheadMs };
 const dependencies = { ...fromEnvironment, clock };

@@ -11,11 +11,11 @@ const AT_A_TIME = 8;
 interface Seed {
   table: string;
   count: number;
-  /** The item of that number. */
+  /** The item with this number. */
   item: (at: number) => Item;
 }
 
-/** Fills a table, many batches at a time. */
+/** Fills a table with many batches at a time. */
 export async function seed(
   dynamodb: DynamoDBClient,
   { table, count, item }: Seed,
@@ -45,7 +45,7 @@ export const seededKey = (at: number) => `seeded ${at}`;
 /** A lease that expired an hour ago while it was held. */
 export const abandonedLease = (at: number): Item => leaseOfAMinute(at, Date.now() - 3_660_000);
 
-/** A lease of a minute, which a clock that is ahead has granted: it lives for a day. */
+/** A lease of a minute that lives for a day, because it was granted by a clock that is ahead. */
 export const livingLease = (at: number): Item => leaseOfAMinute(at, Date.now() + 86_400_000);
 
 /** The record of a key whose shared holders have left. */

@@ -3,12 +3,12 @@ import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { receiveTask, sendResult } from './worker.ts';
 
-/** Callers that cannot sleep, as curl cannot, for a key that is held throughout. */
+/** Plays callers that cannot sleep, such as curl, for a key that is held all the time. */
 export interface PlainTask {
   url: string;
   key: string;
   callers: number;
-  /** The callers begin at random moments within this time. */
+  /** Callers begin at random moments within this time. */
   joinMs: number;
   /** The end, in epoch milliseconds. */
   until: number;

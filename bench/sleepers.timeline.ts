@@ -7,7 +7,7 @@ import { receiveTask, sendResult } from './worker.ts';
 
 export interface TimelineTask {
   keys: string[];
-  /** Callers of each key. */
+  /** How many callers each key has. */
   callers: number;
   turnMs: number;
   joinMs: number;
@@ -22,9 +22,9 @@ export interface TimelineResult {
   held: number[];
 }
 
-/** One way between a client and the function. */
+/** How long a message takes between a client and the function, in one direction. */
 const [WAY_MS, JITTER_MS] = [8, 15];
-/** A request to DynamoDB. */
+/** How long a request to DynamoDB takes. */
 const REQUEST_MS = 1.5;
 /** A call that runs longer than this is held. */
 const SHORT_MS = 200;
@@ -48,7 +48,7 @@ fromEnvironment.dynamodb.middlewareStack.add(
   },
   { step: 'initialize', priority: 'high', name: 'takes time' },
 );
-/** Each has its own dependencies, because a function notes things for its next call that other functions do not know. */
+/** Each environment has its own dependencies, because a function remembers things for its next call that others do not know. */
 const functions = Array.from({ length: FUNCTIONS }, () => {
   const dependencies = { ...fromEnvironment, clock };
   return {
@@ -73,7 +73,7 @@ async function called<Answer>(act: (one: Function) => Promise<Answer>): Promise<
   }
 }
 
-/** Asks until it has the key, as a client does. */
+/** Calls until it has the key, as a client does. */
 async function acquired(key: string, holder: string): Promise<string | undefined> {
   const requestId = fromEnvironment.ids.uuid();
   let more: object = {};

@@ -13,9 +13,9 @@ import { inWorker } from './worker.ts';
 
 const BARS = { held: 10, calls: 30, writeUnits: 20, passingPercent: 5, passed: 10, besideMs: 100 };
 const MAX_HELD_CALLS = Number(PARAMETERS.maxHeldCalls?.default);
-/** Processes that the callers share. */
+/** How many processes the callers share. */
 const PROCESSES = 4;
-/** If a caller asked so much earlier than another, it is before the other in line, however long their calls took. */
+/** A caller that asked so much earlier than another is before it in line, however long their calls took. */
 const EARLIER_MS = 250;
 
 interface Crowd extends Pick<CrowdTask, 'turnMs' | 'joinMs' | 'callers'> {
@@ -41,7 +41,7 @@ const waiting: Measurement = {
       ...(await shortTurnFigures(short, options)),
       ...(await plainFigures(plain, options)),
     ];
-    // A quick run sees only the beginning of a line, and the bars are about a settled one.
+    // A quick run sees only the beginning of a line, but the bars are about a settled one.
     return quick ? figures.map(({ bar: _, ...figure }) => figure) : figures;
   },
 };
@@ -156,7 +156,7 @@ interface Seen {
   grants: number;
   counted: Counted;
   held: number[];
-  /** From when the measurement counts, in epoch milliseconds. */
+  /** When the measurement begins to count, in epoch milliseconds. */
   from: number;
 }
 
@@ -192,7 +192,7 @@ async function watch({ callers, settleMs, ms, ...crowd }: Crowd, options: Option
   }
 }
 
-/** How many slots are taken, ten times a second. */
+/** Counts the slots that are taken, ten times a second. */
 async function looks(
   endpoint: string,
   { from, until, begin }: { from: number; until: number; begin(): void },
@@ -216,7 +216,7 @@ async function looks(
   return held;
 }
 
-/** Of the grants from a moment on: how many passed a caller that had asked earlier and still waits, and how often one caller was passed. */
+/** From a moment on: how many grants passed a caller that had asked earlier and still waited, and how often a single caller was passed. */
 function passed(waits: Wait[], from: number): { passing: number; most: number } {
   const times = new Map<Wait, number>();
   let passing = 0;

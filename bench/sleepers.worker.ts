@@ -9,9 +9,9 @@ export interface CrowdTask {
   callers: number;
   /** The mean length of a turn. */
   turnMs: number;
-  /** The callers begin at random moments within this time. */
+  /** Callers begin at random moments within this time. */
   joinMs: number;
-  /** From when on calls count, and the end, in epoch milliseconds. */
+  /** When calls begin to count, and the end, in epoch milliseconds. */
   countedFrom: number;
   until: number;
 }
@@ -31,7 +31,6 @@ const task = await receiveTask<CrowdTask>();
 const found: CrowdResult = { waits: [], calls: 0 };
 
 const http = httpTransport({ endpoint: task.url }, Date.now);
-/** Counts the calls. */
 const transport: Transport = (...call) => {
   if (Date.now() >= task.countedFrom) found.calls++;
   return http(...call);

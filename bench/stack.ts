@@ -6,19 +6,19 @@ import { freePort } from '../local/ports.ts';
 import { endsWithUs } from './children.ts';
 import { CREDENTIALS } from './environment.ts';
 
-/** `npm start` on the bench's emulator, and its URL. */
+/** `npm start` on the emulator of the bench, with its URL. */
 export async function startStack(dynamodbEndpoint: string): Promise<{ url: string; stop(): Promise<void> }> {
   const port = await freePort();
   const child = spawn(process.execPath, [join(import.meta.dirname, '../local/start.ts'), '--memory'], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    // Not what the caller's shell sets for its own npm start: DATA_DIR, AUTH, an S3 of its own.
+    // Without the variables that the shell may set for another npm start, such as DATA_DIR, AUTH or its own S3.
     env: {
       ...CREDENTIALS,
       AWS_ENDPOINT_URL_DYNAMODB: dynamodbEndpoint,
       PORT: String(port),
       S3_PORT: String(await freePort()),
       SFN_PORT: String(await freePort()),
-      SCHEDULES: 'off', // a report would be measured along
+      SCHEDULES: 'off', // a report would be part of the measurement
     },
   });
   endsWithUs(child);

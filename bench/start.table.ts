@@ -2,7 +2,7 @@ import { MEMORY_SIZES } from './init.ts';
 import type { Results } from './results.ts';
 import { markdown } from './table.ts';
 
-/** Of each function in one row: the bundle, and how long the start takes next to the clients alone. */
+/** A row for each function: its bundle, and how long it takes to start beside the bare clients. */
 export function coldTable({ measurements: { size, cold } }: Results): string[] {
   if (!size || !cold) return [];
   const all = [...size.figures, ...cold.figures];
@@ -20,7 +20,7 @@ export function coldTable({ measurements: { size, cold } }: Results): string[] {
   return details(cold.title, `${size.method}. ${cold.method}`, [header, ...rows]);
 }
 
-/** Of each function in one row: init time at each size of memory, peak memory, and what the bundle contains. */
+/** A row for each function: its init time at each size of memory, its peak memory, and the parts of its bundle. */
 export function initTable({ measurements: { init } }: Results): string[] {
   if (!init) return [];
   const value = (what: string) => init.figures.find((figure) => figure.what === what)?.value ?? '';

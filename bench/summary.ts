@@ -37,7 +37,7 @@ const ROWS: Row[] = [
 interface Column {
   header: string;
   cell: (figure: Figure) => string;
-  /** The measurement of Holdfast and the libraries. `what` is the name of a contestant's figure. */
+  /** The measurement of Holdfast and the libraries. `what` gives the name of the figure for a contestant. */
   measurement: string;
   what: (name: string) => string;
   /** The name of the same figure in the measurement `servers`. */
@@ -115,7 +115,7 @@ export function faultsTable(results: Results): string[] {
   return ['### Under faults', markdown([['', ...Object.values(FAULTS)], ...rows])];
 }
 
-/** What a month of the least servers costs that the product needs, without a single call. List prices of us-east-1, on demand. */
+/** The price of the smallest servers that the product needs for a month, without a single call. List prices of us-east-1, on demand. */
 const IDLE: Record<string, [servers: string, dollars: string]> = {
   'holdfast client': ['none', '$5'],
   'etcd concurrency.Mutex': ['3', '$37'],
@@ -132,7 +132,7 @@ const NAMES: Record<string, string> = {
   'Curator InterProcessMutex': 'ZooKeeper (Curator)',
 };
 
-/** How many late writes of a paused holder the store of the work takes, if the lock has fences and the store checks them. */
+/** How many late writes of a paused holder a store accepts, if the lock has fences and the store checks them. */
 function lateWrites(value: (what: string) => string, name: string): string {
   const withFences = value(`paused, double writes with fences, ${name}`);
   if (withFences !== 'has no fences') return withFences === 'at most 0' ? 'none' : withFences;

@@ -13,7 +13,7 @@ const COLUMNS: [title: string, cell: Cell][] = [
   ['bar', ({ bar }) => (bar ? limits(bar) : '')],
 ];
 
-/** To the terminal. A column that nothing fills is left out. */
+/** Prints to the terminal. Leaves out columns that are empty. */
 export function printFigures({ title, method }: Pick<Measurement, 'title' | 'method'>, figures: Figure[]): void {
   console.log(`\n${styleText('bold', title)}\n${styleText('dim', method)}`);
   const columns = COLUMNS.filter(([, cell]) => figures.some((figure) => cell(figure) !== ''));
@@ -24,11 +24,10 @@ export function printFigures({ title, method }: Pick<Measurement, 'title' | 'met
   for (const figure of figures) console.log(`  ${line(columns.map(([, cell]) => cell(figure)))}${judged(figure)}`);
 }
 
-/** In Markdown. */
 export const markdown = ([header = [], ...rows]: string[][]): string =>
   [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 
-/** Three digits that count. */
+/** With three significant digits. */
 export function number(value: number): string {
   if (Math.abs(value) >= 100) return value.toFixed(0);
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);

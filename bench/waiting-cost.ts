@@ -18,24 +18,24 @@ import { seededRandom } from '../test/support/chance/seed.ts';
 import { CALL, PRICES } from './scale-arithmetic.ts';
 
 /**
- * What a caller that waits costs, in lines that are too long to be measured: a simulation in which the service's own functions decide who is held and how long
- * the others sleep. docs/cost.md quotes what `npm run verify -- bench-waiting` prints. Each caller that had the key asks again at once.
+ * Simulates what a waiting caller costs in lines that are too long to be measured. The functions of the service itself decide who is held, and how long
+ * the others sleep. Each caller that has had the key asks again at once. docs/cost.md quotes what `npm run verify -- bench-waiting` prints.
  */
 
-/** From a client to the function, or back, and now and then a cold start. */
+/** How long a message takes between a client and the function, with a cold start now and then. */
 const NETWORK_MS = { from: 15, to: 45, cold: 300, coldPart: 0.02 };
-/** A request to DynamoDB. */
+/** How long a request to DynamoDB takes. */
 const REQUEST_MS = 4;
-/** How long a call runs that is not held. */
+/** How long a call that is not held runs. */
 const CALL_MS = 15;
 /** How long a call is held, and how often it decides again whether its caller sleeps. */
 const [HELD_MS, RECHECK_MS] = [20_000, 5000];
 /** The longest that the caller can stay away. */
 const MOST_SLEEP_MS = 300_000;
 const SLOTS = Number(PARAMETERS.maxHeldCalls?.default);
-/** A looked-at row, of a call that is held: twice a second far from the front, four times for the next in line. */
+/** How often a held call reads its row: twice a second far from the front, and four times if it is next. */
 const LOOK_READS_A_SECOND = 5;
-/** The part of the price of a caller whose calls are always held that a caller in a long line may cost. */
+/** The bar: a caller in a long line may cost this part of what a caller costs whose calls are always held. */
 const MOST_PART = 0.01;
 
 interface Caller {
@@ -43,7 +43,7 @@ interface Caller {
   state: 'held' | 'asleep' | 'granted';
   since: number;
   awakeAt: number;
-  /** The number of its last decision, so that an earlier plan does not count. */
+  /** Counts the decisions, so that events of an earlier one are ignored. */
   epoch: number;
   hasPlace: boolean;
 }
@@ -114,7 +114,7 @@ class Line {
     return Math.max(0, this.#events.now - Math.max(from, this.#warmMs));
   }
 
-  /** The turn of a caller, as the service sees it. */
+  /** How the service sees the turn of a caller. */
   #turnOf({ number }: Caller): Turn {
     const { now } = this.#events;
     const record = { entries: this.#entries, usualMs: this.#hints.usualMs, meanMs: this.#hints.meanMs };
@@ -211,7 +211,7 @@ class Line {
     this.#handOff();
   }
 
-  /** Grants a free key to the first caller that is awake, after the sleepers before it have had their time. */
+  /** Grants a free key to the first caller that is awake, as soon as the sleepers before it have had time to come back. */
   #handOff(isRelease = false): void {
     const [first] = [...this.#awake].sort((a, b) => a.number - b.number);
     if (this.#freeSince === undefined || !first) return;
@@ -262,7 +262,7 @@ interface Spent {
   environmentMs: number;
 }
 
-/** At the prices of the first tiers. */
+/** Uses the prices of the first tiers. */
 function dollarsOf({ calls, writes, reads, environmentMs }: Spent): number {
   const first = ([[, price] = [0, 0]]: [number, number][]) => price;
   const call =
@@ -272,7 +272,7 @@ function dollarsOf({ calls, writes, reads, environmentMs }: Spent): number {
   return lambda + calls * call + (writes * PRICES.millionWrites + reads * PRICES.millionReads) / 1e6;
 }
 
-/** An hour of a caller whose calls are always held: each for 20 seconds, with a row, a mark and a look every 1.5 seconds. */
+/** The price of an hour for a caller whose calls are always held: each for 20 seconds, with a row, a mark and a poll every 1.5 seconds. */
 const HELD_CALLS = HOUR_MS / HELD_MS;
 const heldDollars = dollarsOf({
   ...{ calls: HELD_CALLS, writes: 3 * HELD_CALLS, reads: HOUR_MS / 1500 / 2, environmentMs: HOUR_MS },
@@ -285,7 +285,7 @@ const SCENES: Scene[] = [
   { callers: 64, turnMs: 60_000, ms: 30_000e3 },
 ];
 
-/** Events in the order of their times. Events of one time are in the order in which they were added. */
+/** Events in the order of their times. Those with equal times stay in the order in which they were added. */
 class Events {
   now = 0;
   readonly #heap: { at: number; nth: number; act: () => void }[] = [];

@@ -1,12 +1,12 @@
 import { type Arena, bestLibrary, type Entry, type Running, withArena } from './contestants.ts';
 import { type Figure, type Measurement, milliseconds, type Options, shuffle, statistics } from './measurement.ts';
 
-/** How many keys have a waiting caller at the same time. One process runs this many callers without an effect on the figures. */
+/** How many keys have a waiting caller at the same time. One process runs so many callers without an effect on the figures. */
 const AT_A_TIME = 5;
 const REPETITIONS = 4;
-/** The hand-offs of this measurement and of `servers`, so that one table can compare the figures. */
+/** How many hand-offs this measurement and `servers` count, so that one table can compare them. */
 export const HAND_OFF = { atATime: AT_A_TIME, ttlSeconds: 10, heldMs: 3000 };
-/** All contestants have the two cores at the same time, because libraries take whole leases. */
+/** All contestants share the two cores at the same time, because libraries wait for whole leases. */
 const QUICK_AT_A_TIME = 2;
 const IN_TURN = 'one contestant after the other, in random order';
 export const CLOCK_SKEW_MS = 500;
@@ -39,14 +39,14 @@ const takeover: Measurement = {
     withWaiters(options, 'take-over', (running, repetition) => takeOvers(running, options, repetition)).then(figures),
 };
 
-/** @returns the milliseconds of each key, after the expiry */
+/** @returns for each key, the milliseconds from the expiry */
 async function takeOvers({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
   const ttlSeconds = crashedTtl(options);
   const task = { keys: keys(options, `take-over ${name}`, repetition), ttlSeconds, arriveMs: ttlSeconds * 500 };
   return (await ask('takeover', task)).waitedMs;
 }
 
-/** How late the newcomer is. */
+/** How long after the expiry the newcomer comes. */
 const AFTER_EXPIRY_MS = 1000;
 
 const lateArrival: Measurement = {
@@ -82,7 +82,7 @@ function withWaiters(
     const running = await Promise.all(
       entries.filter(({ waits, expires }) => waits && expires).map((one) => start(one)),
     );
-    // The libraries take a whole lease for it.
+    // The libraries wait for a whole lease.
     const warm = running.filter(({ kind }) => kind === 'ours' || !quick);
     await Promise.all(warm.map((one) => warmUp(one, options)));
     const found: Found = new Map(running.map((one) => [one, []]));
@@ -99,13 +99,13 @@ function withWaiters(
   });
 }
 
-/** As many connections as will be needed, and code that has run. */
+/** Opens the connections, and runs all code once. */
 function warmUp({ ask, name }: Running, options: Options) {
   const own = keys(options, `warm ${name}`, 0);
   return ask('handoff', { keys: own, ttlSeconds: 2, delaysMs: own.map(() => 1) });
 }
 
-/** The bars of our own are judged next to a bare write (line.ts). */
+/** Our own bars are judged beside a bare write (line.ts). */
 function figures(found: Found): Figure[] {
   const best = bestLibrary(found, (times) => -statistics(times).median);
   const bestMedian = best && statistics(found.get(best) ?? []).median;

@@ -12,16 +12,16 @@ import type { Options } from './measurement.ts';
 
 interface Conditions {
   nodeOptions?: string;
-  /** The processor time it gets, in cores: 0.33 is what Lambda gives a function of 590 MB. */
+  /** The processor time of the worker, in cores. Lambda gives 0.33 to a function of 590 MB. */
   cores?: number;
-  /** Variables of the environment in place of those that serverless.yml sets. */
+  /** Environment variables that replace those of serverless.yml. */
   variables?: Record<string, string>;
 }
 
 /**
- * Runs a script in a process like a function's: Lambda's environment, the tables of serverless.yml, and standard output
- * to the null device, so that making and writing the log is part of what is measured and keeping it is not.
- * The script gets its task from `receiveTask` and answers with `sendResult`.
+ * Runs a script in a process that resembles a function: with the environment of Lambda, and the tables of serverless.yml. Standard output goes to the null
+ * device, so that to make and write the log is part of the measurement, but to keep it is not. The script gets its task from `receiveTask`, and answers
+ * with `sendResult`.
  */
 export async function inWorker<Task, Result>(
   script: URL,
@@ -56,7 +56,7 @@ export async function inWorker<Task, Result>(
   }
 }
 
-/** In the worker: what it is to do. */
+/** Called in the worker, to get its task. */
 export async function receiveTask<Task>(): Promise<Task> {
   const [{ task }] = await once(process, 'message');
   return task;

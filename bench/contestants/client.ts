@@ -4,7 +4,7 @@ import { directTransport } from '../../clients/typescript/src/direct.ts';
 import { Holdfast } from '../../clients/typescript/src/index.ts';
 import { serve } from './scenarios.ts';
 
-/** The client with its heartbeats, on its own DynamoDB client, as its documentation sets it up. */
+/** The client of Holdfast with heartbeats and its own DynamoDB client, set up as in its documentation. */
 const client = new DynamoDBClient({ requestHandler: { requestTimeout: 2000, throwOnRequestTimeout: true } });
 const transport = directTransport({
   client,

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What is used of an answer. */
+/** The part of an answer that is used. */
 export interface Granted {
   leaseId: string;
   /** ISO 8601. */
   expiresAt: string;
 }
 
-/** A call waits for at most 20 seconds. Then, or if the service does not hold it, its caller asks again with the fields of `retryWith`. */
+/** A call waits for at most 20 seconds. After that, or if the service does not hold it, the caller calls again with the fields of `retryWith`. */
 export async function untilAcquired<Grant>(acquire: (retryWith?: object) => Promise<Grant>): Promise<Grant> {
   let again: object | undefined;
   for (;;)

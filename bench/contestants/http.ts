@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http';
 import { type Granted, untilAcquired } from './holdfast.ts';
 import { serve } from './scenarios.ts';
 
-/** The routes of a local stack, whose URL is in the environment, over connections that are kept. */
+/** Calls the routes of a local stack, whose URL is in the environment, over connections that stay open. */
 const url = process.env.HOLDFAST_URL ?? '';
 const agent = new Agent({ keepAlive: true });
 

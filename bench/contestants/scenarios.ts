@@ -2,47 +2,47 @@ import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** One party that takes locks, with a client of its own: what a process or an invocation would be. */
+/** A party that takes locks with its own client, as a process or an invocation would. */
 interface Caller {
   /** Waits until it has the lock. */
   acquire(key: string): Promise<Held>;
 }
 
 interface Held {
-  /** Epoch milliseconds, where a grant tells: without it the expiry is counted from the answer, which is to its advantage. */
+  /** In epoch milliseconds, if the grant tells it. Otherwise the expiry is counted from the answer, which favours the library. */
   expiresAt?: number;
-  /** Absent if the library has none. */
+  /** Undefined if the library has no fences. */
   fence?: number;
-  /** What the library says; without it the lock counts as held. */
+  /** Whether the library says that the lock is held. If it does not say anything, the lock counts as held. */
   isHeld?(): boolean;
   release(): Promise<unknown>;
-  /** Absent where the library offers no such call. */
+  /** Undefined if the library has no such call. */
   heartbeat?(): Promise<unknown>;
 }
 
 /**
- * A way of taking locks that the bench compares. It sends no heartbeats by itself. The `limit` is for permits: a lock takes no notice of it.
+ * A way of taking locks that the bench compares. It does not send heartbeats by itself. The `limit` is for permits, and locks ignore it.
  */
 export interface Contestant {
   caller(ttlSeconds: number, limit: number): Caller;
 }
 
 /**
- * What a contestant's process is asked for, as one JSON object a line on its standard input. It answers each with
- * `{"result": ...}` or `{"error": "..."}` on a line, after a first line `{"ready": true}`: on descriptor 3, because functions log
- * to standard output. The runners in Java and Rust do the same on standard output. All times are milliseconds.
+ * The tasks for the process of a contestant, one JSON object on each line of its standard input. The process first writes `{"ready": true}`, and then
+ * answers each task with a line `{"result": ...}` or `{"error": "..."}`. It writes to descriptor 3, because functions log to standard output. The runners
+ * in Java and Rust write to standard output. All times are milliseconds.
  */
 export interface Scenarios {
-  /** Acquire and release, one after the other, going round the keys. */
+  /** Acquires and releases one key after the other, around the ring of keys. */
   cycles: { takes: { keys: string[]; count: number }; gives: { acquireMs: number[]; releaseMs: number[] } };
   heartbeats: { takes: { key: string; count: number }; gives: { beatMs: number[] } };
-  /** For each key at the same time: one holds and releases after its delay, another waits; from release to grant. */
+  /** On all keys at the same time, one caller holds the key and releases it after a delay, while another waits. Measures from release to grant. */
   handoff: { takes: { keys: string[]; ttlSeconds: number; delaysMs: number[] }; gives: { waitedMs: number[] } };
-  /** For each key at the same time: one acquires and falls silent, another arrives `arriveMs` after its grant; from expiry to grant. */
+  /** On all keys at the same time, one caller acquires and falls silent, and another comes `arriveMs` after its grant. Measures from expiry to grant. */
   takeover: { takes: { keys: string[]; ttlSeconds: number; arriveMs: number }; gives: { waitedMs: number[] } };
   /**
-   * All want the same key, until `ms` have passed or, with `once`, each has had it; grants of each. With `settled`, from the moment on in
-   * which each has had it once, because the first one comes back before the others have joined: it says `{"settled": true}` then. Ends the process's use.
+   * All callers want the same key, until `ms` have passed or, with `once`, each has had it. Counts the grants of each. With `settled`, counts only from when
+   * each has had it once, because the first one comes back before the others have joined, and then says `{"settled": true}`. The process cannot be used again.
    */
   contend: {
     takes: {
@@ -58,8 +58,8 @@ export interface Scenarios {
     gives: { grants: number[]; tookMs: number };
   };
   /**
-   * Says `{"settled": true}` and waits `HOLD_AFTER_MS`. Then it acquires, and writes to the store until `ms` have passed or the library
-   * says that the lock is lost, and releases. The work of a write is done between the look at the lock and the write.
+   * Says `{"settled": true}` and waits `HOLD_AFTER_MS`. Then acquires, writes to the store until `ms` have passed or the library says that the lock is lost,
+   * and releases. Each write checks the lock, then works, and then writes.
    */
   hold: {
     takes: { key: string; ttlSeconds: number; storeUrl: string; writer: string; ms: number };
@@ -67,10 +67,10 @@ export interface Scenarios {
   };
 }
 
-/** Time for the bench to break the network or the server, in milliseconds. */
+/** In milliseconds, the time for the bench to break the network or the server. */
 export const HOLD_AFTER_MS = 200;
 
-/** The work between a look at the lock and the write. */
+/** How long the work between a check of the lock and the write takes. */
 export const WORK_MS = 50;
 
 export type Scenario = keyof Scenarios;
@@ -80,12 +80,12 @@ type Gives<Name extends Scenario> = Promise<Scenarios[Name]['gives']>;
 /** Long enough for nothing to expire while it is measured. */
 const LONG_TTL_SECONDS = 60;
 
-/** If some contender has had no turn by then, it starves, and the measurement begins all the same. */
+/** A contender that has not had a turn by then starves, and the measurement begins without it. */
 const SETTLED_WITHIN = 2;
 
 /**
- * Answers what standard input asks for, until it ends. A contestant that is bundled does not await this: each file that it loads later would wait for the
- * end of its start.
+ * Plays the tasks of standard input until it ends. A contestant that is bundled must not await this, because files that it loads later would wait for
+ * its start to end.
  */
 export async function serve(contestant: Contestant): Promise<void> {
   const scenarios: { [Name in Scenario]: (task: Takes<Name>) => Gives<Name> } = {
@@ -204,7 +204,7 @@ async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'c
     await delay(ms);
     isOver = true;
   };
-  // A contender that still waits at the end is left waiting: the process is stopped.
+  // Contenders that still wait at the end are left waiting, because the process is stopped.
   await Promise.race([Promise.all(grants.map(turns)), time()]);
   return { grants: [...grants], tookMs: performance.now() - startedAt };
 }

@@ -1,5 +1,5 @@
-// npm @deliveryhero/dynamodb-lock. With TRUST_LOCAL_TIME=true it polls ten times a second and takes an expired lock by
-// its own clock, else a waiting caller sleeps a whole lease and then tries.
+// @deliveryhero/dynamodb-lock from npm. With TRUST_LOCAL_TIME=true, it polls ten times a second and takes a lock that has expired by its own
+// clock. Otherwise a waiting caller sleeps for a whole lease before it tries again.
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBDocument } from '@aws-sdk/lib-dynamodb';
 import deliveryhero from '@deliveryhero/dynamodb-lock';

@@ -1,9 +1,9 @@
-// npm dynamodb-lock-client, FailOpen: the kind of lock that ends with its lease. With TRUST_LOCAL_TIME=true a waiting
-// caller sleeps to the lease's end by its own clock, else a whole lease from when it first saw the lock.
-// It recognizes a lost condition by `error.code`, which SDK 2 sets and SDK 3 does not.
+// dynamodb-lock-client from npm, with FailOpen: the kind of lock that ends with its lease. With TRUST_LOCAL_TIME=true, a waiting caller sleeps until
+// the end of the lease by its own clock. Otherwise it sleeps for a whole lease from when it first saw the lock. The library recognizes a lost
+// condition by `error.code`, which SDK 2 sets, but SDK 3 does not.
 import { serve } from '../contestants/scenarios.ts';
 
-process.env.AWS_NODEJS_CONNECTION_REUSE_ENABLED = '1'; // off by default in SDK 2; it would cost a connection a call
+process.env.AWS_NODEJS_CONNECTION_REUSE_ENABLED = '1'; // SDK 2 would otherwise open a connection for each call
 process.env.AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE = '1';
 const { default: AWS } = await import('aws-sdk');
 const { default: DynamoDBLockClient } = await import('dynamodb-lock-client');
@@ -20,7 +20,7 @@ const kinds = {
       trustLocalTime: process.env.TRUST_LOCAL_TIME === 'true',
       retryCount: FOREVER,
     }),
-  // Ends only when it is released: a crash of its holder holds it forever.
+  // This kind of lock ends only with its release, so a holder that crashes keeps it.
   FailClosed: () => new DynamoDBLockClient.FailClosed({ ...shared, acquirePeriodMs: 100, retryCount: FOREVER }),
 };
 

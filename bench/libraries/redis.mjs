@@ -1,5 +1,5 @@
-// Locks on Redis, over one connection of ioredis: redlock-universal (`using`, which its documentation recommends), and of
-// redis-semaphore the Mutex and the Semaphore of one permit, into which that library has merged its fair semaphore.
+// Locks on Redis, over one connection of ioredis: redlock-universal with `using`, which its documentation recommends, and the Mutex and the Semaphore
+// of redis-semaphore. The Semaphore has one permit, and includes what was a fair semaphore before.
 import Redis from 'ioredis';
 import { Mutex, Semaphore, TimeoutError } from 'redis-semaphore';
 import { createLock, IoredisAdapter, LockAcquisitionError } from 'redlock-universal';
@@ -7,9 +7,9 @@ import { serve } from '../contestants/scenarios.ts';
 
 const [host, port] = process.env.SERVER.split(':');
 const redis = new Redis({ host, port: Number(port) });
-redis.on('error', () => {}); // it connects again, and calls that fail are reported by their callers
+redis.on('error', () => {}); // ioredis connects again, and callers report calls that fail
 
-/** A lock of redlock-universal looks after its connection, so a caller makes it once for each key. */
+/** A lock of redlock-universal keeps its connection, so a caller makes only one for each key. */
 const kinds = {
   'redlock-universal': (key, ttl, locks) => {
     if (!locks.has(key)) locks.set(key, createLock({ adapter: new IoredisAdapter(redis), key, ttl }));
@@ -26,7 +26,7 @@ await serve({
   },
 });
 
-/** Both libraries stop waiting after a while. A caller with more patience calls again. */
+/** Both libraries give up after a while, so a caller that wants to wait longer calls again. */
 async function untilAcquired(acquire) {
   for (;;)
     try {

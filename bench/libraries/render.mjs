@@ -1,4 +1,4 @@
-// Draws the charts that standard input describes: [{file, spec, digest}], Vega-Lite to SVG.
+// Draws charts as SVG. Standard input is a list [{file, spec, digest}] with specs of Vega-Lite.
 import { writeFile } from 'node:fs/promises';
 import { json } from 'node:stream/consumers';
 import { parse, View } from 'vega';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ENTRIES, type Entry, isThere } from '../contestants.ts';
 import { isOnPath, JARS, type ServerName, versionOf } from './launch.ts';
 
-/** A contestant, and what it keeps its locks in. */
+/** A contestant with the server that keeps its locks. */
 export interface ServerEntry extends Entry {
   server: ServerName;
   /** The program on the path that starts the server. */
@@ -53,7 +53,7 @@ const PEERS: ServerEntry[] = [
   },
 ];
 
-/** The client of Holdfast with heartbeats, which takes part if holders are watched. */
+/** The client of Holdfast with heartbeats, which takes part in measurements of holders. */
 const CLIENT: ServerEntry = {
   ...{ ...peer, name: 'holdfast client', kind: 'ours', server: 'dynamodb' },
   command: [process.execPath, '{bundled}/client/index.mjs'],
@@ -63,7 +63,7 @@ const isRunnable = (entry: ServerEntry) => isThere(entry) && (!entry.program || 
 
 const runnable = (): ServerEntry[] => PEERS.filter(isRunnable);
 
-/** Those whose speed is compared. */
+/** The contestants whose speed is compared. */
 export const speedEntries = (): ServerEntry[] => [
   ...ENTRIES.filter(({ name }) => ['floor', 'holdfast'].includes(name)).map(
     (entry): ServerEntry => ({ ...entry, server: 'dynamodb' }),
@@ -71,13 +71,13 @@ export const speedEntries = (): ServerEntry[] => [
   ...runnable(),
 ];
 
-/** Those that faults are done to. */
+/** The contestants that suffer faults. */
 export const faultEntries = (): ServerEntry[] => [CLIENT, ...runnable()];
 
 /** The servers and libraries that can run here, with their versions. */
 export const serverLibraries = (): string[] => runnable().flatMap(({ library }) => (library ? [library()] : []));
 
-/** What cannot run here, each with the reason. */
+/** The contestants that cannot run here, each with the reason. */
 export const absentServers = (): string[] =>
   PEERS.filter((entry) => !isRunnable(entry)).map(({ name, needs, program = '' }) => {
     const how = existsSync(needs?.file ?? '') ? `there is no ${program} on the path` : `${needs?.how} brings it`;

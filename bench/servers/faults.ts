@@ -9,10 +9,10 @@ import { startLosingProxy } from './proxy.ts';
 import { addressed } from './speed.ts';
 import { doubleWrites, type Store, startStore } from './store.ts';
 
-/** A session of ZooKeeper and a lease of etcd last two seconds at least. */
+/** Sessions of ZooKeeper and leases of etcd last at least two seconds. */
 const TTL_SECONDS = 3;
 const TTL_MS = TTL_SECONDS * 1000;
-/** How long the first holder goes on after the fault, and how long the next caller is waited for. */
+/** How long the first holder goes on after the fault, and how long the bench waits for the next caller. */
 const GOES_ON_MS = 2000;
 const PATIENCE_MS = 4 * TTL_MS;
 
@@ -32,7 +32,7 @@ const faults: Measurement = {
   leftOut: absentServers,
 };
 
-/** How often each fault is repeated, because timing differs from run to run. With `--quick`, each fault happens once. */
+/** Each fault is repeated so often, because timing differs from run to run. With `--quick`, it happens once. */
 const REPETITIONS = { paused: 2, 'lost reply': 3, restart: 2 };
 type Fault = keyof typeof REPETITIONS;
 
@@ -89,7 +89,7 @@ const holding = ({ key, store }: Trial, writer: 'first' | 'second', ms: number) 
   ...{ key, ttlSeconds: TTL_SECONDS, storeUrl: store.url, writer, ms },
 });
 
-/** What became of a call, also when it failed: the trial goes on, and the outcome is in the figure. */
+/** The outcome of a call. Even if it failed, the trial goes on, and the figure shows the outcome. */
 const outcome = <T>(call: Promise<T>): Promise<T | Error> => call.catch((error: Error) => error);
 
 async function stopped<Found>([first, second]: [Running, Running], trial: () => Promise<Found>): Promise<Found> {
@@ -124,11 +124,11 @@ async function paused(trial: Trial): Promise<Paused> {
   });
 }
 
-/** Until the first holder writes. @throws Error if it does not */
+/** Waits until the first holder writes. @throws Error if it does not */
 async function begun(holder: Promise<object | Error>, store: Store): Promise<void> {
   if (await store.first('first', PATIENCE_MS)) return;
   const ended = await Promise.race([holder, delay(0)]);
-  throw new Error('the first holder got no lock', { cause: ended });
+  throw new Error('the first holder did not get the lock', { cause: ended });
 }
 
 function pausedFigures(name: string, found: Paused[]): Figure[] {
@@ -157,9 +157,9 @@ function pausedFigures(name: string, found: Paused[]): Figure[] {
 }
 
 interface Lost {
-  /** What the caller whose reply was lost got: a grant after so long, or an error. */
+  /** What the caller whose reply was lost received: a grant after so many milliseconds, or an error. */
   told: string;
-  /** Of another caller, whose call comes `HOLD_AFTER_MS` after the loss; undefined if it was not granted within the patience. */
+  /** When another caller was granted, which called `HOLD_AFTER_MS` after the loss. Undefined if it was not granted in time. */
   waitedMs: number | undefined;
 }
 
@@ -203,18 +203,18 @@ function lostFigure(name: string, found: Lost[]): Figure {
 }
 
 interface Restarted {
-  /** For how long both wrote; undefined if the second got no lock. */
+  /** For how long both holders wrote. Undefined if the second one did not get the lock. */
   bothMs: number | undefined;
-  /** Whether the first holder stopped, before the measurement ended. */
+  /** Whether the first holder stopped before the measurement ended. */
   hasNoticed: boolean;
-  /** Why the second got no lock, if it was an error. */
+  /** The error, if the second caller did not get the lock because of one. */
   failure: string | undefined;
 }
 
 async function restarted(trial: Trial): Promise<Restarted> {
   const { server, store } = trial;
-  const [first] = await two(trial); // the other one ends with the arena
-  // A process that has seen none of what the server has lost, as after a deployment: ZooKeeper refuses a client that has.
+  const [first] = await two(trial); // the other one ends with the trial
+  // A new process, as after a deployment, because ZooKeeper refuses a client that has seen what the server has lost.
   const second = await trial.arena.start(trial.entry, addressed(trial.entry, server.address));
   return stopped([first, second], async () => {
     const goesOnMs = 2 * TTL_MS + GOES_ON_MS;

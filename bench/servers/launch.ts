@@ -11,13 +11,13 @@ import { createTables, startDynamodb } from '../../local/dynamodb.ts';
 import { freePort } from '../../local/ports.ts';
 import { endsWithUs } from '../children.ts';
 
-/** What locks are kept in. */
+/** A server that keeps locks. */
 export type ServerName = 'dynamodb' | 'etcd' | 'redis' | 'zookeeper';
 
 export interface LockServer {
   /** host:port */
   address: string;
-  /** Kills it, and starts it at the same address with nothing of what it knew. */
+  /** Kills the server, and starts it at the same address without its data. */
   restartWithoutDisk(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -29,7 +29,7 @@ interface Launched {
   folder: string;
 }
 
-/** With the defaults of each, except for the port, the folder of the data, and a tick of ZooKeeper that allows sessions of two seconds. */
+/** Each server has its defaults, except for the port, the folder of the data, and a tick of ZooKeeper that allows sessions of two seconds. */
 const COMMANDS: Record<Exclude<ServerName, 'dynamodb'>, (launched: Launched & { peerPort: number }) => string[]> = {
   etcd: ({ port, folder, peerPort }) => {
     const [url, peers] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`];
@@ -95,7 +95,7 @@ async function launchProgram(server: Exclude<ServerName, 'dynamodb'>): Promise<L
   };
 }
 
-/** The emulator keeps its tables in memory. DynamoDB itself keeps each write on three disks, so this restart stands for no event of AWS. */
+/** The emulator keeps its tables in memory. DynamoDB keeps each write on three disks, so nothing like this restart happens on AWS. */
 async function launchDynamodb(): Promise<LockServer> {
   const port = await freePort();
   const { tables } = await readService('bench');

@@ -1,6 +1,6 @@
 /** Splits the bytes of a connection into messages, and matches replies with requests. */
 export interface Protocol {
-  /** @returns the length of the message that `bytes` begin with, or undefined if the message is not complete. `nth` counts from 0 */
+  /** @returns the length of the first message in `bytes`, or undefined if it is not complete. `nth` counts from 0 */
   requestLength(bytes: Buffer, nth: number): number | undefined;
   replyLength(bytes: Buffer, nth: number): number | undefined;
   /** @returns true if a request takes the lock of a key */
@@ -19,7 +19,7 @@ const whole = (bytes: Buffer, length: number) => (bytes.length < length ? undefi
 
 const END_OF_HEAD = '\r\n\r\n';
 
-/** HTTP/1.1 without pipelining, as the SDK of AWS uses HTTP: all bytes that arrive after a request belong to the reply. */
+/** HTTP/1.1 without pipelining, as the AWS SDK uses it: all bytes that arrive after a request belong to its reply. */
 const http1: Protocol = {
   requestLength: (bytes) => {
     const head = bytes.indexOf(END_OF_HEAD);
@@ -42,8 +42,8 @@ const http2Length = (bytes: Buffer) =>
   bytes.length < FRAME_HEADER_BYTES ? undefined : whole(bytes, FRAME_HEADER_BYTES + bytes.readUIntBE(0, 3));
 
 /**
- * gRPC over HTTP/2. The request is the first message with the name of the key: the transaction that puts the key of the lock. The call that makes the
- * session has no name. The reply arrives on the same stream, so neither a keepalive of the session nor a watch is taken for the reply.
+ * gRPC over HTTP/2. The request is the first message that contains the name of the key: the transaction that puts the key of the lock. The call that makes
+ * the session does not contain it. The reply arrives on the same stream, so a keepalive or a watch is never taken for the reply.
  */
 const etcd: Protocol = {
   requestLength: (bytes, nth) => (nth === 0 ? whole(bytes, PREFACE.length) : http2Length(bytes)),
@@ -54,7 +54,7 @@ const etcd: Protocol = {
     streamOf(bytes) === streamOf(request.bytes),
 };
 
-/** @returns the position after the value of RESP that begins at `at`, or undefined if the value is not complete */
+/** @returns the position after the RESP value that begins at `at`, or undefined if the value is not complete */
 function respEnd(bytes: Buffer, at: number): number | undefined {
   const line = bytes.indexOf('\r\n', at);
   if (line < 0) return undefined;
@@ -68,7 +68,7 @@ function respEnd(bytes: Buffer, at: number): number | undefined {
   return end;
 }
 
-/** Redis replies in the order of the requests (RESP). Both libraries take a lock by a SET or a script, and send no earlier request with the key. */
+/** Redis replies in the order of the requests (RESP). Both libraries take a lock with a SET or a script, which is their first request with the key. */
 const redis: Protocol = {
   requestLength: (bytes) => respEnd(bytes, 0),
   replyLength: (bytes) => respEnd(bytes, 0),
@@ -80,7 +80,7 @@ const ZOOKEEPER = { create: 1, create2: 15, ephemeralSequential: 3 };
 const zookeeperLength = (bytes: Buffer) => (bytes.length < 4 ? undefined : whole(bytes, 4 + bytes.readInt32BE(0)));
 const xidOf = (frame: Buffer) => frame.readInt32BE(4);
 
-/** Frames of a length, an id (xid) and, in a request, an operation. The first frame of each direction makes the session, and has no id. */
+/** ZooKeeper sends frames with a length, an id (xid) and, in a request, an operation. The first frame of each direction makes the session, and has no id. */
 const zookeeper: Protocol = {
   requestLength: zookeeperLength,
   replyLength: zookeeperLength,

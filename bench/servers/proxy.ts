@@ -13,7 +13,7 @@ export interface LosingProxy extends Proxy {
   loseGrant(key: string): Promise<void>;
 }
 
-/** The way of one connection between a client and a server. */
+/** One connection between a client and a server. */
 interface Way {
   sent(data: Buffer): void;
   /** @returns the bytes that the client receives, and whether the connection then breaks */
@@ -23,13 +23,13 @@ interface Way {
 const OPEN: Way = { sent: () => {}, received: (passed) => ({ passed, breaks: false }) };
 
 /**
- * Stands between clients and a server of any protocol over TCP.
+ * A proxy between clients and a server, for any protocol over TCP.
  * @param target host:port
- * @param replyMs how much later each part of a reply arrives, as if the way were longer
+ * @param replyMs how much later each part of a reply arrives, as if the network were slower
  */
 export const startProxy = (target: string, replyMs = 0): Promise<Proxy> => relay(target, () => OPEN, replyMs);
 
-/** Stands between clients and a server, and reads the messages of both by `protocol`. */
+/** A proxy that understands the messages of `protocol`, and can break a connection in place of a reply. */
 export async function startLosingProxy(target: string, protocol: Protocol): Promise<LosingProxy> {
   let losing: Losing | undefined;
   const proxy = await relay(target, () => way(protocol, () => losing));
@@ -123,7 +123,7 @@ async function relay(target: string, wayOf: () => Way, replyMs = 0): Promise<Pro
     });
     upstream.on('data', (data) => {
       const { passed, breaks } = received(data);
-      // Timers of the same length end in their order.
+      // Timers of the same length fire in their order.
       if (replyMs > 0) setTimeout(() => client.write(passed), replyMs);
       else client.write(passed);
       if (!breaks) return;

@@ -8,7 +8,7 @@ import { startProxy } from './proxy.ts';
 const NETWORK_MS = 5;
 const CONTENDERS = 64;
 const [HOLD_MS, TTL_SECONDS] = [5, 10];
-/** Of its own for each contestant: a ring, so that what the server keeps stays as large as it is. */
+/** Each contestant goes around its own ring of so many keys, so that the data of the server does not grow. */
 const ringOf = (name: string) => Array.from({ length: 50 }, (_, at) => `cycle ${at} ${name}`);
 
 interface Samples {
@@ -41,7 +41,7 @@ const servers: Measurement = {
   leftOut: absentServers,
 };
 
-/** The servers of some contestants, for as long as `work` takes. */
+/** Runs the servers of some contestants during `work`. */
 async function withServers<T>(entries: ServerEntry[], work: (addresses: Addresses) => Promise<T>): Promise<T> {
   const running = new Map<ServerName, LockServer>();
   try {
@@ -54,7 +54,7 @@ async function withServers<T>(entries: ServerEntry[], work: (addresses: Addresse
 
 type Addresses = (server: ServerName) => string;
 
-/** The environment variables that give a contestant's client the address of its server. */
+/** The environment variables that tell a contestant the address of its server. */
 export const addressed = ({ server }: ServerEntry, address: string): Record<string, string> =>
   server === 'dynamodb' ? { AWS_ENDPOINT_URL_DYNAMODB: `http://${address}` } : { SERVER: address };
 
@@ -88,7 +88,7 @@ async function column({ addresses, networkMs }: { addresses: Addresses; networkM
 interface Contest {
   entry: ServerEntry;
   env: Record<string, string>;
-  /** Of the names of its figures, and of its keys. */
+  /** The end of the names of its figures and keys. */
   suffix: string;
 }
 
@@ -129,7 +129,7 @@ async function contest(arena: Arena, { entry, env, suffix }: Contest, samples: S
   ];
 }
 
-/** Java's compiler takes its time. */
+/** Java needs time to compile. */
 const WARM_UPS = { other: 5, others: 1 };
 
 async function free({ ask, kind }: Running, name: string, { blocks, block }: Samples): Promise<Figure> {
@@ -147,7 +147,7 @@ async function handOff({ ask }: Running, name: string, { handOffs, heldMs }: Sam
   const times: number[][] = [];
   for (let repetition = 0; repetition <= handOffs; repetition++) {
     const keys = Array.from({ length: HAND_OFF.atATime }, (_, at) => `hand-off ${repetition} ${at} ${name}`);
-    // The first repetition makes connections, and runs code for the first time, so it is not counted.
+    // The first repetition does not count, because it opens connections and runs code for the first time.
     const delaysMs = keys.map(() => (repetition === 0 ? 1 : heldMs + Math.random() * 250));
     times.push((await ask('handoff', { keys, ttlSeconds: HAND_OFF.ttlSeconds, delaysMs })).waitedMs);
   }

@@ -5,7 +5,7 @@ import { listen } from '../../local/listen.ts';
 export interface Write {
   writer: string;
   fence?: number;
-  /** From performance.now() of the bench. */
+  /** By performance.now() of the bench. */
   at: number;
 }
 
@@ -18,7 +18,7 @@ export interface Store {
   stop(): Promise<void>;
 }
 
-/** What holders of a lock write to. It takes each write: what a store with fences would refuse is computed from the writes. */
+/** The store that holders of a lock write to. It accepts every write. What a store with fences would refuse is computed afterwards. */
 export async function startStore(): Promise<Store> {
   const writes: Write[] = [];
   const { url, stop } = await listen(async (request, response) => {
@@ -41,11 +41,11 @@ export async function startStore(): Promise<Store> {
 export interface Doubles {
   /** Writes of the first holder after the second holder has begun to write. */
   without: number;
-  /** How many of them a store takes that refuses a lower fence than it has seen; undefined without fences. */
+  /** How many of them a store accepts that refuses lower fences than it has seen. Undefined without fences. */
   withFences: number | undefined;
 }
 
-/** @param writes of a first holder and of the second holder */
+/** @param writes the writes of the first and of the second holder */
 export function doubleWrites(writes: Write[], first: string, second: string): Doubles {
   const begun = writes.findIndex(({ writer }) => writer === second);
   if (begun < 0) return { without: 0, withFences: writes.some(({ fence }) => fence !== undefined) ? 0 : undefined };
