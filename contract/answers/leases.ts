@@ -154,7 +154,7 @@ export const broken = component<Broken>()(
     ),
     holderUntil: nullable(
       instant(
-        'When the grant would have expired. The holder may work until then, unless a heartbeat of it fails earlier. Null if the record does not say, for example if you repeat the call after the permit has ended.',
+        'When the grant would have expired. The holder may work until then, unless its heartbeat fails earlier. Null if the record does not say, for example if you repeat the call after the permit has ended.',
       ),
     ),
     lastHeartbeatAt: nullable(
@@ -194,8 +194,8 @@ export const capped = component<Capped>()(
   'The cap of the key from now on.',
   z.strictObject({
     key: key(),
-    cap: nullable(cap),
-    before: nullable(cap),
+    cap: described(z.nullable(cap), { description: 'The cap from now on. Null if the key has none.' }),
+    before: described(z.nullable(cap), { description: 'The cap before this call. Null if there was none.' }),
     used: used(),
     waiting: count(UP_TO),
   }),

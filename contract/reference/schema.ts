@@ -57,7 +57,8 @@ function typeWithoutNull(schema: JsonSchema, types: string[]): string {
   if (type === undefined) return 'any JSON';
   if (type === 'array') return `list of ${typeOf(schema.items as JsonSchema)}`;
   if (type === 'string' && schema.format === 'date-time') return 'instant';
-  if (type === 'object' && typeof schema.additionalProperties === 'object') return 'object of strings';
+  if (type === 'object' && typeof schema.additionalProperties === 'object')
+    return `object of ${(schema.additionalProperties as JsonSchema).type}s`;
   return `${type}${bounds(schema)}`;
 }
 

@@ -869,7 +869,7 @@ export interface components {
             holder: string | null;
             /**
              * Format: date-time
-             * @description When the grant would have expired. The holder may work until then, unless a heartbeat of it fails earlier. Null if the record does not say, for example if you repeat the call after the permit has ended.
+             * @description When the grant would have expired. The holder may work until then, unless its heartbeat fails earlier. Null if the record does not say, for example if you repeat the call after the permit has ended.
              */
             holderUntil: string | null;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
@@ -925,9 +925,9 @@ export interface components {
         };
         /** @description The cap of the key from now on. */
         Capped: {
-            /** @description What an operator allows for a key, whatever limit or rates the callers name. */
+            /** @description The cap before this call. Null if there was none. */
             before: components["schemas"]["Cap"] | null;
-            /** @description What an operator allows for a key, whatever limit or rates the callers name. */
+            /** @description The cap from now on. Null if the key has none. */
             cap: components["schemas"]["Cap"] | null;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`. */
             key: string;

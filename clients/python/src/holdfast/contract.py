@@ -214,9 +214,9 @@ class Capped(TypedDict):
     key: str
     """The name of the resource: 1 to 1,024 bytes of UTF-8, not beginning with `holdfast:`."""
     cap: Cap | None
-    """What an operator allows for a key, whatever limit or rates the callers name."""
+    """The cap from now on. Null if the key has none."""
     before: Cap | None
-    """What an operator allows for a key, whatever limit or rates the callers name."""
+    """The cap before this call. Null if there was none."""
     used: int
     """The total weight of all holders."""
     waiting: int
