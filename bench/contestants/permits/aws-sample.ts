@@ -6,12 +6,12 @@ import { serve } from '../scenarios.ts';
 import { client, isWon, ourPauses, table } from './peer.ts';
 
 /**
- * The states of AWS's sample of a semaphore, one call for each request that they make (aws-samples/aws-stepfunctions-examples,
- * app-control-concurrency-with-dynamodb). One item for each name has a count and an attribute for each holder. Nothing in it expires:
- * the sample finds dead holders by an event of Step Functions.
+ * The semaphore of an AWS sample (aws-samples/aws-stepfunctions-examples, app-control-concurrency-with-dynamodb). Each state of the sample is a call
+ * here. Each name has an item with a count and an attribute for each holder. Nothing expires: the sample finds dead holders through an event of Step
+ * Functions.
  */
 
-/** The sample retries Acquire Lock this often, first after a second, and then each time after twice as long. Then it reads the item, and waits three seconds. */
+/** The sample retries Acquire Lock so often: first after a second, then each time after twice as long. Then it reads the item, and waits three seconds. */
 const [RETRIES, FIRST_RETRY_MS, WAIT_MS] = [6, 1000, 3000];
 
 function* samplePauses(): Generator<number, never> {
@@ -29,7 +29,7 @@ function pausing(): () => Promise<void> {
 
 interface Acquiring {
   key: string;
-  /** Stands for the execution's id. */
+  /** Stands for the id of the execution. */
   execution: string;
   limit: number;
 }
@@ -66,7 +66,7 @@ async function acquireLock({ key, execution, limit }: Acquiring): Promise<boolea
       return await isWon(client.send(command()));
     } catch (error) {
       if ((error as Error).name !== 'ValidationException') throw error;
-      await initialize(key); // the item is not there
+      await initialize(key); // the item does not exist yet
     }
 }
 

@@ -6,9 +6,9 @@ import { serve } from '../scenarios.ts';
 import { client, isWon, ourPauses, table } from './peer.ts';
 
 /**
- * The semaphore of Consul (`consul lock -n`, api/semaphore.go) on DynamoDB: an entry for each contender, and one record with all holders that
- * is compared and swapped by its index. Consul wakes its waiters when anything under the prefix changes, and this looks after a pause. The
- * session of a contender is its entry here, which spares this a write.
+ * The semaphore of Consul (`consul lock -n`, api/semaphore.go) on DynamoDB: an entry for each contender, and a record with all holders, which is written
+ * by compare-and-swap on its index. Consul notifies its waiters when anything under the prefix changes, but here they poll after a pause. The entry of
+ * a contender is also its session, which saves a write.
  */
 
 const LOCK = '.lock';
@@ -16,7 +16,7 @@ const LOCK = '.lock';
 interface Lock {
   limit: number;
   holders: string[];
-  /** Undefined where there is no record yet. */
+  /** Undefined if there is no record yet. */
   index: number | undefined;
 }
 
@@ -58,7 +58,7 @@ const newLock = (limit: number): Lock => ({ limit, holders: [], index: undefined
 const lockOf = (item: Item | undefined): Lock | undefined =>
   item && { ...JSON.parse(item.value?.S ?? ''), index: Number(item.index?.N) };
 
-/** @returns whether nobody was quicker */
+/** @returns false if another contender was faster */
 const swap = (key: string, { limit, holders, index }: Lock): Promise<boolean> =>
   isWon(
     client.send(

@@ -3,7 +3,7 @@ import * as domain from '../../locks.domain.ts';
 import { untilAcquired } from '../holdfast.ts';
 import { serve } from '../scenarios.ts';
 
-/** In line, or by looking and racing. */
+/** Waits in line, or polls the key and races for it. */
 const fair = process.env.PERMITS !== 'race';
 
 void serve({

@@ -4,18 +4,18 @@ import { dynamodbClient } from '../../../shared/aws/dynamodb.ts';
 import { jitteredPauses } from '../../../shared/locks/line/wait.ts';
 import { systemIds } from '../../../shared/surroundings/ids.ts';
 
-// What the other algorithms share. They have the client and the pauses of the product, so that the algorithms alone differ.
+// Shared by the other algorithms. They use the client and the pauses of Holdfast, so that only the algorithms differ.
 
 export const client = dynamodbClient();
 export const table = process.env.PEER_TABLE;
 
-/** Sleeps for the pauses that the product's callers make outside the line. */
+/** Sleeps like a caller of Holdfast that polls outside the line. */
 export function ourPauses(): () => Promise<void> {
   const pauses = jitteredPauses(systemIds);
   return () => delay(pauses.next().value);
 }
 
-/** @returns whether the write met its condition */
+/** @returns false if the condition of the write failed */
 export async function isWon(writing: Promise<unknown>): Promise<boolean> {
   try {
     await writing;

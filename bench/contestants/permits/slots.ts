@@ -4,7 +4,7 @@ import { integer, text } from '../../../shared/aws/attributes.ts';
 import { serve } from '../scenarios.ts';
 import { client, isWon, ourPauses, table } from './peer.ts';
 
-/** An item for each permit, `key#i`. A caller tries one after the other by conditional writes, from a random one on, until one is free or all were tried. */
+/** An item `key#i` for each permit. A caller tries one after the other with conditional writes, beginning at a random one, until one is free. */
 
 const CLOCK_SKEW_MS = 500;
 

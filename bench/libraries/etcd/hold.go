@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Time for the bench to break the network or the server, and the work between a look at the lock and the write.
+// The time for the bench to break the network or the server, and the work between a check of the lock and the write.
 const (
 	holdAfter = 200 * time.Millisecond
 	work      = 50 * time.Millisecond
 )
 
 // Acquires, and writes to the store until the time is over or the session says that it has ended. The fence is the
-// revision in which the lock was taken.
+// revision in which the lock was acquired.
 func hold(asked task) (map[string]any, error) {
 	own, err := newCaller(asked.TtlSeconds)
 	if err != nil {
 		return nil, err
 	}
-	defer own.session.Close() // as the example of the documentation does, also if Lock fails
+	defer own.session.Close() // as in the example of the documentation, even if Lock fails
 	say(map[string]any{"settled": true})
 	time.Sleep(holdAfter)
 	startedAt := time.Now()

@@ -1,5 +1,5 @@
-// The contestant of etcd: concurrency.Mutex with the defaults of its documentation, a session for each caller. One JSON
-// object a line in, one a line out; see bench/contestants/scenarios.ts.
+// The contestant of etcd: concurrency.Mutex with the defaults of its documentation, and a session for each caller. It
+// reads and writes one JSON object on each line, as bench/contestants/scenarios.ts says.
 package main
 
 import (
@@ -33,10 +33,10 @@ type task struct {
 	Writer     string
 }
 
-// Long enough for nothing to expire while it is measured.
+// So long that nothing expires during a measurement.
 const longTtlSeconds = 60
 
-// A contender without a turn after this many times the measurement starves, and the measurement begins all the same.
+// After this many times the length of the measurement, it begins even if a contender has not had a turn.
 const settledWithin = 2
 
 func say(message map[string]any) {
@@ -82,7 +82,7 @@ func run(asked task) (map[string]any, error) {
 
 type caller struct{ session *concurrency.Session }
 
-// One connection for all callers, as the SDK's clients have.
+// All callers share a connection, as clients of the AWS SDK do.
 var client = sync.OnceValues(func() (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints:   []string{os.Getenv("SERVER")},
@@ -184,7 +184,7 @@ func handoff(asked task, at int) (float64, error) {
 	return float64(next.at.Sub(releasedAt)) / 1e6, next.mutex.Unlock(context.Background())
 }
 
-// What the contenders share.
+// The state that all contenders share.
 type contention struct {
 	sync.Mutex
 	grants    []int
@@ -193,7 +193,7 @@ type contention struct {
 	settled   chan struct{}
 }
 
-// Counts a turn. Once each contender has had one, the count begins, if it is to begin there.
+// Counts a turn. With settled, the count begins when each contender has had one.
 func (shared *contention) turn(contender int) {
 	shared.Lock()
 	defer shared.Unlock()
@@ -239,7 +239,7 @@ func contend(asked task) (map[string]any, error) {
 		case <-time.After(millis(settledWithin * asked.Ms)):
 		}
 	}
-	// A contender that still waits at the end is left waiting: the process is stopped.
+	// Contenders that still wait at the end are left waiting, because the process is stopped.
 	over := time.After(millis(asked.Ms))
 	for left := asked.Contenders; left > 0; left-- {
 		select {

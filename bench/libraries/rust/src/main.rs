@@ -1,4 +1,4 @@
-//! The Rust crate dynamodb-lease as a contestant: one JSON object a line in, one a line out; see bench/contestants/scenarios.ts.
+//! The Rust crate dynamodb-lease as a contestant. It reads and writes one JSON object on each line, as bench/contestants/scenarios.ts says.
 use anyhow::{Result, anyhow};
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
@@ -65,7 +65,7 @@ async fn run(scenario: Scenario) -> Result<Value> {
     }
 }
 
-/// A client of its own for each caller, because callers of one client wait for each other without DynamoDB.
+/// Each caller has its own client, because callers of one client wait for each other without DynamoDB.
 async fn client(ttl_seconds: u32) -> Result<Client> {
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -121,7 +121,7 @@ async fn takeover(key: &str, ttl_seconds: u32, arrive_ms: f64) -> Result<f64> {
     Ok(waited)
 }
 
-/// In a runtime of its own that is then shut down, and the extending of the lease with it.
+/// Acquires in its own runtime, which is then shut down, so that nothing extends the lease any more.
 fn crash_holding(key: &str, ttl_seconds: u32) -> Result<Instant> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let lease: Lease = runtime.block_on(async { client(ttl_seconds).await?.acquire(key).await })?;
@@ -162,7 +162,7 @@ async fn contend(key: String, contenders: usize, ttl_seconds: u32, ms: f64, hold
     Ok(json!({ "grants": grants, "tookMs": took_ms }))
 }
 
-/// Pieces of work under leases, as those of verification/client/worker.ts. The crate has no fence: the moment of the grant stands for it.
+/// Works under leases, as verification/client/worker.ts does. The crate has no fences, so the moment of the grant stands for one.
 async fn work(keys: &[String], nth: usize, holder: &str, log: Arc<File>, ttl_seconds: u32, ends_at: Instant) -> Result<u64> {
     let client = client(ttl_seconds).await?;
     let mut uses = 0;
@@ -188,7 +188,7 @@ async fn work(keys: &[String], nth: usize, holder: &str, log: Arc<File>, ttl_sec
     Ok(uses)
 }
 
-/// The clock that all processes of a machine share.
+/// The clock that all processes of the machine share.
 fn monotonic_ms() -> f64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a timespec that lives until the call has returned.

@@ -12,7 +12,7 @@ import software.amazon.awssdk.auth.credentials.StaticCredentialsProvider;
 import software.amazon.awssdk.regions.Region;
 import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 
-/** amazon-dynamodb-lock-client as a contestant. Its defaults but for the lease, and no heartbeat thread. */
+/** amazon-dynamodb-lock-client as a contestant, with its defaults except for the lease, and without a heartbeat thread. */
 public final class Contestant {
   private static final DynamoDbClient DYNAMODB =
       DynamoDbClient.builder()
@@ -42,7 +42,7 @@ public final class Contestant {
     return client.acquireLock(
         AcquireLockOptions.builder(key)
             .withTimeUnit(TimeUnit.MILLISECONDS)
-            .withRefreshPeriod(1000L) // the default, in this unit
+            .withRefreshPeriod(1000L) // the default, in milliseconds
             .withAdditionalTimeToWaitForLock(3_600_000L)
             .build());
   }

@@ -8,11 +8,11 @@ import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * Curator's InterProcessMutex as a contestant, with the retries of its documentation. All callers of a ttl share a session, because a
- * mutex belongs to a thread. The fence is the transaction id that created the lock's node.
+ * Curator's InterProcessMutex as a contestant, with the retries of its documentation. Callers with the same ttl share a session, because a
+ * mutex belongs to a thread. The fence is the id of the transaction that created the node of the lock.
  */
 public final class CuratorContestant {
-  /** From the first loss of the connection on, as the documentation recommends, until the session is seen to go on. */
+  /** A session counts as suspended from the first loss of its connection, as the documentation recommends, until it is seen to go on. */
   private static final class Session {
     final CuratorFramework framework;
     final AtomicBoolean isLost = new AtomicBoolean();
@@ -73,7 +73,7 @@ public final class CuratorContestant {
     };
   }
 
-  /** Shows its node. */
+  /** Gives access to the node of the lock. */
   private static final class Mutex extends InterProcessMutex {
     Mutex(CuratorFramework framework, String path) {
       super(framework, path);

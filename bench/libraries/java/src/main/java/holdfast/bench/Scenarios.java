@@ -20,11 +20,11 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
-/** What a contestant's process is asked for: one JSON object a line in, one a line out; see bench/contestants/scenarios.ts. */
+/** Plays the scenarios. Reads and writes one JSON object on each line, as bench/contestants/scenarios.ts says. */
 final class Scenarios {
   /** A way of taking locks. */
   interface Locks {
-    /** A party with a session of its own. */
+    /** A party with its own session. */
     Caller caller(long ttlSeconds) throws Exception;
   }
 
@@ -40,12 +40,12 @@ final class Scenarios {
       throw new UnsupportedOperationException("this library has no heartbeat");
     }
 
-    /** Absent if the library has none. */
+    /** Absent if the library has no fences. */
     default Long fence() throws Exception {
       return null;
     }
 
-    /** What the library says. */
+    /** Whether the library says that the lock is held. */
     default boolean isHeld() {
       return true;
     }
@@ -60,18 +60,18 @@ final class Scenarios {
             return thread;
           });
 
-  /** Long enough for nothing to expire while it is measured. */
+  /** So long that nothing expires during a measurement. */
   private static final long LONG_TTL_SECONDS = 60;
 
-  /** After this many times the measurement, it begins even if a contender has had no turn. */
+  /** After this many times the length of the measurement, it begins even if a contender has not had a turn. */
   private static final int SETTLED_WITHIN = 2;
 
-  /** Time for the bench to break the network or the server, and the work between a look at the lock and the write. */
+  /** The time for the bench to break the network or the server, and the work between a check of the lock and the write. */
   private static final long HOLD_AFTER_MS = 200;
 
   private static final long WORK_MS = 50;
 
-  /** What a line asks for; a scenario uses some of it. */
+  /** The fields of a line. Each scenario uses some of them. */
   private record Task(
       String scenario,
       String key,
@@ -94,7 +94,7 @@ final class Scenarios {
     this.locks = locks;
   }
 
-  /** Answers what standard input asks for, until it ends. */
+  /** Plays the tasks of standard input until it ends. */
   static void serve(Locks locks) throws Exception {
     var scenarios = new Scenarios(locks);
     say(Map.of("ready", true));
@@ -282,7 +282,7 @@ final class Scenarios {
     double at(int index) throws Exception;
   }
 
-  /** All at the same time. */
+  /** Runs all of them at the same time. */
   private static List<Double> each(List<String> keys, Work work) throws Exception {
     List<Callable<Double>> calls = new ArrayList<>();
     for (int at = 0; at < keys.size(); at++) {
