@@ -5,7 +5,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import { openapi } from './openapi.ts';
 import { pythonModule } from './python/module.ts';
 import { referencePages } from './reference/pages.ts';
-import { familyScope } from './routes/route.ts';
+import { capabilityScope } from './routes/route.ts';
 import { ROUTES } from './routes.ts';
 
 const HELP = `node contract/generate.ts (in npm run contract): writes the files that follow from the contract.
@@ -25,7 +25,7 @@ const calls = () => ({
   routes: ROUTES.map((route) => ({
     ...{ function: route.function, method: route.method, path: route.path },
     scope: route.scope ?? null,
-    family: familyScope(route) ?? null,
+    family: capabilityScope(route) ?? null,
   })),
 });
 

@@ -4,7 +4,7 @@ import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
 import { hasCodeBucket, upload } from './code.ts';
 import { changedResources } from './differences.ts';
-import { PENDING, type Plan, planned } from './plan.ts';
+import { makePlan, PENDING, type Plan } from './plan.ts';
 import type { Order } from './request.ts';
 import * as stacks from './stack.ts';
 import { pseudoParameters } from './storage.ts';
@@ -34,7 +34,7 @@ export async function deploy(
   { artifact, order }: Deployment,
   observer: Observer,
 ): Promise<Stack | undefined> {
-  const plan = await planned(aws, { artifact, order }, observer.say);
+  const plan = await makePlan(aws, { artifact, order }, observer.say);
   if (order.isPlan) {
     await preview(aws, { artifact, plan }, observer);
     return undefined;
@@ -55,16 +55,17 @@ async function preview(
   { artifact, plan }: { artifact: Artifact; plan: Plan },
   { say, onChanges }: Observer,
 ): Promise<void> {
-  const { stack, shell, name, next } = plan;
+  const { stack, emptyStack, name, next } = plan;
   const bucket = next.codeBucket ?? '';
   if (!(await hasCodeBucket(aws, bucket))) say(`The deployment creates the bucket ${bucket} for the code`);
-  if (shell) say(leftShell(name));
+  if (emptyStack) say(emptyStackLeft(name));
   const changes = resourcesOf(aws, artifact, plan);
   if (stack && changes.length === 0) say('No resource changes');
   else onChanges(changes, !stack);
 }
 
-const leftShell = (name: string): string => `A failed creation of ${name} left an empty stack, which is deleted first`;
+const emptyStackLeft = (name: string): string =>
+  `A failed creation of ${name} left an empty stack, which is deleted first`;
 
 /** Compares the templates, because CloudFormation cannot make a change set without an upload, or for a stack that it failed to create. */
 function resourcesOf(aws: Aws, { template }: Artifact, { deployed, previous, next }: Plan): Change[] {
@@ -81,7 +82,7 @@ async function carryOut(
   { artifact, order, plan }: Deployment & { plan: Plan },
   observer: Observer,
 ): Promise<Stack | undefined> {
-  const { name, stack, shell, next } = plan;
+  const { name, stack, emptyStack, next } = plan;
   const isNew = stack === undefined;
   const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
   const { TemplateURL, text } = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });
@@ -95,22 +96,22 @@ async function carryOut(
   // CloudFormation rolls a failed creation back, but cannot delete protected tables. So they are protected afterwards.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
   const first = isProtected ? { ...next, deletionProtection: PENDING } : next;
-  if (shell) {
-    observer.say(leftShell(name));
+  if (emptyStack) {
+    observer.say(emptyStackLeft(name));
     observer.onChanges(resourcesOf(aws, artifact, plan), isNew);
     if (!(await observer.confirm())) return undefined;
     observer.say(`Deleting what a failed creation of ${name} left`);
-    await stacks.removeShell(aws, shell);
+    await stacks.deleteEmptyStack(aws, emptyStack);
   }
   const changeSet = await changeTo(first, isNew ? 'CREATE' : 'UPDATE');
   if (!changeSet) {
     observer.say('Nothing to change');
     return stack;
   }
-  if (!shell) {
+  if (!emptyStack) {
     observer.onChanges(changeSet.changes, isNew);
     if (!(await observer.confirm())) {
-      await stacks.withdraw(aws, changeSet, name);
+      await stacks.discard(aws, changeSet, name);
       return undefined;
     }
   }

@@ -10,7 +10,7 @@ const SHARE = 1 / 5;
  * Warns if waiting calls could use so much of the account's concurrency that heartbeats and releases cannot run. A new account may have only 10.
  * @returns the warnings. None if AWS does not tell the concurrency, because a deployment can go on without knowing it
  */
-export async function warningsOfHeldCalls({ lambda }: Aws, values: Values): Promise<string[]> {
+export async function heldCallWarnings({ lambda }: Aws, values: Values): Promise<string[]> {
   const held = Number(values.maxHeldCalls ?? PARAMETERS.maxHeldCalls?.default);
   const settings = await lambda.send(new GetAccountSettingsCommand({})).catch(() => undefined);
   const concurrency = settings?.AccountLimit?.ConcurrentExecutions;

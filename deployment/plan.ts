@@ -8,13 +8,13 @@ import { checkFixedParameters } from './check-fixed-parameters.ts';
 import { defaultCodeBucket } from './code.ts';
 import { changedParameters, changedTags } from './differences.ts';
 import { Refusal } from './failure.ts';
-import { refuseForeignCommits } from './foreign-commits.ts';
-import { warningsOfHeldCalls } from './held-calls.ts';
+import { heldCallWarnings } from './held-calls.ts';
 import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
 import { checkNamesakes, checkStageLength } from './stage.ts';
 import { refuseState } from './states.ts';
 import { checkStorage, ownNames, pseudoParameters } from './storage.ts';
+import { refuseThirdPartyCommits } from './third-party-commits.ts';
 import { checkPlace, checkValues, type Values } from './values.ts';
 
 /** What a deployment finds, and what it will change. */
@@ -26,7 +26,7 @@ export interface Plan {
   /** The template of the stack. */
   deployed: CloudFormationTemplate | undefined;
   /** The id of an empty stack that a failed creation has left. */
-  shell: string | undefined;
+  emptyStack: string | undefined;
   previous: Values;
   next: Values;
   tags: Tag[];
@@ -52,7 +52,7 @@ const NO_TOPIC =
  * Finds the stack, and checks the whole deployment without changing anything.
  * @throws Refusal that says what is wrong
  */
-export async function planned(
+export async function makePlan(
   aws: Aws,
   { artifact: { template }, order }: { artifact: Artifact; order: Order },
   say: (line: string) => void,
@@ -77,9 +77,9 @@ export async function planned(
   checkValues(template, next);
   checkPlace(next, aws);
   const tags = mergedTags(stack?.Tags ?? [], order);
-  const plan = { name, stack, deployed, shell: found.shell, previous, next, tags };
+  const plan = { name, stack, deployed, emptyStack: found.emptyStack, previous, next, tags };
   await checkRecords(aws, template, { plan, order });
-  for (const line of [...linesOf(template, plan), ...(await warningsOfHeldCalls(aws, next))]) say(line);
+  for (const line of [...linesOf(template, plan), ...(await heldCallWarnings(aws, next))]) say(line);
   return plan;
 }
 
@@ -101,7 +101,7 @@ async function checkRecords(
   await checkStorage(aws, template, { values: next, isNew: !stack });
   await checkNamesakes(aws, { previous, next });
   const commits = next.commitsTable || (stack && own.commitsTable);
-  await refuseForeignCommits(aws, { previous, next, table: commits });
+  await refuseThirdPartyCommits(aws, { previous, next, table: commits });
 }
 
 /** The lines that tell the operator about the plan. */

@@ -31,7 +31,7 @@ export interface Found {
   /** Undefined if there is no stack, or only one whose first change set was never executed. */
   stack?: Stack | undefined;
   /** The id of an empty stack that a failed creation has left. It must be deleted before CloudFormation can create the stack. */
-  shell?: string;
+  emptyStack?: string;
 }
 
 export async function find({ cloudFormation }: Aws, name: string): Promise<Found> {
@@ -40,14 +40,14 @@ export async function find({ cloudFormation }: Aws, name: string): Promise<Found
     throw error;
   });
   const stack = stacks.Stacks?.[0];
-  if (stack?.StackStatus === 'ROLLBACK_COMPLETE') return { shell: String(stack.StackId) };
+  if (stack?.StackStatus === 'ROLLBACK_COMPLETE') return { emptyStack: String(stack.StackId) };
   return stack?.StackStatus === 'REVIEW_IN_PROGRESS' ? {} : { stack };
 }
 
-/** @param shell the id of the empty stack. By its name, this could delete a stack that another operator has created since */
-export async function removeShell({ cloudFormation }: Aws, shell: string): Promise<void> {
-  await cloudFormation.send(new DeleteStackCommand({ StackName: shell }));
-  await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600 }, { StackName: shell });
+/** @param emptyStack the id of the empty stack. By its name, this could delete a stack that another operator has created since */
+export async function deleteEmptyStack({ cloudFormation }: Aws, emptyStack: string): Promise<void> {
+  await cloudFormation.send(new DeleteStackCommand({ StackName: emptyStack }));
+  await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600 }, { StackName: emptyStack });
 }
 
 /** The deployed template in its original form. @throws Refusal if it is not JSON */
@@ -122,7 +122,7 @@ export async function propose(aws: Aws, request: Request, sent?: string): Promis
   const isOther = async (text: string) =>
     !isDeepStrictEqual(await templateOf(aws, { StackName, ChangeSetName: id }), JSON.parse(text));
   if (sent !== undefined && (await isOther(sent))) {
-    await withdraw(aws, { id, changes: [] }, StackName);
+    await discard(aws, { id, changes: [] }, StackName);
     throw new Refusal(
       'CloudFormation has read a template that is not from this release. Check who else writes to the bucket',
     );
@@ -138,7 +138,7 @@ export async function propose(aws: Aws, request: Request, sent?: string): Promis
 }
 
 /** Deletes a change set, and the empty stack that CloudFormation may have made for it. */
-export async function withdraw({ cloudFormation }: Aws, changeSet: ChangeSet, name: string): Promise<void> {
+export async function discard({ cloudFormation }: Aws, changeSet: ChangeSet, name: string): Promise<void> {
   await cloudFormation.send(new DeleteChangeSetCommand({ ChangeSetName: changeSet.id, StackName: name }));
   const { Stacks = [] } = await cloudFormation
     .send(new DescribeStacksCommand({ StackName: name }))

@@ -46,16 +46,16 @@ export type Route = RouteContract<unknown>;
 export const route = <Answer>(contract: RouteContract<Answer>): Route => contract as Route;
 
 /** The parameter that names the scope of the route's capability. Undefined if any token is enough. */
-export const familyScope = ({ tag }: Pick<Route, 'tag'>) => FAMILY_SCOPES[tag];
+export const capabilityScope = ({ tag }: Pick<Route, 'tag'>) => CAPABILITY_SCOPES[tag];
 
 /** The parameters that name the scopes which a JWT needs: on the route in a namespace, and on the route of the whole deployment. */
 export function scopesOf({ tag, scope }: Pick<Route, 'tag' | 'scope'>) {
-  const family = familyScope({ tag });
-  if (family === undefined) return { inNamespace: [], whole: [] };
-  return { inNamespace: [scope ?? family], whole: ['adminScope', ...(scope ? [scope] : [])] } as const;
+  const ofCapability = capabilityScope({ tag });
+  if (ofCapability === undefined) return { inNamespace: [], whole: [] };
+  return { inNamespace: [scope ?? ofCapability], whole: ['adminScope', ...(scope ? [scope] : [])] } as const;
 }
 
-const FAMILY_SCOPES = {
+const CAPABILITY_SCOPES = {
   Leases: 'leasesScope',
   Commits: 'commitsScope',
   Nameservice: 'namesScope',

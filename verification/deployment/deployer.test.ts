@@ -201,7 +201,7 @@ describe('policy', () => {
     const name = rule.name === undefined ? '' : textOf(Properties[rule.name] ?? `holdfast-policy-${id}-1ABC`);
     return rule.actions.map((action) => ({ id, action, resource: rule.arn(name) }));
   });
-  // The command itself reads the commits table before a change to `native` (foreign-commits.ts), looks whether a stage is drained (drain.ts),
+  // The command itself reads the commits table before a change to `native` (third-party-commits.ts), looks whether a stage is drained (drain.ts),
   // and compares the held calls with the concurrency of the account (held-calls.ts).
   const commits =
     ofTemplate.find(({ resource }) => resource.endsWith('-commits')) ?? expect.fail('no table of commits');

@@ -37,7 +37,7 @@ describe('a deployment of commitProtocol=native', () => {
   it('a switch to native is refused while a foreign record is in the table', async () => {
     await putRecord('log/7.json');
     const words =
-      /commitProtocol=native: another client commits with records, and its record of log\/7\.json is in table/;
+      /commitProtocol=native: a third-party client commits with records, and its record of log\/7\.json is in table/;
     await expect(deployed({ commitsTable, commitProtocol: 'native' })).rejects.toThrow(words);
     expect(double.stacks.size).toBe(0);
     expect(await deployed({ commitsTable })).toBe('dynamo');
