@@ -14,7 +14,7 @@ import { lambdaEnvironment } from './environment.ts';
 import type { Options } from './measurement.ts';
 import { startStack } from './stack.ts';
 
-/** `ours`: this service. `floor`: the bare SDK. `npm`: a library for Node.js. `other`: one for another language. `form`: another algorithm, written for the bench. */
+/** `ours`: this service. `floor`: the bare SDK. `npm`: a library for Node.js. `other`: one for another language. `form`: another algorithm, written here. */
 type Kind = 'ours' | 'floor' | 'npm' | 'other' | 'form';
 
 export interface Entry {

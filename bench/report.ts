@@ -14,7 +14,7 @@ const [MAX_SEGMENTED, QUICK_MOST_SEGMENTED] = [1e5, 1e3];
 
 /** The bar: ten times the rows may take ten times as long, plus what a shared machine adds. */
 const MAX_GROWTH = 1.5;
-/** The bar for memory beyond that of the idle process, whatever the size of the table: a few pages of each segment, and some slack for the garbage collector. */
+/** The bar for memory beyond that of the idle process, whatever the size of the table: a few pages of each segment, and slack for the garbage collector. */
 const MAX_MIB = 60;
 /** Without a limit, the collector keeps garbage as long as the machine has room. With it, a report that holds on to its rows would fail. */
 const SMALL_HEAP = '--max-old-space-size=64 --max-semi-space-size=8';

@@ -145,7 +145,8 @@ async function provideObject(
   content: Buffer,
 ): Promise<string | undefined> {
   const ChecksumSHA256 = createHash('sha256').update(content).digest('base64');
-  const there = await s3.send(new HeadObjectCommand({ ...place, ChecksumMode: 'ENABLED' })).catch(() => undefined); // a caller that may only write gets an error here, and then puts the object
+  // A caller that may only write gets an error here, and then puts the object.
+  const there = await s3.send(new HeadObjectCommand({ ...place, ChecksumMode: 'ENABLED' })).catch(() => undefined);
   const isSame = there?.ChecksumSHA256 === ChecksumSHA256;
   const { VersionId } = isSame
     ? there

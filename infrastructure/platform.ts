@@ -196,7 +196,7 @@ const TRACES = allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], '*')
 /** Step Functions must ask which executions to trace. Lambda asks for itself. */
 const SAMPLED_TRACES = allow([...TRACES.Action, 'xray:GetSamplingRules', 'xray:GetSamplingTargets'], '*');
 
-/** What a function must be allowed besides its own work, if a parameter is set. @param own the statements for its own work, which are narrowed to the own account */
+/** What a function must be allowed besides its own work, if a parameter is set. @param own the statements for that work, which are narrowed */
 function platformStatements(own: Json[]): Json[] {
   const allowed = (own as Properties[]).filter(({ Effect }) => Effect === 'Allow');
   const actionsOf = ({ Action }: Properties) => [Action].flat() as string[];
