@@ -20,15 +20,15 @@ import { isAfterAllPeriods } from './slots.ts';
 import { keepSecondsOf, slotOf } from './terms.ts';
 import { writeGrant } from './write.ts';
 
-/** A run of the slot: the caller works until `complete`, or until `remainingMs` are over. */
+/** The caller has the run of the slot, and works until `complete` or until `remainingMs` are over. */
 export interface Run extends Omit<LeaseGrant, 'bound'> {
   outcome: 'run';
   slot: string;
-  /** From the arrival of the call to the answer. */
+  /** How long the call took, from its arrival to the answer. */
   waitedMs: number;
-  /** True if an earlier try of this request received the grant. */
+  /** Whether an earlier try of this request received the grant. */
   repeated: boolean;
-  /** The former worker if it did not complete, and may have left work half done. Null without such a worker, and if a first try had no answer. */
+  /** The former worker, if it did not complete and so may have left work half done. Null if an earlier try of the call got no answer. */
   previous: Previous | null;
 }
 
@@ -47,7 +47,7 @@ export interface AlreadyDone extends DoneBy {
   result: Json;
 }
 
-/** A later slot than the caller's is done. */
+/** A later slot is done, so the caller's slot is no longer wanted. */
 export interface Superseded extends DoneBy {
   outcome: 'superseded';
   key: string;
@@ -58,19 +58,22 @@ export interface Superseded extends DoneBy {
 
 export type Begun = Run | AlreadyDone | Superseded;
 
-/** The shortest pause between two looks of a waiting call, in milliseconds. */
+/** The shortest pause between two polls of a waiting call, in milliseconds. */
 const LEAST_PAUSE_MS = 100;
 const PAUSE_RANGE_MS = 150;
 
-/** A write fails by the fence or by `keep_until` only if the record was written since the read, or is ahead of this clock. */
+/**
+ * How often a call tries to begin. A try loses if the record was written since it was read, or if its
+ * fence or `keep_until` is ahead of this clock.
+ */
 const MAX_BEGIN_TRIES = 5;
 
 /**
- * Begins the work for a slot, or answers with the stored result (docs/protocols/once.md#begin). One conditional UpdateItem. With `waitSeconds`, the call looks
- * at the record while another caller works. With `per`, an error after which the caller asks again has the slot in `retryWith`, so that the next call works for
- * the same period.
- * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict (the slot is done with another
- * input, or a slot is done that sorts after all periods), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
+ * Begins the work for a slot with one conditional UpdateItem, or answers with the stored result (docs/protocols/once.md#begin). With
+ * `waitSeconds`, the call polls the record while another caller works. With `per`, an error after which the caller may ask again names the
+ * slot in `retryWith`, so that the next call works for the same period.
+ * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict (the slot is done with
+ * another input, or a slot is done that sorts after all periods), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
  */
 export function beginOnce(dependencies: LeaseDependencies) {
   const { clock } = dependencies;
@@ -82,12 +85,11 @@ export function beginOnce(dependencies: LeaseDependencies) {
     const { slot, period } = request;
     if (period && isAfterAllPeriods(slot, clock.now() + dependencies.clockSkewMs, period))
       throw invalidRequest([{ path: 'slot', message: 'must be a period that has begun' }]);
-    const asked = { request, arrivedAt, waitSeconds: input.waitSeconds };
-    const chosen = period && { slot };
-    const outcome = await tryThenRead(dependencies, asked, call)
-      .catch(addRetryWith({ requestId: request.requestId, ...chosen }))
+    const retryFields = period && { slot };
+    const outcome = await tryThenPoll(dependencies, { request, arrivedAt, waitSeconds: input.waitSeconds }, call)
+      .catch(addRetryWith({ requestId: request.requestId, ...retryFields }))
       .catch(withKey(key));
-    if ('heldBy' in outcome) throw held(dependencies, { request, record: { ...outcome.heldBy, key } }, chosen);
+    if ('heldBy' in outcome) throw held(dependencies, { request, record: { ...outcome.heldBy, key } }, retryFields);
     if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });
     return doneAnswer(key, slot, outcome);
   };
@@ -108,15 +110,16 @@ function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { princ
 type GrantedRun = { run: HolderEntry; slot: string | undefined; repeated: boolean; previous: Previous | null };
 type BeginOutcome = GrantedRun | { done: Done; meaning: 'done' | 'superseded' } | { heldBy: OnceRecord };
 
-interface AskedSlot {
+interface Beginning {
   request: OnceRequest;
   arrivedAt: number;
   waitSeconds: number;
 }
 
-async function tryThenRead(
+/** Tries to begin. While another caller works, polls the record, and tries again when the run has ended. */
+async function tryThenPoll(
   dependencies: LeaseDependencies,
-  { request, arrivedAt, waitSeconds }: AskedSlot,
+  { request, arrivedAt, waitSeconds }: Beginning,
   call: Call,
 ): Promise<BeginOutcome> {
   const { clock, ids } = dependencies;
@@ -124,33 +127,33 @@ async function tryThenRead(
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: clock.now() }, call);
   if (!('heldBy' in first) || deadline <= clock.now()) return first;
   const parse = parserOf(request);
-  const look = async (): Promise<BeginOutcome> => {
+  const poll = async (): Promise<BeginOutcome> => {
     let outcome: BeginOutcome = first;
     while ('heldBy' in outcome) {
-      const patience = deadline - clock.now();
-      if (patience <= 0) return outcome;
-      await clock.sleep(Math.min(patience, LEAST_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
+      const leftMs = deadline - clock.now();
+      if (leftMs <= 0) return outcome;
+      await clock.sleep(Math.min(leftMs, LEAST_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
       const record = parse(await pollItem(dependencies, request.key, call));
-      const seen = judgeSlot(dependencies, request, record);
-      if ('done' in seen) return seen;
-      outcome = seen.meaning === 'held' ? { heldBy: record } : await tryToBegin(dependencies, request, call);
+      const verdict = judgeSlot(dependencies, request, record);
+      if ('done' in verdict) return verdict;
+      outcome = verdict.meaning === 'held' ? { heldBy: record } : await tryToBegin(dependencies, request, call);
     }
     return outcome;
   };
   const { inSlot } = await import('../locks/line/held-calls.ts');
-  const got = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait: look, call });
-  return got ? got.result : first;
+  const polled = await inSlot(dependencies, { heldFor: 'plain', deadline }, { wait: poll, call });
+  return polled ? polled.result : first;
 }
 
-/** @param chosen the fields of `retryWith`, which the caller adds to its next call */
+/** The error LeaseHeld. @param retryFields the fields that the caller adds to its next call */
 function held(
   { clock, clockSkewMs }: LeaseDependencies,
   { request: { name }, record }: { request: OnceRequest; record: OnceRecord },
-  chosen: object | undefined,
+  retryFields: object | undefined,
 ) {
-  const asked = { name, weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
-  const { code, message, context } = leaseHeld(record, { asked, now: clock.now(), clockSkewMs });
-  return new HoldfastError(code, message, { ...context, ...(chosen && { retryWith: chosen }) });
+  const alone = { name, weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
+  const { code, message, context } = leaseHeld(record, { asked: alone, now: clock.now(), clockSkewMs });
+  return new HoldfastError(code, message, { ...context, ...(retryFields && { retryWith: retryFields }) });
 }
 
 const parserOf =
@@ -158,7 +161,10 @@ const parserOf =
   (item: Parameters<typeof parseOnce>[1]) =>
     parseOnce(key, item);
 
-/** One write, or more if the fence or `keep_until` on record is ahead of what this call knew, or if the request has a grant that names an execution. */
+/**
+ * Tries to begin, usually with one write. Writes again if the fence or `keep_until` on record is
+ * ahead, or to repeat a run that names an execution.
+ */
 async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest, call: Call): Promise<BeginOutcome> {
   let before: OnceRecord | undefined;
   for (let tries = 1; ; tries++) {
@@ -169,26 +175,26 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
     const { slot } = record;
     const own = entryOf(record, request.name);
     if (own?.id === grant.id) return { run: own, slot, repeated: true, previous: null };
-    const seen = judgeSlot(dependencies, request, record);
-    if ('done' in seen) return seen;
+    const verdict = judgeSlot(dependencies, request, record);
+    if ('done' in verdict) return verdict;
     const run =
-      seen.meaning === 'own' && own ? await repeatRun(dependencies, own, { key: request.key, call }) : undefined;
+      verdict.meaning === 'own' && own ? await repeatRun(dependencies, own, { key: request.key, call }) : undefined;
     if (run) return { run, slot, repeated: true, previous: null };
-    if (seen.meaning === 'held' || tries === MAX_BEGIN_TRIES) return { heldBy: record };
+    if (verdict.meaning === 'held' || tries === MAX_BEGIN_TRIES) return { heldBy: record };
     if (record.malformed !== undefined) throw unusable(record);
     before = record;
   }
 }
 
-/** Records the time of this answer if the grant names an execution, as for a key. @returns undefined if the grant has changed */
+/** Answers with the run that the request has. Records that if the run names an execution. @returns undefined if the grant has changed */
 async function repeatRun(
   dependencies: LeaseDependencies,
   entry: HolderEntry,
   { key, call }: { key: string; call: Call },
 ): Promise<HolderEntry | undefined> {
   if (entry.execution === undefined) return entry;
-  const { answer } = await import('../locks/record/versions.ts');
-  const { won, entry: current } = await answer(dependencies, { key, entry }, call);
+  const { recordAnswer } = await import('../locks/record/versions.ts');
+  const { won, entry: current } = await recordAnswer(dependencies, { key, entry }, call);
   return won ? current : undefined;
 }
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
 import { deleteWaiter } from '../../shared/locks/line/waiters.ts';
 import { readKey } from '../../shared/locks/record/requests.ts';
-import { extend } from '../../shared/locks/record/versions.ts';
+import { renew } from '../../shared/locks/record/versions.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/cuttable.ts';
 import { resetting } from '../support/worlds/line.ts';
@@ -120,6 +120,6 @@ it('a renewal that was paused does not extend the grant of the next holder', asy
   await release(grantOf(task));
   clock.advance(60_000);
   const item = await rawItem(key);
-  for (const entry of entries) expect(await extend(dependencies, { key, entry }, call())).toMatchObject({ won: false });
+  for (const entry of entries) expect(await renew(dependencies, { key, entry }, call())).toMatchObject({ won: false });
   expect(await rawItem(key)).toEqual(item);
 });

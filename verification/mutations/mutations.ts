@@ -42,7 +42,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'an operator breaks whatever lease there is',
     promise: 'a lease answers as one lock with fences would',
     changes: [
-      change('record.entries.find((one) => one.fence === fence)', 'record.entries.find((one) => one.fence >= fence)'),
+      change('record.entries.find((held) => held.fence === fence)', 'record.entries.find((held) => held.fence >= fence)'),
     ],
     only: 'leases',
   },
@@ -273,7 +273,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a lease is handed on whatever became of it since it was read',
     promise: 'at most one holder at a time',
-    changes: [change('underCap, ...still, ...(line.also', 'underCap, ...(line.also')],
+    changes: [change('underCap, ...areAsSeen, ...(line.also', 'underCap, ...(line.also')],
     only: 'queue',
   },
   {
@@ -457,7 +457,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a call that is told to come back for its slot is not told the slot',
     promise: 'a caller that waits over the end of a period works for the period of its first call',
-    changes: [change('...(chosen && { retryWith: chosen })', '...(chosen && {})')],
+    changes: [change('...(retryFields && { retryWith: retryFields })', '...(retryFields && {})')],
     only: 'once',
   },
   {
@@ -549,7 +549,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change('const grant = { ...asked, room: roomUnder(cap, asked) };', 'const grant = asked;'),
       change('const cap = record && capAt(record, {', 'const cap = record && !line && capAt(record, {'),
-      change('hasRoomAsSeen(line.seen, room), underCap, ...still', 'hasRoomAsSeen(line.seen, room), ...still'),
+      change('hasRoomAsSeen(line.seen, room), underCap, ...areAsSeen', 'hasRoomAsSeen(line.seen, room), ...areAsSeen'),
     ],
     only: 'permits',
   },

@@ -12,7 +12,7 @@ import { ending, entryOf, type HolderEntry, isAloneIn, isBound, type KeyRecord }
 import { leaseHeld, leaseLost } from '../record/refusals.ts';
 import { readKey, type Written as WrittenKey } from '../record/requests.ts';
 import { type GrantRequest, otherWeight, roomAt } from '../record/room.ts';
-import { answer, extend, notifyHolder, otherTerms, passToTask } from '../record/versions.ts';
+import { notifyHolder, otherTerms, passToTask, recordAnswer, renew } from '../record/versions.ts';
 import { handOff } from './hand-off.ts';
 import { measureHandOff, type Notified } from './notify.ts';
 import { hintsAfter, meanOf, patienceInLineMs, pauseInLineMs } from './pace.ts';
@@ -208,8 +208,8 @@ export class Lock {
     const claim = how === 'claim' ? { ttlMs, hints: hintsAfter(record) } : undefined;
     const { won, record: current } =
       how === 'answer'
-        ? await answer(this.#dependencies, { key, entry }, this.#call)
-        : await extend(this.#dependencies, { key, entry, claim }, this.#call);
+        ? await recordAnswer(this.#dependencies, { key, entry }, this.#call)
+        : await renew(this.#dependencies, { key, entry, claim }, this.#call);
     return { won, record: current };
   }
 

@@ -6,10 +6,11 @@ import type { CapView } from '../calls/types.ts';
 
 // The cap that an operator sets on a key, whatever limit a caller names (docs/protocols/cap.md).
 
-/** The weight that may be in use at once. 0 pauses the key. Instants are epoch milliseconds. */
+/** A cap of an operator. Instants are epoch milliseconds. */
 export interface Cap {
+  /** The weight that may be in use at once. 0 pauses the key. */
   limit: number;
-  /** When the command came. Each command sets a later instant, so the instant names the command. */
+  /** When the command came. Each command sets a later instant, so the instant identifies the command. */
   at: number;
   by: string | undefined;
   reason: string;
@@ -23,25 +24,25 @@ export function parseCap(item: Item): Cap | undefined {
   return { limit, at, by: item.cap_by?.S, reason: item.cap_reason?.S ?? '', until: number(item, 'cap_until') };
 }
 
-/** The cap as readers see it, and callers that it keeps out. */
+/** The cap as readers see it, and as callers see it that are refused because of it. */
 export const capView = ({ limit, at, by, reason, until }: Cap): CapView => ({
   ...{ limit, rates: null, reason, by: by ?? null, since: instant(at) },
   until: until !== undefined && isInstant(until) ? instant(until) : null,
 });
 
-type Ends = Pick<Cap, 'until'>;
+type CapEnd = Pick<Cap, 'until'>;
 
-/** When a cap no longer counts. The margin counts, because the clock of the call that set it may be behind. */
-export const capEndsAt = ({ until = Number.POSITIVE_INFINITY }: Ends, clockSkewMs: number): number =>
+/** When a cap no longer counts. It counts for the margin too, because the clock of the call that set it may be behind. */
+export const capEndsAt = ({ until = Number.POSITIVE_INFINITY }: CapEnd, clockSkewMs: number): number =>
   until + clockSkewMs + 1;
 
-/** The cap that counts at this instant. */
-export const capAt = <Any extends Ends>(
-  { cap }: { cap?: Any | undefined },
+/** The cap, if it still counts at this instant. */
+export const capAt = <SomeCap extends CapEnd>(
+  { cap }: { cap?: SomeCap | undefined },
   { now, clockSkewMs }: { now: number; clockSkewMs: number },
-): Any | undefined => (cap && capEndsAt(cap, clockSkewMs) > now ? cap : undefined);
+): SomeCap | undefined => (cap && capEndsAt(cap, clockSkewMs) > now ? cap : undefined);
 
-/** No cap counts now. For the rows of rates and of `once`. @param cut epoch milliseconds: now, less the margin of the clocks */
+/** No cap counts now. A condition on the rows of rates and of `once`. @param cut now less the clock skew margin, in epoch milliseconds */
 export const isUncapped = (cut: number): Condition => ({
   expression: 'attribute_not_exists(cap) OR cap_until < :cut',
   values: { ':cut': integer(cut) },
@@ -50,7 +51,7 @@ export const isUncapped = (cut: number): Condition => ({
 /** The record has no cap, not even one that has ended. */
 export const isNotCapped: Condition = { expression: 'attribute_not_exists(cap)' };
 
-/** Null for a request that wants the key alone. */
+/** The limit of a request, or null if it wants the key alone. */
 type Limited = { limit: number | null };
 
 /** The lowest cap that does not change the room of a request. */
@@ -61,9 +62,9 @@ export const isBinding = ({ limit }: Cap, grants: readonly Limited[]): boolean =
   grants.some((grant) => limit < coverOf(grant));
 
 /**
- * The cap leaves these grants the room that was computed for them. If the call has seen a cap that gives them less room than they
- * ask for, even one that has ended, no command may have come since.
- * @param seen undefined if the call has not seen the record, or the record had no cap
+ * The cap on record leaves these grants the room that the call computed for them. If the call read a cap that gives them less room than
+ * they ask for, even one that has ended, the cap must be that of the same command.
+ * @param seen the cap that the call has read. Undefined if it has not read the record, or the record had no cap
  */
 export function isUnderCap(seen: Cap | undefined, grants: readonly Limited[]): Condition {
   if (seen && isBinding(seen, grants)) return { expression: 'cap_at = :capAt', values: { ':capAt': integer(seen.at) } };

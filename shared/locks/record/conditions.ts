@@ -3,17 +3,27 @@ import { all, any, type Condition, not } from '../../aws/condition.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, type Proof, RING_ATTRIBUTES } from './identity.ts';
 import { type HolderEntry, type KeyRecord, MOST_FENCE, type ThirdParty } from './record.ts';
 
-// The conditions that make a write on a key safe (docs/protocols/locks.md).
+// The conditions that make a write on a key safe (docs/protocols/locks.md). These are the times of an entry:
+//
+//   acquired    last heartbeat                 expires        + margin
+//      a              b                           e
+//   ---|--------------|---------------------------|---------------|-------------> now
+//                     |<---------- ttl ---------->|<-- margin --->|
+//      |   the holder works and sends heartbeats  |               |
+//      |   no other grant may replace the entry: e >= cut ------->|   take-over: e < cut
+//
+// `cut` is now less the clock skew margin. A holder whose clock is behind may still work within the margin, so a take-over waits until the
+// margin is over. A heartbeat extends even an expired grant, as long as no other caller has taken over.
 
-/** The attribute of an entry. */
+/** The name that expressions have for the attribute of an entry. */
 export const entryAt = (path: string): Record<string, string> => ({ '#h': path });
 
 export const hasUsed: Condition = { expression: 'attribute_exists(used)' };
 
-/** Never compare by equality with a limit. Once callers disagree about it, that would admit without bound. */
+/** Never compare for equality with a limit: once callers name different limits, any number of holders would be admitted. */
 const isUsedAtMost = (room: number): Condition => ({ expression: 'used <= :room', values: { ':room': integer(room) } });
 
-/** No grant has ended since the record was seen, and none has come. */
+/** The weight in use is as it was read. */
 export const isUsedAsSeen = ({ used }: Pick<KeyRecord, 'used'>): Condition => ({
   expression: 'used = :usedSeen',
   values: { ':usedSeen': integer(used) },
@@ -23,8 +33,8 @@ const isUnused: Condition = { expression: 'attribute_not_exists(used)' };
 const isUnversioned: Condition = { expression: 'attribute_not_exists(lease_version)' };
 
 /**
- * There is room, or there is no record, only a mark, or the record of a third-party client whose lease has expired.
- * @param cut epoch milliseconds: now, less the margin of the clocks
+ * There is room, or there is no grant of ours: no record, only a mark, or the expired lease of a third-party client.
+ * @param cut epoch milliseconds
  */
 export const hasRoom = (room: number, cut: number): Condition =>
   any(
@@ -38,38 +48,38 @@ export const hasRoom = (room: number, cut: number): Condition =>
     ),
   );
 
-/** No grant has come since the record was seen: each raises the fence. */
+/** The fence is as it was read. Each grant raises it, so no grant has been made since then. */
 export const hasFenceAsSeen = ({ fence }: Pick<KeyRecord, 'fence'>): Condition =>
   fence === undefined
     ? { expression: 'attribute_not_exists(fence)' }
     : { expression: 'fence = :seenFence', values: { ':seenFence': integer(fence) } };
 
-/** There is room, and no grant has come since the record was seen. */
+/** There is room, and no grant has been made since the record was read. */
 export const hasRoomAsSeen = ({ fence, hasUsed, thirdParty }: SeenFence, room: number): Condition =>
   all(
     hasFenceAsSeen({ fence }),
-    ...(hasUsed ? [isUsedAtMost(room)] : [isUnused, thirdParty ? isStillOf(thirdParty) : isUnversioned]),
+    ...(hasUsed ? [isUsedAtMost(room)] : [isUnused, thirdParty ? isThirdPartyUnchanged(thirdParty) : isUnversioned]),
   );
 
 type SeenFence = Pick<KeyRecord, 'fence' | 'hasUsed' | 'thirdParty'>;
 
-/** The third-party client has not extended its lease since it was seen. */
-const isStillOf = ({ version }: ThirdParty): Condition => ({
+/** The third-party client has not extended its lease since the record was read. */
+const isThirdPartyUnchanged = ({ version }: ThirdParty): Condition => ({
   expression: 'lease_version = :theirs',
   values: { ':theirs': version },
 });
 
 /**
- * The fence can rise, and is below this one. A value of another type than a number is not lower either, so no fence comes from it.
- * @param most above each fence that the try may meet. A lease in the meantime has left a higher fence, and the record may not remember
- * the requests from before
+ * The fence on record is lower than this one, and can still rise. Otherwise a lease has come and gone since the call began, and the record
+ * may have forgotten this request. A fence that is not a number does not pass.
+ * @param most above each fence that the write may meet if no lease has come in the meantime
  */
 export const isFenceBelow = (most: number): Condition => ({
   expression: 'attribute_not_exists(fence) OR fence < :most',
   values: { ':most': integer(Math.min(most, MOST_FENCE)) },
 });
 
-/** The request has no grant with others. */
+/** The request has no shared grant. */
 export const hasNoSharedEntry = (name: string): Condition => ({
   expression: 'attribute_not_exists(#g0)',
   names: { '#g0': `h${name}` },
@@ -83,8 +93,8 @@ export const hasNoEntry = (name: string): Condition =>
   );
 
 /**
- * A request stands for one acquisition. A late duplicate of a released one must not receive another grant. The last exclusive holder is known by its entry,
- * and so is one that an operator has broken.
+ * The record does not remember the end of the request. A request stands for one acquisition, so a late duplicate of a released request must
+ * not receive another grant. The ring remembers requests, and so does the entry of an exclusive grant that has ended or is ending.
  */
 export const isNotRemembered = (name: string): Condition =>
   not({
@@ -98,8 +108,8 @@ export const isNotInRing = (name: string): Condition =>
   not({ expression: `:m IN (${RING_ATTRIBUTES})`, values: { ':m': text(name) } });
 
 /**
- * No caller has the key, or an exclusive holder has it whose grant has expired.
- * @param cut as of `hasRoom`
+ * Nobody has the key, or only an exclusive holder whose grant has expired.
+ * @param cut epoch milliseconds
  */
 export const isToBeHadAlone = (cut: number): Condition =>
   any(hasRoom(0, cut), {
@@ -117,14 +127,14 @@ export const wasNotFreedAfter = (epochMs: number): Condition => ({
 /** While a caller or a task is in line, only the line makes grants. */
 export const isUnmarked: Condition = { expression: 'attribute_not_exists(mark)' };
 
-/** No request that joined with `replace` may come back. */
+/** No request that joined with `replace` is waiting, or away between two calls. */
 export const hasNoLatest: Condition = { expression: 'attribute_not_exists(latest)' };
 
-/** The line has not grown since the record was seen. */
+/** No waiter has joined since the record was read. */
 export const markUnchanged = ({ mark }: Pick<KeyRecord, 'mark'>): Condition =>
   mark === undefined ? isUnmarked : { expression: 'mark = :seenMark', values: { ':seenMark': mark } };
 
-/** No call has extended or ended the grant since it was seen. */
+/** No call has extended or ended the grant since the record was read. */
 export const isStill = ({ path, version }: Pick<HolderEntry, 'path' | 'version'>): Condition => ({
   expression: '#h.v = :seen',
   names: entryAt(path),
@@ -137,36 +147,36 @@ export const hasLeaseId = ({ path, id }: Pick<Proof, 'path' | 'id'>): Condition 
   values: { ':id': text(id) },
 });
 
-/** A heartbeat never shortens a grant, so a delayed duplicate of an earlier one changes nothing. */
+/** No later heartbeat has been written. So a delayed duplicate of an earlier heartbeat cannot shorten the grant. */
 export const beatBefore = (path: string, epochMs: number): Condition => ({
   expression: '#h.b < :now',
   names: entryAt(path),
   values: { ':now': integer(epochMs) },
 });
 
-/** The same for a heartbeat with a ttl of its own. */
+/** As `beatBefore`, for a heartbeat that changes the ttl. */
 export const expiresBefore = (path: string, epochMs: number): Condition => ({
   expression: '#h.e < :expires',
   names: entryAt(path),
   values: { ':expires': integer(epochMs) },
 });
 
-/** No operator has marked the grant as ending. */
+/** Neither an operator nor a newer request has asked the holder to stop. */
 export const hasNoEndMark = (path: string): Condition => ({
   expression: 'attribute_not_exists(#h.s)',
   names: entryAt(path),
 });
 
-/** Its caller has claimed the grant, and no other grant may replace it yet. @param cut epoch milliseconds: now, less the margin of the clocks */
+/** The holder has claimed the grant, and no other grant may replace it yet. @param cut epoch milliseconds */
 export const isInUse = (path: string, cut: number): Condition => ({
   expression: 'attribute_not_exists(#h.c) AND #h.e >= :cut',
   names: entryAt(path),
   values: { ':cut': integer(cut) },
 });
 
-/** No call has extended or ended any of them since they were seen. */
-export const stillStand = (ended: readonly HolderEntry[]): Condition[] =>
-  ended.map(({ path, version }, nth) => ({
+/** No call has extended or ended any of these grants since the record was read. */
+export const stillStand = (entries: readonly HolderEntry[]): Condition[] =>
+  entries.map(({ path, version }, nth) => ({
     expression: `#h${nth}.v = :v${nth}`,
     names: { [`#h${nth}`]: path },
     values: { [`:v${nth}`]: text(version) },

@@ -9,41 +9,46 @@ import { ending, entryOf, type HolderEntry, isAloneIn, type KeyRecord, ownOf, un
 import { isLate, type Written } from './requests.ts';
 import { type GrantRequest, previousAlone, refuseOtherWeight, type TryOutcome, toEnd } from './room.ts';
 
-/** How often a first try starts again because a duplicate call has changed the grant of the request. Each duplicate usually changes the grant once. */
+/**
+ * How often a first try begins again because a duplicate call has changed the grant of the request. Each duplicate usually changes it once.
+ */
 const MAX_DUPLICATE_CONFLICTS = 20;
 
-type Won = TryOutcome & { won: true };
+type WonTry = TryOutcome & { won: true };
 
-/** A take-over is tried again only if one of the expired holders has extended its grant, or has gone, since it was seen. */
+/** A take-over is tried again only if an expired holder has extended its grant or left since the record was read. */
 const MAX_TAKE_OVER_TRIES = 5;
 
-/** What one call has seen and done so far. */
+/** What a first try knows, and what it has done so far. */
 interface Trying {
   request: GrantRequest;
-  /** The record as the last write has shown it. */
+  /** The record as the last write returned it. Undefined before the first write. */
   seen: KeyRecord | undefined;
   /** The expired holders that the next write replaces. */
   ended: readonly HolderEntry[];
   tries: number;
-  /** How often it has met a duplicate call. */
-  meetings: number;
+  /** How often a duplicate call has changed the grant of the request. */
+  conflicts: number;
+  /** Whether a hand-off of this call has found the line empty. */
   wasLineEmpty: boolean;
 }
 
-/** One write of a call, which saw `before` and replaced `ended`. */
+/** One write of a first try. */
 interface Tried {
   at: number;
+  /** The record as the call knew it before the write. */
   before: KeyRecord | undefined;
+  /** The expired holders that the write was to replace. */
   ended: readonly HolderEntry[];
   written: Written & Partial<GrantsWritten>;
 }
 
-/** The next write meets what has changed since. */
+/** `again`: the record has changed, so the call writes once more. */
 type OrAgain<Answer> = Answer | 'again';
 
 /**
- * Acquires without waiting (docs/protocols/locks.md#acquire). One write, or two if the first finds expired holders in the way, or a fence that is not
- * below the clock here. While the mark is there, hands off what is free.
+ * Acquires without waiting (docs/protocols/locks.md#acquire): with one write, or with two if expired holders are in the way or the fence is
+ * ahead of the clock. If the key has a line, hands off the free room to the waiters.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function firstTry(
@@ -51,67 +56,68 @@ export async function firstTry(
   request: GrantRequest,
   call: Call,
 ): Promise<TryOutcome> {
-  const trying: Trying = { request, seen: undefined, ended: [], tries: 1, meetings: 1, wasLineEmpty: false };
+  const trying: Trying = { request, seen: undefined, ended: [], tries: 1, conflicts: 1, wasLineEmpty: false };
   for (;;) {
     const { seen: before, ended } = trying;
     const at = dependencies.clock.now();
     const written = await writeTakeOver(dependencies, { ...trying, now: at }, call);
     trying.seen = written.record;
     trying.ended = [];
-    const outcome = await follow(dependencies, { trying, tried: { at, before, ended, written } }, call);
+    const outcome = await decideByRecord(dependencies, { trying, tried: { at, before, ended, written } }, call);
     if (outcome !== 'again') return outcome;
   }
 }
 
-const meetsAgain = (trying: Trying): boolean => trying.meetings++ < MAX_DUPLICATE_CONFLICTS;
+const mayTryAgain = (trying: Trying): boolean => trying.conflicts++ < MAX_DUPLICATE_CONFLICTS;
 
-interface After {
+interface AfterWrite {
   trying: Trying;
   tried: Tried;
 }
 
-async function follow(
+/** Decides what the record means that a write returned (docs/protocols/locks.md#a-lost-condition). */
+async function decideByRecord(
   dependencies: LeaseDependencies,
-  { trying, tried }: After,
+  { trying, tried }: AfterWrite,
   call: Call,
 ): Promise<OrAgain<TryOutcome>> {
   const { landed, record } = tried.written;
   const own = entryOf(record, trying.request.name);
   if (landed && own) {
-    const granted = await settle(dependencies, { tried, own }, call);
-    return granted ?? (meetsAgain(trying) ? 'again' : { won: false, record });
+    const granted = await withSafeFence(dependencies, { tried, own }, call);
+    return granted ?? (mayTryAgain(trying) ? 'again' : { won: false, record });
   }
   const repeated = await repeatOwn(dependencies, { trying, tried }, call);
   if (repeated) return repeated;
-  // In the line, the caller replaces the latest request, which may be away between two calls.
+  // Only in line can the caller replace the latest request, which may be away between two calls.
   if (trying.request.replace && record.latest) return { won: false, record };
   return record.mark === undefined
     ? takeOver(dependencies, { trying, tried })
     : serveLine(dependencies, { trying, record }, call);
 }
 
-/** Replaces the expired holders. If one write cannot end them all, this write only ends the first of them. */
+/** Takes over from the expired holders. If they are too many for one write, the write only ends as many as it can. */
 const writeTakeOver = async (
   dependencies: LeaseDependencies,
   { request, ended, seen, now }: Pick<Trying, 'request' | 'ended' | 'seen'> & { now: number },
   call: Call,
 ): Promise<Tried['written']> => {
   const { key } = request;
-  const going = ended.map((entry) => ({ entry, how: 'expired' }) as const);
+  const expired = ended.map((entry) => ({ entry, how: 'expired' }) as const);
   return ended.length <= MOST_ENDED
-    ? writeGrants(dependencies, { key, grants: [request], ended: going, seen, now }, call)
-    : writeEnds(dependencies, { key, ended: going.slice(0, MOST_ENDED), now }, call);
+    ? writeGrants(dependencies, { key, grants: [request], ended: expired, seen, now }, call)
+    : writeEnds(dependencies, { key, ended: expired.slice(0, MOST_ENDED), now }, call);
 };
 
 /**
- * Answers with the grant that the request has.
- * @returns undefined if it has none, or only one that has expired
+ * Answers with the grant that the request already has.
+ * @returns undefined if the request has no grant, or only one that has expired
  */
 async function repeatOwn(
   dependencies: LeaseDependencies,
-  { trying, tried: { at, written } }: After,
+  { trying, tried: { at, written } }: AfterWrite,
   call: Call,
-): Promise<OrAgain<Won> | undefined> {
+): Promise<OrAgain<WonTry> | undefined> {
   const { request } = trying;
   const { record } = written;
   await refuseEndedRequest(record, request);
@@ -119,38 +125,42 @@ async function repeatOwn(
   if (!own) return undefined;
   const isCurrent = own.expiresAt > at;
   if (isCurrent) refuseOtherWeight(request, own);
-  // If the grant names an execution, each repeat records the time of its answer.
+  // A grant from the line may have to be claimed. If the grant names an execution, each repeat records the time of its answer.
   if (!isFromLine(own) && own.execution === undefined)
     return isCurrent ? { won: true, record, repeated: true, ended: [] } : undefined;
   const repeated = await repeatGrant(dependencies, { request, record }, call);
   if (repeated) return repeated;
-  // A duplicate call has changed the grant. The next write meets the grant as that call has left it.
-  return ownOf(record, request.name, dependencies.clock.now()) && meetsAgain(trying) ? 'again' : undefined;
+  // A duplicate call has changed the grant, so the next write reads it as that call has left it.
+  return ownOf(record, request.name, dependencies.clock.now()) && mayTryAgain(trying) ? 'again' : undefined;
 }
 
-/** Whether the grant came from the line. Then its call may be about to notify a task, or its caller has not claimed it yet. */
+/** Whether the grant came from the line. Such a grant may still be unclaimed, or another call may be about to notify its task. */
 const isFromLine = ({ ticket, claimTtlMs }: HolderEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
 
-/** @throws HoldfastError LeaseLost if the request has had a grant, as far as the record remembers, or has one that is ending; Superseded */
+/**
+ * Refuses a request whose grant has ended, if the record remembers that, or is ending.
+ * @throws HoldfastError LeaseLost, Superseded
+ */
 async function refuseEndedRequest(record: KeyRecord, { name }: GrantRequest): Promise<void> {
   if (!ending(record, name)) return;
   const { refusalOf } = await import('../line/lock.ts');
   throw refusalOf(record, name);
 }
 
+/** Claims the grant that the request received from the line, or records this answer. @returns undefined if the grant has changed */
 async function repeatGrant(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: KeyRecord },
   call: Call,
-): Promise<Won | undefined> {
+): Promise<WonTry | undefined> {
   const { Lock } = await import('../line/lock.ts');
   const { claim } = await import('../line/claim.ts');
-  const at = { dependencies, lock: new Lock(dependencies, request, call), call };
-  const claimed = await claim(at, { record, maxConflicts: 1 });
+  const lock = new Lock(dependencies, request, call);
+  const claimed = await claim({ dependencies, lock, call }, { record, maxConflicts: 1 });
   return claimed && { ...claimed, won: true };
 }
 
-/** Hands off what is free to the callers and tasks that came before. */
+/** Hands off the free room to the waiters in line. @returns the request's own grant if the line gave it one, or a refusal */
 async function serveLine(
   dependencies: LeaseDependencies,
   { trying, record }: { trying: Trying; record: KeyRecord },
@@ -159,22 +169,24 @@ async function serveLine(
   const { clock, clockSkewMs } = dependencies;
   const { request } = trying;
   const isFree = toEnd(record, request, { now: clock.now(), clockSkewMs }) !== undefined;
-  const gave = isFree && !trying.wasLineEmpty ? await handOffIfAny(dependencies, record, call) : { record };
-  if (gave === 'empty') {
+  const handedOff = isFree && !trying.wasLineEmpty ? await handOffIfAny(dependencies, record, call) : { record };
+  if (handedOff === 'empty') {
     trying.wasLineEmpty = true;
     return 'again';
   }
-  const { record: after, isAsleep = false } = gave;
+  const { record: after, isAsleep = false } = handedOff;
   // The line may have served an earlier waiter of the request, or a duplicate call may have a grant.
   await refuseEndedRequest(after, request);
   const granted = ownOf(after, request.name, clock.now());
   const isUnclaimed = granted?.claimTtlMs !== undefined;
   const claimed = isUnclaimed && (await repeatGrant(dependencies, { request, record: after }, call));
   if (claimed) return claimed;
-  return granted && meetsAgain(trying) ? 'again' : { won: false, record: after, isAsleep };
+  return granted && mayTryAgain(trying) ? 'again' : { won: false, record: after, isAsleep };
 }
 
-/** @returns `empty` if the line is. Otherwise the record that keeps the request out, and whether the key is left free for callers that sleep */
+/**
+ * @returns `empty` if the line is empty. Otherwise the record after the hand-off, and whether the key is left free for callers that sleep
+ */
 async function handOffIfAny(
   dependencies: LeaseDependencies,
   record: KeyRecord,
@@ -188,10 +200,10 @@ async function handOffIfAny(
   return end === 'empty' && !isTaken ? 'empty' : handed;
 }
 
-/** Finds the expired holders that the next write replaces, or refuses the request. */
+/** Finds the expired holders that the next write replaces. @returns a refusal if they would not make enough room */
 function takeOver(
   dependencies: LeaseDependencies,
-  { trying, tried: { at, before, ended, written } }: After,
+  { trying, tried: { at, before, ended, written } }: AfterWrite,
 ): OrAgain<TryOutcome> {
   const { request } = trying;
   const { won, record } = written;
@@ -199,19 +211,19 @@ function takeOver(
   const latest = latestRelease(dependencies, { seen: before, now: at });
   const isSameCap = before?.capAt === record.capAt;
   const isInTime = isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && isHigher(record, before, at));
-  const hadRoom = ended.length === 0 && toName(dependencies, { request, record, now: at })?.length === 0;
-  // With the fence, the release and the cap as seen, nothing but an attribute of a wrong type can refuse such a write.
+  const hadRoom = ended.length === 0 && expiredToEnd(dependencies, { request, record, now: at })?.length === 0;
+  // There was room, and the fence, the release and the cap were as expected. Only an attribute of a wrong type can refuse such a write.
   if (before && hadRoom && (isInTime || record.malformed !== undefined))
     throw unusable(record, pathOf(request.name, isAlone));
   if (!won) trying.tries++;
-  const next = toName(dependencies, { request, record, now: dependencies.clock.now() });
+  const next = expiredToEnd(dependencies, { request, record, now: dependencies.clock.now() });
   if (!next || trying.tries > MAX_TAKE_OVER_TRIES) return { won: false, record };
   trying.ended = next;
   return 'again';
 }
 
-/** As `toEnd`, without an expired exclusive holder if the request is exclusive: that write replaces it without naming it. */
-function toName(
+/** As `toEnd`. An exclusive request leaves out an expired exclusive holder, because its write replaces that entry in any case. */
+function expiredToEnd(
   { clockSkewMs }: LeaseDependencies,
   { request, record, now }: { request: GrantRequest; record: KeyRecord; now: number },
 ): HolderEntry[] | undefined {
@@ -219,26 +231,27 @@ function toName(
   return isAloneIn(request) ? ended?.filter(({ path }) => path !== ALONE) : ended;
 }
 
-/** Whether the fence on record is not below the one of the try. */
+/** Whether the fence on record is at least the fence that the try would have set. */
 const isHigher = ({ fence = 0 }: KeyRecord, before: KeyRecord | undefined, triedAt: number): boolean =>
   fence >= Math.max((before?.fence ?? 0) + 1, triedAt);
 
 /**
- * The grant that this call has written. If the write is late, and met no fence or an expired grant that may have been late too, raises the fence first. It does so
- * too after a lost answer, because then nothing shows what the write met.
+ * Answers with the grant that this call has written. First raises the fence if it may be too low
+ * (docs/protocols/locks.md#late-grants): the write was late, and met no fence or an expired grant that may have been late too. After
+ * a lost answer nothing shows what the write met, so the fence is raised too.
  * @returns undefined if another call has changed the grant
- * @throws HoldfastError OutcomeUnknown if the fence could not be raised, because this call may be the only one that has the request id
+ * @throws HoldfastError OutcomeUnknown if the fence could not be raised: this call may be the only one that has the request id
  */
-async function settle(
+async function withSafeFence(
   dependencies: LeaseDependencies,
   { tried: { at, ended, written }, own }: { tried: Tried; own: HolderEntry },
   call: Call,
-): Promise<Won | undefined> {
+): Promise<WonTry | undefined> {
   const { won, record, before } = written;
   const previous = before && previousAlone(before, at);
   const granted = { won: true, record, repeated: !won, ended, previous } as const;
-  const isFirst = before ? before.fence === undefined : own.fence === at;
-  const isSafe = won && !isFirst && ended.length === 0 && (before?.entries.length ?? 0) === 0;
+  const metNoFence = before ? before.fence === undefined : own.fence === at;
+  const isSafe = won && !metNoFence && ended.length === 0 && (before?.entries.length ?? 0) === 0;
   if (isSafe || !isLate(at, dependencies.clock.now())) return granted;
   const { raiseFence } = await import('../line/lock.ts');
   try {

@@ -25,45 +25,48 @@ import { entryOf, type HolderEntry, isAloneIn, type KeyRecord, type NewGrant } f
 import { endAlone, ringAfter, secondsOf, ttlAfter, updateKey, type WritePart, type Written } from './requests.ts';
 import { type Going, isRemembered, weightOf } from './room.ts';
 
-/** DynamoDB limits an expression to 4 KB. */
+/** A write ends at most this many grants, because DynamoDB limits an expression to 4 KB. */
 export const MOST_ENDED = 40;
 
 interface Grants {
   key: string;
-  /** In the order in which they enter. */
+  /** The new grants, in the order of the line. */
   grants: readonly NewGrant[];
-  /** The grants that they replace. */
+  /** The grants that end in the same write. */
   ended: readonly Going[];
   /** Epoch milliseconds. */
   now: number;
-  /** Undefined for a request that was in no line. */
+  /** Undefined for a request that does not come from the line. */
   line?: LineLeft | undefined;
-  /** The record as a call outside the line has seen it. Undefined for a first try. */
+  /** The record as a call outside the line has read it. Undefined for a first try. */
   seen?: KeyRecord | undefined;
 }
 
 export interface GrantsWritten extends Written {
+  /**
+   * Whether the grants are on record: by this write, or by an earlier try of the SDK, after which other calls may have changed the entries.
+   */
   landed: boolean;
+  /** The version that this call gave to each grant, by the name of its request. */
   versions: ReadonlyMap<string, string>;
-  /** Of an exclusive first try: the record that it replaced. */
+  /** The record that an exclusive first try replaced. */
   before?: KeyRecord | undefined;
 }
 
+/** The line that the write leaves. */
 interface LineLeft {
   /** The record as it was before the line was read. */
   seen: KeyRecord;
   /** Whether others are in line behind the new holders. */
   others: boolean;
-  /** What the write does with the mark (mark.ts, which a plain call does not load). */
+  /** The part of the write that keeps or removes the mark. It comes from mark.ts, which a plain call does not load. */
   mark: Partial<WritePart>;
-  /** What the write demands besides. */
+  /** More conditions of the write. */
   also?: readonly Condition[];
 }
 
 /**
  * Writes new grants and ends the grants that they replace, in one write (docs/protocols/locks.md#acquire).
- * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost. Other calls may then have changed an entry,
- * which has another version than in `versions` (by name)
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function writeGrants(
@@ -78,11 +81,11 @@ export async function writeGrants(
   }));
   const alone = grants.find(isAloneIn);
   const isBlind = alone !== undefined && line === undefined && ended.length === 0;
-  const granting = { grants, entries, ended, now, line, seen };
+  const write = { grants, entries, ended, now, line, seen };
   const parts: Partial<WritePart>[] = [
-    entriesOf(granting),
-    alone ? placeAlone(granting, alone) : placesOfShared(granting),
-    endsOf(granting),
+    entriesOf(write),
+    alone ? totalsOfExclusive(write, alone) : totalsOfShared(write),
+    endsOf(write),
     namedLimit(grants),
     line?.mark ?? {},
   ];
@@ -92,7 +95,7 @@ export async function writeGrants(
       key,
       set: parts.flatMap(({ set = [] }) => set),
       remove: parts.flatMap(({ remove = [] }) => remove),
-      condition: conditionOf(dependencies, { ...granting, isBlind }),
+      condition: conditionOf(dependencies, { ...write, isBlind }),
       names: Object.assign({}, ...parts.map(({ names }) => names)),
       values: Object.assign({}, ...parts.map(({ values }) => values)),
       ttl: alone ? secondsOf(now + alone.ttlMs) : ttlAfter(now),
@@ -100,7 +103,7 @@ export async function writeGrants(
     },
     call,
   );
-  // They enter together or not at all.
+  // The grants are made together or not at all, so one of them shows whether all are.
   const landed = grants.some(({ name }, nth) => entryOf(written.record, name)?.id === entries[nth]?.id);
   return { ...written, before, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
@@ -115,23 +118,26 @@ const entriesOf = ({ entries }: GrantsWrite): Partial<WritePart> => ({
   values: { ':ours': text(OURS), ...Object.fromEntries(entries.map(({ item, nth }) => [`:g${nth}`, item])) },
 });
 
-/** The clock, or the fence that was seen + 1 if that is higher. So every late try of an earlier call has a lower fence. */
+/**
+ * The fence of an exclusive grant: the clock, or the last known fence + 1 if that is higher. So every
+ * late try of an earlier call has a lower fence.
+ */
 const fenceAlone = ({ line, seen, now }: Pick<GrantsWrite, 'line' | 'seen' | 'now'>): number =>
   Math.max((line?.seen.fence ?? seen?.fence ?? 0) + 1, now);
 
-/** What a grant to an exclusive holder sets beside its entry. Removes what the exclusive holder before has left. */
-function placeAlone(granting: GrantsWrite, { previous, execution }: NewGrant): Partial<WritePart> {
-  const { now, ended } = granting;
-  const kept: Item = {
+/** The attributes that an exclusive grant sets beside its entry. What the exclusive holder before has left there goes. */
+function totalsOfExclusive(write: GrantsWrite, { previous, execution }: NewGrant): Partial<WritePart> {
+  const { now, ended } = write;
+  const ofHolders: Item = {
     ...(previous && endedItem(previous)),
     ...(execution !== undefined && { execution: text(execution) }),
   };
   const turn = ended.find(({ entry, how }) => how === 'released' && entry.claimTtlMs === undefined);
   const numbers: Item = {
-    ...{ fence: integer(fenceAlone(granting)), used: integer(EXCLUSIVE_WEIGHT) },
+    ...{ fence: integer(fenceAlone(write)), used: integer(EXCLUSIVE_WEIGHT) },
     ...(turn && { turn_ms: integer(Math.max(0, now - turn.entry.acquiredAt)) }),
   };
-  const set = { ...kept, ...numbers };
+  const set = { ...ofHolders, ...numbers };
   const stale = previous && previous.by === undefined ? ['prev_by'] : [];
   return {
     set: Object.keys(set).map((name) => `${name} = :${name}`),
@@ -140,19 +146,22 @@ function placeAlone(granting: GrantsWrite, { previous, execution }: NewGrant): P
   };
 }
 
-/** What grants to shared holders set beside their entries. DynamoDB adds up weights and fences, so that grants to different callers do not conflict. */
-function placesOfShared({ grants, entries, ended, now }: GrantsWrite): WritePart {
+/**
+ * The attributes that shared grants set beside their entries. DynamoDB adds up weights and fences,
+ * so grants to different callers do not conflict.
+ */
+function totalsOfShared({ grants, entries, ended, now }: GrantsWrite): WritePart {
   const fence = 'if_not_exists(fence, :first)';
-  const weight = grants.reduce((sum, one) => sum + one.weight, 0) - weightOf(ended.map(({ entry }) => entry));
-  // The entry of a last exclusive holder goes. If the exclusive holder still has its grant, that grant is in `ended`.
-  const former = ['execution', ...(ended.some(({ entry }) => entry.path === ALONE) ? [] : [ALONE])];
+  const weight = grants.reduce((sum, grant) => sum + grant.weight, 0) - weightOf(ended.map(({ entry }) => entry));
+  // The entry of a last exclusive holder goes too. If an exclusive holder still has its grant, `ended` has that grant already.
+  const stale = ['execution', ...(ended.some(({ entry }) => entry.path === ALONE) ? [] : [ALONE])];
   return {
     set: [
       ...entries.map(({ nth }) => `#n${nth} = ${fence} + :n${nth}`),
       `fence = ${fence} + :n${grants.length - 1}`,
       'used = if_not_exists(used, :zero) + :weight',
     ],
-    remove: former,
+    remove: stale,
     names: Object.fromEntries(entries.map(({ path, nth }) => [`#n${nth}`, fencePathOf(path)])),
     values: {
       ...Object.fromEntries(entries.map(({ nth }) => [`:n${nth}`, integer(nth + 1)])),
@@ -161,7 +170,7 @@ function placesOfShared({ grants, entries, ended, now }: GrantsWrite): WritePart
   };
 }
 
-/** Removes the entries of grants that end, except those that the same write replaces. */
+/** Removes the entries of grants that end, except those that the same write sets again. */
 function endsOf({ ended, entries, line }: GrantsWrite): Partial<WritePart> {
   const gone = removed(
     ended.map(({ entry }) => entry),
@@ -171,7 +180,7 @@ function endsOf({ ended, entries, line }: GrantsWrite): Partial<WritePart> {
   return { ...gone, ...(last ? ringAfter(last) : line && ringAfterLast(line.seen)) };
 }
 
-/** Moves the request of the last exclusive holder to the ring, because its entry goes. */
+/** Moves the request of the last exclusive holder to the ring, because the entry that remembers it goes. */
 function ringAfterLast({ ring: [last, ...slots] }: KeyRecord): ReturnType<typeof ringAfter> | undefined {
   return last?.name !== undefined && slots.length === RING ? remember(last.name, last.broken) : undefined;
 }
@@ -180,14 +189,14 @@ function conditionOf(
   dependencies: LeaseDependencies,
   { grants, ended, line, seen, now, isBlind }: GrantsWrite & { isBlind: boolean },
 ): Condition {
-  const going = ended.map(({ entry }) => entry);
+  const endedEntries = ended.map(({ entry }) => entry);
   const record = line?.seen ?? seen;
   const cap = record && capAt(record, { now, clockSkewMs: dependencies.clockSkewMs });
-  const room = tightest(grants.map((grant) => ({ ...grant, room: roomUnder(cap, grant) }))) + weightOf(going);
+  const room = tightest(grants.map((grant) => ({ ...grant, room: roomUnder(cap, grant) }))) + weightOf(endedEntries);
   const underCap = isUnderCap(record?.cap, grants);
-  const still = stillStand(going);
-  // The fence that was seen proves that no grant has come since. So no request of the line has had a grant either.
-  if (line) return all(hasRoomAsSeen(line.seen, room), underCap, ...still, ...(line.also ?? []));
+  const areAsSeen = stillStand(endedEntries);
+  // If the fence is as seen, no grant has been made since. So no request of the line has received a grant in the meantime either.
+  if (line) return all(hasRoomAsSeen(line.seen, room), underCap, ...areAsSeen, ...(line.also ?? []));
   const cut = now - dependencies.clockSkewMs;
   const isAlone = grants.some(isAloneIn);
   const names = grants.map(({ name }) => name);
@@ -199,29 +208,35 @@ function conditionOf(
     isFenceBelow(most),
     wasNotFreedAfter(latestRelease(dependencies, { seen, now })),
     ...names.map(isNotRemembered),
-    // Its own expired grant may be one of those that end.
-    ...(isAlone || going.some(({ name }) => names.includes(name)) ? [] : names.map(hasNoSharedEntry)),
-    ...still,
+    // The request's own expired grant may be one of those that end.
+    ...(isAlone || endedEntries.some(({ name }) => names.includes(name)) ? [] : names.map(hasNoSharedEntry)),
+    ...areAsSeen,
     ...(grants.some(({ replace }) => replace) ? [hasNoLatest] : []),
   );
 }
 
-/** The latest release that a try may meet. If the release is later, the caller may have received LeaseHeld in the meantime. */
+/**
+ * The latest release after which a try may still win. If a grant was released later, this try is late, and
+ * the caller may have received LeaseHeld already.
+ */
 export const latestRelease = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
   { seen, now }: Pick<Grants, 'now' | 'seen'>,
 ): number => Math.max(now + clockSkewMs, seen?.freedAt ?? 0);
 
-/** How many grants may come between a look at a record whose fence is ahead of the clock, and the try after the look. */
-const MOST_BESIDE = 1000;
+/** How many grants may be made between the read of a record and the next try. Counts only if the fence is ahead of the clock. */
+const MOST_GRANTS_SINCE_READ = 1000;
 
-/** Above each fence that a try may meet: fences start at the clock, and are behind the clock from then on, unless an operator lifts them. */
+/**
+ * A number above each fence that a try may meet. Fences start at the clock and rise more slowly
+ * than the clock, unless an operator lifts them.
+ */
 const latestFence = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
   { seen, now }: Pick<Grants, 'now' | 'seen'>,
-): number => Math.max(now + clockSkewMs, seen?.fence === undefined ? 0 : seen.fence + MOST_BESIDE);
+): number => Math.max(now + clockSkewMs, seen?.fence === undefined ? 0 : seen.fence + MOST_GRANTS_SINCE_READ);
 
-/** What the record remembers of the last limit: who named it, and which limit it replaced. */
+/** Notes the last limit, who named it, and which limit was there before. */
 function namedLimit(grants: readonly NewGrant[]): Partial<WritePart> {
   const last = grants.findLast(({ limit }) => limit !== null);
   if (!last || last.limit === null) return {};
@@ -231,7 +246,7 @@ function namedLimit(grants: readonly NewGrant[]): Partial<WritePart> {
   };
 }
 
-/** Each one enters after those before it. */
+/** The weight that may be in use before all of these grants, each of which is made after those before it. */
 function tightest(grants: readonly NewGrant[]): number {
   let [before, least] = [0, Number.POSITIVE_INFINITY];
   for (const { room, weight } of grants) {
@@ -245,7 +260,7 @@ interface EndsWrite {
   key: string;
   ended: readonly Going[];
   now: number;
-  /** What the write does with the mark, and what it demands for that. */
+  /** The part of the write that removes the mark, and its conditions. */
   line?: { mark: Partial<WritePart>; also?: readonly Condition[] } | undefined;
 }
 
@@ -259,14 +274,14 @@ export function writeEnds(
   call: Call,
 ): Promise<Written> {
   const mark = line?.mark;
-  // The record of a third-party client, or one with a mark alone, must not get a weight.
+  // A record of a third-party client, or with a mark alone, must not get `used`: it would then count as a record of ours.
   const isEnding = ended.length > 0;
-  const going = ended.map(({ entry }) => entry);
-  const record = isEnding ? [hasUsed, ...stillStand(going)] : [];
-  const [first = hasUsed, ...conditions] = [...record, ...(line?.also ?? [])];
+  const entries = ended.map(({ entry }) => entry);
+  const areAsSeen = isEnding ? [hasUsed, ...stillStand(entries)] : [];
+  const [first = hasUsed, ...conditions] = [...areAsSeen, ...(line?.also ?? [])];
   const alone = ended.find(({ entry }) => entry.path === ALONE);
   const last = alone && endAlone(dependencies, { key, ...alone, now }, `#h${ended.indexOf(alone)}`);
-  const gone = removed(going, alone ? [ALONE] : []);
+  const gone = removed(entries, alone ? [ALONE] : []);
   return updateKey(
     dependencies,
     {
@@ -275,15 +290,15 @@ export function writeEnds(
       remove: [...gone.remove, ...(last?.remove ?? []), ...(mark?.remove ?? [])],
       condition: all(first, ...conditions),
       names: { ...gone.names, ...last?.names },
-      values: { ...(isEnding && { ':freed': integer(weightOf(going)) }), ...last?.values, ...mark?.values },
+      values: { ...(isEnding && { ':freed': integer(weightOf(entries)) }), ...last?.values, ...mark?.values },
     },
     call,
   );
 }
 
-/** @param except those whose entries are written again */
-function removed(ended: readonly HolderEntry[], except: readonly string[]): Pick<WritePart, 'remove' | 'names'> {
-  const gone = ended.flatMap(({ path }, nth) => (except.includes(path) ? [] : [{ path, nth }]));
+/** Removes entries, and the fences of shared ones. @param except the paths of entries that the same write sets again */
+function removed(entries: readonly HolderEntry[], except: readonly string[]): Pick<WritePart, 'remove' | 'names'> {
+  const gone = entries.flatMap(({ path }, nth) => (except.includes(path) ? [] : [{ path, nth }]));
   const shared = gone.filter(({ path }) => path !== ALONE);
   return {
     remove: [...gone.map(({ nth }) => `#h${nth}`), ...shared.map(({ nth }) => `#f${nth}`)],

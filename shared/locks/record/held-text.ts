@@ -1,26 +1,26 @@
-// What LeaseHeld says to people. Imports nothing that the client's in-memory service could not load.
+// The message of LeaseHeld. The client's in-memory service loads this file, so the file may only import what that service can load.
 
-/** The name in messages for a holder that the record does not name. */
+/** What messages call a holder without a name on record. */
 export const NAMELESS = 'a client without a name';
 
 /** The fields of LeaseHeld, and why the caller is refused. */
 interface Refused {
   key: string;
-  /** Of the grant that ends first. */
+  /** The holder whose grant ends first. The next two fields belong to the same grant. */
   holder: string | null;
   expiresAt: string | null;
   isBound: boolean;
   used: number;
   holders: readonly { mode: 'shared' | 'exclusive' }[];
-  /** The limit of the call. Null if it wants the key alone. */
+  /** The limit that the call named. Null if the call wants the key alone. */
   asked: number | null;
   /** The cap that keeps the caller out. */
   cap: { limit: number; reason: string } | undefined;
-  /** In spite of room: `line` if others are in line before the caller, `free` if the holders have just left. */
+  /** Why the caller is refused although there is room: others are in line before it (`line`), or the holders have just left (`free`). */
   room: 'line' | 'free' | undefined;
 }
 
-/** Begins with the key, which `nameKey` replaces by the caller's own name of the key. */
+/** The message begins with the key, because `nameKey` replaces the stored key there with the key that the caller named. */
 export function heldText({ key, holder, expiresAt, isBound, used, holders, asked, cap, room }: Refused): string {
   if (cap?.limit === 0) return `${key} is paused by an operator: ${cap.reason}`;
   if (room === 'line') return `${key} has other waiters in line`;

@@ -8,13 +8,13 @@ import { hasNoEntry, isNotInRing, isNotRemembered, isStill, isUnmarked } from '.
 import { entryOf, type KeyRecord, type NewGrant, ownOf } from './record.ts';
 import { updateKey, type WritePart, type Written } from './requests.ts';
 
-/** The name of a ticket in hints: the first part of its UUID. */
+/** The short name of a ticket in hints: four characters of its UUID. */
 export const shortName = (ticket: string): string => ticket.slice(16, 20);
 
-/** The hint that names the first in line. @param tickets in their order, as many as the page of a hand-off shows */
+/** The hint `next_tickets`. @param tickets the first waiters in line, in their order, as many as a hand-off reads at a time */
 export const namesOf = (tickets: readonly string[]): string => tickets.map(shortName).join(' ');
 
-/** The part of a write that marks the record. */
+/** The part of a write that changes the mark or its hints. */
 export interface Mark {
   set: string[];
   values: Item;
@@ -27,18 +27,21 @@ export const leftAsleep = (next: string): Mark & { remove: string[] } => ({
   values: { ':next': text(next) },
 });
 
-/** The value of a mark. No value comes twice. */
+/** A new value for a mark, which no mark had before. */
 export const newMark = ({ ids }: Pick<LeaseDependencies, 'ids'>): string => ids.uuid().slice(0, 8);
 
 interface KeptMark {
+  /** How many waiters the write serves. */
   granted: number;
+  /** The value of the mark, if the record has lost its mark. */
   value: string;
+  /** The number of the last new holder's arrival, if that holder passed no sleeper. */
   number?: number | undefined;
-  /** How long turns last. */
+  /** The hints about how long turns last. */
   hints?: Readonly<Record<string, number>>;
 }
 
-/** The part of a grant that leaves waiters in line. A mark that a third-party client or TTL has removed is put back. */
+/** The part of a hand-off that leaves waiters in line. Puts back a mark that a third-party client or TTL has removed. */
 export const keptMark = (
   {
     seen,
@@ -48,7 +51,7 @@ export const keptMark = (
   { granted, value, number, hints = {} }: KeptMark,
 ): Mark => {
   const isLost = seen.mark === undefined;
-  // If a holder has passed no sleeper, its number also counts the callers that left without a grant. So it is better than a sum of grants.
+  // The number of the last arrival also counts the callers that left without a grant, so it is better than a sum of grants.
   const hasNumber = number !== undefined && number > (seen.lineOut ?? 0) + granted && number <= (seen.arrivals ?? 0);
   return {
     set: [
@@ -68,31 +71,38 @@ export const keptMark = (
   };
 };
 
-/** The attributes that name the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next). `moved_at` stays, because an earlier command may be late. */
+/**
+ * The attributes about the waiter that an operator has moved to the front (docs/protocols/queue.md#run-next). `moved_at` is not among
+ * them: it stays, because an earlier command may arrive late.
+ */
 const MOVED = ['moved', 'moved_by'];
 
-/** What a write removes if it serves the moved waiter, or has found that waiter gone. @param moved undefined if the write has not seen one */
+/**
+ * The attributes that a write removes if it serves the moved waiter, or if that waiter is gone.
+ * @param moved the moved waiter on record, if there is one
+ */
 export const movedNoMore = (moved: string | undefined): string[] => (moved === undefined ? [] : MOVED);
 
-/** No waiter has been moved. A write that does not read the record serves the oldest waiter. */
+/** No waiter has been moved. Needed by a write that serves the earliest waiter without reading the record. */
 export const isNoneMoved: Condition = { expression: 'attribute_not_exists(moved)' };
 
-/** Waiters with `replace` may have been superseded since they were read. A write that leaves no waiter sees that by the mark. */
+/** None of these waiters has been superseded since the line was read. Only waiters with `replace` can be. */
 export const areNotSuperseded = (grants: readonly NewGrant[]): Condition[] =>
   grants.filter(({ replace }) => replace !== undefined).map(({ name }) => isNotInRing(name));
 
-/** No operator has moved another waiter since the record was seen. Otherwise the write that serves one would forget the other. */
+/** No operator has moved another waiter since the record was read. Otherwise a write that serves the one would forget the other. */
 export const isStillMoved = (moved: string | undefined): Condition[] =>
   moved === undefined ? [] : [{ expression: 'moved = :moved', values: { ':moved': text(moved) } }];
 
-const PACE = ['pace_ms', 'usual_ms', 'mean_ms'];
-const LINE = ['arrivals', 'next_ticket', 'next_tickets', 'line_out', 'line_until', 'latest'];
-const MARK_ATTRIBUTES = ['mark', ...LINE, ...PACE];
+const PACE_HINTS = ['pace_ms', 'usual_ms', 'mean_ms'];
+const LINE_HINTS = ['arrivals', 'next_ticket', 'next_tickets', 'line_out', 'line_until', 'latest'];
+const MARK_ATTRIBUTES = ['mark', ...LINE_HINTS, ...PACE_HINTS];
 
 /**
- * Removes the mark, and what belongs to it. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one
- * asks again, it raises both. If one of them has `replace`, `latest` stays, so that a newer request replaces it.
- * @param moved as the record was seen. A waiter that was moved since may have put its row, and not yet raised the mark
+ * Removes the mark and its hints. Callers that may come back stay counted: `line_out` becomes minus their number, and the next
+ * mark counts them. When one of them asks again, it raises `arrivals` and `line_out`. If one of them has `replace`, `latest`
+ * stays, so that a newer request still replaces it.
+ * @param moved the moved waiter on record. Keep a waiter that was moved later: it may have put its row, and not yet raised the mark
  */
 export const removedMark = (
   { count, until, replaces }: Staying,
@@ -110,18 +120,19 @@ export const removedMark = (
 interface Marking {
   key: string;
   condition: Condition;
-  /** The next in line, if no other is noted. */
+  /** The next waiter, if the record names no other. */
   ticket?: string;
-  /** The hint that names the first in line, if the next is a caller, which looks by itself. */
+  /** The first waiters in line, if the next waiter is a caller, which polls by itself. */
   first?: readonly string[];
-  /** How many of those that the mark has counted leave the line, or are counted once more. */
+  /** By how much `line_out` rises: for waiters that leave the line, or that this arrival counts a second time. */
   left?: number;
-  /** What else the write sets (../line/replace.ts). */
+  /** More parts of the write (../line/replace.ts). */
   also?: Partial<WritePart> | undefined;
 }
 
 /**
- * Marks the record: the key has a line. The value is new, so a call that saw the line empty removes only the mark that it saw. The mark needs no record.
+ * Marks the record, which need not exist: the key has a line. Each mark has a new value, so a call that found the
+ * line empty can only remove the mark that it read.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function mark(
@@ -160,7 +171,7 @@ export function mark(
   );
 }
 
-/** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the mark has gone since. */
+/** Corrects the hint `line_out` after a count of the whole line. Does nothing if the mark was removed in the meantime. */
 export const correctLineOut = (
   dependencies: LeaseDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
@@ -181,28 +192,28 @@ interface JoiningMark {
   key: string;
   name: string;
   ticket: string;
-  /** Whether the call asks again, and the mark has counted its waiter. */
+  /** Whether the call asks again, so that the mark has counted its waiter already. */
   isAgain?: boolean;
-  /** True if the call has its waiter already, and only puts a lost mark back. */
+  /** Whether the call already has its waiter in line, and only puts a lost mark back. */
   isBack?: boolean;
-  /** Whether to write only if the key has a mark. */
+  /** Whether the write demands that the key has a mark. */
   isMarked?: boolean | undefined;
-  /** Whether the caller sleeps, and so does not look by itself. */
+  /** Whether the caller sleeps, and so does not poll by itself. */
   isAsleep?: boolean | undefined;
-  /** How the request replaces others. */
+  /** What makes the request the newest, if it has `replace`. */
   replacing?: Replacing | undefined;
 }
 
-/** The part of a mark that makes a request the newest (../line/replace.ts). */
+/** The part of a mark that makes a request the newest one (../line/replace.ts). */
 export interface Replacing {
   condition: Condition;
   also: Partial<WritePart>;
-  /** Whether it replaces another, which then leaves the line. */
+  /** Whether the request replaces another one, which then leaves the line. */
   replaces: boolean;
 }
 
 /**
- * Notes that a request is in line, unless it has a grant, or had one (docs/protocols/queue.md#join).
+ * Notes on the record that a request is in line, unless the request has a grant or had one (docs/protocols/queue.md#join).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function markJoined(
@@ -210,19 +221,20 @@ export async function markJoined(
   { key, name, ticket, isBack = false, isAgain = isBack, isMarked: mustBeMarked = false, ...how }: JoiningMark,
   call: Call,
 ): Promise<Written> {
-  const also = isBack ? isUnmarked : isNotRemembered(name);
+  const mayJoin = isBack ? isUnmarked : isNotRemembered(name);
   const { isAsleep = false, replacing } = how;
   const marks = mustBeMarked ? [{ expression: 'attribute_exists(mark)' }] : [];
-  const more = replacing ? [replacing.condition] : [];
+  const isNewest = replacing ? [replacing.condition] : [];
   const first = isAsleep ? {} : { first: [ticket] };
   const left = Number(isAgain) + Number(replacing?.replaces ?? false);
-  for (let own = hasNoEntry(name); ; ) {
-    const condition = all(own, also, ...marks, ...more);
+  for (let ownEntry = hasNoEntry(name); ; ) {
+    const condition = all(ownEntry, mayJoin, ...marks, ...isNewest);
     const arrival = { key, condition, ticket, ...first, left, also: replacing?.also };
     const marked = await mark(dependencies, arrival, call);
     const entry = entryOf(marked.record, name);
-    const isDone = isBack ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;
-    if (marked.won || isDone || !entry || ownOf(marked.record, name, dependencies.clock.now())) return marked;
-    own = isStill(entry);
+    const isOver = isBack ? marked.record.mark !== undefined : mustBeMarked && marked.record.mark === undefined;
+    if (marked.won || isOver || !entry || ownOf(marked.record, name, dependencies.clock.now())) return marked;
+    // The request has an expired grant, which does not keep it from the line.
+    ownEntry = isStill(entry);
   }
 }

@@ -9,13 +9,13 @@ const endedAttribute = ({ holder, fence, ended, at }: EndedGrant): AttributeValu
   M: { h: text(holder), f: integer(fence), e: text(ended), a: integer(at) },
 });
 
-/** What is written for a new holder. */
+/** The entry of a new holder, as DynamoDB stores it (docs/protocols/records.md#entries). */
 export function entryItem(
   entry: Omit<
     HolderEntry,
     'fence' | 'beatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy' | 'newer'
   > &
-    Pick<Granting, 'hasPrevious' | 'staysSeconds'>,
+    Pick<EntryTerms, 'hasPrevious' | 'staysSeconds'>,
 ): AttributeValue {
   const { name, path, id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
   const isAlone = path === ALONE;
@@ -44,28 +44,29 @@ export function entryItem(
   };
 }
 
-interface Granting {
+interface EntryTerms {
   grant: NewGrant;
-  /** Whether the record names the holder before it, which the write that grants knows only by the record. */
+  /** Whether the record has the attributes that name the holder before. */
   hasPrevious?: boolean | undefined;
   now: number;
-  /** Whether others are in line behind it. */
+  /** Whether others are in line behind the new holder. */
   others?: boolean | undefined;
+  /** Whether the record had no fence. */
   metNoFence?: boolean | undefined;
-  /** How long the record stays after each write on an exclusive grant, if that is not the ttl (shared/once). */
+  /** How long the record of `once` stays after each write on the grant. For a key, that is the ttl. */
   staysSeconds?: number | undefined;
 }
 
-/** The entry of a grant that is made now. */
+/** Makes the entry of a new grant. */
 export function entryOfNew(
   { ids }: Pick<LeaseDependencies, 'ids'>,
-  { grant, now, others, metNoFence, hasPrevious, staysSeconds }: Granting,
+  { grant, now, others, metNoFence, hasPrevious, staysSeconds }: EntryTerms,
 ) {
-  const { name, ttlMs, limit: _, room: __, ...asked } = grant;
+  const { name, ttlMs, limit: _, room: __, ...terms } = grant;
   const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
   const isAlone = isAloneIn(grant);
   const path = pathOf(name, isAlone);
   const [id, version] = [`${ids.uuid()}${others && isAlone ? IN_LINE : ''}`, ids.uuid()];
-  const item = entryItem({ ...asked, name, path, id, version, metNoFence, hasPrevious, staysSeconds, ...times });
+  const item = entryItem({ ...terms, name, path, id, version, metNoFence, hasPrevious, staysSeconds, ...times });
   return { name, path, id, version, item };
 }

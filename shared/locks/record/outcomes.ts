@@ -3,9 +3,9 @@ import type { LeaseGrant, Mode } from '../calls/types.ts';
 import { ALONE, EXCLUSIVE_WEIGHT, leaseIdOf } from './identity.ts';
 import { type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
-// Answers to callers that acquire or hold a key. Refusals are in refusals.ts, and what readers see is in views.ts.
+// Answers to callers that acquire or hold a key. For refusals see refusals.ts, and for readers views.ts.
 
-/** What LeaseHeld says about each holder. A third-party client has no name, no fence, and perhaps no expiry. */
+/** A holder as LeaseHeld names it. A third-party client has no name, no fence, and perhaps no expiry. */
 export interface HolderView {
   holder: string | null;
   fence: number | null;
@@ -16,7 +16,7 @@ export interface HolderView {
 
 const isAlone = (weight: number): boolean => weight >= EXCLUSIVE_WEIGHT;
 const modeOfWeight = (weight: number): Mode => (isAlone(weight) ? 'exclusive' : 'shared');
-/** An exclusive holder weighs more than every limit on record, and 1 for readers. */
+/** The weight that readers see. An exclusive holder, which outweighs every limit on record, has the weight 1 there. */
 export const weightShown = (weight: number): number => (isAlone(weight) ? 1 : weight);
 
 export const instantOrNull = (epochMs: number | undefined): string | null =>
@@ -38,7 +38,7 @@ export function grantView(key: string, entry: HolderEntry, now: number): LeaseGr
   };
 }
 
-/** The fields of an answer to a request with a limit or a mode. */
+/** The fields that only the answer for a permit has. */
 export const sharedTerms = (
   { weight }: HolderEntry,
   { used, limit, limitBefore }: { used: number; limit: number | null; limitBefore: number | undefined },
@@ -63,7 +63,7 @@ export const thirdPartyView = ({ endsAt }: ThirdParty): HolderView => ({
   expiresAt: instantOrNull(endsAt),
 });
 
-/** Whether the last grant of the key was exclusive, as far as the record says. */
+/** Whether the last grant of the key was exclusive. */
 const wasAlone = ({ entries, last, thirdParty }: KeyRecord): boolean =>
   thirdParty !== undefined || last !== undefined || entries.some(({ path }) => path === ALONE);
 

@@ -10,68 +10,73 @@ import { ALONE, EXCLUSIVE_WEIGHT, type LastTerms, lastHolderOf, lastTermsOf, RIN
 /** The grant of one holder. Instants are epoch milliseconds. */
 export interface HolderEntry {
   name: string;
-  /** The attribute of the entry. */
+  /** The attribute that stores the entry. */
   path: string;
+  /** The secret in the lease id. */
   id: string;
   version: string;
   holder: string;
   expiresAt: number;
   ttlMs: number;
   acquiredAt: number;
-  /** `expiresAt - ttlMs`: the moment of the grant or of its last heartbeat. */
+  /** When the grant was made or last extended: `expiresAt - ttlMs`. */
   beatAt: number;
   weight: number;
   fence: number;
   data?: Json | undefined;
-  /** The ARN of the execution that holds the grant. Its end frees the grant. */
+  /** The ARN of the execution that holds the grant. The grant ends with that execution. */
   execution?: string | undefined;
   /** The ARN of the execution that works under the grant. */
   target?: string | undefined;
-  /** How long the grant goes on after an abnormal end of its execution, in milliseconds. */
+  /** How long the grant lasts after its execution has ended abnormally, in milliseconds. */
   graceMs?: number | undefined;
-  /** Whether the grant lasts as long as `execution`. */
+  /** Whether the grant has no ttl, and lasts as long as `execution`. */
   bound?: boolean | undefined;
-  /** The version that a bound grant had when the schedule found its task gone. A later write on the grant sets another version, so the two differ then. */
+  /**
+   * The version that a bound grant had when the schedule found its task gone. Any later write changes `version`, so the grant counts as
+   * unnotified only while the two are equal.
+   */
   unnotifiedVersion?: string | undefined;
-  /** The ARN of the execution that ended while it held the grant, which goes on as an ordinary grant (`giveGrace` in ../executions/ended.ts). */
+  /** The ARN of an execution that held the grant and has ended. Since then the grant has a ttl (`giveGrace` in ../executions/ended.ts). */
   endedExecution?: string | undefined;
-  /** The ticket that received a grant from the line. */
+  /** The ticket of the waiter that received the grant, if the grant came from the line. */
   ticket?: string | undefined;
-  /** The holder before a grant from the line, for the call that answers. */
+  /** The holder before. The hand-off stores it, because another call answers with the grant. */
   previous?: EndedGrant | undefined;
-  /** Whether the grant met no fence, so that its own may be too low (docs/protocols/locks.md#late-grants). */
+  /** Whether the record had no fence, so that the fence of the grant may be too low (docs/protocols/locks.md#late-grants). */
   metNoFence?: boolean | undefined;
-  /** The ttl that a call in line asked for, until it claims its grant. */
+  /** The ttl that a call in line asked for. Absent once the call has claimed its grant. */
   claimTtlMs?: number | undefined;
-  /** When a call was answered with a grant from the line, or a task of the request received it. Each repeat writes it too if the grant names an execution. */
+  /** When a call last answered with the grant, or a task received it. Stored only if the grant came from the line or names an execution. */
   answeredAt?: number | undefined;
-  /** Of a grant from the line: the limit on record before, if it was another. */
+  /** The limit on record before the grant, if the grant came from the line and named another limit. */
   limitBefore?: number | undefined;
-  /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
+  /** Whether an operator or a newer request has asked the holder to stop. From then on no call extends the grant. */
   isEnding?: boolean;
-  /** When an operator broke the grant with `wait`, and which authenticated operator. */
+  /** When the holder was asked to stop. */
   endingAt?: number | undefined;
+  /** The authenticated operator that broke the grant with `wait`. */
   brokenBy?: string | undefined;
-  /** `running`: a newer request may ask the holder to stop. */
+  /** `running` if a newer request may ask the holder to stop. */
   replace?: Replace | undefined;
-  /** The holder of the newer request that has asked this one to stop. The grant is then ending. */
+  /** The holder of the newer request that has asked this holder to stop. */
   newer?: string | undefined;
 }
 
-/** A grant that lasts as long as its execution. */
+/** A grant without a ttl. */
 export type BoundEntry = HolderEntry & { execution: string };
 
 export const isBound = (entry: HolderEntry): entry is BoundEntry =>
   entry.execution !== undefined && entry.bound === true;
 
-/** Perhaps no task was notified of the grant. */
+/** Whether the task of a bound grant may not have been notified of it. */
 export const isUnnotified = (entry: HolderEntry): entry is BoundEntry =>
   isBound(entry) && entry.unnotifiedVersion === entry.version;
 
-/** The lease of a third-party client, such as the Rust crate, on a record without holders of ours. */
+/** The lease that a third-party client, such as the Rust crate, has on the record. Such a record has no entries. */
 export interface ThirdParty {
   version: AttributeValue;
-  /** The first millisecond after its lease. The crate compares whole seconds. Infinite if the record does not say. */
+  /** The first millisecond after the lease, which the crate counts in whole seconds. Infinite if the record does not say when it ends. */
   endsAt: number;
 }
 
@@ -79,61 +84,62 @@ export interface ThirdParty {
 export interface KeyRecord {
   key: string;
   hasRecord: boolean;
-  /** The weight of all entries. */
+  /** The weight of all entries, expired ones included. */
   used: number;
-  /** False if there is no record, only a mark, or the lease of a third-party client. */
+  /** False if there is no record, if it has only a mark, or if a third-party client wrote it. */
   hasUsed: boolean;
   thirdParty: ThirdParty | undefined;
-  /** Whether every client of the table may take the key: the end of an exclusive grant leaves it so. */
+  /** Whether third-party clients may take the key too, as after the end of an exclusive grant. */
   isFree: boolean;
   /** The fence of the last grant. */
   fence: number | undefined;
   entries: HolderEntry[];
-  /** The last exclusive holder, if its grant was the last of the key and has ended. */
+  /** The last holder, if its grant was exclusive and has ended. */
   last: EndedGrant | undefined;
-  /** What readers see of that holder besides. */
+  /** What readers see of the grant of that last holder. */
   lastTerms: LastTerms | undefined;
-  /** The holder before the exclusive holder, if the record names one. */
+  /** The holder before the present exclusive holder, if the record names one. */
   previous: EndedGrant | undefined;
   /**
-   * How the requests ended that the record remembers. A slot with a fence is of a grant that an operator broke. One with a holder is of a request that
-   * the newer request of that holder has superseded.
+   * The requests that the record remembers, and how they ended: `broken` is the fence of a grant that an operator broke, `newer` the holder
+   * whose newer request superseded this one. With neither, the grant was released.
    */
   ring: { name: string | undefined; broken: number | undefined; newer?: string | undefined }[];
-  /** The newest request that joined the line by `replace` (../line/replace.ts reads it). */
+  /** The newest request that joined the line with `replace` (../line/replace.ts reads it). */
   latest: Item | undefined;
-  /** The limit that the last grant named, the holder of that grant, and the limit before. */
+  /** The limit that the last shared grant named. `limitBy` is its holder, and `limitBefore` the limit before. */
   lastLimit: number | undefined;
   limitBy: string | undefined;
   limitBefore: number | undefined;
-  /** The mark, as it was read. It is there while a caller or a task is in line, and each arrival gives it a new value. */
+  /** The mark, as it was read. Present while a caller or a task is in line, and different after each arrival. */
   mark: AttributeValue | undefined;
-  /** A hint: how many came to the line since the mark was last removed. */
+  /** A hint: how many waiters have joined since the mark was last removed. */
   arrivals: number | undefined;
-  /** The ticket of the next in line, as it was last noted. */
+  /** A hint: the ticket of the next waiter. */
   nextTicket: string | undefined;
-  /** The names of the first in line, as they were last noted. */
+  /** A hint: the short names of the first waiters, the next waiter first. */
   nextTickets: string | undefined;
-  /** Hints: how long the last holder that released its grant had it, and how long holders have theirs in general. */
+  /** Hints: how long the last holder kept its grant until the release, and how long holders keep theirs. */
   turnMs: number | undefined;
   paceMs: number | undefined;
-  /** Hints: the usual turn, on which a few long turns have little effect, and the mean turn. */
+  /** Hints: the usual turn, which a few long turns hardly change, and the mean turn. */
   usualMs: number | undefined;
   meanMs: number | undefined;
-  /** When a grant was last released or broken. Hints: when the one before that was, and the weight in use before the last one. */
+  /** When a grant was last released or broken. */
   freedAt: number | undefined;
+  /** Hints: the `freedAt` before the last release, and the weight in use before it. */
   freedBefore: number | undefined;
   usedBefore: number | undefined;
-  /** When a call last asked about the executions of holders, and the lowest fence of the last execution that it asked about. */
+  /** When a call last looked at the executions of holders, and the lowest fence of the last execution in that look. */
   lookedAt: number | undefined;
   lookedTo: number | undefined;
-  /** When the latest message arrives that looks at the end of the holders (../line/watch.ts). */
+  /** When the latest message that looks again arrives (../line/watch.ts). */
   lookAt: number | undefined;
-  /** A hint: how many of the arrivals have left the line. Without the mark, minus the number of callers that may come back. */
+  /** A hint: how many of the arrivals have left the line. Without a mark, minus the number of callers that may come back. */
   lineOut: number | undefined;
-  /** A hint: until when the callers that were in line when the mark was removed may come back. */
+  /** A hint: until when those callers may come back. */
   lineUntil: number | undefined;
-  /** The ticket of the waiter that an operator has moved to the front, and who that was. */
+  /** The ticket of the waiter that an operator has moved to the front, and the operator. */
   moved: string | undefined;
   movedBy: string | undefined;
   /** When an operator last moved a waiter. */
@@ -141,7 +147,7 @@ export interface KeyRecord {
   cap: Cap | undefined;
   /** When an operator last set or lifted a cap. */
   capAt: number | undefined;
-  /** The first attribute that conditions compare and that another client wrote with another type. */
+  /** The attribute that conditions compare and that another client wrote with a wrong type. If there are several, the first. */
   malformed: string | undefined;
 }
 
@@ -202,9 +208,12 @@ export function parseKey(key: string, found: Item | undefined): KeyRecord {
     lookAt: number(item, 'look_at'),
     lineOut: number(item, 'line_out'),
     lineUntil: number(item, 'line_until'),
-    ...{ moved: item.moved?.S, movedBy: item.moved_by?.S, movedAt: number(item, 'moved_at') },
-    ...{ cap: parseCap(item), capAt: number(item, 'cap_at') },
-    malformed: found && malformed(found),
+    moved: item.moved?.S,
+    movedBy: item.moved_by?.S,
+    movedAt: number(item, 'moved_at'),
+    cap: parseCap(item),
+    capAt: number(item, 'cap_at'),
+    malformed: found && malformedAttribute(found),
   };
 }
 
@@ -214,15 +223,15 @@ function thirdPartyOf(item: Item): ThirdParty | undefined {
   return { version: item.lease_version, endsAt: isInstant(endsAt) ? endsAt : Number.POSITIVE_INFINITY };
 }
 
-/** How long the last turn took. At least 0, because by clocks that differ a turn may seem to end before it began. */
+/** How long the last turn took. At least 0: if the clocks of two functions differ, a turn may seem to end before it began. */
 function lastTurnMs(item: Item): number | undefined {
-  const map = item[ALONE]?.M;
-  const isReleased = map?.p?.S === 'released';
-  const turnMs = isReleased ? Number(item.freed_at?.N) - Number(map.a?.N) : number(item, 'turn_ms');
+  const entry = item[ALONE]?.M;
+  const isReleased = entry?.p?.S === 'released';
+  const turnMs = isReleased ? Number(item.freed_at?.N) - Number(entry.a?.N) : number(item, 'turn_ms');
   return turnMs === undefined ? undefined : Math.max(0, turnMs);
 }
 
-/** The fence of an exclusive holder is that of the record. Its execution is an attribute of the record, because an index finds it there. */
+/** An exclusive holder has the fence of the record. Its execution is an attribute of the record too, where an index finds it. */
 function parseAlone(item: Item): [HolderEntry] | undefined {
   const map = item[ALONE]?.M;
   const name = map?.m?.S;
@@ -231,10 +240,10 @@ function parseAlone(item: Item): [HolderEntry] | undefined {
   return entry ? [{ ...entry, execution: item.execution?.S, previous: previousIn(item), metNoFence }] : undefined;
 }
 
-/** The holder before, of an exclusive grant from the line. Without `q`, the attributes are left over from an earlier grant. */
+/** The holder before an exclusive grant. Without `q`, the attributes are left over from an earlier grant. */
 const previousIn = (item: Item): EndedGrant | undefined => (item[ALONE]?.M?.q ? parseEnded(item) : undefined);
 
-/** The request of the last exclusive holder, if the record remembers it. */
+/** The request of the last exclusive holder, which its entry remembers in place of the ring. */
 function lastRequest(item: Item): KeyRecord['ring'] {
   const map = item[ALONE]?.M;
   if (!map?.m || map.i) return [];
@@ -242,7 +251,7 @@ function lastRequest(item: Item): KeyRecord['ring'] {
 }
 
 function parseEntry(
-  at: Pick<HolderEntry, 'name' | 'path'>,
+  nameAndPath: Pick<HolderEntry, 'name' | 'path'>,
   map: Item | undefined,
   fence: number | undefined,
 ): HolderEntry | undefined {
@@ -257,44 +266,44 @@ function parseEntry(
     HolderEntry,
     'expiresAt' | 'ttlMs' | 'acquiredAt' | 'beatAt'
   >;
-  const asked = { data: jsonOfText(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
+  const terms = { data: jsonOfText(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
   const bound = { bound: map?.z?.BOOL === true, unnotifiedVersion: map?.j?.S };
   const fromLine = {
     ticket: map?.k?.S,
     claimTtlMs: number(map ?? {}, 'c'),
     answeredAt: number(map ?? {}, 'r'),
-    previous: parseEnder(map?.q?.M),
+    previous: parsePrevious(map?.q?.M),
     limitBefore: number(map ?? {}, 'l'),
   };
-  const mark = { isEnding: map?.s !== undefined, endingAt: number(map ?? {}, 's'), brokenBy: map?.o?.S };
+  const stop = { isEnding: map?.s !== undefined, endingAt: number(map ?? {}, 's'), brokenBy: map?.o?.S };
   const replaced = { replace: map?.R && ('running' as const), newer: map?.S?.S };
   return {
-    ...at,
+    ...nameAndPath,
     id,
     version,
     holder,
     ...times,
     weight,
     fence,
-    ...asked,
+    ...terms,
     ...grace,
     ...bound,
     ...fromLine,
-    ...mark,
+    ...stop,
     ...replaced,
   };
 }
 
-function parseEnder(map: Item = {}): EndedGrant | undefined {
-  const [holder, ended] = [map.h?.S, ENDINGS.find((one) => one === map.e?.S)];
+function parsePrevious(map: Item = {}): EndedGrant | undefined {
+  const [holder, ended] = [map.h?.S, ENDINGS.find((known) => known === map.e?.S)];
   const [fence, at] = [number(map, 'f'), number(map, 'a')];
   if (holder === undefined || ended === undefined || fence === undefined || at === undefined) return undefined;
   return isInstant(at) ? { holder, fence, ended, at } : undefined;
 }
 
-/** The attributes that the condition of a grant compares, or its update adds to. */
-const malformed = (item: Item): string | undefined =>
+/** The first attribute with a wrong type, of those that the write of a grant compares or adds to. */
+const malformedAttribute = (item: Item): string | undefined =>
   (
     [
       ['used', Number.POSITIVE_INFINITY],
@@ -302,11 +311,11 @@ const malformed = (item: Item): string | undefined =>
     ] as const
   ).find(([name, most]) => item[name] && !(Number(item[name].N) < most))?.[0];
 
-/** Above it, two fences could read as one number. Clocks are some thousand times lower. */
+/** The highest fence. Above it, two fences could read as the same number. Clocks are some thousand times lower. */
 export const MOST_FENCE = Number.MAX_SAFE_INTEGER - 1000;
 
 /**
- * No condition here ever holds on such a record, so a call that kept trying would try until its time is up.
+ * The error for a malformed record. No condition ever holds on such a record, so a call that kept trying would use up its whole time.
  * @param entry the attribute at fault, if `malformed` names none
  */
 export function unusable(
@@ -321,37 +330,37 @@ export function unusable(
 export const entryOf = ({ entries }: KeyRecord, name: string): HolderEntry | undefined =>
   entries.find((entry) => entry.name === name);
 
-/** The request's own grant. An expired one does not keep the request from the line, unless the request has yet to claim it. One that is ending does not count. */
+/** The request's present grant: not ending, and not expired unless the request has yet to claim it. */
 export function ownOf(record: KeyRecord, name: string, now: number): HolderEntry | undefined {
   const own = entryOf(record, name);
   return own && !own.isEnding && (own.claimTtlMs !== undefined || own.expiresAt > now) ? own : undefined;
 }
 
-/** Sorts entries by their ends, and by their grants if they end at once. DynamoDB keeps attributes in no order. */
+/** Sorts entries by their expiry. If two expire together, the earlier grant comes first: DynamoDB keeps attributes in no order. */
 export const byEnd = (one: HolderEntry, other: HolderEntry): number =>
   one.expiresAt - other.expiresAt || one.fence - other.fence;
 
-/** How the request's grant ended, if the record remembers it, or why it is ending. */
+/** How the request's grant ended, if the record remembers that, or why it is ending. */
 export function ending(record: KeyRecord, name: string): 'released' | 'broken' | 'superseded' | undefined {
   const entry = entryOf(record, name);
   if (entry?.isEnding) return endingOf(entry);
-  const slot = record.ring.find((one) => one.name === name);
+  const slot = record.ring.find((remembered) => remembered.name === name);
   return slot?.broken === undefined && slot?.newer === undefined ? slot && 'released' : endingOf(slot);
 }
 
-/** Why a grant is ending, or why a request has had none. */
+/** Why a grant is ending, or why a request never received one. */
 export const endingOf = ({ newer }: Pick<HolderEntry, 'newer'>): 'broken' | 'superseded' =>
   newer === undefined ? 'broken' : 'superseded';
 
-/** A grant that is to be made. */
+/** A grant that a write is going to make. */
 export interface NewGrant {
   name: string;
   holder: string;
   ttlMs: number;
-  /** Null for a caller that wants the key alone. */
+  /** Null if the caller wants the key alone. */
   limit: number | null;
   weight: number;
-  /** How much may be in use already. */
+  /** How much weight may be in use before the grant. */
   room: number;
   data?: Json | undefined;
   execution?: string | undefined;
@@ -361,13 +370,13 @@ export interface NewGrant {
   /** Whether the grant lasts as long as `execution` (docs/protocols/bound.md). */
   bound?: boolean | undefined;
   ticket?: string | undefined;
-  /** For a grant from the line: the holder before. */
+  /** The holder before, for a grant from the line. */
   previous?: EndedGrant | undefined;
   claimTtlMs?: number | undefined;
-  /** For a grant from the line: the limit on record before, if it was another. */
+  /** The limit on record before, for a grant from the line that names another limit. */
   limitBefore?: number | undefined;
   replace?: Replace | undefined;
 }
 
-/** Whether the holder is to have the key alone. */
+/** Whether the grant is exclusive. */
 export const isAloneIn = ({ weight }: Pick<NewGrant, 'weight'>): boolean => weight >= EXCLUSIVE_WEIGHT;

@@ -8,13 +8,13 @@ import { holderView, limitOf, thirdPartyView, weightShown } from './outcomes.ts'
 import { byEnd, ending, type HolderEntry, isBound, type KeyRecord } from './record.ts';
 import { type Asked, roomAt, weightInUse } from './room.ts';
 
-// Why a caller does not get a key, or has lost it. A call that gets the key loads nothing of this.
+// Why a caller does not get a key, or has lost it. A call that gets the key does not load this file.
 
-/** Sorts grants by their ends. Expired grants, whose room no caller has needed, come last. */
+/** Sorts grants by their expiry. Grants that have expired already come last: nobody has needed their room. */
 const byNextEnd = (now: number) => (one: HolderEntry, other: HolderEntry) =>
   Number(one.expiresAt <= now) - Number(other.expiresAt <= now) || byEnd(one, other);
 
-/** LeaseHeld lists up to this many holders. */
+/** LeaseHeld names at most this many holders. */
 const MOST_NAMED_HOLDERS = 10;
 
 interface HeldBy {
@@ -23,28 +23,28 @@ interface HeldBy {
   clockSkewMs: number;
 }
 
-/** `holder`, `fence` and `expiresAt` are those of the grant that ends first, or of an expired grant if all have expired. */
+/** The error LeaseHeld. Its `holder`, `fence` and `expiresAt` are those of the grant that expires next, or of an expired one if all have. */
 export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy): HoldfastError {
   const { entries, thirdParty, key, mark } = record;
-  const next = entries.toSorted(byNextEnd(now));
-  const shown = next.slice(0, MOST_NAMED_HOLDERS).map(holderView);
+  const byExpiry = entries.toSorted(byNextEnd(now));
+  const shown = byExpiry.slice(0, MOST_NAMED_HOLDERS).map(holderView);
   const holders = thirdParty ? [...shown, thirdPartyView(thirdParty)] : shown;
   const { holder = null, fence = null, expiresAt = null } = holders[0] ?? {};
-  const seen = capAt(record, { now, clockSkewMs });
-  const cap = seen && isBinding(seen, [asked]) ? seen : undefined;
-  const room = roomAt(record, asked, clockSkewMs);
-  // Without an end, others took the room in between, and it may be free again.
-  const roomInMs = Number.isFinite(room) ? Math.max(1, room - now) : cap ? CAPPED_MS : 1000;
+  const present = capAt(record, { now, clockSkewMs });
+  const cap = present && isBinding(present, [asked]) ? present : undefined;
+  const hasRoomAt = roomAt(record, asked, clockSkewMs);
+  // If no end on record makes room, others took the room a moment ago, and may have left it again.
+  const roomInMs = Number.isFinite(hasRoomAt) ? Math.max(1, hasRoomAt - now) : cap ? CAPPED_MS : 1000;
   const fields = {
     ...{ key, holder, fence, expiresAt },
     used: weightShown(weightInUse(record, { now, clockSkewMs })),
     limit: asked.limit ?? limitOf(record),
     holders,
   };
-  const [first] = next;
+  const [first] = byExpiry;
   const text = heldText({
     ...{ ...fields, cap, asked: asked.limit, isBound: first !== undefined && isBound(first) },
-    room: room > now ? undefined : mark === undefined ? 'free' : 'line',
+    room: hasRoomAt > now ? undefined : mark === undefined ? 'free' : 'line',
   });
   return new HoldfastError('LeaseHeld', text, {
     ...fields,
@@ -53,12 +53,13 @@ export function leaseHeld(record: KeyRecord, { asked, now, clockSkewMs }: HeldBy
   });
 }
 
-/** A caller that a cap without an end keeps out tries again after this time. */
+/** When a caller may try again if a cap without an end keeps it out. */
 const CAPPED_MS = 60_000;
 
 /**
- * Why a caller has lost its grant. A shared grant that others took over leaves no trace, so its reason is `unknown`. An exclusive grant is `taken` if another
- * holder is on record, or was the last. After the end of an execution, the last holder may be the caller itself, so that is `unknown` too.
+ * Why a caller has lost its grant. A shared grant that others took over leaves no trace, so the reason is `unknown`. The reason of an
+ * exclusive grant is `taken` if there is another holder, or another last holder. If the last grant expired or ended with its execution, the
+ * last holder may be the caller itself, so the reason is `unknown` too.
  */
 export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 'name' | 'path'>): LostReason {
   const how = ending(record, name);
@@ -69,7 +70,7 @@ export function lostReason(record: KeyRecord, { name, path }: Pick<HolderEntry, 
   return isTaken ? 'taken' : 'unknown';
 }
 
-/** Names the holder that has the key alone now. If the grant was broken or superseded, that holder may be the caller itself, so there is no name. */
+/** The error LeaseLost. It names the present exclusive holder, unless the caller may be that holder: the grant was broken or superseded. */
 export function leaseLost(key: string, reason: LostReason | 'cancelled', record?: KeyRecord): HoldfastError {
   const isEnding = reason === 'broken' || reason === 'superseded';
   const holder = isEnding ? undefined : record?.entries.find(({ path }) => path === ALONE)?.holder;

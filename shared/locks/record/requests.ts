@@ -16,24 +16,27 @@ const RECORD_TTL_SECONDS = 400 * 86_400;
 /** The TTL attribute of a record, in epoch seconds. Each grant, extension and release moves it. */
 export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + RECORD_TTL_SECONDS);
 
-/** The TTL attribute after a write. DynamoDB must not delete the record of a capped key, whoever writes it last. @param value the name of a value, in epoch seconds */
+/**
+ * The TTL attribute after a write. A cap keeps DynamoDB from deleting the record, whoever writes it last.
+ * @param value the name of a value in epoch seconds
+ */
 export const orCapTtl = (value: string): string => `if_not_exists(cap_ttl, ${value})`;
 
-/** The time of the last write on a key, in epoch milliseconds, rounded up. @param ttlMs its TTL attribute as a time */
+/** When a key was last written, in epoch milliseconds, rounded up. @param ttlMs the TTL attribute of the key in milliseconds */
 export const lastWriteOf = (ttlMs: number): number => ttlMs - RECORD_TTL_SECONDS * 1000;
 
-/** `record` is the record as it is now: after the write, or as it kept the write from happening. */
 export interface Written {
   won: boolean;
+  /** The record after the write, or the record that refused the write. */
   record: KeyRecord;
-  /** Whether an earlier try got no answer, and so may have landed. */
+  /** Whether an earlier try of the SDK got no answer, and so may have landed. */
   unanswered: boolean;
 }
 
-/** With the record before, of a blind write that was won. */
+/** `before`: the record that a write with ALL_OLD has replaced. */
 type Updated = Written & { before?: KeyRecord };
 
-/** The record after a write that sets and removes whole attributes. Without `lease_expiry`, which says nothing about a holder of ours. */
+/** The record after a write of whole attributes. `lease_expiry` may be wrong, but says nothing about a holder of ours. */
 function afterBlind(
   before: Item,
   { set, remove, names, values }: Required<Pick<KeyUpdate, 'set' | 'remove' | 'names' | 'values'>>,
@@ -54,14 +57,20 @@ export interface KeyUpdate {
   condition: Condition;
   names?: Record<string, string>;
   values?: Item;
-  /** The TTL attribute, if the write moves it alone. On the record of a third-party client, it is the expiry of that client's lease. */
+  /**
+   * The new TTL attribute. Absent if `set` has it, or if the record is that of a third-party client:
+   * there it is the expiry of that client's lease.
+   */
   ttl?: AttributeValue;
-  /** ALL_OLD: of a write that sets whole attributes, so that the answer has the record that it replaced. NONE: nothing needs the record if the write is won. */
+  /**
+   * ALL_OLD: the caller needs the record before the write, which sets whole attributes only. NONE:
+   * the caller needs no record if the write is won.
+   */
   returns?: 'ALL_NEW' | 'ALL_OLD' | 'NONE';
 }
 
 /**
- * One conditional update of a key's record, without a read.
+ * Updates the record of a key under a condition, without a read.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function updateKey(
@@ -105,9 +114,9 @@ export async function readKey({ dynamodb, table }: LeaseDependencies, key: strin
 const IS_ABOUT_SIZE = /\bsize\b/i;
 
 /**
- * Explains why DynamoDB refused a write. Another client has changed the record. DynamoDB does not say what is wrong with it, so this reads
- * the record.
- * @param refused `entry`: the attribute of the entry that the write is about
+ * Explains why DynamoDB refused a write as invalid: the record is too large, or another client has written an attribute with a wrong type.
+ * DynamoDB does not name the attribute, so this function reads the record.
+ * @param refused `entry`: the path of the entry that the write changes
  * @throws HoldfastError Unavailable, which names the key and the attribute; Throttled
  */
 async function refusedFor(
@@ -125,7 +134,7 @@ async function refusedFor(
 
 // The parts of writes on the entry of an exclusive holder, which other clients of the table see (docs/protocols/locks.md).
 
-/** A part of a write. */
+/** A part of an update, which the parts of other ideas join. */
 export interface WritePart {
   set: string[];
   remove: string[];
@@ -133,10 +142,13 @@ export interface WritePart {
   values: Item;
 }
 
-/** The expiry of an exclusive grant as the Rust crate sees it, and DynamoDB. */
+/** An expiry in epoch seconds, rounded up, as the Rust crate and the TTL of DynamoDB read it. */
 export const secondsOf = (expiresAt: number) => integer(Math.ceil(expiresAt / 1000));
 
-/** Within this time, it is hardly possible that another grant, its release, and a third-party client's lease and deletion come and go: four requests. */
+/**
+ * A write this fast is not late: another grant, its release, and the lease and deletion of a
+ * third-party client are four requests, and take longer.
+ */
 const PROMPT_MS = 50;
 
 /** Whether other grants may have come and gone since a grant that met no fence took its fence from the clock. */
@@ -146,7 +158,10 @@ export const isLate = (triedAt: number, now: number): boolean => now - triedAt >
 export const ttlOfRecord = (path: string, { now, expiresAt }: { now: number; expiresAt: number }): AttributeValue =>
   path === ALONE ? secondsOf(expiresAt) : ttlAfter(now);
 
-/** Where the execution of a holder stands. An index finds that of an exclusive holder. The rows of executions (../executions/execution-rows.ts) find the others. */
+/**
+ * The attribute that stores the execution of a holder. An index finds exclusive holders by it. Shared holders are found by the rows of
+ * executions (../executions/execution-rows.ts).
+ */
 export const executionAt = (path: string): string => (path === ALONE ? 'execution' : '#h.x');
 
 interface EndingAlone {
@@ -157,20 +172,21 @@ interface EndingAlone {
   now: number;
 }
 
-/** The ring, for a write that replaces the entry of an exclusive grant as the grant ends. */
+/** Puts the request into the ring, for a write that ends an exclusive grant and replaces its entry. */
 export const ringAfter = ({ entry, how }: Pick<EndingAlone, 'how' | 'entry'>): Pick<WritePart, 'set' | 'values'> =>
   isRemembered(how) ? remember(entry.name, how === 'broken' ? entry.fence : undefined) : { set: [], values: {} };
 
 /**
- * Ends an exclusive grant, and leaves the key free for every client of the table. The last holder stays, for readers and for the next grant. The write
- * has the value `:now`, and the name `#h`, unless `at` names the entry otherwise.
+ * Ends an exclusive grant, and leaves the key free for every client of the table. The entry stays as that of the last holder, for readers
+ * and for the next grant. The part uses the value `:now`.
+ * @param at the name that the update has for the entry
  */
 export function endAlone(
   { fenceRetentionSeconds }: Pick<LeaseDependencies, 'fenceRetentionSeconds'>,
   { key, entry, how, operator, now }: EndingAlone,
   at = '#h',
 ): WritePart {
-  // No caller received the grant. So the record forgets its holder, and the next grant names the holder before.
+  // Nobody received the grant. So the record forgets its holder, and the next grant names the holder before it.
   const isForgotten = how === 'neverNotified' || (how === 'expired' && entry.claimTtlMs !== undefined);
   const retention = hasMemory(key) ? {} : { ':retention': secondsOf(now + fenceRetentionSeconds * 1000) };
   return {

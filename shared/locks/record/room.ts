@@ -5,11 +5,11 @@ import { capAt, capEndsAt } from './capped.ts';
 import { EXCLUSIVE_WEIGHT } from './identity.ts';
 import { byEnd, entryOf, type HolderEntry, type KeyRecord, type NewGrant } from './record.ts';
 
-/** What a request needs, to be granted the key. */
+/** The room that a request needs. */
 export interface Asked {
   name: string;
   weight: number;
-  /** How much may be in use already, without a cap. */
+  /** How much weight may be in use before the grant, if there is no cap. */
   room: number;
 }
 
@@ -19,43 +19,46 @@ export const weightOf = (entries: readonly HolderEntry[]): number =>
 /** The first millisecond at which another grant may replace an entry. */
 export const takeoverAt = ({ expiresAt }: HolderEntry, clockSkewMs: number): number => expiresAt + clockSkewMs + 1;
 
-/** When a grant may replace the lease of a third-party client. */
+/** The first millisecond at which a grant may replace the lease of a third-party client. */
 const thirdPartyUntil = ({ thirdParty }: Pick<KeyRecord, 'thirdParty'>, clockSkewMs: number): number =>
   thirdParty ? thirdParty.endsAt + clockSkewMs : Number.NEGATIVE_INFINITY;
 
-interface At {
+interface Moment {
   now: number;
   clockSkewMs: number;
 }
 
-/** The weight in use. A third-party client has the key alone. */
-export const weightInUse = (record: KeyRecord, { now, clockSkewMs }: At): number =>
+/** The weight in use. A third-party client counts as an exclusive holder until its lease has expired. */
+export const weightInUse = (record: KeyRecord, { now, clockSkewMs }: Moment): number =>
   thirdPartyUntil(record, clockSkewMs) > now ? EXCLUSIVE_WEIGHT : record.used;
 
-/** The entries in the order in which they would go: the request's own first, and then by their ends. */
-const inOrder = ({ entries }: KeyRecord, own: HolderEntry | undefined): HolderEntry[] => [
+/** The entries in the order in which a take-over ends them: the request's own entry first, and then the earliest expiry. */
+const inTakeOverOrder = ({ entries }: KeyRecord, own: HolderEntry | undefined): HolderEntry[] => [
   ...(own ? [own] : []),
   ...entries.filter((entry) => entry !== own).toSorted(byEnd),
 ];
 
 /**
- * The expired entries that have to go, as few as make room (docs/protocols/locks.md#take-over).
- * @returns undefined if there is no room without them either, or the request has an entry whose margin is not over
+ * The expired entries that must end to make room for a request, as few as possible (docs/protocols/locks.md#take-over).
+ * @returns undefined if there is no room even without them, or if the request has a grant that has not expired
  */
-export function toEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs }: At): HolderEntry[] | undefined {
+export function toEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs }: Moment): HolderEntry[] | undefined {
   const used = weightInUse(record, { now, clockSkewMs });
   const room = roomUnder(capAt(record, { now, clockSkewMs }), asked);
   const own = entryOf(record, asked.name);
   if (own && takeoverAt(own, clockSkewMs) > now) return undefined;
   const ended: HolderEntry[] = [];
-  for (const entry of inOrder(record, own)) {
+  for (const entry of inTakeOverOrder(record, own)) {
     const isNeeded = entry === own || used - weightOf(ended) > room;
     if (isNeeded && takeoverAt(entry, clockSkewMs) <= now) ended.push(entry);
   }
   return used - weightOf(ended) > room ? undefined : ended;
 }
 
-/** When enough grants will have ended, or the cap, unless a holder extends a grant. Infinite if these ends never make enough room. */
+/**
+ * When there will be room for a request, if no holder extends its grant: enough grants or the cap have
+ * ended. Infinite if that never makes enough room.
+ */
 export function roomAt(record: KeyRecord, asked: Asked, clockSkewMs: number): number {
   const { cap } = record;
   const at = roomWithin(record, asked, clockSkewMs);
@@ -84,7 +87,10 @@ export interface GrantRequest extends Omit<NewGrant, 'ticket' | 'claimTtlMs' | '
   principal: string | undefined;
 }
 
-/** A request has one grant, by the terms of the call that received it. That grant would mislead a duplicate call that asks for another weight or mode. */
+/**
+ * The error for a duplicate call that asks for another weight or mode than the grant of its request
+ * has. An answer with that grant would mislead it.
+ */
 export const otherWeight = ({ weight }: GrantRequest, own: HolderEntry): HoldfastError | undefined =>
   own.weight === weight
     ? undefined
@@ -102,27 +108,28 @@ export function refuseOtherWeight(request: GrantRequest, own: HolderEntry): void
   if (error) throw error;
 }
 
-/** A grant, and the record that shows it. */
+/** A grant of a request, in the record that shows it. */
 export interface Granted {
   record: KeyRecord;
   /** True if an earlier try of the request received the grant. */
   repeated: boolean;
-  /** The holder before, of an exclusive grant or of a grant from the line. */
+  /** The holder before, for an exclusive grant or a grant from the line. */
   previous?: EndedGrant | undefined;
-  /** The expired entries that it replaced. */
+  /** The expired entries that the grant replaced. */
   ended?: readonly HolderEntry[];
 }
 
-/** A grant, or the record that keeps the request out. `isAsleep`: the key is left free for callers that sleep. */
+/** The result of a try: a grant, or the record that refused it. `isAsleep`: the key is free, but left to callers that sleep. */
 export type TryOutcome = (Granted & { won: true }) | { won: false; record: KeyRecord; isAsleep?: boolean };
 
 /**
- * How a grant ends in the write that gives its room to others. The task of an `expired` grant may never have been notified. The task of an `neverNotified` grant was
- * gone. After the first three, the record does not remember the request, which may ask again. Only an exclusive grant is `released` or `broken` by such a write.
+ * How a grant ends in the write that gives its room to others. If a task holds an `expired` grant, the task may never have been notified;
+ * the task of a `neverNotified` grant was gone. After the first three ends, the record does not remember the request, which may ask again.
+ * Such a write releases or breaks only exclusive grants.
  */
 export type HowEnded = 'expired' | 'neverNotified' | 'executionEnded' | 'released' | 'broken';
 
-/** A grant that is to end. */
+/** A grant that a write is going to end. */
 export interface Going {
   entry: HolderEntry;
   how: HowEnded;
@@ -131,30 +138,29 @@ export interface Going {
 }
 
 /**
- * What grants say about the holders that they replace (docs/protocols/locks.md#previous): the latest end first, and each holder once. A grant that its
- * caller did not claim, or of which no task was notified, passes on its own `previous`. Otherwise a caller that has exited in line would hide a
- * holder that left its work half done.
+ * The holders that new grants replace, the latest end first (docs/protocols/locks.md#previous). If nobody received one of the grants that
+ * end, its own `previous` stands in its place. Otherwise a caller that exited in line would hide a holder that left its work half done.
  */
 export const previousOf = (ending: readonly Going[], now: number): EndedGrant[] =>
   ending
-    .flatMap((one) => endedBefore(one, now) ?? [])
+    .flatMap((grant) => formerHolder(grant, now) ?? [])
     .toSorted((one, other) => other.at - one.at || other.fence - one.fence);
 
-function endedBefore({ entry, how, operator }: Going, now: number): EndedGrant | undefined {
+function formerHolder({ entry, how, operator }: Going, now: number): EndedGrant | undefined {
   const { holder, fence, expiresAt, claimTtlMs, previous, isEnding, brokenBy = operator, newer } = entry;
   if (claimTtlMs !== undefined || how === 'neverNotified') return previous;
-  // The holder released it because an operator or a newer request stopped it, and may have left its work half done.
+  // A holder that releases its grant because it was asked to stop may leave its work half done. So the end counts as broken or superseded.
   const by = how === 'released' ? newer : undefined;
   if (how === 'broken' || (how === 'released' && isEnding))
     return { holder, fence, ended: by === undefined ? 'broken' : 'superseded', at: now, by: by ?? brokenBy };
   return { holder, fence, ended: how, at: how === 'expired' ? expiresAt : now };
 }
 
-/** What a grant alone says about the last exclusive holder, if the grant ends no other. @param record as it was before the grant */
+/** The holder before an exclusive grant that ends no shared ones. @param record the record before the grant */
 export const previousAlone = (record: KeyRecord, now: number): EndedGrant | undefined => {
-  const [stood] = record.entries;
-  return stood ? endedBefore({ entry: stood, how: 'expired' }, now) : (record.last ?? record.previous);
+  const [replaced] = record.entries;
+  return replaced ? formerHolder({ entry: replaced, how: 'expired' }, now) : (record.last ?? record.previous);
 };
 
-/** Whether the record remembers the request of a grant after this end. After all other ends, the request may ask again. */
+/** Whether the record remembers the request after this end. After every other end, the request may ask again. */
 export const isRemembered = (how: HowEnded): how is 'released' | 'broken' => how === 'released' || how === 'broken';

@@ -1,24 +1,24 @@
 import type { LeaseDependencies } from '../dependencies.ts';
 
-// Remembers which keys had a line a moment ago. A call that wants to wait joins such a line without a first try, because the try would be refused.
+// Remembers which keys had a line a moment ago. A call that wants to wait joins such a line without a first try, which would be refused.
 
 const SEEN_FOR_MS = 1000;
 const MOST_KEYS = 100;
 
-const seen = new WeakMap<LeaseDependencies, Map<string, number>>();
+const seenAt = new WeakMap<LeaseDependencies, Map<string, number>>();
 
-/** Notes that a record has just shown a mark, or that it has shown none. */
+/** Notes whether a record has a mark, as it was just read. */
 export function noteMark(dependencies: LeaseDependencies, { key, mark }: { key: string; mark: unknown }): void {
-  const keys = seen.get(dependencies) ?? new Map<string, number>();
-  seen.set(dependencies, keys);
+  const keys = seenAt.get(dependencies) ?? new Map<string, number>();
+  seenAt.set(dependencies, keys);
   keys.delete(key);
   if (mark === undefined) return;
   keys.set(key, dependencies.clock.now());
   if (keys.size > MOST_KEYS) for (const oldest of keys.keys()) return void keys.delete(oldest);
 }
 
-/** Whether a record has shown a mark within the last second. */
+/** Whether the record of the key had a mark within the last second. */
 export function sawMark(dependencies: LeaseDependencies, key: string): boolean {
-  const at = seen.get(dependencies)?.get(key);
+  const at = seenAt.get(dependencies)?.get(key);
   return at !== undefined && Math.abs(dependencies.clock.now() - at) < SEEN_FOR_MS;
 }

@@ -23,32 +23,37 @@ import {
 } from './requests.ts';
 import type { GrantRequest } from './room.ts';
 
-/** If Step Functions or Lambda throttled a message, the task was not notified. The message is sent again after each of these pauses, in milliseconds. */
+/**
+ * The pauses before a throttled message is sent again, in milliseconds. Only of a throttled message is it certain that it did not arrive.
+ */
 const NOTIFY_PAUSES_MS = [100, 200, 400];
 
-/** A task measures its work by the ttl. So Holdfast sends no grant whose remaining time is shorter than its ttl by more than this. */
+/**
+ * The most by which the remaining time of a grant may be shorter than its ttl when a task receives it: the task measures its work by the
+ * ttl.
+ */
 const MAX_SHORTFALL_MS = 500;
 
-/** Each renewal may be slow again. After this many renewals, a grant that is still short is left to the schedule. */
+/** Each renewal may be slow too. After this many, a grant that is still short is left to the schedule. */
 const MAX_RENEWALS = 3;
 
 interface GrantMessage {
   waiter: WaitingTask;
   record: KeyRecord;
   entry: HolderEntry;
-  /** Whether the request had this grant before. */
+  /** Whether the request has received this grant before. */
   repeated: boolean;
   /** Whether this call wrote the version on record. */
   isOurs: boolean;
-  /** The grant before this call noted that the task receives it, if the note is older than this message. */
+  /** The entry as it was before this call wrote that the task receives the grant. Absent if no such write came before the message. */
   before?: HolderEntry | undefined;
 }
 
 /**
- * Notifies a task of its grant, as acquire would have answered, with the whole ttl left (docs/protocols/tasks.md#notify). The response to a write
- * may be late, so the clock is read again after each write. Sends a message again only if it was throttled (aws/step-functions.ts).
- * Sends no message if the grant stays short of its ttl: the outcome is then `unanswered`.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
+ * Notifies a task of its grant. The message is the answer that acquire would have given, with the whole ttl left
+ * (docs/protocols/tasks.md#notify). The response to a write may be late, so the clock is read again after each write. If the grant stays
+ * short of its ttl, no message is sent, and the outcome is `unanswered`.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown, all of a renewal
  */
 export async function notifyHolder(
   dependencies: LeaseDependencies,
@@ -67,7 +72,7 @@ async function sendGrant(
   call: Call,
 ): Promise<Notified & { entry: HolderEntry }> {
   const { clock } = dependencies;
-  await canNotify(dependencies, waiter); // making the client takes time, which must not come off the ttl
+  await canNotify(dependencies, waiter); // creates the client first, because that takes time which must not come off the ttl
   let { record, entry, isOurs } = message;
   const pauses = NOTIFY_PAUSES_MS.values();
   for (let renewals = 0; ; ) {
@@ -75,7 +80,7 @@ async function sendGrant(
     if (isOurs && !isShort(entry, now)) {
       const times = durations({ since: waiter.parkedAt, expiresAt: entry.expiresAt, now });
       const output = JSON.stringify({ ...answerFor(waiter, { record, entry, now }), ...times, repeated });
-      logGrant(record.key, entry, call); // before the message, because this call may end at any moment after that
+      logGrant(record.key, entry, call); // before the message, because this call may exit at any moment after it
       const outcome = await sendMessage(dependencies, { waiter, message: { output } }, call);
       const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
       if (pauseMs !== undefined && call.timeLeftMs() > pauseMs + NOTIFY_MS) {
@@ -89,7 +94,7 @@ async function sendGrant(
       return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, record, entry };
     }
     if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', record, entry };
-    const renewed = await extend(dependencies, { key: record.key, entry, isRepeated: repeated }, call);
+    const renewed = await renew(dependencies, { key: record.key, entry, isRepeated: repeated }, call);
     if (!renewed.won || !renewed.entry) return { outcome: 'overtaken', record: renewed.record, entry };
     ({ record, entry } = renewed);
     isOurs = true;
@@ -97,8 +102,8 @@ async function sendGrant(
 }
 
 /**
- * A task that is gone has not received the grant that its request had, so the record forgets that it did. Otherwise the next task of the execution would
- * wait behind a bound grant that no task has (docs/protocols/bound.md#a-grant-that-reached-no-task).
+ * Undoes the note that a task has received the grant, because the task is gone. Otherwise the next task of the execution would wait behind
+ * a bound grant that no task has (docs/protocols/bound.md#a-grant-that-reached-no-task).
  */
 async function takeBackAnswer(
   dependencies: LeaseDependencies,
@@ -119,7 +124,7 @@ async function takeBackAnswer(
   return (await updateKey(dependencies, { key: record.key, ...update }, call)).record;
 }
 
-/** A bound grant has no ttl, and so is never short. */
+/** Whether too much of the ttl is over. A bound grant has no ttl, so it is never short unless it has ended. */
 const isShort = (entry: HolderEntry, now: number): boolean =>
   entry.expiresAt - now < (isBound(entry) ? 0 : entry.ttlMs) - MAX_SHORTFALL_MS;
 
@@ -134,27 +139,29 @@ const answerFor = (
     sharedTerms(entry, { used, limit: permit?.limit ?? null, limitBefore: entry.limitBefore })),
 });
 
-/** With the current entry. */
+/** The result of a write on a grant, with the entry as it is now. */
 type Extended = Written & { entry: HolderEntry | undefined };
 
 interface EntryOnRecord {
   key: string;
-  /** As it was last seen. */
+  /** The entry as it was last read. */
   entry: HolderEntry;
 }
 
 interface Extending extends EntryOnRecord {
-  /** Whether the request received this grant before. Its execution may have been redriven since, so the time is recorded. */
+  /**
+   * Whether the request has received this grant before. Its execution may have been redriven since, so the time of this answer is recorded.
+   */
   isRepeated?: boolean;
-  /** What a caller asked for that claims its grant. */
+  /** The ttl and the hints of a call that claims its grant. */
   claim?: { ttlMs: number; hints: Record<string, number> } | undefined;
 }
 
 /**
- * Passes the grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/tasks.md#park). A grant that no call has
- * claimed becomes that of the task's ticket and execution, and takes the ttl of the task. Every other grant keeps its own and is never shortened:
- * another call or task of the request may work under it, and the end of another execution must not end it.
- * @returns as `extend`
+ * Passes the grant of a request to a task of the same request, with the whole ttl from now on (docs/protocols/tasks.md#park). A grant that
+ * no call has claimed takes the ticket, the execution and the ttl of the task. Any other grant keeps its own terms and is never shortened:
+ * another call or task of the request may work under it, and the end of this task's execution must not end it.
+ * @returns as `renew`
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function passToTask(
@@ -162,14 +169,17 @@ export function passToTask(
   { key, entry, waiter }: EntryOnRecord & { waiter: WaitingTask },
   call: Call,
 ): Promise<Extended> {
-  const isOfTask = entry.claimTtlMs !== undefined || isRedriven(entry, waiter);
-  const more = isOfTask ? ofTask(entry.path, waiter) : undefined;
-  const fullTtlMs = isOfTask ? waiter.ttlSeconds * 1000 : undefined;
-  return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !isOfTask }, call);
+  const takesTerms = entry.claimTtlMs !== undefined || isRedriven(entry, waiter);
+  const more = takesTerms ? termsOfTask(entry.path, waiter) : undefined;
+  const fullTtlMs = takesTerms ? waiter.ttlSeconds * 1000 : undefined;
+  return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !takesTerms }, call);
 }
 
-/** What makes the grant that of the task: no call has claimed it, or its execution was redriven. */
-function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }: WaitingTask): Partial<WritePart> {
+/** Gives the grant the ticket, the execution and the terms of the task. */
+function termsOfTask(
+  path: string,
+  { ticket, execution, target, graceSeconds, bound }: WaitingTask,
+): Partial<WritePart> {
   const parts: Item = {
     k: text(ticket),
     ...(target !== undefined && { y: text(target) }),
@@ -184,16 +194,24 @@ function ofTask(path: string, { ticket, execution, target, graceSeconds, bound }
   return { set: [...set, `${at} = :execution`], values: { ...values, ':execution': text(execution) }, remove };
 }
 
-/** Does not extend the grant. The new version keeps each call that saw an earlier version from handing the grant off. @returns as `extend` */
-export const answer = (dependencies: LeaseDependencies, { key, entry }: EntryOnRecord, call: Call): Promise<Extended> =>
+/**
+ * Records that a call answers with the grant, and does not extend it. The new version keeps each call that
+ * read an earlier one from handing the grant off.
+ * @returns as `renew`
+ */
+export const recordAnswer = (
+  dependencies: LeaseDependencies,
+  { key, entry }: EntryOnRecord,
+  call: Call,
+): Promise<Extended> =>
   writeAnew(dependencies, { key, entry, ...setting({ r: integer(dependencies.clock.now()) }) }, call);
 
 /**
- * Gives a grant its whole ttl from now on, and a new version, so that no call that has seen it before can end it or hand it off.
- * @returns with the entry as it stands
+ * Gives a grant its whole ttl from now on. With `claim`, makes it a full grant.
+ * @returns the entry as it is after the write, as another call may have left it
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export function extend(
+export function renew(
   dependencies: LeaseDependencies,
   { key, entry, claim, isRepeated = false }: Extending,
   call: Call,
@@ -201,8 +219,8 @@ export function extend(
   if (!claim) return writeVersion(dependencies, { key, entry, isAnswered: isRepeated }, call);
   const { ttlMs: fullTtlMs, hints } = claim;
   const names = Object.keys(hints);
-  // The write of the hand-off may have been late, and no call has answered with the grant yet.
-  const raised = entry.metNoFence ? risen(entry, dependencies.clock.now()) : undefined;
+  // The write of the hand-off may have been late. No call has answered with the grant yet, so its fence may still rise.
+  const raised = entry.metNoFence ? raisedFence(entry, dependencies.clock.now()) : undefined;
   const more = {
     set: [...names.map((name) => `${name} = :${name}`), ...(raised?.set ?? [])],
     remove: ['#h.c', ...(entry.path === ALONE ? [] : ['#h.q']), ...(raised?.remove ?? [])],
@@ -212,8 +230,8 @@ export function extend(
   return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);
 }
 
-/** Raises the fence of a grant that met none, before any call answers with the grant (docs/protocols/locks.md#late-grants). */
-function risen({ path, fence }: HolderEntry, now: number): WritePart {
+/** The part of a write that raises the fence of a grant, before any call answers with the grant (docs/protocols/locks.md#late-grants). */
+function raisedFence({ path, fence }: HolderEntry, now: number): WritePart {
   const isAlone = path === ALONE;
   return {
     set: ['fence = :fence', ...(isAlone ? [] : ['#f = :fence'])],
@@ -224,7 +242,7 @@ function risen({ path, fence }: HolderEntry, now: number): WritePart {
 }
 
 /**
- * The same for a grant that this call has written late. Does nothing if another grant has come since, which has a higher fence.
+ * Raises the fence of a grant that this call has written late. Does nothing if another grant has been made since, which has a higher fence.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function raiseFence(
@@ -234,12 +252,13 @@ export async function raiseFence(
 ): Promise<Extended> {
   const isLast = { expression: 'fence = :seenFence', values: { ':seenFence': integer(entry.fence) } };
   const condition = all(isStill(entry), isLast);
-  return writeAnew(dependencies, { key, entry, condition, ...risen(entry, dependencies.clock.now()) }, call);
+  return writeAnew(dependencies, { key, entry, condition, ...raisedFence(entry, dependencies.clock.now()) }, call);
 }
 
 /**
- * Writes on a grant that still has the version that was seen. The new version keeps every call that saw the grant before from ending it or handing it off.
- * @returns with the entry as it stands
+ * Writes on a grant if nobody has changed it since it was read. The new version keeps every call that read the
+ * grant before from ending it or handing it off.
+ * @returns the entry as it is after the write, as another call may have left it
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function writeAnew(
@@ -257,23 +276,23 @@ export async function writeAnew(
     },
     call,
   );
-  const after = entryOf(written.record, entry.name);
-  // An earlier try of the SDK may have won before the try that lost.
-  return { ...written, won: written.won || after?.version === version, entry: after };
+  const current = entryOf(written.record, entry.name);
+  // If the version is ours although the write lost, an earlier try of the SDK has won.
+  return { ...written, won: written.won || current?.version === version, entry: current };
 }
 
-interface Anew extends EntryOnRecord {
-  /** Of a grant that was made for the window: the ttl that it has from now on. */
+interface VersionWrite extends EntryOnRecord {
+  /** The ttl that the grant has from now on, if the write makes it a full grant. */
   fullTtlMs?: number | undefined;
-  /** Whether a call is answered with the grant, or a task receives what its request already had. */
+  /** Whether a call answers with the grant, or a task receives a grant that its request already had. */
   isAnswered?: boolean;
-  /** What the write sets and removes besides. */
+  /** What else the write sets and removes. */
   more?: Partial<WritePart> | undefined;
 }
 
 function writeVersion(
   dependencies: LeaseDependencies,
-  { key, entry, fullTtlMs, isAnswered = false, more = {} }: Anew,
+  { key, entry, fullTtlMs, isAnswered = false, more = {} }: VersionWrite,
   call: Call,
 ): Promise<Extended> {
   const now = dependencies.clock.now();
@@ -281,8 +300,8 @@ function writeVersion(
   const ttlMs = fullTtlMs ?? entry.ttlMs;
   const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
   const { set, values } = setting({
-    // Only a heartbeat changes the times of a bound grant. So the times show whether the holder knows of the grant.
-    // Never earlier than the heartbeat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the grant.
+    // Only a heartbeat changes the times of a bound grant, so they show whether the holder knows of the grant.
+    // `b` is never before the heartbeat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the grant.
     ...((isFull || !isBound(entry)) && { b: integer(expiresAt - ttlMs), e: integer(expiresAt) }),
     ...(isFull && { t: integer(ttlMs), a: integer(now) }),
     ...(isFull && entry.path === ALONE && { u: secondsOf(ttlMs) }),
@@ -295,7 +314,7 @@ function writeVersion(
   return writeAnew(dependencies, update, call);
 }
 
-/** The part of an update that sets parts of an entry. */
+/** Sets parts of an entry. */
 export function setting(parts: Item): { set: string[]; values: Item } {
   const names = Object.keys(parts);
   return {
@@ -306,17 +325,20 @@ export function setting(parts: Item): { set: string[]; values: Item } {
 
 type BoundTerms = Pick<GrantRequest, 'bound' | 'execution'>;
 
-/** Whether a grant goes on for the grace of the execution that asks again for a bound one, because it was redriven. */
+/** Whether the grant is in the grace of the same execution, which was redriven and asks for a bound grant again. */
 const isRedriven = (entry: HolderEntry, { bound, execution }: BoundTerms): boolean =>
   bound === true && entry.execution === undefined && entry.endedExecution === execution && execution !== undefined;
 
-/** The error for a request whose grant ends otherwise than this call asks for: an answer with the grant would mislead the caller about its end. */
-export function otherTerms(entry: HolderEntry, asked: BoundTerms): HoldfastError | undefined {
+/**
+ * The error if the request has a grant that does not end as this call asks. An answer with that
+ * grant would mislead the caller about its end.
+ */
+export function otherTerms(entry: HolderEntry, terms: BoundTerms): HoldfastError | undefined {
   const boundTo = isBound(entry) ? entry.execution : undefined;
-  if (isRedriven(entry, asked) || (asked.bound ? asked.execution : undefined) === boundTo) return undefined;
-  const terms =
+  if (isRedriven(entry, terms) || (terms.bound ? terms.execution : undefined) === boundTo) return undefined;
+  const fault =
     boundTo === undefined
       ? 'has a grant with a ttl: send ttlSeconds in place of bound'
       : 'has a bound grant of another execution or with a ttl: send bound and that execution';
-  return invalidRequest([{ path: 'requestId', message: `${terms}, or another requestId` }]);
+  return invalidRequest([{ path: 'requestId', message: `${fault}, or another requestId` }]);
 }

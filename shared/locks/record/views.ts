@@ -6,7 +6,7 @@ import { capAt, capView } from './capped.ts';
 import { type HolderView, holderView, instantOrNull, limitOf, thirdPartyView, weightShown } from './outcomes.ts';
 import { byEnd, type HolderEntry, isBound, type KeyRecord, type ThirdParty } from './record.ts';
 
-// What readers see of a key. The meaning of each field is in contract/answers/leases.ts.
+// What readers see of a key. contract/answers/leases.ts explains each field.
 
 type KeyState = (typeof KEY_STATES)[number];
 
@@ -30,8 +30,8 @@ export interface FullHolderView extends HolderView, GrantTerms {
 }
 
 /**
- * A key, by the one holder that stands for all: the exclusive holder, or the shared holder whose grant ends first. Of a key without a holder, the
- * last exclusive holder.
+ * A key with one holder shown in place of all: the exclusive holder, or the shared holder whose grant ends first. A key
+ * without a holder shows the last exclusive holder.
  */
 export interface KeySummary extends GrantTerms {
   key: string;
@@ -42,29 +42,32 @@ export interface KeySummary extends GrantTerms {
 }
 
 /** How full a key is. */
-interface Room {
+interface KeyUse {
   used: number;
   limit: number | null;
-  /** What an operator has set, if that counts now. */
+  /** The cap of an operator, while it counts. */
   cap?: CapView;
 }
 
 /** What every reader may see of a key. */
-export interface KeyView extends KeySummary, Room {
+export interface KeyView extends KeySummary, KeyUse {
   limitBy: string | null;
   holders: FullHolderView[];
-  /** The holder before, if the one that stands for all was granted the key in line. Null if the record does not say. */
+  /** The holder before the one that is shown. Null unless that one was granted the key in line. */
   previous: Previous | null;
   hasRecord: boolean;
-  /** How many tasks and callers are in line, counted up to 100, or up to the limit of `waiters` if that is more. */
+  /** How many tasks and callers are in line. The count stops at 100, or at the limit of `waiters` if that is more. */
   waiting: number;
   waiters?: WaiterView[];
 }
 
-/** One key of a list. The oldest holder stands for all, or with the sort `expiry` the one whose grant ends first. */
-export interface ListedKey extends KeySummary, Room {
+/** One key of a list. It shows the oldest holder or, with the sort `expiry`, the holder whose grant ends first. */
+export interface ListedKey extends KeySummary, KeyUse {
   holders: number;
-  /** Up to how many tasks and callers are in line: the hints of the record count some that have left too. A count of the line would cost a query for each row. */
+  /**
+   * At most how many tasks and callers are in line. The hints of the record also count some that have left;
+   * an exact count would cost a query for each row.
+   */
   waiting: number;
 }
 
@@ -96,19 +99,19 @@ const fullThirdPartyView = (client: ThirdParty, now: number): FullHolderView => 
   remainingMs: Number.isFinite(client.endsAt) ? Math.max(0, client.endsAt - now) : null,
 });
 
-/** Which holder stands for all of a key. */
+/** Which holder of a key is shown. */
 export interface Chosen {
-  /** Only this holder. */
+  /** The name of the holder, if only one is wanted. */
   holder?: string | undefined;
-  /** The holder whose grant ends first, which is the default, or the oldest holder. */
+  /** `end`, the default, for the holder whose grant ends first, or `age` for the oldest holder. */
   by?: 'end' | 'age' | undefined;
 }
 
-/** Chooses among the holders that have not expired, or among all if all have. */
+/** Chooses among the holders that have not expired, or among all if all of them have. */
 function chosenEntry({ entries }: KeyRecord, now: number, { holder, by }: Chosen): HolderEntry | undefined {
-  const own = entries.filter((entry) => holder === undefined || entry.holder === holder);
-  const shown = own.toSorted(by === 'age' ? byAge : byEnd);
-  return shown.find(({ expiresAt }) => expiresAt > now) ?? shown[0];
+  const wanted = entries.filter((entry) => holder === undefined || entry.holder === holder);
+  const sorted = wanted.toSorted(by === 'age' ? byAge : byEnd);
+  return sorted.find(({ expiresAt }) => expiresAt > now) ?? sorted[0];
 }
 
 const byAge = (one: HolderEntry, other: HolderEntry): number => one.fence - other.fence;
@@ -126,7 +129,7 @@ export function keySummary(record: KeyRecord, now: number, chosen: Chosen = {}):
 
 const FREE = { state: 'free' as const, holder: null, fence: null, expiresAt: null, ...NO_TERMS };
 
-/** Shows the last exclusive holder. If there was none, only the fence of the last grant. */
+/** Shows the last exclusive holder or, if there was none, only the fence of the last grant. */
 function withoutHolder({ last, lastTerms, fence }: KeyRecord): Partial<KeySummary> {
   if (!last) return { fence: fence ?? null };
   const { acquiredAt, brokenAt, data = null } = lastTerms ?? {};
@@ -136,7 +139,7 @@ function withoutHolder({ last, lastTerms, fence }: KeyRecord): Partial<KeySummar
   };
 }
 
-function roomOf(record: KeyRecord, now: number): Room {
+function useOf(record: KeyRecord, now: number): KeyUse {
   const cap = capAt(record, { now, clockSkewMs: 0 });
   return {
     used: record.thirdParty ? 1 : weightShown(record.used),
@@ -147,14 +150,14 @@ function roomOf(record: KeyRecord, now: number): Room {
 
 export function keyView(record: KeyRecord, now: number): Omit<KeyView, 'waiting' | 'waiters'> {
   const { entries, thirdParty, limitBy, hasRecord } = record;
-  const room = roomOf(record, now);
+  const use = useOf(record, now);
   const holders = entries.toSorted(byAge).map((entry) => fullHolderView(entry, now));
   const previous = entries.length > 0 ? chosenEntry(record, now, {})?.previous : record.previous;
   return {
     ...keySummary(record, now),
     holders: thirdParty ? [...holders, fullThirdPartyView(thirdParty, now)] : holders,
-    ...room,
-    limitBy: room.limit === null ? null : (limitBy ?? null),
+    ...use,
+    limitBy: use.limit === null ? null : (limitBy ?? null),
     previous: previousView(previous),
     hasRecord,
   };
@@ -162,6 +165,6 @@ export function keyView(record: KeyRecord, now: number): Omit<KeyView, 'waiting'
 
 export const listedKey = (record: KeyRecord, now: number, chosen: Chosen): Omit<ListedKey, 'waiting'> => ({
   ...keySummary(record, now, chosen),
-  ...roomOf(record, now),
+  ...useOf(record, now),
   holders: record.entries.length + (record.thirdParty ? 1 : 0),
 });
