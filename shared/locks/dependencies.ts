@@ -9,40 +9,42 @@ import { type Clock, systemClock } from '../surroundings/clock.ts';
 import { type Ids, systemIds } from '../surroundings/ids.ts';
 import type { ExecutionRules } from './executions/allowed.ts';
 
-/** The dependencies of the calls on locks. */
+/** What the calls on locks depend on. */
 export interface LeaseDependencies {
   dynamodb: DynamoDBClient;
   clock: Clock;
   ids: Ids;
   table: string;
-  /** How far the clocks of the functions may differ. An expired lease is taken over only after this margin. */
+  /** The clock skew margin: how far the clocks of two functions may differ. Only after it may another caller take over an expired lease. */
   clockSkewMs: number;
-  /** The service cuts a longer `waitSeconds` to this. */
+  /** The highest `waitSeconds`. A call that asks for more waits only this long. */
   maxWaitSeconds: number;
   /** How long a released record stays, so that the next grant can raise its fence. */
   fenceRetentionSeconds: number;
-  /** If they are absent, any execution of the account and region may hold leases. */
+  /** Which executions may hold leases. If absent, all of the account and region. */
   executions?: ExecutionRules;
-  /** The quotas of callers. If they are absent, the defaults apply. */
+  /** The quotas of callers. If absent, the defaults. */
   quotas?: Quotas;
   /** The table of the waiters. */
   waitersTable: string;
-  /** Creates the client on first use, so that plain calls do not load it. */
+  /** Creates the client at the first use, so that plain calls do not load it. */
   stepFunctions: () => Promise<SFNClient>;
   /** As `stepFunctions`, for callbacks of durable functions. Absent in a process that cannot complete them. */
   durableFunctions?: (() => Promise<DurableFunctions>) | undefined;
   /**
-   * Sends the message that looks again at a key. Best effort, and absent if there is no SQS queue: the schedule repairs each line within a
+   * Sends the message that looks again at a key. Best effort, and absent without an SQS queue: the schedule repairs each line within a
    * minute.
    */
   repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;
-  /** Absent if the deployment puts no events, and in every function but the repair. */
+  /** Puts events about long waits. Absent if the deployment puts no events, and in every function but the repair. */
   waitEvents?: WaitEvents | undefined;
 }
 
-/** Events about waiters that have waited for long (docs/events.md). */
+/** Puts events about waiters that have waited for long (docs/events.md). */
 export interface WaitEvents {
-  /** After how many milliseconds a wait is long. The schedule puts an event then, and again after each further period of this length. */
+  /**
+   * After how many milliseconds the schedule puts an event about a waiter. It puts another one after each further period of this length.
+   */
   overdueMs: number;
   put: PutEvents;
 }
@@ -52,52 +54,52 @@ export interface RepairMessage {
   delaySeconds: number;
 }
 
-/** How much callers may take, so that the accident of one caller does not stop the others. */
+/** How much callers may take, so that an accident of one caller does not stop the others. */
 export interface Quotas {
-  /** Tasks and calls in line for a key. */
+  /** How many tasks and calls may be in line for a key. */
   waitersPerKey: number;
-  /** Tasks and calls in line for all keys of a namespace, as the repair has counted them. */
+  /** How many tasks and calls may be in line for all keys of a namespace, as the repair counts them. */
   waitersPerNamespace: number;
-  /** How many calls may wait inside the service at once. If this is absent, all calls are held, and callers do not sleep. */
+  /** How many calls may wait inside the service at the same time. If absent, all may, and callers never sleep. */
   maxHeldCalls?: number | undefined;
 }
 
 export const DEFAULT_QUOTAS: Quotas = { waitersPerKey: 10_000, waitersPerNamespace: 100_000 };
 
-/** Whether callers may sleep, and so may have places. */
+/** Whether callers may sleep, which gives them places. */
 export const canSleep = ({ quotas }: Pick<LeaseDependencies, 'quotas'>): boolean => quotas?.maxHeldCalls !== undefined;
 
 /** How long a caller has to claim its grant: the grant window. */
 export const WINDOW_SECONDS = 2;
 export const WINDOW_MS = WINDOW_SECONDS * 1000;
 
-/** How often a call in line looks at its own ticket. */
+/** How often a call in line reads its own ticket. */
 export const ROW_EVERY_MS = 1000;
 
-/** How long a task without `parkSeconds` waits. */
+/** How long a task waits that names no `parkSeconds`. */
 export const DEFAULT_PARK_SECONDS = 86_400;
 
-/** The ttl of a grant without `ttlSeconds`. */
+/** The ttl of a grant if the caller names no `ttlSeconds`. */
 export const DEFAULT_TTL_SECONDS = 60;
 
 /**
- * The ttl of a grant that lasts as long as its execution (docs/protocols/bound.md): no execution lasts longer than 366 days. The look at the execution
- * ends the grant, and not this time.
+ * The stored ttl of a bound grant (docs/protocols/bound.md). It is longer than any execution, which lasts
+ * 366 days at most, so only a look ends the grant.
  */
 export const BOUND_SECONDS = 400 * 86_400;
 
-/** Calls ask about the execution of a bound grant at most this often. */
+/** How often calls look at the execution of a bound grant at most. */
 export const ASK_EVERY_MS = 30_000;
 
-/** A call with less time left than this does not hand off. It ends the grant, and leaves the hand-off to other calls. */
+/** How much time a call must have left to hand off. With less, it only ends the grant, and leaves the hand-off to other calls. */
 export const TRANSFER_MS = 2000;
 
-/** The part of the invocation that waiting leaves for a last write. */
+/** How much time of its invocation a call that waits leaves for a last write. */
 const LAST_WRITE_MS = 500;
 
 /**
- * The deadline of a call whose first try received no grant. All instants are epoch milliseconds. If the clock was set back during that try, the wait
- * counts from now: otherwise the call would wait longer, by as much as the clock was set back.
+ * The deadline of a call whose first try received no grant, in epoch milliseconds. If the clock was set back during that try, the wait
+ * counts from now. Otherwise the call would wait longer by that time.
  */
 export function deadlineOf(
   { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
@@ -109,8 +111,8 @@ export function deadlineOf(
 }
 
 /**
- * True if a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer than `waitSeconds`: the call
- * looks once, and is answered with its position.
+ * Whether a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer than `waitSeconds`:
+ * it polls one time, and is answered with its position.
  */
 export const isBackInLine = (
   { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
@@ -119,8 +121,8 @@ export const isBackInLine = (
 
 /**
  * The dependencies of a deployed function.
- * @param dynamodb the client of the function, if the function already has a client
- * @throws Error naming the variable that is missing or wrong
+ * @param dynamodb the client, if the function already has one
+ * @throws Error that names the variable that is missing or wrong
  */
 export function leasesFromEnvironment(
   env: NodeJS.ProcessEnv = process.env,
@@ -152,7 +154,7 @@ export function leasesFromEnvironment(
   };
 }
 
-/** @throws Error naming the variable that is missing or wrong */
+/** @throws Error that names the variable that is missing or wrong */
 export function waitEventsFromEnvironment(env: NodeJS.ProcessEnv = process.env): WaitEvents | undefined {
   if (env.EVENTS !== 'ENABLED') return undefined;
   const service = requiredString('SERVICE_NAME', env);
@@ -163,14 +165,14 @@ export function waitEventsFromEnvironment(env: NodeJS.ProcessEnv = process.env):
   };
 }
 
-/** @param queueUrl of the queue from which the repair takes its messages. Without one, only the schedule repairs */
+/** @param queueUrl the queue from which the repair takes its messages. Without one, only the schedule repairs */
 function repairLaterBy(queueUrl: string | undefined): LeaseDependencies['repairLater'] {
   if (queueUrl === undefined) return undefined;
   const send = memoized(async () => (await import('../aws/sqs.ts')).delayedSender(queueUrl));
   return async ({ delaySeconds, ...message }, call) => (await send())(message, delaySeconds, call);
 }
 
-/** A function that makes its value at the first call, and returns the same value from then on. */
+/** Makes the value at the first call, and returns the same value from then on. */
 export function memoized<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

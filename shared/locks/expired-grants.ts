@@ -17,12 +17,17 @@ import { lastWriteOf, ttlAfter } from './record/requests.ts';
 export const GRANT_KINDS = ['abandonedLease', 'releasedLease', 'abandonedPermit'] as const;
 type GrantKind = (typeof GRANT_KINDS)[number];
 
-/** The clean-up recognises a record by these: each grant, heartbeat and end changes one of them. The id of a grant would do, but is the holder's secret. */
+/**
+ * The attributes by which the clean-up recognises a record. Each grant, heartbeat and end changes one of
+ * them. The lease id would do too, but is a secret.
+ */
 const RECORD_IDENTITY = ['used', 'fence', `${ALONE}.e`, `${ALONE}.b`, 'lease_expiry'] as const;
 
 const isEmpty: Condition = { expression: 'used = :zero', values: { ':zero': integer(0) } };
 
-/** With shared holders, or with an exclusive holder that has expired, that is bound, or that counts as held in a namespace. */
+/**
+ * The record has shared holders, or an exclusive holder that has expired, is bound, or belongs to a namespace, which counts its held keys.
+ */
 function hasHolders(now: number, { clockSkewMs }: Margins): Condition {
   const isAlone = aliased(`attribute_exists(#${ALONE}.i)`);
   const isOfInterest = aliased(`#${ALONE}.e < :cut OR attribute_exists(#${ALONE}.z) OR contains(#key, :slash)`, {
@@ -32,7 +37,10 @@ function hasHolders(now: number, { clockSkewMs }: Margins): Condition {
   return all(hasUsed, not(isEmpty), any(not(isAlone), isOfInterest));
 }
 
-/** The end of an exclusive grant sets the end of the retention, and a shared grant moves the TTL attribute far ahead. */
+/**
+ * The record is empty, and its retention is over. After an exclusive grant the TTL attribute says so; a
+ * shared grant has moved that attribute far ahead.
+ */
 function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condition {
   const before = now - fenceRetentionSeconds * 1000;
   const wasAlone = all({ expression: 'attribute_not_exists(lease_version)' }, ttlIsOver('lease_expiry', now));
@@ -47,7 +55,9 @@ function isPastRetention(now: number, { fenceRetentionSeconds }: Margins): Condi
   return all(isEmpty, isUnmarked, isNotCapped, any(wasAlone, wasShared, hasNoTtl));
 }
 
-/** The lease of a third-party client, from the instant at which any caller may take it over. The client knows whole seconds only, in the TTL attribute. */
+/**
+ * The record has a lease of a third-party client that any caller may take over. Such a client stores whole seconds, in the TTL attribute.
+ */
 function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {
   const cut = now - clockSkewMs;
   const isOver = aliased('#lease_expiry < :cutSeconds OR #lease_expiry BETWEEN :leastMs AND :cut', {
@@ -55,7 +65,7 @@ function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {
     ':cutSeconds': integer(Math.floor(cut / 1000)),
     ':leastMs': integer(LEAST_MILLISECONDS),
   });
-  // Nothing says when such a lease ends, so neither this service nor the crate ever takes it over.
+  // No attribute says when the lease ends, so neither this service nor the Rust crate ever takes it over.
   const isEndless = all(aliased('attribute_exists(#lease_expiry)'), ttlIsUnreadable('lease_expiry'));
   const isTheirs = aliased('attribute_not_exists(#used) AND attribute_type(#lease_version, :string)', {
     ':string': text('S'),
@@ -63,22 +73,22 @@ function isAbandonedByOthers(now: number, { clockSkewMs }: Margins): Condition {
   return all(isTheirs, any(isOver, isEndless));
 }
 
-/** The records with something to report or to count. */
+/** The record has something to report or to count. */
 export const expiredGrants = (now: number, margins: Margins): Condition =>
   any(hasHolders(now, margins), isPastRetention(now, margins), isAbandonedByOthers(now, margins));
 
 /**
- * Grants are entries of the record of a key, several in one record.
+ * Finds the expired grants in a record, and counts the others.
  * @param item a record that `expiredGrants` let through
  */
 export function findGrants(item: Item, now: number, margins: Margins): Found<GrantKind> {
   const record = parseKey(item.key?.S ?? '', item);
   const { entries } = record;
   if (record.thirdParty) return { rows: [abandonedByOthers(item, now)], held: 0 };
-  // Only another client writes entries that are not in use.
+  // If nothing is in use, only a third-party client can have written the entries.
   if (number(item, 'used') === 0)
     return { rows: entries.length === 0 ? [released(item, { record, now, margins })] : [], held: 0 };
-  // From then on another grant may replace it.
+  // A grant is abandoned when another grant may replace it.
   const abandoned = entries.filter(({ expiresAt }) => expiresAt < now - margins.clockSkewMs);
   return {
     rows: abandoned.map((entry) => abandonedRow(item, { key: record.key, entry }, now)),
@@ -87,7 +97,7 @@ export function findGrants(item: Item, now: number, margins: Margins): Found<Gra
 }
 
 /**
- * The grants that last as long as their execution. One that its caller has yet to claim ends by the grant window.
+ * Finds the bound grants in a record. A grant that is not claimed yet is left out, because it ends with the grant window.
  * @param item a record that `expiredGrants` let through
  */
 export function boundGrants(item: Item, now: number, { clockSkewMs }: Margins): BoundHolding[] {
@@ -105,13 +115,13 @@ export function boundGrants(item: Item, now: number, { clockSkewMs }: Margins): 
     }));
 }
 
-/** The key alone names an exclusive holder. */
+/** How the report names a grant. An exclusive grant needs only its key. */
 const keyOfEntry = (key: string, { path, fence }: HolderEntry): Record<string, string> =>
   path === ALONE ? { key } : { key, fence: String(fence) };
 
 function abandonedByOthers(item: Item, now: number): ExpiredRow<'abandonedLease'> {
   const { atMs, fault } = readTtl(item.lease_expiry, now);
-  // The lease runs to the end of the second that its record names.
+  // The lease lasts until the end of the second on record.
   const expiredAt = atMs !== undefined && fault !== 'milliseconds' ? atMs + 1000 : atMs;
   return {
     kind: 'abandonedLease',
@@ -164,7 +174,10 @@ function abandonedRow(
   };
 }
 
-/** Ends an abandoned permit. The record stays, and its fence with it. While the mark is there, the line decides whose room it needs. */
+/**
+ * Ends an abandoned permit. The record stays, with its fence. A marked record is left alone, because
+ * the line ends the grants whose room it needs.
+ */
 export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
   { dynamodb, places: { leasesTable: table } },
   { key: { key = '' }, identity },
@@ -188,8 +201,9 @@ export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
 };
 
 /**
- * The clean-up recognises an entry by these: each heartbeat and each grant changes one of them. Its version alone would do, but belongs to the
- * holder. Null if a write could not subtract its weight, because another client has written `used` with another type.
+ * The parts by which the clean-up recognises an entry. Each heartbeat and each grant changes one of
+ * them. The version would do too, but is a secret.
+ * @returns null if no write can subtract the weight of the entry, because another client has written `used` with a wrong type
  */
 function identityOfEntry(item: Item, { path, fence }: Pick<HolderEntry, 'path' | 'fence'>): Identity | null {
   const { e, b, w } = item[path]?.M ?? {};
@@ -198,6 +212,7 @@ function identityOfEntry(item: Item, { path, fence }: Pick<HolderEntry, 'path' |
   return identityOf({ name: text(path), ...parts }, ['name', ...Object.keys(parts)]);
 }
 
+/** The entry is still as the report has named it. */
 function isReported({ fence, expires_at, heartbeat_at, weight }: Identity): Condition {
   const seen = { ':fence': fence, ':e': expires_at, ':b': heartbeat_at, ':w': weight } as Item;
   return {

@@ -27,8 +27,8 @@ const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
 type HolderKind = (typeof HOLDER_KINDS)[number];
 
 /**
- * Asks, for the report, about the executions of bound grants, and ends, for the clean-up, the grants of ended executions. The code is loaded
- * at the first bound grant, because most reports find no bound grant.
+ * Looks at the executions of bound grants for the report, and ends the grants of ended executions for the clean-up. Loads that code at the
+ * first bound grant, because most reports find none.
  */
 export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   async ask(execution, call) {
@@ -50,7 +50,7 @@ export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   },
 });
 
-/** One question for each execution that holds bound grants. */
+/** Makes one question about each execution that holds bound grants. */
 const questionsAbout = (
   holders: Holders,
   holdings: readonly BoundHolding[],
@@ -67,13 +67,13 @@ function holderRow(
   now: number,
 ): ExpiredRow<HolderKind>[] {
   if (verdict === 'goesOn' && !isUnnotified) return [];
-  const who = holder ?? NAMELESS;
+  const named = holder ?? NAMELESS;
   const endedAt = typeof verdict === 'string' ? undefined : verdict.endedAt;
   const unknown =
     verdict === 'goesOn'
-      ? `${who} may never have been notified of the grant, and its execution runs`
-      : `AWS does not say whether the execution of ${who} runs`;
-  const ended = `the execution of ${who} has ended, and no other caller wanted the key`;
+      ? `${named} may never have been notified of the grant, and its execution runs`
+      : `AWS does not say whether the execution of ${named} runs`;
+  const ended = `the execution of ${named} has ended, and no other caller wanted the key`;
   const [kind, why] = endedAt === undefined ? (['holderUnknown', unknown] as const) : (['holderEnded', ended] as const);
   const row = { kind, key, holder, reason: `${why}: ${execution}`, neverDeletable: false, ttlFault: null, identity };
   return [{ ...row, ...agedBy(endedAt, now) }];
@@ -87,18 +87,17 @@ const hasLeaseVersion: Condition = { expression: 'attribute_exists(lease_version
 const deleteRecord = remover<LockKind>({
   place: ({ leasesTable }) => leasesTable,
   key: ['key'],
-  // The line decides about a marked record, because a waiter may be behind it. A cap would go with its record.
+  // A marked record is left to the line. A capped record is left alone because the cap would go with it.
   deletable: (kind) => all(isUnmarked, isNotCapped, ...(kind.startsWith('abandoned') ? [hasLeaseVersion] : [])),
 });
 
 const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.kind === 'abandonedPermit';
 
-const isOfHolder = ({ kind }: ExpiredRow): boolean => HOLDER_KINDS.some((one) => one === kind);
+const isOfHolder = ({ kind }: ExpiredRow): boolean => HOLDER_KINDS.some((holderKind) => holderKind === kind);
 
-/** What finds the expired parts of a record. */
 const finderOf = (item: Item) => (hasMemory(item.key?.S ?? '') ? findRun : findGrants);
 
-/** Keys and the records of `once`. Records are read whole, because the entries of shared holders have names of their own. */
+/** The records of keys and of `once`. The scan reads whole records, because the attributes of shared holders have no fixed names. */
 export const LOCKS: ExpirySource<LockKind> = {
   place: ({ leasesTable }) => leasesTable,
   kinds: LOCK_KINDS,
@@ -120,12 +119,13 @@ export const LOCKS: ExpirySource<LockKind> = {
       held: byNamespace(found),
     };
   },
-  // After a deletion the next grant's fence is the time of the grant. The end of a shared or a bound grant leaves the record.
+  // Without a record, the fence of the next grant is the clock, so a higher fence must stay. The end
+  // of a shared or a bound grant leaves the record.
   reasonToSpare: (row, { clockSkewMs }, now) => {
     if (isRun(row) && mayRemember(row, { clockSkewMs }, now)) return 'tooYoung';
     const { fence } = row.identity ?? {};
-    const rises = !fence || ('N' in fence && Number(fence.N) < now - clockSkewMs);
-    return rises || isPermit(row) || isOfHolder(row) ? undefined : 'fenceAhead';
+    const nextIsHigher = !fence || ('N' in fence && Number(fence.N) < now - clockSkewMs);
+    return nextIsHigher || isPermit(row) || isOfHolder(row) ? undefined : 'fenceAhead';
   },
   remove: (stores, row, call) => {
     if (isPermit(row)) return endAbandoned(stores, row, call);
@@ -137,7 +137,8 @@ export const LOCKS: ExpirySource<LockKind> = {
 const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
 
 /**
- * Rows of tasks that are parked for a lease or a permit. A row of an execution has neither a task token nor a callback id. Both are secrets: the filter asks whether there is one, and the scan never reads it.
+ * The rows of tasks that are parked for a lease or a permit. A task token or a callback id shows that a row is that of a task. Both are
+ * secrets, so only the filter checks for them, and the scan does not read them.
  */
 export const WAITERS = tableSource<'waiter'>({
   place: ({ waitersTable }) => waitersTable,

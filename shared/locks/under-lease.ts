@@ -11,14 +11,14 @@ interface LeaseRequest<Result> {
   work(lease: HeldLease): Promise<Result>;
 }
 
-/** What work under a lease needs of it. */
+/** The lease, as the work under it needs it. */
 interface HeldLease {
   fence: number;
   /** Extends the lease if a quarter of its ttl has passed. @throws HoldfastError as locks/calls/heartbeat.ts */
   keep(): Promise<void>;
 }
 
-/** A part of the ttl. A heartbeat so early may fail, and there is time for another. */
+/** The part of the ttl after which a heartbeat is due. If a heartbeat so early fails, there is time for another one. */
 const BEAT_AFTER = 1 / 4;
 
 /**
@@ -42,7 +42,7 @@ export async function underLease<Result>(
   try {
     return await work({ fence, keep });
   } finally {
-    // Best effort: the lease lapses on its own, and the outcome of the work matters more.
+    // Best effort: the lease expires by itself, and the outcome of the work matters more.
     await releaseGrant(dependencies)({ key, leaseId }, call).catch(() => undefined);
   }
 }

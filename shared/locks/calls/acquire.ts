@@ -15,7 +15,7 @@ import { noteMark, sawMark } from '../record/seen-marks.ts';
 import type { AcquireInput } from './inputs.ts';
 import { type Acquired, durations, type Mode, type Parked, previousView } from './types.ts';
 
-/** What a caller asks for that parks nothing. The schema (locks/calls/inputs.ts) has checked which fields go together. */
+/** The input of a call that parks nothing. The schema (locks/calls/inputs.ts) has checked which fields go together. */
 export type GrantInput = Omit<AcquireInput, 'fair' | 'sleepMs' | 'taskToken' | 'callbackId' | 'parkSeconds'> &
   Partial<Pick<AcquireInput, 'fair' | 'sleepMs'>>;
 
@@ -24,10 +24,10 @@ const modeAsked = ({ limit, mode }: Pick<GrantInput, 'limit' | 'mode'>): Mode =>
   mode ?? (limit === undefined ? 'exclusive' : 'shared');
 
 /**
- * Acquires a key with one conditional UpdateItem (docs/protocols/locks.md#acquire), or with two if the first finds expired holders in the way. With
+ * Acquires a key with one conditional UpdateItem, or with two if expired holders are in the way (docs/protocols/locks.md#acquire). With
  * `waitSeconds`, the call waits, but no longer than the deployment allows.
- * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released or broken), Throttled, OutcomeUnknown, Unavailable
- * (also for a record of another client that no condition fits)
+ * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released or broken), Throttled, OutcomeUnknown, Unavailable (a
+ * third-party client may have written a record that no condition fits)
  */
 export function acquireGrant(dependencies: LeaseDependencies) {
   const { clock, ids, clockSkewMs } = dependencies;
@@ -49,7 +49,7 @@ export function acquireGrant(dependencies: LeaseDependencies) {
     const granted = await tryThenWait(dependencies, asking, call).catch(addRetryWith({ requestId }));
     const { record: current, repeated, ended = [], previous } = granted;
     const entry = entryOf(current, request.name) as HolderEntry;
-    const expired = ended.map((one) => ({ entry: one, how: 'expired' as const }));
+    const expired = ended.map((former) => ({ entry: former, how: 'expired' as const }));
     const now = clock.now();
     return {
       ...grantView(request.key, entry, now),
@@ -68,33 +68,36 @@ export function acquireGrant(dependencies: LeaseDependencies) {
 }
 
 /**
- * Acquires a lease, or a permit if the request names a limit or the mode `shared`. With a `taskToken` or a `callbackId`, grants the key to that task or
- * callback, or parks it.
- * @throws HoldfastError InvalidRequest (executions/allowed.ts; a callback, and the deployment serves no durable functions), and as `acquireGrant` and
- * line/park.ts
+ * Acquires a lease, or a permit if the request names a limit or the mode `shared`. With a `taskToken` or a `callbackId`, grants
+ * the key to that task or callback, or parks it.
+ * @throws HoldfastError InvalidRequest (the caller may not name the execution, or the deployment serves no durable
+ * functions), and as `acquireGrant` and line/park.ts
  */
 export function acquire(dependencies: LeaseDependencies) {
   const acquireNow = acquireGrant(dependencies);
-  return async (given: AcquireInput, call: Call): Promise<Acquired | Parked> => {
+  return async (received: AcquireInput, call: Call): Promise<Acquired | Parked> => {
     const named =
-      given.callbackId === undefined ? given : (await import('../line/park.ts')).ofCallback(dependencies, given);
+      received.callbackId === undefined
+        ? received
+        : (await import('../line/park.ts')).ofCallback(dependencies, received);
     const { taskToken, callbackId, parkSeconds = DEFAULT_PARK_SECONDS, ...input } = named;
     const { key, execution, target, requestId = dependencies.ids.uuid() } = input;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
-    // The index finds an exclusive holder by itself.
+    // An index finds exclusive holders by their execution. A shared holder needs a row of its execution, written first.
     if (execution !== undefined && modeAsked(input) === 'shared') {
       const { noteExecution } = await import('../executions/execution-rows.ts');
       await noteExecution(dependencies, { key, execution }, call).catch(addRetryWith({ requestId }));
     }
-    const asked = { ...input, requestId };
+    const identified = { ...input, requestId };
     const parked = parkedBy({ taskToken, callbackId });
-    if (!parked) return acquireNow(asked, call);
-    const request = grantRequest(asked, call);
+    if (!parked) return acquireNow(identified, call);
+    const request = grantRequest(identified, call);
     const [{ park }, { Lock }] = [await import('../line/park.ts'), await import('../line/lock.ts')];
     return park(dependencies, { lock: new Lock(dependencies, request, call), parked, parkSeconds }, call);
   };
 }
 
+/** The request of a caller, in the units and with the defaults of the record. */
 export function grantRequest(
   {
     key,
@@ -115,14 +118,14 @@ export function grantRequest(
 ): GrantRequest {
   const name = requestName({ holder, requestId, principal });
   // The schema has checked that data is JSON.
-  const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
-  const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
+  const terms = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
+  const request = { ...terms, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
   if (modeAsked({ limit, mode }) === 'exclusive')
     return { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0, replace };
   return { ...request, limit: limit ?? MOST_PERMITS, weight, room: (limit ?? MOST_PERMITS) - weight };
 }
 
-/** One try. If the key is left free for callers that sleep, and they have had time to come back, joins the line and takes the key. */
+/** Tries once. If the key is left free for callers that sleep, and they have had time to come back, takes the key as a caller in line. */
 async function tryOrTake(
   dependencies: LeaseDependencies,
   { request, ticket }: { request: GrantRequest; ticket: string | undefined },
@@ -131,35 +134,35 @@ async function tryOrTake(
   const outcome = await firstTry(dependencies, request, call);
   if (outcome.won || !outcome.isAsleep) return outcome;
   const [{ takeFromSleepers }, { Lock }] = [await import('../line/hold-or-sleep.ts'), await import('../line/lock.ts')];
-  const at = { dependencies, lock: new Lock(dependencies, request, call), call };
-  return takeFromSleepers(at, { record: outcome.record, ticket });
+  const lock = new Lock(dependencies, request, call);
+  return takeFromSleepers({ dependencies, lock, call }, { record: outcome.record, ticket });
 }
 
-// A plain call loads nothing of the line: the rest of this file loads that for a call that waits.
+// The rest of this file is about calls that wait. It imports the line only when a call needs it, because a plain call must not load it.
 
 interface Acquiring {
   key: string;
-  /** How long the caller can stay away between two calls. */
+  /** The longest sleep of the caller between two calls. 0 if it does not sleep. */
   sleepMs: number;
-  /** One try, without waiting. */
+  /** Tries once, without waiting. */
   attempt(): Promise<TryOutcome>;
-  /** Asks about the executions of bound holders. @returns whether a grant has ended, so that another try is worth it */
+  /** Looks at the executions of bound holders. @returns whether the look ended a grant, so that another try may succeed */
   look(record: KeyRecord): Promise<boolean>;
-  /** Loads the lock. Only a call that waits, or that gives up its grant, needs it. */
+  /** Loads the code of the line. Only a call that waits, or that leaves the line with a grant, needs it. */
   lock(): Promise<Lock>;
-  /** The error LeaseHeld. */
+  /** Makes the error LeaseHeld. */
   held(record: KeyRecord): Promise<HoldfastError>;
   waitSeconds: number;
   /** True if the call waits in line. False if it races. */
   fair: boolean;
-  /** The waiter of an earlier call of the request. */
+  /** The ticket of an earlier call of the request. */
   ticket: string | undefined;
   arrivedAt: number;
 }
 
 /**
- * Tries once. Then waits in line or races, no longer than the deployment allows (`maxWaitSeconds`), or puts its caller to sleep. A call that does not
- * wait looks at bound holders, and tries again if the look has ended a grant.
+ * Tries once. A call that is refused then waits in line, races, or lets its caller sleep, for no longer than the deployment allows
+ * (`maxWaitSeconds`). A call that does not wait looks at bound holders instead, and tries again if the look ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, call: Call): Promise<Granted> {
@@ -167,10 +170,11 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, c
   const { key, waitSeconds, fair, ticket, sleepMs, arrivedAt, held, attempt } = asking;
   const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
   const begin = clock.now();
-  const untried = isBack
+  // A caller that comes back may still have to sleep, and a key that had a line a moment ago would refuse the try.
+  const skipsTry = isBack
     ? sleepMs > 0 && canSleep(dependencies)
     : fair && waitSeconds > 0 && sawMark(dependencies, key);
-  if (untried) {
+  if (skipsTry) {
     const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: begin }, call);
     if (isBack || deadline > begin) return joinLine(dependencies, { ...asking, deadline, record: undefined }, call);
   }
@@ -179,7 +183,7 @@ async function tryThenWait(dependencies: LeaseDependencies, asking: Acquiring, c
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
   const isLate = deadline <= now;
   const isRefused = !first.won && isLate && !isBack;
-  // A call that waits looks later, beside its wait: a slow answer here would cost it its position.
+  // A call that waits looks later, beside its wait. Here, a slow answer of AWS would cost the call its position in line.
   const outcome = isRefused && (await asking.look(first.record)) ? await attempt() : first;
   if (outcome.won) {
     if (ticket === undefined) return outcome;
@@ -211,7 +215,7 @@ async function joinLine(
   return holdOrSleep({ dependencies, lock: await lock(), call }, asking);
 }
 
-/** What a request parks. @returns undefined if the call itself waits. The schema (locks/calls/inputs.ts) allows one of the two fields */
+/** The task or callback that a request parks. The schema allows only one of the two fields. @returns undefined if the call itself waits */
 function parkedBy({ taskToken, callbackId }: Pick<AcquireInput, 'taskToken' | 'callbackId'>): ParkedBy | undefined {
   if (callbackId !== undefined) return { callbackId };
   return taskToken === undefined ? undefined : { taskToken };

@@ -16,7 +16,10 @@ import type { BreakInput } from './inputs.ts';
 import { endGrant, handOffToLine } from './release.ts';
 import { type Broken, operatorOf } from './types.ts';
 
-/** Ends the grant of a key or, with the kind `once`, the run of a slot. The fence says which. @throws HoldfastError as `breakByFence` */
+/**
+ * Breaks a grant of a key or, with the kind `once`, the run of a slot. The fence names the grant.
+ * @throws HoldfastError as `breakByFence`
+ */
 export function breakGrant(dependencies: LeaseDependencies) {
   const run = breakByFence(dependencies);
   return async ({ kind, ...input }: BreakInput, call: Call): Promise<Broken> => {
@@ -27,10 +30,12 @@ export function breakGrant(dependencies: LeaseDependencies) {
 }
 
 /**
- * Ends the grant that an operator saw, named by its fence: one read, and one conditional UpdateItem (docs/protocols/locks.md#break). With `wait`,
- * the grant ends when its holder releases it, or its ttl is over. Only the fence stops what the holder still writes. A repeat gives the same answer while
- * the record remembers the break, unless the holder has released the grant.
- * @throws HoldfastError Conflict (another has the key alone), NotFound (no grant has the fence), Throttled, Unavailable, OutcomeUnknown
+ * Ends the grant with a fence, for an operator: one read, and one conditional UpdateItem (docs/protocols/locks.md#break).
+ * With `wait`, the grant ends when its holder releases it or the ttl is over. A break does not stop the holder itself: only
+ * stores that check the fence refuse what it still writes. A repeat gives the same answer while the record remembers the
+ * break, unless the holder has released the grant.
+ * @throws HoldfastError Conflict (another holder has the key alone), NotFound (no grant has the
+ * fence), Throttled, Unavailable, OutcomeUnknown
  */
 export const breakByFence = (dependencies: LeaseDependencies) => (input: BreakInput, call: Call) =>
   endByFence(dependencies, input, call);
@@ -42,37 +47,38 @@ async function endByFence(
 ): Promise<Broken> {
   let record = await readKey(dependencies, key, call);
   let unanswered = false;
-  let seen: HolderEntry | undefined;
+  let found: HolderEntry | undefined;
+  /** Whether the holder may still work under the grant, and the operator lets it. */
   let mayWork = wait;
   for (;;) {
     if (isBroken(record, fence)) {
       if (unanswered) await handOffToLine(dependencies, { record }, call);
-      return brokenView(key, { fence, entry: seen ?? lastUnder(record, fence), ended: true });
+      return brokenView(key, { fence, entry: found ?? lastUnder(record, fence), ended: true });
     }
-    const entry = record.entries.find((one) => one.fence === fence);
+    const entry = record.entries.find((held) => held.fence === fence);
     if (!entry) throw holderNotFound(dependencies, { record, unanswered });
-    seen = entry;
+    found = entry;
     const stays = mayWork && isProtected(dependencies, entry);
     if (stays && entry.isEnding) {
-      // If its task took the message that the grant is broken, no holder works under the grant.
+      // If the task accepts the message that the grant is broken, it never received the grant, and nobody works under it.
       mayWork = !(await endUnnotifiedTask(dependencies, { key, entry }, call));
       if (mayWork) return brokenView(key, { fence, entry, ended: false });
     }
     const marks = stays && !entry.isEnding;
     const written = marks
       ? await markEnding(dependencies, { key, entry }, call)
-      : await endAndHandOff(dependencies, { key, entry, seen: wait ? entry.version : undefined }, call);
+      : await endAndHandOff(dependencies, { key, entry, seenVersion: wait ? entry.version : undefined }, call);
     record = written.record;
     unanswered ||= written.unanswered;
     if (written.won && !marks) return brokenView(key, { fence, entry, ended: true });
   }
 }
 
-/** An operator has ended the grant with this fence, and the record remembers it. */
+/** Whether an operator has already ended the grant with this fence, as far as the record remembers. */
 const isBroken = ({ ring }: KeyRecord, fence: number): boolean => ring.some(({ broken }) => broken === fence);
 
 /**
- * A holder that has the key alone stands in the answer, so that the operator need not read the key.
+ * The error for a fence that no grant has. It names a holder that has the key alone, so that the operator need not read the key.
  * @param unanswered whether a try of this call may have ended the grant
  */
 function holderNotFound(
@@ -84,7 +90,7 @@ function holderNotFound(
   if (!thirdParty && entries.every(({ path }) => path !== ALONE))
     return new HoldfastError('NotFound', 'no grant of the key has the fence: read the key for its holders', { key });
   const detail = thirdParty
-    ? 'a third-party client has the key, whose lease has no fence: it ends by its expiry'
+    ? 'a third-party client has the key: its lease has no fence, and ends when it expires'
     : 'the grant of the key has another fence: read the key, and break the grant by its present fence';
   return new HoldfastError('Conflict', detail, { key, actual: keySummary(record, clock.now()) });
 }
@@ -96,20 +102,20 @@ interface HolderOnRecord {
 
 async function endAndHandOff(
   dependencies: LeaseDependencies,
-  { key, entry, seen }: HolderOnRecord & { seen: string | undefined },
+  { key, entry, seenVersion }: HolderOnRecord & { seenVersion: string | undefined },
   call: Call,
 ): Promise<Written> {
-  const written = await endGrant(dependencies, { key, proof: entry, brokenFence: entry.fence, seen }, call);
+  const written = await endGrant(dependencies, { key, proof: entry, brokenFence: entry.fence, seenVersion }, call);
   const { won, record, isHandedOff } = written;
   if (won && !isHandedOff) await handOffToLine(dependencies, { record, ticket: entry.ticket }, call);
   return written;
 }
 
-/** Its caller has claimed the grant, and no other grant may replace it yet. */
+/** Whether the holder has claimed the grant, and no other grant may replace it yet. */
 const isProtected = ({ clock, clockSkewMs }: LeaseDependencies, entry: HolderEntry): boolean =>
   entry.claimTtlMs === undefined && takeoverAt(entry, clockSkewMs) > clock.now();
 
-/** Gives the grant a new version, so that no call that has read the grant before extends it. */
+/** Marks a grant as ending. The new version keeps every call that read the grant before from extending it. */
 async function markEnding(
   dependencies: LeaseDependencies,
   { key, entry }: HolderOnRecord,
@@ -132,14 +138,17 @@ async function markEnding(
     },
     call,
   );
-  const after = entryOf(written.record, name);
-  // Another client has written a part of the entry with another type, and no call would ever mark it.
-  if (!written.won && after?.version === entry.version && isProtected(dependencies, after))
+  const current = entryOf(written.record, name);
+  // The entry is unchanged, and still the write lost: another client has written a part of it with a wrong type, so every try would fail.
+  if (!written.won && current?.version === entry.version && isProtected(dependencies, current))
     throw unusable(written.record, path);
   return written;
 }
 
-/** @returns whether the task of the grant took the message that the grant is broken */
+/**
+ * Sends the task of the grant the error that the grant is broken.
+ * @returns whether the task accepted the error, as only an unnotified task does
+ */
 async function endUnnotifiedTask(
   dependencies: LeaseDependencies,
   { key, entry: { ticket } }: HolderOnRecord,
@@ -151,11 +160,14 @@ async function endUnnotifiedTask(
   return (await endUnnotified(dependencies, ended, call)) === 'accepted';
 }
 
-/** The last exclusive holder, if its grant had this fence. */
+/** The terms of the last exclusive holder, if its grant had this fence. */
 const lastUnder = ({ last, lastTerms }: KeyRecord, fence: number): HolderTerms | undefined =>
   last?.fence === fence ? { ...lastTerms, holder: last.holder } : undefined;
 
-/** What the operator receives about the holder. The record keeps it of the last exclusive holder, so a repeated break has it too. */
+/**
+ * What the operator receives about the holder. The record keeps these terms of the last exclusive
+ * holder, so a repeated break returns them too.
+ */
 type HolderTerms = Partial<{
   [Part in 'holder' | 'expiresAt' | 'acquiredAt' | 'beatAt']: HolderEntry[Part] | undefined;
 }>;

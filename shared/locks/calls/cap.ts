@@ -17,7 +17,7 @@ import { waitingBy } from './list-keys.ts';
 import { handOffToLine } from './release.ts';
 import { type Capped, operatorOf } from './types.ts';
 
-/** A command is written again if another one came first. Operators are few, so a few tries are enough. */
+/** A command is tried again if another command came first. Operators are few, so a few tries are enough. */
 const MAX_CAP_TRIES = 5;
 
 interface KeyCapCommand {
@@ -31,8 +31,8 @@ interface KeyCapCommand {
 }
 
 /**
- * Sets or lifts the cap of a key (docs/protocols/cap.md). One conditional write each goes to the record of the lock and to that of the rate. `cap_at`
- * protects both from late duplicates. Then the line is served, unless the key is paused.
+ * Sets or lifts the cap of a key (docs/protocols/cap.md), with one conditional write on the record of the lock and one on that of the rate.
+ * Then serves the line, unless the key is paused.
  * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
  */
 export function capKey(dependencies: LeaseDependencies) {
@@ -65,7 +65,7 @@ async function capRecord(dependencies: LeaseDependencies, command: KeyCapCommand
   const { key, limit } = command;
   const { record, before } =
     limit === undefined
-      ? await seenCap(dependencies, key, call)
+      ? await readCap(dependencies, key, call)
       : await writeCap(dependencies, { ...command, limit }, call);
   if (limit !== undefined && limit !== 0) await handOffToLine(dependencies, { record }, call);
   const now = dependencies.clock.now();
@@ -78,7 +78,7 @@ async function capRecord(dependencies: LeaseDependencies, command: KeyCapCommand
   };
 }
 
-async function seenCap(dependencies: LeaseDependencies, key: string, call: Call) {
+async function readCap(dependencies: LeaseDependencies, key: string, call: Call) {
   const record = await readKey(dependencies, key, call);
   return { record, before: record.cap };
 }
@@ -86,7 +86,7 @@ async function seenCap(dependencies: LeaseDependencies, key: string, call: Call)
 /** A command about the cap of the lock. */
 type LockCapCommand = KeyCapCommand & { limit: number | null };
 
-/** @returns `before`: the cap that the command has replaced. Undefined if there was none, or if the answer was lost */
+/** @returns `before`: the cap that the command has replaced. Undefined if there was no cap, or if the response was lost */
 async function writeCap(
   dependencies: LeaseDependencies,
   command: LockCapCommand,
@@ -121,11 +121,11 @@ type CapUpdate = Pick<WritePart, 'set' | 'remove' | 'values'> & { condition: Con
 interface Commanded {
   command: LockCapCommand;
   at: number;
-  /** Undefined for the first try, which expects a record of ours, and if it lifts, a record with a cap. */
+  /** The record as the last try returned it. The first try has none: it expects a record of ours and, if it lifts, a cap. */
   seen: KeyRecord | undefined;
 }
 
-/** A record of `once` remembers a slot for at most this long. */
+/** The longest time for which a record of `once` remembers a slot. */
 const MOST_KEEP_MS = 2 * MOST_PERIOD_SECONDS * 1000;
 
 function updateFor(
@@ -150,7 +150,7 @@ function updateFor(
     set: [...Object.keys(named).map((name) => `${name} = :${name}`), ...(isTheirs ? [] : [`lease_expiry = ${expiry}`])],
     remove: LIFTED_ATTRIBUTES.filter((name) => !(name in named)),
     values: {
-      ...Object.fromEntries(Object.entries(named).map(([name, one]) => [`:${name}`, one])),
+      ...Object.fromEntries(Object.entries(named).map(([name, attribute]) => [`:${name}`, attribute])),
       ...(!isTheirs && { ':expiry': value }),
     },
     condition: all(
@@ -160,7 +160,7 @@ function updateFor(
   };
 }
 
-/** What a lift removes. `cap_at` stays, because a try of an earlier command may arrive after the lift. */
+/** The attributes that a lift removes. `cap_at` stays, because a try of an earlier command may arrive after the lift. */
 const LIFTED_ATTRIBUTES = ['cap', 'cap_by', 'cap_reason', 'cap_ttl', 'cap_until'];
 
 const isThirdParty: Condition = { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' };

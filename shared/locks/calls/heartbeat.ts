@@ -14,7 +14,7 @@ import type { LeaseGrant } from './types.ts';
 
 type RunCall<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 
-/** Passes a request with a lease id of `once` to the record of that run. The code is loaded at the first such id. */
+/** Runs a call on the record of `once` if the lease id is that of a run. The code of `once` is loaded at the first such id. */
 export function byLeaseId<Input extends { key: string; leaseId: string }, Answer extends { key: string }>(
   run: RunCall<Input, Answer>,
 ): RunCall<Input, Answer> {
@@ -25,14 +25,17 @@ export function byLeaseId<Input extends { key: string; leaseId: string }, Answer
   };
 }
 
-/** Extends a lease, a permit or a run of `once`, by its lease id. @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown */
+/**
+ * Extends a lease, a permit or a run of `once`, by its lease id.
+ * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ */
 export const heartbeat = (
   dependencies: LeaseDependencies,
 ): ((input: HeartbeatInput, call: Call) => Promise<LeaseGrant>) => byLeaseId(extendGrant(dependencies));
 
 /**
- * Extends a grant to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/locks.md#heartbeat). Creates
- * nothing and never shortens. Revives an expired grant whose room no caller has needed. Does not extend a grant that an operator has marked as ending.
+ * Extends a grant by its ttl, or by a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/locks.md#heartbeat). A heartbeat
+ * never shortens a grant. It revives an expired grant whose room nobody has needed, and does not extend a grant that is ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function extendGrant(dependencies: LeaseDependencies) {
@@ -67,7 +70,7 @@ interface Extension {
   values?: Item;
 }
 
-/** DynamoDB adds the ttl of the entry, so nothing is read first. */
+/** Extends by the ttl of the entry. DynamoDB adds the ttl, so no read comes first. */
 function keepTtl(path: string, now: number): Extension {
   const extension = { condition: beatBefore(path, now), set: ['#h.e = :now + #h.t'] };
   if (path !== ALONE) return extension;
@@ -75,6 +78,7 @@ function keepTtl(path: string, now: number): Extension {
   return { ...extension, set, values: { ':seconds': secondsOf(now) } };
 }
 
+/** Extends by another ttl, which becomes that of the grant. */
 function setTtl({ key, path }: { key: string; path: string }, now: number, ttlSeconds: number): Extension {
   const [expiresAt, ttlMs] = [now + ttlSeconds * 1000, ttlSeconds * 1000];
   const set = ['#h.e = :expires', '#h.t = :ttlMs'];

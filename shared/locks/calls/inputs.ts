@@ -7,25 +7,25 @@ import { isDurable } from '../executions/allowed.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS, ONCE_ROWS, RATE_ROWS } from '../record/identity.ts';
 import { KEY_STATES, REPLACES } from './types.ts';
 
-// Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
-// of every cold start, and 3 kB.
+// The schemas are functions instead of constants, so that each Lambda function builds only its own one. The others
+// would cost it 3 kB, and 1 ms of every cold start.
 
 const key = () => callersName(1024);
-/** Accepts the key of one of the service's own leases too. */
+/** As `key`, but the keys of the service's own leases are allowed too. */
 const anyKey = () => name(1024);
 const leaseId = () => name(256);
 const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
-/** No Lambda function runs for longer. */
+/** The longest time for which a Lambda function can run. */
 const MAX_GRACE_SECONDS = 900;
-/** The longest sleep of a caller. Its place is kept for a minute longer. */
+/** The longest sleep of a caller. Its place stays a minute longer than that. */
 const MAX_SLEEP_MS = 300_000;
-/** As Lambda makes them. */
+/** The id of a callback, in the form in which Lambda makes it. */
 const callbackId = () =>
   name(1024).check(z.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be the id of a callback of a durable function'));
 
-/** The meaning of each field is in contract/requests/leases.ts. */
-const askedFields = () =>
+/** The fields of acquire. contract/requests/leases.ts explains each of them. */
+const acquireFields = () =>
   z.strictObject({
     key: key(),
     holder: name(256),
@@ -48,10 +48,10 @@ const askedFields = () =>
     mode: z.optional(oneOf(MODES)),
     replace: z.optional(oneOf(REPLACES)),
   });
-type AskedFields = z.infer<ReturnType<typeof askedFields>>;
+type AcquireFields = z.infer<ReturnType<typeof acquireFields>>;
 
-const askedInput = () =>
-  askedFields().check(
+const checkedFields = () =>
+  acquireFields().check(
     z.check(({ value, issues }) => {
       for (const [field, message] of [
         ...parkingFaults(value),
@@ -64,29 +64,29 @@ const askedInput = () =>
     }),
   );
 
-/** A request for a lease or a permit. A caller names no ttl for a bound grant, which needs no heartbeats. */
+/** A request for a lease or a permit. A bound grant gets a ttl longer than any execution, because it needs no heartbeats. */
 export const acquireInput = () =>
   z.pipe(
-    askedInput(),
-    z.transform(({ ttlSeconds = DEFAULT_TTL_SECONDS, ...asked }) => ({
-      ...asked,
-      ttlSeconds: asked.bound ? BOUND_SECONDS : ttlSeconds,
+    checkedFields(),
+    z.transform(({ ttlSeconds = DEFAULT_TTL_SECONDS, ...fields }) => ({
+      ...fields,
+      ttlSeconds: fields.bound ? BOUND_SECONDS : ttlSeconds,
     })),
   );
 
 export type AcquireInput = z.infer<ReturnType<typeof acquireInput>>;
 
-/** Fields of a request that do not go together, each with what is wrong. */
+/** The fields of a request that do not fit together, each with a message. */
 type Faults = [field: string, message: string][];
 
-/** The field that lets a task or a callback wait without polling, or false if the request has neither. */
-const parkingField = ({ taskToken, callbackId }: Pick<AskedFields, 'taskToken' | 'callbackId'>) =>
+/** The field that parks a task or a callback. False if the request has neither. */
+const parkingField = ({ taskToken, callbackId }: Pick<AcquireFields, 'taskToken' | 'callbackId'>) =>
   callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
 
-function parkingFaults(asked: AskedFields): Faults {
-  const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = asked;
+function parkingFaults(fields: AcquireFields): Faults {
+  const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = fields;
   const faults: Faults = [];
-  const parked = parkingField(asked);
+  const parked = parkingField(fields);
   const unparked = { waitSeconds: waitSeconds > 0, fair: !fair, ticket: ticket !== undefined };
   for (const [field, isSet] of Object.entries({ ...unparked, taskToken: callbackId && taskToken !== undefined }))
     if (parked && isSet) faults.push([field, `cannot be combined with ${parked}`]);
@@ -95,10 +95,10 @@ function parkingFaults(asked: AskedFields): Faults {
   return faults;
 }
 
-function sleepFaults(asked: AskedFields): Faults {
-  const { sleepMs, waitSeconds, fair } = asked;
+function sleepFaults(fields: AcquireFields): Faults {
+  const { sleepMs, waitSeconds, fair } = fields;
   if (sleepMs === 0) return [];
-  const parked = parkingField(asked);
+  const parked = parkingField(fields);
   if (parked) return [['sleepMs', `cannot be combined with ${parked}`]];
   const faults: Faults = [];
   if (waitSeconds === 0) faults.push(['sleepMs', 'needs waitSeconds above 0']);
@@ -106,20 +106,21 @@ function sleepFaults(asked: AskedFields): Faults {
   return faults;
 }
 
-function executionFaults(asked: AskedFields): Faults {
-  const { callbackId, execution, bound, ttlSeconds } = asked;
+function executionFaults(fields: AcquireFields): Faults {
+  const { callbackId, execution, bound, ttlSeconds } = fields;
   const faults: Faults = [];
   for (const field of ['target', 'graceSeconds', 'bound'] as const)
-    if (asked[field] && execution === undefined) faults.push([field, 'needs an execution']);
+    if (fields[field] && execution === undefined) faults.push([field, 'needs an execution']);
   if (callbackId !== undefined && !(execution && isDurable(execution)))
     faults.push(['execution', 'must be the durable execution of the callback']);
-  // A process can send heartbeats. If it crashed under a bound grant, its next try would wait for the end of its own execution.
-  if (bound && !parkingField(asked)) faults.push(['bound', 'needs a taskToken or a callbackId']);
+  // Other callers are processes, which can send heartbeats. If one crashed under a bound grant, its
+  // retry would wait for the end of its own execution.
+  if (bound && !parkingField(fields)) faults.push(['bound', 'needs a taskToken or a callbackId']);
   if (bound && ttlSeconds !== undefined) faults.push(['ttlSeconds', 'cannot be combined with bound']);
   return faults;
 }
 
-function termsFaults({ limit, weight, mode, data }: AskedFields): Faults {
+function termsFaults({ limit, weight, mode, data }: AcquireFields): Faults {
   if (limit === undefined && mode === undefined)
     return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
   const faults: Faults = [];
@@ -127,7 +128,7 @@ function termsFaults({ limit, weight, mode, data }: AskedFields): Faults {
   if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
   else if (weight !== undefined && limit !== undefined && weight > limit)
     faults.push(['weight', 'must be at most the limit']);
-  // The schema of `data` has already named what is too deep or too large for any grant.
+  // The schema of `data` has already refused what is too deep or too large for any grant.
   if (
     mode !== 'exclusive' &&
     data !== undefined &&
@@ -139,14 +140,14 @@ function termsFaults({ limit, weight, mode, data }: AskedFields): Faults {
 }
 
 /** Only a request that can wait for the key alone replaces others. */
-function replaceFaults(asked: AskedFields): Faults {
-  const { replace, waitSeconds, fair, limit, mode } = asked;
+function replaceFaults(fields: AcquireFields): Faults {
+  const { replace, waitSeconds, fair, limit, mode } = fields;
   if (!replace) return [];
   const others = { limit: limit !== undefined, mode: mode === 'shared', fair: !fair };
   const faults = Object.entries(others).flatMap(
     ([field, isSet]): Faults => (isSet ? [[field, 'cannot be combined with replace']] : []),
   );
-  const waits = waitSeconds > 0 || parkingField(asked);
+  const waits = waitSeconds > 0 || parkingField(fields);
   return waits ? faults : [...faults, ['replace', 'needs waitSeconds above 0, a taskToken or a callbackId']];
 }
 
@@ -178,7 +179,9 @@ export const capInput = () =>
   z
     .strictObject({
       key: key(),
-      /** 0 pauses the key, and refuses reservations of its rates. Null lifts the cap. What is absent stays. */
+      /**
+       * 0 pauses the key, and also refuses reservations at its rates. Null lifts the cap. If the field is absent, the cap stays as it is.
+       */
       limit: z.optional(z.nullable(whole(0, MOST_PERMITS))),
       rates: z.optional(z.nullable(cappedRates())),
       reason: z.optional(name(256).check(z.refine((reason) => reason.trim() !== '', 'must not be blank'))),
@@ -205,19 +208,22 @@ export type CapInput = z.infer<ReturnType<typeof capInput>>;
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
 export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
-/** The request and the holder as the caller sent them to acquire. With the ticket of its only call in line, the line need not be read. */
+/**
+ * The request and the holder as the caller sent them to acquire. If the caller names the ticket of its only call in line, the line is not
+ * read.
+ */
 export const withdrawInput = () =>
   z.strictObject({ key: key(), requestId: name(256), holder: name(256), ticket: z.optional(ticket()) });
 export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
 
-/** With a key, the repair looks at that one alone. */
+/** With a key, the run repairs only that one. */
 export const repairInput = () => z.strictObject({ key: z.optional(anyKey()) });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
-/** Of Step Functions and of durable functions, of which only the former abort and only the latter stop. */
+/** How an execution of Step Functions or of a durable function ends. Only the former are aborted, and only the latter are stopped. */
 const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED', 'STOPPED'] as const;
 
-/** In epoch milliseconds, as an event of Step Functions has it. An event of Lambda has ISO 8601. */
+/** When an execution ended, in epoch milliseconds as in an event of Step Functions, or in ISO 8601 as in an event of Lambda. */
 const stopDate = () =>
   z.pipe(
     z.transform((value: unknown) => (typeof value === 'string' ? Date.parse(value) : value)),
@@ -227,21 +233,18 @@ const stopDate = () =>
 export const executionEndedInput = () =>
   z.strictObject({
     execution: executionArn(),
-    /** The second pass, a while after the event: calls that were under way when the execution ended have ended by now. */
+    /** Whether this is the second pass, a while after the event. Calls that were under way when the execution ended have ended by then. */
     again: z._default(z.boolean('must be true or false'), false),
-    /** How it ended, and when, if an event says so. */
+    /** How and when the execution ended, if the event says so. */
     status: z.optional(oneOf(ENDED_STATUSES)),
     stopDate: z.optional(stopDate()),
   });
 export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
 
-/**
- * Orders of a list: by key, by the end of the lease, the lease first that is held for the longest time, or the longest line first. Without an
- * order, the keys come as the table has them.
- */
+/** The orders of a list: by key, by expiry, the oldest grant first, or the longest line first. */
 const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
 
-/** `active`: with a grant, whether or not it has expired, or with a line. */
+/** `active`: with a grant, even an expired one, with a line, or capped. */
 const LISTED_STATES = [...KEY_STATES, 'active'] as const;
 
 export const readInput = () =>
@@ -265,7 +268,7 @@ export const readInput = () =>
       sort: z.optional(oneOf(SORTS)),
       limit: z.optional(limit()),
       cursor: z.optional(cursorText()),
-      /** With `key`: list who is in line, the oldest first. A query string carries it as text. */
+      /** Whether to list the waiters of the key, in their order. In a query string, the value is a text. */
       waiters: z.optional(queryFlag()),
     })
     .check(
@@ -283,9 +286,12 @@ export type ReadInput = z.infer<ReturnType<typeof readInput>>;
 const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow or of a durable function';
 
 /**
- * The ARN of an execution of a Standard workflow or of a durable function. Step Functions sends no event at the end of an Express workflow, and does not
- * describe the execution. IAM denies a question about an ARN without both names, which looks like a missing permission. The state machine of a Map Run's child is named with the
- * label of the Map Run. The version of a durable function is never an alias.
+ * The ARN of an execution of a Standard workflow or of a durable function.
+ *
+ * - Express workflows are refused: Step Functions sends no event when one ends, and does not describe its executions.
+ * - Both names are required, because IAM denies a question about any other ARN, which would look like a missing permission.
+ * - A child of a Map Run has the label of the Map Run in the name of its state machine.
+ * - The version of a durable function is never an alias.
  */
 export const executionArn = () =>
   name(320).check(
@@ -293,7 +299,7 @@ export const executionArn = () =>
       /^arn:[\w-]+:(states:[\w-]+:\d{12}:execution:[^:\s]{1,121}:[^:\s]{1,80}|lambda:[\w-]+:\d{12}:function:[\w-]+:(\$LATEST(\.PUBLISHED)?|\d+)\/durable-execution\/[\w-]+\/[\w-]+)$/,
       NO_EXECUTION,
     ),
-    z.refine((arn) => !/\p{Cc}/u.test(arn), NO_EXECUTION), // no part of the pattern, which every reader of the contract must be able to run
+    z.refine((arn) => !/\p{Cc}/u.test(arn), NO_EXECUTION), // not in the pattern above, because every reader of the contract must be able to run that
   );
 
 export const LEASE_NAME_FIELDS: NameFields = { stored: ['key'], answered: ['key', 'actual.key'] };

@@ -26,7 +26,7 @@ export interface KeyPage {
 
 /**
  * Lists the keys of the table. Without `sort`, a page costs the rows that it reads. With `sort`, each page costs a read of the whole table.
- * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable (also if the table is too large to be sorted in one call)
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable (the table may be too large to be sorted in one call)
  */
 export const listKeys = (dependencies: LeaseDependencies) => (query: ListInput, call: Call) =>
   query.sort === undefined
@@ -49,11 +49,11 @@ async function readPage(dependencies: LeaseDependencies, query: ListInput, call:
   return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
 }
 
-/** The oldest holder stands for all: which grant ends first changes with each heartbeat. */
+/** A list shows the oldest holder of each key, because which grant ends first changes with each heartbeat. */
 const chosenFor = ({ holder, sort }: ListInput): Chosen => ({ holder, by: sort === 'expiry' ? 'end' : 'age' });
 
-/** Where a row stands in a sorted list: the value that the list is sorted by, without spaces, and the key. */
-type ListPosition = [value: string, key: string];
+/** Where a row stands in a sorted list: the value that the list is sorted by, which has no spaces, and the key. */
+type SortKey = [value: string, key: string];
 
 async function readSorted(
   dependencies: LeaseDependencies,
@@ -61,8 +61,8 @@ async function readSorted(
   call: Call,
 ): Promise<KeyPage> {
   const limit = query.limit ?? DEFAULT_LIMIT;
-  const after = query.cursor === undefined ? undefined : positionIn(query.cursor, query.sort);
-  const placeOf = (row: ListedKey): ListPosition => [VALUES[query.sort](row), row.key];
+  const after = query.cursor === undefined ? undefined : sortKeyIn(query.cursor, query.sort);
+  const sortKeyOf = (row: ListedKey): SortKey => [VALUES[query.sort](row), row.key];
   const now = dependencies.clock.now();
   let first: ListedKey[] = [];
   let from: string | undefined;
@@ -72,24 +72,26 @@ async function readSorted(
     const rows = items
       .flatMap((item) => listedKeyOf(item, now, chosenFor(query)) ?? [])
       .filter((row) => matches(row, query));
-    const later = rows.filter((row) => after === undefined || compare(placeOf(row), after) > 0);
-    first = [...first, ...later].toSorted((one, other) => compare(placeOf(one), placeOf(other))).slice(0, limit + 1);
+    const later = rows.filter((row) => after === undefined || compare(sortKeyOf(row), after) > 0);
+    first = [...first, ...later]
+      .toSorted((one, other) => compare(sortKeyOf(one), sortKeyOf(other)))
+      .slice(0, limit + 1);
     from = last;
   } while (from !== undefined);
   const page = newPage();
   for (const row of first) if (page.rows.length === limit || !page.add(row)) break;
   const last = page.rows.at(-1);
   const hasMore = last !== undefined && page.rows.length < first.length;
-  return { leases: page.rows, nextCursor: hasMore ? cursorAt(query.sort, placeOf(last)) : null };
+  return { leases: page.rows, nextCursor: hasMore ? cursorAt(query.sort, sortKeyOf(last)) : null };
 }
 
-/** Sorts after every instant. */
+/** A value that sorts after every instant. */
 const NEVER = '\uffff';
 
-/** No line is longer. */
+/** More waiters than a line can have. */
 const MOST_WAITING = 10 ** 9;
 
-/** What a list is sorted by, before the key. */
+/** The value that each order sorts by. Rows with equal values are sorted by their keys. */
 const VALUES: Record<Sort, (row: ListedKey) => string> = {
   key: () => '',
   expiry: ({ expiresAt }) => expiresAt ?? NEVER,
@@ -99,7 +101,7 @@ const VALUES: Record<Sort, (row: ListedKey) => string> = {
 
 const hasHolder = ({ state }: Pick<ListedKey, 'state'>): boolean => state === 'held' || state === 'expired';
 
-/** One page of a scan is answered in this time, usually. */
+/** How long one page of a scan usually takes. */
 const LAST_PAGE_MS = 1000;
 
 const tooLarge = () =>
@@ -108,20 +110,20 @@ const tooLarge = () =>
   });
 
 const compareTexts = (one: string, other: string): number => (one < other ? -1 : Number(one > other));
-const compare = (one: ListPosition, other: ListPosition): number =>
+const compare = (one: SortKey, other: SortKey): number =>
   compareTexts(one[0], other[0]) || compareTexts(one[1], other[1]);
 
-/** Begins the cursor of a sorted list. No key begins so. */
+/** The prefix of the cursor of a sorted list. No key begins with it. */
 const SORTED = 'holdfast:sorted-by-';
 
-/** The longest key that DynamoDB takes, and what stands before it. */
+/** The longest key that DynamoDB accepts, and room for the text before it. */
 const MOST_CURSOR_BYTES = 2048 + 64;
 
-/** The text has the key once and as it is, so that the longest key has a cursor too. */
-const cursorAt = (sort: Sort, [value, key]: ListPosition): string => encodeCursor(`${SORTED}${sort} ${value} ${key}`);
+/** The text contains the key only one time, and unencoded, so that even the longest key has a cursor. */
+const cursorAt = (sort: Sort, [value, key]: SortKey): string => encodeCursor(`${SORTED}${sort} ${value} ${key}`);
 
 /** @throws HoldfastError InvalidRequest */
-function positionIn(cursor: string, sort: Sort): ListPosition {
+function sortKeyIn(cursor: string, sort: Sort): SortKey {
   const decoded = decodeCursor(cursor, MOST_CURSOR_BYTES);
   const start = `${SORTED}${sort} `;
   const end = decoded.indexOf(' ', start.length);
@@ -157,13 +159,16 @@ async function scanKeys(
   return { items: output.Items ?? [], last: output.LastEvaluatedKey?.key?.S };
 }
 
-/** There is a holder, expired or not. The record of a third-party client has no `used`. */
+/** The key has a holder, expired or not. The record of a third-party client has no `used`. */
 const isHeldOrExpired: Condition = any(
   { expression: 'used > :zero', values: { ':zero': integer(0) } },
   { expression: 'attribute_not_exists(used) AND attribute_exists(lease_version)' },
 );
 
-/** No other holder has the key alone. The last exclusive holder counts too, because its entry stays after the end. */
+/**
+ * The exclusive holder, if there is one, has this name. The last exclusive holder counts too,
+ * because its entry stays after the end of its grant.
+ */
 const isAloneAtMost = (holder: string): Condition => ({
   expression: 'attribute_not_exists(#alone) OR #alone.h = :holder',
   names: { '#alone': ALONE },
@@ -175,10 +180,13 @@ const hasLine = (now: number): Condition => ({
   values: { ':now': integer(now) },
 });
 
-/** Perhaps over, which `matches` knows. */
+/** The key has a cap, which may have ended. `matches` checks that. */
 const hasCap: Condition = { expression: 'attribute_exists(cap)' };
 
-/** Leaves out most rows that do not match. `matches` leaves out the others, because a filter cannot search the entries of shared holders. */
+/**
+ * Lets DynamoDB leave out most rows that do not match. `matches` leaves out the others, because a
+ * filter cannot search the entries of shared holders.
+ */
 function filter({ prefix, holder, state }: ListInput, now: number) {
   const conditions: Condition[] = [];
   if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
@@ -198,7 +206,10 @@ const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
 const isInState = (state: ListedState, row: ListedKey): boolean =>
   state === 'active' ? hasHolder(row) || row.waiting > 0 || row.cap !== undefined : row.state === state;
 
-/** One key as a list shows it. The records of `once` and of rates have lists of their own (once/read.ts, rates/read.ts). @param chosen which holder stands for all */
+/**
+ * One key as a list shows it.
+ * @returns undefined for a record of `once` or of a rate: these have lists of their own (once/read.ts, rates/read.ts)
+ */
 function listedKeyOf(item: Item, now: number, chosen: Chosen): ListedKey | undefined {
   const key = item.key?.S ?? '';
   if (isOfAnotherKind(key)) return undefined;
@@ -206,9 +217,7 @@ function listedKeyOf(item: Item, now: number, chosen: Chosen): ListedKey | undef
   return { ...listedKey(record, now, chosen), waiting: waitingBy(record, now) };
 }
 
-/**
- * The number of waiters that a list shows. With the mark, it is at least 1. Without the mark, the callers that were in line when it was removed may come back.
- */
+/** The number of waiters that a list shows: at least 1 with a mark. Without a mark, the callers that may come back to the line. */
 export function waitingBy({ mark, arrivals = 0, lineOut = 0, lineUntil = 0 }: KeyRecord, now: number): number {
   if (mark !== undefined) return Math.max(1, arrivals - lineOut);
   return lineUntil > now ? Math.max(0, -lineOut) : 0;

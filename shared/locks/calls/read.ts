@@ -6,7 +6,7 @@ import { type KeyView, keyView } from '../record/views.ts';
 import type { ReadInput } from './inputs.ts';
 import type { KeyPage } from './list-keys.ts';
 
-/** Reads the key that is named, or a page of the list of all keys. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
+/** Reads one key or, without a `key`, lists the keys. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
 export function readKeyOrList(dependencies: LeaseDependencies) {
   const readOne = readOneKey(dependencies);
   return async ({ key, ...query }: ReadInput, call: Call): Promise<KeyView | KeyPage> => {
@@ -16,13 +16,14 @@ export function readKeyOrList(dependencies: LeaseDependencies) {
   };
 }
 
-/** Reads the holders of a key with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
+/** Reads the holders of a key, with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
 export function readOneKey(dependencies: LeaseDependencies) {
   return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadInput & { key: string }, call: Call): Promise<KeyView> => {
     const record = await readKey(dependencies, key, call);
     const now = dependencies.clock.now();
     const view = keyView(record, now);
-    // Without the mark no call waits, unless another client dropped the mark, which the schedule puts back. But callers that have left may come back.
+    // Without a mark nobody waits, unless a third-party client has removed the mark, which the schedule
+    // puts back. Callers that have left may come back.
     if (record.mark === undefined && !(Number(record.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../line/listed-waiters.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));

@@ -16,9 +16,9 @@ export const release = (dependencies: LeaseDependencies): ((input: ReleaseInput,
   byLeaseId<ReleaseInput, Released>(releaseGrant(dependencies));
 
 /**
- * Releases a grant with one conditional UpdateItem (docs/protocols/locks.md#release). A caller that does not hold it gets an answer and never an
- * error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true while the record remembers the request
- * (docs/safety.md#3-a-repeat-is-not-a-rival).
+ * Releases a grant with one conditional UpdateItem (docs/protocols/locks.md#release). A caller that does not hold the grant receives an
+ * answer instead of an error, because releases stand in `finally` blocks. A repeated release answers true while the record remembers the
+ * request (docs/safety.md#3-a-repeat-is-not-a-rival).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function releaseGrant(dependencies: LeaseDependencies) {
@@ -31,25 +31,28 @@ export function releaseGrant(dependencies: LeaseDependencies) {
     const { won, record, unanswered, isHandedOff } = await endGrant(dependencies, { key, proof }, call);
     const reason = entryOf(record, proof.name) ? 'unknown' : lostReason(record, proof);
     const isInDoubt = unanswered || quick === 'unanswered';
-    // An earlier try may have died before it handed off the room.
+    // An earlier call of this release may have exited before its hand-off.
     const mustHandOff = won ? !isHandedOff : isInDoubt && reason === 'released';
     if (mustHandOff) await handOffToLine(dependencies, { record, isReleased: won }, call);
     if (won) return { key, released: true };
     if (reason === 'released') return { key, released: true };
-    // A try without an answer may have released the grant, and the record has forgotten it since.
+    // A try without an answer may have released the grant, and the record may have forgotten the request since.
     return { key, released: false, reason: reason === 'taken' && isInDoubt ? 'unknown' : reason };
   };
 }
 
-/** Releases a grant that was made while others were in line. */
+/**
+ * Releases a grant that was made while others were in line, and hands the key off in the same write
+ * (docs/protocols/queue.md#quick-release).
+ */
 async function releaseByLine(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
   const { releaseInLine: quick } = await import('../line/quick-release.ts');
   return quick(dependencies, input, call);
 }
 
 /**
- * Hands off the room of a grant that has ended (docs/protocols/queue.md#hand-off). Every call that ends a grant does so.
- * @param ticket of the grant, if its task may not have been notified yet
+ * Hands off the room of a grant that has ended (docs/protocols/queue.md#hand-off). Every call that ends a grant must do so.
+ * @param ended `ticket`: the ticket of the grant, if its task may not have been notified yet
  */
 export async function handOffToLine(
   dependencies: LeaseDependencies,
@@ -63,38 +66,38 @@ export async function handOffToLine(
 
 interface Releasing {
   key: string;
-  /** With the ticket of the grant, if its row may still be there. */
+  /** Identifies the grant. `ticket`, if the row of its waiter may still be there. */
   proof: Proof & { ticket?: string | undefined };
   /** The fence of the grant, if an operator breaks it. */
   brokenFence?: number;
   /** The version that the grant must still have. */
-  seen?: string | undefined;
+  seenVersion?: string | undefined;
 }
 
-/** `isHandedOff`: the write has served the line. */
+/** `isHandedOff`: the write has served the line too. */
 type ReleaseWritten = Written & { isHandedOff?: boolean };
 
-/** How often the write may lose because another call has changed the exclusive grant, or the mark. */
+/** How many writes may lose because another call has changed the exclusive grant or the mark. */
 const MOST_TRIES = 20;
 
 /**
- * Ends a grant for its holder or for an operator. An exclusive grant passes to the next waiter in the same write, while the end of a shared grant frees its
- * room, which its caller then hands off.
+ * Ends a grant, for its holder or for an operator. If others are in line, the write that ends an exclusive grant also serves the next
+ * waiter. The end of a shared grant only frees room, which the caller of this function then hands off.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endGrant(
   dependencies: LeaseDependencies,
-  giving: Releasing,
+  releasing: Releasing,
   call: Call,
 ): Promise<ReleaseWritten> {
-  const { proof, seen, brokenFence } = giving;
+  const { proof, seenVersion, brokenFence } = releasing;
   let isInDoubt = false;
   for (let tries = 1; ; tries++) {
-    const written = await writeEnd(dependencies, giving, call);
+    const written = await writeEnd(dependencies, releasing, call);
     const { won, record } = written;
     isInDoubt ||= written.unanswered;
     const entry = record.entries.find(({ path, id }) => path === ALONE && id === proof.id);
-    if (won || !entry || (seen !== undefined && entry.version !== seen) || tries === MOST_TRIES)
+    if (won || !entry || (seenVersion !== undefined && entry.version !== seenVersion) || tries === MOST_TRIES)
       return { ...written, unanswered: isInDoubt };
     if (record.mark === undefined) continue;
     const how = brokenFence === undefined ? 'released' : 'broken';
@@ -109,7 +112,7 @@ export async function endGrant(
 /** Ends a grant, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 function writeEnd(
   dependencies: LeaseDependencies,
-  { key, proof, brokenFence, seen }: Releasing,
+  { key, proof, brokenFence, seenVersion }: Releasing,
   call: Call,
 ): Promise<Written> {
   const { name, path, ticket } = proof;
@@ -124,24 +127,25 @@ function writeEnd(
     operator: isBroken ? operatorOf(call) : undefined,
   } as const;
   const { ttl, ...update } = path === ALONE ? { ...endAlone(dependencies, ends), ttl: undefined } : endShared(ends);
-  const isItself = seen === undefined ? hasLeaseId(proof) : all(hasLeaseId(proof), isStill({ path, version: seen }));
+  const isThisGrant =
+    seenVersion === undefined ? hasLeaseId(proof) : all(hasLeaseId(proof), isStill({ path, version: seenVersion }));
   return updateKey(
     dependencies,
     {
       key,
       ...update,
       set: ['used = used - #h.w', ...update.set],
-      condition: path === ALONE ? all(isItself, isUnmarked) : isItself,
+      condition: path === ALONE ? all(isThisGrant, isUnmarked) : isThisGrant,
       names: { ...entryAt(path), ...update.names },
       ...(ttl && { ttl }),
-      // Without a mark and a row, no call needs the record after the end of an exclusive grant.
+      // If an exclusive grant ends without a mark and without a row of a waiter, nothing needs the record after the write.
       ...(path === ALONE && ticket === undefined && { returns: 'NONE' as const }),
     },
     call,
   );
 }
 
-/** Notes when. DynamoDB computes each value from the record as it was before the write. */
+/** Notes when room was freed. DynamoDB computes each value from the record as it was before the write. */
 const FREED = ['freed_before = if_not_exists(freed_at, :now)', 'freed_at = :now', 'used_before = used'];
 
 const endShared = ({

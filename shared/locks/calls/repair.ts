@@ -13,27 +13,27 @@ import { AFTER_ALL_ROWS, EXECUTION_ROW, parkedAtOf } from '../line/waiters.ts';
 import type { RepairInput } from './inputs.ts';
 
 export interface Repaired extends RepairCounts {
-  /** Keys that have a line. */
+  /** How many keys have a line. */
   keys: number;
-  /** Whether the run saw all keys, and asked all questions that were due. If not, the next run goes on. */
+  /** Whether the run read all keys and looked at all holders that were due. If not, the next run goes on. */
   complete: boolean;
 }
 
 /**
- * A third-party client does not hand its lease off, so the next caller takes it. While such a client holds a key with young tickets, the run goes on and
- * looks at that key this often. Older tickets wait for the next run: if such clients keep a key busy, a parked task may never get it, and must not
- * keep the function running.
+ * A third-party client does not hand off when its lease ends. So while such a client holds a key with young tickets, the run goes
+ * on and reads that key this often. Older tickets wait for the next run: third-party clients may never leave a key alone, and the
+ * task in line must not keep the function running.
  */
 const REPAIR_AGAIN_MS = 5000;
 
-/** A run mostly waits for DynamoDB, so it works on this many keys at once. */
+/** How many keys a run works on at the same time. It mostly waits for DynamoDB. */
 const KEYS_AT_ONCE = 8;
 
 /**
- * Goes through the keys that have a line, or looks at one key. Finishes what a call that was interrupted left undone, and serves the waiters behind
- * expired holders (docs/protocols/tasks.md#repair). A run starts from the tickets and not from the leases, because other clients and TTL remove the
- * mark. A run starts at a random key, so that runs that are cut short do not always miss the same keys.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
+ * Repairs all keys that have a line, or one key: finishes what interrupted calls left undone, and serves the waiters behind expired holders
+ * (docs/protocols/tasks.md#repair). A run finds the keys by their waiters and not by their marks, because third-party clients and TTL
+ * remove marks. It begins at a random key, so that runs that are cut short do not always miss the same keys.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after the other keys
  */
 export function repairLines(dependencies: LeaseDependencies) {
   const lastPut: LastPut = new Map();
@@ -43,9 +43,9 @@ export function repairLines(dependencies: LeaseDependencies) {
     const endsAt = dependencies.clock.now() + call.timeLeftMs();
     const fullness = new Fullness(dependencies);
     const longWaits = only === undefined ? await longWaitsOf(dependencies, lastPut) : undefined;
-    // A message looks at one key, and others wait behind it for their turn.
+    // A run for a message repairs one key, and must not keep the messages behind it waiting.
     const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
-    // A key has many messages, and one run of the schedule a minute.
+    // A key has many messages, but only one run of the schedule a minute.
     const questions = only === undefined ? newQuestions() : questionsOfMessage();
     let oldest = Number.POSITIVE_INFINITY;
     const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only }];
@@ -55,15 +55,15 @@ export function repairLines(dependencies: LeaseDependencies) {
       repaired.keys++;
       if (parkedAt !== undefined && parkedAt < oldest) oldest = parkedAt;
       if (only === undefined) await fullness.saw(key, call).catch((error) => failures.push(error));
-      // Counters of its own: `a += await b` would undo what another key has added in the meantime.
-      const own = { ...repaired, granted: 0, notified: 0, unanswered: 0 };
-      const looking = { key, repaired: own, spareMs, questions, isMessage: only !== undefined };
-      await repairKey(dependencies, looking, call).then(
+      // Each key has counters of its own, because `a += await b` would undo what another key has added in the meantime.
+      const counts = { ...repaired, granted: 0, notified: 0, unanswered: 0 };
+      const repairing = { key, repaired: counts, spareMs, questions, isMessage: only !== undefined };
+      await repairKey(dependencies, repairing, call).then(
         (again) => again && only === undefined && watched.push(key),
         (error) => failures.push(error),
       );
       await longWaits?.check(key, call).catch((error) => failures.push(error));
-      for (const count of ['granted', 'notified', 'unanswered'] as const) repaired[count] += own[count];
+      for (const count of ['granted', 'notified', 'unanswered'] as const) repaired[count] += counts[count];
       return true;
     });
     repaired.granted += await askAboutHolders(dependencies, { questions, failures }, call);
@@ -82,27 +82,27 @@ async function longWaitsOf(dependencies: LeaseDependencies, lastPut: LastPut) {
 }
 
 /**
- * Works on several items at once, in their order.
+ * Works on several items at the same time, in their order.
  * @param work returns whether to go on
- * @throws what the items throw, once the work that has begun is done
+ * @throws the first failure of an item, after the work that has begun is done
  */
 async function atOnce<Item>(
   items: AsyncIterable<Item> | Iterable<Item>,
   work: (item: Item) => Promise<boolean>,
 ): Promise<void> {
-  const each = (async function* () {
+  const remaining = (async function* () {
     yield* items;
   })();
   const worker = async () => {
-    for (let next = await each.next(); !next.done && (await work(next.value)); ) next = await each.next();
+    for (let next = await remaining.next(); !next.done && (await work(next.value)); ) next = await remaining.next();
   };
-  const ended = await Promise.allSettled(Array.from({ length: KEYS_AT_ONCE }, worker));
-  for (const end of ended) if (end.status === 'rejected') throw end.reason;
+  const results = await Promise.allSettled(Array.from({ length: KEYS_AT_ONCE }, worker));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 /**
- * Asks about the holders of the keys that are due, and begins with the keys about which no call has asked for the longest time. Call it once the run has seen
- * all keys, because otherwise the first keys would use up all questions.
+ * Looks at the holders of the keys that are due, first at those that nobody has looked at for the longest time. Call this function after
+ * the run has read all keys. Otherwise the first keys would use up all questions.
  * @returns how many waiters were served
  */
 async function askAboutHolders(
@@ -115,10 +115,10 @@ async function askAboutHolders(
   await atOnce(oldestFirst, async (due) => {
     if (call.timeLeftMs() < TRANSFER_MS) questions.holders = 0;
     const { withTtl } = questions;
-    const asking = askWithin(questions, due, (most) => lookAtKey(dependencies, { ...due, most, withTtl }, call));
-    await asking.then(
-      (given) => {
-        granted += given;
+    const look = askWithin(questions, due, (most) => lookAtKey(dependencies, { ...due, most, withTtl }, call));
+    await look.then(
+      (served) => {
+        granted += served;
       },
       (error) => failures.push(error),
     );
@@ -127,14 +127,14 @@ async function askAboutHolders(
   return granted;
 }
 
-/** Measures nothing if no key has a line, because CloudWatch charges for each metric that has a value, even 0. */
+/** Sends the metrics of a run, and none if no key has a line: CloudWatch charges for each metric that has a value, even 0. */
 function measureRun(call: Call, { keys, complete }: Repaired, ageMs: number) {
   if (keys > 0) call.measure?.('KeysInLine', keys);
   if (!complete) call.measure?.('RepairsCutShort', 1);
   if (Number.isFinite(ageMs)) call.measure?.('OldestTicketAgeSeconds', Math.max(0, ageMs) / 1000);
 }
 
-/** Looks at the keys again until their leases come free or the run must end. */
+/** Repairs keys again and again, until third-party clients have left them or the run must end. */
 async function watch(
   dependencies: LeaseDependencies,
   { keys, endsAt, repaired, failures }: { keys: string[]; endsAt: number; repaired: Repaired; failures: unknown[] },
@@ -147,33 +147,33 @@ async function watch(
     const still: string[] = [];
     await atOnce(watched, async (key) => {
       if (call.timeLeftMs() < LAST_KEY_MS) return false;
-      const own = { ...repaired, granted: 0 };
+      const counts = { ...repaired, granted: 0 };
       try {
-        if (await repairAgain(dependencies, { key, repaired: own }, call)) still.push(key);
+        if (await repairAgain(dependencies, { key, repaired: counts }, call)) still.push(key);
       } catch (error) {
         failures.push(error);
         still.push(key);
       }
-      repaired.granted += own.granted;
+      repaired.granted += counts.granted;
       return true;
     });
     watched = still;
   }
 }
 
-/** The most rows of one page. */
+/** The highest number of rows that a page asks for. */
 const MAX_PAGE = 32;
 
 /**
- * Reads the oldest row of each key and jumps over the others, so that a long line costs no more than a short one. While the pages show one row of
- * each key, they grow, so that many short lines do not cost a request each.
+ * Lists the keys of the waiters table. The scan reads the oldest row of each key and jumps over the others, so that a long line costs no
+ * more than a short one. While each key has only one row on a page, the pages grow, so that many short lines do not cost a request each.
  */
 async function* keysWithWaiters(
   { dynamodb, ids, waitersTable }: LeaseDependencies,
   call: Call,
 ): AsyncGenerator<{ key: string; parkedAt: number }> {
   const seen = new Set<string>();
-  let from: string | undefined = ids.uuid(); // any place in the table will do
+  let from: string | undefined = ids.uuid(); // a random place in the table
   let limit = 1;
   for (let rounds = 0; rounds < 2; ) {
     const command: ScanCommand = new ScanCommand({
@@ -191,7 +191,7 @@ async function* keysWithWaiters(
     for (const [key, ticket] of [...oldest].toReversed()) {
       if (seen.has(key)) return;
       seen.add(key);
-      // Such a key has no waiters, only the rows of executions.
+      // The key has no waiters, only the rows of executions, which sort after waiters.
       if (ticket.startsWith(EXECUTION_ROW)) continue;
       yield { key, parkedAt: parkedAtOf(ticket) };
     }

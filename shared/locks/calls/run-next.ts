@@ -12,23 +12,24 @@ import { handOffToLine } from './release.ts';
 import { type MovedToFront, operatorOf } from './types.ts';
 
 /**
- * Moves a waiter to the front of its line, for an operator (docs/protocols/queue.md#run-next). The next grant is for that waiter. One waiter of a key is moved
- * at a time, and the last command counts.
+ * Moves a waiter to the front of its line, for an operator (docs/protocols/queue.md#run-next). The waiter receives the next grant. Only one
+ * waiter of a key is moved at a time, and the last command counts.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function runNext(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: RunNextInput, call: Call): Promise<MovedToFront> => {
-    const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, moved: false, reason }) as const;
+    const notMoved = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, moved: false, reason }) as const;
     const waiter = await readMoved(dependencies, { key, ticket }, call);
-    if (!waiter) return not(hasGrantByTicket(await readKey(dependencies, key, call), ticket) ? 'granted' : 'unknown');
+    if (!waiter)
+      return notMoved(hasGrantByTicket(await readKey(dependencies, key, call), ticket) ? 'granted' : 'unknown');
     const now = dependencies.clock.now();
     // A caller that is away between two calls, and does not sleep, keeps its position only until others are served.
     const mayBeNext = isPlace(waiter) ? isInLine(waiter, now) : !isOverdue(waiter, now) && isWaiting(waiter, now);
-    if (!mayBeNext) return not('gone');
+    if (!mayBeNext) return notMoved('gone');
     const { won, record, before } = await move(dependencies, waiter, call);
-    if (hasGrantByTicket(record, ticket)) return not('granted');
-    if (!won && record.moved !== ticket) return not('gone');
-    // The key may be free, with its mark: left to a caller that sleeps, or by a call that exited.
+    if (hasGrantByTicket(record, ticket)) return notMoved('granted');
+    if (!won && record.moved !== ticket) return notMoved('gone');
+    // The key may be free and marked, because it was left to a caller that sleeps, or because a call exited before its hand-off.
     await handOffToLine(dependencies, { record }, call);
     return {
       key,
@@ -40,9 +41,9 @@ export function runNext(dependencies: LeaseDependencies) {
 }
 
 const hasGrantByTicket = ({ entries }: KeyRecord, ticket: string): boolean =>
-  entries.some((one) => one.ticket === ticket);
+  entries.some((entry) => entry.ticket === ticket);
 
-/** Another operator may have moved a waiter in the same millisecond, or by a clock that is ahead. */
+/** The write loses if another operator has moved a waiter in the same millisecond, or by a clock that is ahead. */
 const MAX_MOVE_TRIES = 5;
 
 async function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call): Promise<Moved> {
@@ -57,11 +58,14 @@ async function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call)
 
 type Moved = Awaited<ReturnType<typeof updateKey>>;
 
-/** A mark is there while anybody is in line. A late duplicate meets a later `moved_at`, or a ticket that no longer waits. */
+/**
+ * Writes the move, if there is a line. A late duplicate changes nothing: it meets a later
+ * `moved_at`, or names a ticket that no longer waits.
+ */
 function writeMove(dependencies: LeaseDependencies, { waiter, at }: { waiter: Waiter; at: number }, call: Call) {
   const { key, ticket } = waiter;
   const operator = operatorOf(call);
-  // A caller looks by itself, and sees from the hints that it is next. A task does not.
+  // A caller polls by itself, and reads in the hints that it is next. A task does not poll.
   const isCaller = !isTask(waiter);
   return updateKey(
     dependencies,

@@ -7,17 +7,17 @@ import { instant, isInstant } from '../../surroundings/clock.ts';
 export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded', 'superseded'] as const;
 type EndReason = (typeof ENDINGS)[number];
 
-/** How a grant ended that its holder had received (docs/protocols/locks.md#previous). `at` is in epoch milliseconds. */
+/** A grant that its holder had received, and how it ended (docs/protocols/locks.md#previous). `at` is in epoch milliseconds. */
 export interface EndedGrant {
   holder: string;
   fence: number;
   ended: EndReason;
   at: number;
-  /** The operator that broke the grant, if `ended` is `broken` and the operator was authenticated. The newer holder, if `ended` is `superseded`. */
+  /** The authenticated operator that broke the grant, or the newer holder if the grant was superseded. */
   by?: string | undefined;
 }
 
-/** The attributes of a grant from the line that keep the holder before, because another call sends the answer. */
+/** The attributes that keep the holder before a grant from the line, because another call answers with the grant. */
 export const endedItem = ({ holder, fence, ended, at, by }: EndedGrant): Item => ({
   prev_holder: text(holder),
   prev_fence: integer(fence),
@@ -28,20 +28,20 @@ export const endedItem = ({ holder, fence, ended, at, by }: EndedGrant): Item =>
 
 export function parseEnded(item: Item): EndedGrant | undefined {
   const holder = item.prev_holder?.S;
-  const ended = ENDINGS.find((one) => one === item.prev_ended?.S);
+  const ended = ENDINGS.find((known) => known === item.prev_ended?.S);
   const [fence, at] = [Number(item.prev_fence?.N ?? Number.NaN), Number(item.prev_at?.N ?? Number.NaN)];
   if (holder === undefined || ended === undefined || !Number.isSafeInteger(fence) || !isInstant(at)) return undefined;
   return { holder, fence, ended, at, ...(item.prev_by?.S !== undefined && { by: item.prev_by.S }) };
 }
 
-/** The name of an operator in a record has up to this many characters: the record of a key with many holders is large already. */
+/** The highest number of characters of an operator's name on record. The record of a key with many holders is large already. */
 const MAX_OPERATOR = 256;
 
-/** The name of the operator that breaks a grant, for its record. Undefined if the operator is not authenticated. */
+/** The name of an operator, as a record stores it. Undefined if the operator is not authenticated. */
 export const operatorOf = ({ principal }: Pick<Call, 'principal'>): string | undefined =>
   principal?.slice(0, MAX_OPERATOR);
 
-// Types of the answers. The meaning of each field is in contract/answers/leases.ts.
+// The types of the answers. contract/answers/leases.ts explains each field.
 
 /** How a holder shares the key with others. */
 export type Mode = 'shared' | 'exclusive';
@@ -49,7 +49,7 @@ export type Mode = 'shared' | 'exclusive';
 /** Why a caller no longer holds a grant. */
 export type LostReason = 'released' | 'taken' | 'broken' | 'superseded' | 'unknown';
 
-/** What a request replaces: the older requests that wait, or the holder too (docs/protocols/replace.md). */
+/** Which older requests a request replaces: those that wait, or the holder too (docs/protocols/replace.md). */
 export const REPLACES = ['waiting', 'running'] as const;
 export type Replace = (typeof REPLACES)[number];
 
@@ -67,13 +67,13 @@ export interface LeaseGrant {
   data?: Json;
 }
 
-/** The durations in the answer for a new holder. */
+/** The durations in the answer to a new holder. */
 export interface Durations {
   waitedMs: number;
   remainingMs: number;
 }
 
-/** The holder before, as far as the record shows. */
+/** The holder before, as the answer names it. */
 export interface Previous {
   holder: string;
   fence: number;
@@ -85,7 +85,7 @@ export interface Previous {
 export interface Acquired extends LeaseGrant, Durations {
   repeated: boolean;
   previous: Previous | null;
-  /** This field and the next three are only in the answer for a permit (locks/calls/acquire.ts). */
+  /** This field and the next four are only in the answer for a permit. */
   mode?: Mode;
   limit?: number | null;
   weight?: number;
@@ -93,7 +93,7 @@ export interface Acquired extends LeaseGrant, Durations {
   limitChanged?: { from: number; to: number };
 }
 
-/** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
+/** The answer to the call that parks a task. The task itself is notified of its grant, or of the error, by a message. */
 export interface Parked {
   key: string;
   holder: string;
@@ -116,7 +116,7 @@ export interface Broken {
   lastHeartbeatAt: string | null;
 }
 
-/** What an operator has set on a key. `limit` 0: the key is paused. */
+/** The cap that an operator has set on a key. If `limit` is 0, the key is paused. */
 export interface CapView {
   limit: number | null;
   rates: Pick<Rate, 'name' | 'limit' | 'per'>[] | null;
@@ -135,14 +135,15 @@ export interface Capped {
   waiting: number;
 }
 
-/** The answer to the operator that moves a waiter to the front. `before`: the waiter that an earlier command had moved, and that is no longer first. */
+/** The answer to the operator that moves a waiter to the front. `before`: the waiter of an earlier command, which loses the front. */
 export type MovedToFront =
   | { key: string; ticket: string; moved: true; before: string | null }
   | { key: string; ticket: string; moved: false; reason: 'granted' | 'gone' | 'unknown' };
 
 /**
- * One reading of the clock gives both durations, so their sum is never more than the time from `since` to the expiry. With two readings, the time
- * by which a clock is set back in between would count twice, and the caller would work past the take-over of its lease. All three are epoch milliseconds.
+ * Computes both durations from one reading of the clock, so their sum is never more than the time from `since` to the expiry. With two
+ * readings, the time by which a clock is set back between them would count twice, and the caller would work beyond the take-over of its
+ * lease. All three times are epoch milliseconds.
  */
 export const durations = ({ since, expiresAt, now }: { since: number; expiresAt: number; now: number }): Durations => ({
   waitedMs: Math.max(0, Math.min(now, expiresAt) - since),
@@ -154,5 +155,5 @@ export const previousView = (previous: EndedGrant | undefined): Previous | null 
 
 const withoutAbsentBy = ({ by, ...ended }: EndedGrant) => ({ ...ended, ...(by !== undefined && { by }) });
 
-/** The states of a key, for its readers. */
+/** The states of a key, as its readers see them. */
 export const KEY_STATES = ['held', 'expired', 'released', 'free'] as const;

@@ -11,22 +11,22 @@ import { readKey } from '../record/requests.ts';
 import type { CancelInput, WithdrawInput } from './inputs.ts';
 import { endGrant, handOffToLine } from './release.ts';
 
-/** `unknown`: there is no such call in line and no such grant. It may have ended. */
+/** `unknown`: the request has neither a waiter nor a grant, perhaps no longer. */
 export type Withdrawn =
   | { key: string; requestId: string; cancelled: true }
   | { key: string; requestId: string; cancelled: false; reason: 'unknown' };
 
 /**
- * Withdraws an acquisition of the caller's own: its calls in line, or its grant (docs/protocols/queue.md#withdraw). Does not stop a call that is not in line
- * yet. A request that had a grant is refused from then on, as one that was released. The record does not remember a request that had none, so a try of it
- * that arrives later is a new acquisition.
- * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not been notified of its grant),
- * OutcomeUnknown
+ * Withdraws a request of the caller: its calls in line, or its grant (docs/protocols/queue.md#withdraw). A call that is not in line yet is
+ * not stopped. If the request had a grant, later calls of the request are refused as after a release. The record does not remember a
+ * request without a grant, so a call of such a request that arrives later is a new acquisition.
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer about a
+ * task that has not been notified of its grant)
  */
 export function withdrawOwnRequest(dependencies: LeaseDependencies) {
-  return async ({ ticket, ...asked }: WithdrawInput, call: Call): Promise<Withdrawn> => {
-    const { key, requestId } = asked;
-    const cancelled = await withdraw(dependencies, { ...asked, ticket, principal: call.principal }, call);
+  return async ({ ticket, ...identity }: WithdrawInput, call: Call): Promise<Withdrawn> => {
+    const { key, requestId } = identity;
+    const cancelled = await withdraw(dependencies, { ...identity, ticket, principal: call.principal }, call);
     return cancelled ? { key, requestId, cancelled } : { key, requestId, cancelled, reason: 'unknown' };
   };
 }
@@ -34,29 +34,30 @@ export function withdrawOwnRequest(dependencies: LeaseDependencies) {
 /** @returns true if there was something to withdraw */
 async function withdraw(
   dependencies: LeaseDependencies,
-  { ticket: asked, ...asker }: RequestOfCaller & { ticket?: string | undefined },
+  { ticket: namedTicket, ...asker }: RequestOfCaller & { ticket?: string | undefined },
   call: Call,
 ): Promise<boolean> {
   const { key } = asker;
   const name = requestName(asker);
-  const { seen, waiter } = await flagOwnWaiters(dependencies, { ...asker, ticket: asked }, call);
+  const { seen: flaggedTickets, waiter } = await flagOwnWaiters(dependencies, { ...asker, ticket: namedTicket }, call);
   let hadWaiter = waiter !== undefined;
   /** Whether a write without an answer may have ended the grant of the request. */
   let inDoubt = false;
   for (;;) {
-    // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
+    // The order matters: this call flags the ticket and then reads the record, and a claim writes the record and then reads the ticket.
     const record = await readKey(dependencies, key, call);
     const entry = entryOf(record, name);
     if (!entry) {
-      // If the record does not remember the end, a try without an answer may have ended the grant, and eight others have ended since.
+      // A try without an answer may have ended the grant, and the record may have forgotten that, because eight other grants have ended
+      // since.
       if (inDoubt && !hadWaiter && ending(record, name) === undefined)
         throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
-      // Those behind the waiters of the request may be next now.
+      // A waiter behind this one may be next now.
       if (waiter) await handOffToLine(dependencies, { record }, call);
       return hadWaiter;
     }
     const { ticket } = entry;
-    if (ticket !== undefined && !seen.has(ticket))
+    if (ticket !== undefined && !flaggedTickets.has(ticket))
       hadWaiter = (await withdrawWaiter(dependencies, { asker, ticket }, call)) || hadWaiter;
     const end = await endOwn(dependencies, { key, entry }, call);
     if (end === 'ended') return true;
@@ -65,10 +66,10 @@ async function withdraw(
 }
 
 /**
- * Withdraws the waiter of a grant that came after the look at the line. A call must be answered that it was withdrawn, and not that its wait is over.
- * A task was not notified of its grant, and would never end.
- * @returns whether its row was still there
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable also if Step Functions gave no answer about the task
+ * Withdraws a waiter that received its grant after this call had flagged the line. A call must receive the answer that it was withdrawn,
+ * not that its wait is over. A task has not been notified of its grant, and would never end.
+ * @returns whether the row of the waiter was still there
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer about the task)
  */
 async function withdrawWaiter(
   dependencies: LeaseDependencies,
@@ -83,7 +84,10 @@ async function withdrawWaiter(
   return true;
 }
 
-/** @returns `changed`: another call has changed the grant. `inDoubt`: the same, but a try without an answer may have ended it */
+/**
+ * Ends the grant of the request.
+ * @returns `changed` if another call has changed the grant, `inDoubt` if a try without an answer may also have ended it
+ */
 async function endOwn(
   dependencies: LeaseDependencies,
   { key, entry }: { key: string; entry: HolderEntry },
@@ -91,36 +95,41 @@ async function endOwn(
 ): Promise<'ended' | 'changed' | 'inDoubt'> {
   const { name, ticket } = entry;
   const { won, record, unanswered, isHandedOff } = await endGrant(dependencies, { key, proof: entry }, call);
-  // A try of the SDK's own may have landed before the one that lost.
+  // An earlier try of the SDK may have ended the grant.
   if (!won && !(unanswered && ending(record, name) === 'released')) return unanswered ? 'inDoubt' : 'changed';
   if (!isHandedOff) await handOffToLine(dependencies, { record, ticket }, call);
   return 'ended';
 }
 
-/** `granted`: the ticket already has its grant. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
+/**
+ * `granted`: the waiter already has its grant. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, perhaps no
+ * longer.
+ */
 export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
 /**
- * Takes a task or a call out of a line, by its ticket, and serves those behind it (docs/protocols/queue.md#cancel). The task or call fails with
- * LeaseLost and the reason `cancelled`.
- * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer: the ticket stays), OutcomeUnknown
+ * Takes the waiter with a ticket out of its line, for an operator, and serves the waiters behind it (docs/protocols/queue.md#cancel). The
+ * task or call fails with LeaseLost and the reason `cancelled`.
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable (Step Functions may have given no answer, and then the ticket stays)
  */
 export function cancelWaiter(dependencies: LeaseDependencies) {
   return async ({ key, ticket }: CancelInput, call: Call): Promise<Cancelled> => {
-    const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
+    const notCancelled = (reason: 'granted' | 'gone' | 'unknown') =>
+      ({ key, ticket, cancelled: false, reason }) as const;
     const row = await getWaiter(dependencies, { key, ticket }, call);
     const waiter = row ?? (await sleeperAt(dependencies, { key, ticket }, call));
     const task = waiter && isTask(waiter) ? waiter : undefined;
     const flagged = waiter && !task ? await flagTicket(dependencies, { key, ticket }, call) : undefined;
     const record = await readKey(dependencies, key, call);
     const grant = entryOfTicket(record, ticket);
-    // A call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
-    if (grant && !(flagged && grant.claimTtlMs !== undefined)) return not('granted');
-    if (!task && !flagged) return not(waiter ? 'gone' : 'unknown');
+    // A call reads its flag when it claims its grant or leaves. A call that has claimed its grant
+    // may have read its row before the flag was there.
+    if (grant && !(flagged && grant.claimTtlMs !== undefined)) return notCancelled('granted');
+    if (!task && !flagged) return notCancelled(waiter ? 'gone' : 'unknown');
     if (task && (await failParked(dependencies, task, call)) === 'gone')
-      return not(entryOfTicket(await readKey(dependencies, key, call), ticket) ? 'granted' : 'gone');
+      return notCancelled(entryOfTicket(await readKey(dependencies, key, call), ticket) ? 'granted' : 'gone');
     await handOffToLine(dependencies, { record }, call);
     return { key, ticket, cancelled: true };
   };
@@ -137,4 +146,4 @@ async function failParked(dependencies: LeaseDependencies, waiter: WaitingTask, 
 const sleeperAt = (dependencies: LeaseDependencies, { key, ticket }: CancelInput, call: Call) =>
   canSleep(dependencies) ? getWaiter(dependencies, { key, ticket: placeOf(ticket) }, call) : undefined;
 
-const entryOfTicket = ({ entries }: KeyRecord, ticket: string) => entries.find((one) => one.ticket === ticket);
+const entryOfTicket = ({ entries }: KeyRecord, ticket: string) => entries.find((entry) => entry.ticket === ticket);
