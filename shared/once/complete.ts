@@ -19,8 +19,8 @@ export type Completed =
   | { key: string; completed: false; reason: Exclude<LostReason, 'superseded'> };
 
 /**
- * Stores the result of a slot and ends the grant, with one conditional UpdateItem (docs/protocols/once.md#complete). A repeat answers with the result
- * that is stored. A caller that no longer holds the grant stores no result.
+ * Stores the result of a slot and ends the grant, with one conditional UpdateItem (docs/protocols/once.md#complete). A repeat keeps the
+ * stored result. A caller that no longer holds the grant cannot store a result.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function completeOnce(dependencies: LeaseDependencies) {
@@ -39,7 +39,7 @@ export function completeOnce(dependencies: LeaseDependencies) {
         'done_input_hash = if_not_exists(input_hash, :none), keep_until = :now + keep_ms, ' +
         `lease_expiry = ${orCapTtl(':seconds')} + #h.u, ` +
         `used = used - #h.w, ${end.set.join(', ')} REMOVE #h.d, #h.s, #h.o, ${end.remove.join(', ')}`,
-      // An expired grant that no caller has taken may store its result, as a heartbeat revives a lease.
+      // The holder of an expired grant that nobody has taken over may store its result, just as a heartbeat revives a lease.
       ...conditionFields(hasLeaseId(proof), {
         names: { '#result': 'result' },
         values: {
@@ -55,9 +55,10 @@ export function completeOnce(dependencies: LeaseDependencies) {
     const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
     const record = parseOnce(row, outcome.won ? outcome.item : outcome.old);
     if (record.done?.by === proof.id) return storedView(key, record.done, !outcome.won);
-    const seen = lostReason(record, proof) as Exclude<LostReason, 'superseded'>; // no request of `once` replaces another
-    // A try without an answer may have stored the result before another caller did a later slot. The record does not say.
-    const reason = seen === 'taken' && !outcome.won && outcome.unanswered ? 'unknown' : seen;
+    const lost = lostReason(record, proof) as Exclude<LostReason, 'superseded'>; // no request of `once` replaces another
+    // A try without an answer may have stored the result, and another caller may have done a later slot since. The record does not show
+    // that.
+    const reason = lost === 'taken' && !outcome.won && outcome.unanswered ? 'unknown' : lost;
     return { key, completed: false, reason };
   };
 }

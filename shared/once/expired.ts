@@ -11,7 +11,10 @@ export const isRun = <Kind extends string>(
   row: ExpiredRow<Kind | OnceKind>,
 ): row is ExpiredRow<Kind | OnceKind> & { kind: OnceKind } => ONCE_KINDS.some((kind) => kind === row.kind);
 
-/** @param item a record of `once` that the filter of expired grants (locks/expired-grants.ts) let through */
+/**
+ * Finds the expired or ended run in a record.
+ * @param item a record of `once` that the filter of expired grants (locks/expired-grants.ts) let through
+ */
 export function findRun(item: Item, now: number, margins: Margins): Found<OnceKind> {
   const { rows, held } = findGrants(item, now, margins);
   const keepUntil = item.keep_until?.N === undefined ? null : { N: item.keep_until.N };
@@ -26,7 +29,7 @@ export function findRun(item: Item, now: number, margins: Margins): Found<OnceKi
   };
 }
 
-/** Whether the record may still remember a slot. After a deletion, the slot would run again. */
+/** Whether the record may still remember a slot. If the clean-up deleted it, the slot would run again. */
 export function mayRemember(
   { identity }: ExpiredRow,
   { clockSkewMs }: Pick<Margins, 'clockSkewMs'>,

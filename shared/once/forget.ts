@@ -18,15 +18,20 @@ export interface Forgotten {
   key: string;
   forgotten: true;
   fence: number;
-  /** The slot that was forgotten. Null if the record remembered none: the call is a repeat, or no result was stored under this fence. */
+  /**
+   * The slot that was forgotten. Null if the record remembered none, because the call is a repeat or no result was stored under this fence.
+   */
   slot: string | null;
 }
 
-/** `done_fence` stays, so that the next begin does not name a worker that completed as the worker before. */
+/**
+ * The attributes that remember a slot. `done_fence` stays, so that the next begin does not name a worker that completed as one that did
+ * not.
+ */
 const MEMORY = ['done_slot', 'done_at', 'done_by', 'done_holder', 'done_input_hash', 'keep_until'];
 
 /**
- * Forgets which slot is done, for an operator that saw the key under this fence (docs/protocols/once.md#forget). The next caller works again.
+ * Forgets which slot is done, for an operator that read this fence of the key (docs/protocols/once.md#forget). The next caller works again.
  * @throws HoldfastError NotFound (no record), Conflict (another fence), LeaseHeld (a caller works), Throttled, Unavailable, OutcomeUnknown
  */
 export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDependencies) {
@@ -49,9 +54,11 @@ export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDepende
     if (!outcome.old) throw new HoldfastError('NotFound', 'no caller has begun a slot of the key', { key });
     const record = { ...parseOnce(onceRowOf(key), outcome.old), key };
     const run = runOf(record);
-    const [now, asked] = [clock.now(), { name: '', weight: EXCLUSIVE_WEIGHT, room: 0, limit: null }];
-    // A run keeps the slot, and not a pause.
-    if (run && record.fence === fence) throw leaseHeld({ ...record, cap: undefined }, { asked, now, clockSkewMs });
+    const now = clock.now();
+    const alone = { name: '', weight: EXCLUSIVE_WEIGHT, room: 0, limit: null };
+    // The reason is the run, even if the key is paused too.
+    if (run && record.fence === fence)
+      throw leaseHeld({ ...record, cap: undefined }, { asked: alone, now, clockSkewMs });
     const detail = 'the key has another fence: read the key, and forget its slot by its present fence';
     throw new HoldfastError('Conflict', detail, { key, actual: keySummary(record, now) });
   };

@@ -6,7 +6,7 @@ import type { NameFields } from '../namespace.ts';
 import { MOST_PERIOD_SECONDS } from '../periods.ts';
 import { ONCE_PERIOD, termsFault, ZONE } from './terms.ts';
 
-/** The longest key, so that the key of its record has at most 1,024 bytes. */
+/** The highest number of bytes of a key. With its prefix, the key of the record then has at most 1,024. */
 export const MOST_KEY_BYTES = 1010;
 
 const key = () => callersName(MOST_KEY_BYTES);
@@ -16,9 +16,9 @@ export const beginInput = () =>
     .strictObject({
       key: key(),
       holder: name(256),
-      /** Names the slot. Without `slot` and `per`, the key has a single slot. With `per`, it is the slot that `retryWith` of an earlier call had. */
+      /** The slot. Without `slot` and `per`, the key has a single slot. With `per`, this is the slot in `retryWith` of an earlier call. */
       slot: z.optional(name(256)),
-      /** The length of the slots, which the service's clock counts. */
+      /** The length of slots that are periods by the clock of the service. */
       per: z.optional(
         z.string(must('a string')).check(z.regex(/^[1-9][0-9]{0,7}[smhdw]$/, { error: ONCE_PERIOD, abort: true })),
       ),
@@ -28,15 +28,15 @@ export const beginInput = () =>
       ),
       ttlSeconds: z._default(whole(2, 86_400), 60),
       waitSeconds: z._default(whole(0, 20), 0),
-      /** Names one acquisition. A repeat gets the same grant. */
+      /** Identifies one acquisition. A repeat receives the same grant. */
       requestId: z.optional(name(256)),
       /** How long the result is kept. */
       keepSeconds: z.optional(whole(2, 2 * MOST_PERIOD_SECONDS)),
-      /** A text that differs if the input of the work differs. */
+      /** A text that changes with the input of the work. */
       inputHash: z.optional(name(128)),
-      /** Shown to every reader while the caller works. */
+      /** What every reader sees while the caller works. */
       data: z.optional(json()),
-      /** The ARN of the execution that works. The end of the execution frees the slot. */
+      /** The ARN of the execution that works. When the execution ends, the slot becomes free. */
       execution: z.optional(executionArn()),
     })
     .check(
@@ -51,7 +51,8 @@ export const completeInput = () =>
   z.strictObject({
     key: key(),
     leaseId: name(256),
-    /** What later callers of the slot receive. */ result: z.optional(json()),
+    /** What later callers of the slot receive. */
+    result: z.optional(json()),
   });
 export type CompleteInput = z.infer<ReturnType<typeof completeInput>>;
 

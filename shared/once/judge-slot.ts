@@ -10,22 +10,23 @@ import type { Done, OnceRecord } from './record.ts';
 import { onceKeyOf } from './row-key.ts';
 import { compareSlots, isAfterAllPeriods } from './slots.ts';
 
-/** What a record that was read means for a request. `free`: the request may try to begin. */
+/** What a record means for a request. `own`: the request has the run. `free`: the request may try to begin. */
 export type SlotVerdict =
   | { meaning: 'own' }
   | { meaning: 'done' | 'superseded'; done: Done }
   | { meaning: 'free' | 'held' };
 
-/** The slot that the record remembers, if `keep_until` is not over. */
+/** The slot that is done, until the record may forget it. */
 export const rememberedBy = (
   { done }: OnceRecord,
   { clock, clockSkewMs }: Pick<LeaseDependencies, 'clock' | 'clockSkewMs'>,
 ): Done | undefined => (done && done.keepUntil >= clock.now() - clockSkewMs ? done : undefined);
 
 /**
- * The rules of docs/protocols/once.md#begin for a record that was read. The condition of the write (`mayBegin`) has the same rules, so change both.
- * @throws HoldfastError Conflict (the slot is done with another input, or a slot is done that sorts after all periods), LeaseLost (the grant of this request
- * has ended)
+ * Judges a record that was read by the rules of docs/protocols/once.md#begin. The condition of the write
+ * (`mayBegin`) has the same rules, so change both.
+ * @throws HoldfastError Conflict (the slot is done with another input, or a slot is done that sorts after all periods),
+ * LeaseLost (the grant of this request has ended)
  */
 export function judgeSlot(dependencies: LeaseDependencies, request: OnceRequest, record: OnceRecord): SlotVerdict {
   const { clock, clockSkewMs } = dependencies;
@@ -40,23 +41,26 @@ export function judgeSlot(dependencies: LeaseDependencies, request: OnceRequest,
     throw otherInput(record, key, now);
   }
   if (done && order > 0) {
-    // By a clock that is ahead, the period may have begun for another caller.
+    // The margin counts, because the period may have begun for another caller by a clock that is ahead.
     if (request.period && isAfterAllPeriods(done.slot, clock.now() + clockSkewMs, request.period))
       throw noPeriod(record, key, { doneSlot: done.slot, now });
     return { meaning: 'superseded', done };
   }
-  const how = ending(record, request.name);
-  if (how) throw leaseLost(key, how);
+  const ended = ending(record, request.name);
+  if (ended) throw leaseLost(key, ended);
   return {
     meaning: toEnd(record, { ...request, weight: EXCLUSIVE_WEIGHT, room: 0 }, { now, clockSkewMs }) ? 'free' : 'held',
   };
 }
 
-/** A caller that names its input wants a result of that input. A result without a hash may be of another input. */
+/**
+ * Whether the stored result fits the caller. If the caller names its input, a result without a hash
+ * does not fit: it may be that of another input.
+ */
 const hasSameInput = (done: Done, { inputHash }: OnceRequest): boolean =>
   inputHash === undefined || inputHash === done.inputHash;
 
-/** The answer "superseded" would look like success, period after period. */
+/** The error for a slot that sorts after all periods. The answer `superseded` would look like success, period after period. */
 function noPeriod(
   record: OnceRecord,
   key: string,

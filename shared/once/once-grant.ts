@@ -6,8 +6,9 @@ import { entryOfNew } from '../locks/record/new-entries.ts';
 import type { OnceRecord } from './record.ts';
 import type { Period } from './slots.ts';
 
-/** What a caller of `begin` asks for. `key` is that of the record. */
+/** What a caller of `begin` asks for. */
 export interface OnceRequest {
+  /** The key of the record, with its prefix. */
   key: string;
   /** The name of the request in the record. */
   name: string;
@@ -15,7 +16,7 @@ export interface OnceRequest {
   holder: string;
   ttlSeconds: number;
   slot: string;
-  /** If the slot is a period. */
+  /** The period, if the slot is one. */
   period: Period | undefined;
   keepSeconds: number;
   inputHash?: string | undefined;
@@ -23,19 +24,19 @@ export interface OnceRequest {
   execution?: string | undefined;
 }
 
-/** What is written when a run begins. Instants are epoch milliseconds. */
+/** What the write of begin stores. Instants are epoch milliseconds. */
 export interface OnceGrant extends OnceRequest {
   id: string;
   entry: Item[string];
   fence: number;
   acquiredAt: number;
-  /** How long the result is kept: as the caller asked, or longer, so that the present `keep_until` is not shortened. */
+  /** How long the result is kept: as the caller asked, or longer if the present `keep_until` is later. */
   keepMs: number;
   /** How long the record stays after each write on the grant. */
   staysSeconds: number;
 }
 
-/** @param before what is known of the record. Undefined for a first try */
+/** Makes the grant of a run. @param before the record, as far as this call knows it. Undefined for a first try */
 export function newOnceGrant(
   dependencies: LeaseDependencies,
   request: OnceRequest,

@@ -19,9 +19,9 @@ export interface OnceView extends Omit<KeySummary, 'bound' | 'inGrace' | 'broken
   slot: string | null;
   /** Null if no slot is done, or `keepSeconds` are over. */
   done: DoneView | null;
-  /** Only in the read of one key. Null if no slot is done. */
+  /** The result, only in the read of one key. Null if no slot is done. */
   result?: Json;
-  /** Present if an operator has paused the key. */
+  /** The pause, if an operator has paused the key. */
   cap?: CapView;
 }
 
@@ -54,7 +54,7 @@ export const readOnce =
             viewOf: (item) => {
               const record = parseOnce(item.key?.S ?? '', item);
               const view = viewOf(dependencies, record);
-              // After a lift, the record remains for late commands.
+              // A record may have only the time of a lift, which stays because of late commands.
               return record.fence === undefined && !view.cap ? undefined : view;
             },
             abridged: (view) => ({ ...view, data: null }),

@@ -2,18 +2,22 @@ import { type Json, jsonOfText, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { type HolderEntry, type KeyRecord, parseKey } from '../locks/record/record.ts';
 
-/** The record of `once` (docs/protocols/once.md#record): that of a key, with the slot of its grant and the last slot that was done. */
+/**
+ * The record of `once` (docs/protocols/once.md#record): the record of a key, with the slot of its grant and the last slot that was done.
+ */
 export interface OnceRecord extends KeyRecord {
   /** The slot of the grant. */
   slot: string | undefined;
-  /** The fence of the last grant that stored a result, also after the slot is forgotten. */
+  /** The fence of the last grant that stored a result, even after an operator has forgotten the slot. */
   doneFence: number | undefined;
+  /** The last slot that was done. */
   done: Done | undefined;
 }
 
-/** The last slot that was done. Instants are epoch milliseconds. */
+/** A slot that is done. Instants are epoch milliseconds. */
 export interface Done {
   slot: string;
+  /** When the result was stored. */
   at: number;
   /** The id of the grant that stored the result. */
   by: string | undefined;
@@ -21,10 +25,11 @@ export interface Done {
   fence: number | undefined;
   result: Json;
   inputHash: string | undefined;
+  /** Until when the record remembers the slot. */
   keepUntil: number;
 }
 
-/** @param key that of the record @param item undefined if there is no record */
+/** Parses the record of `once`. @param key the key of the record, with its prefix @param item undefined if there is no record */
 export const parseOnce = (key: string, item: Item | undefined): OnceRecord => ({
   ...parseKey(key, item),
   slot: item?.slot?.S,
@@ -32,7 +37,7 @@ export const parseOnce = (key: string, item: Item | undefined): OnceRecord => ({
   done: item && doneIn(item),
 });
 
-/** The grant of the caller that works, whether or not it has expired. */
+/** The grant of the caller that works, even if it has expired. */
 export const runOf = ({ entries: [run] }: OnceRecord): HolderEntry | undefined => run;
 
 function doneIn(item: Item): Done | undefined {

@@ -3,18 +3,18 @@ import { HoldfastError } from '../errors.ts';
 import { ONCE_IDS, ONCE_ROWS } from '../locks/record/identity.ts';
 import { nameKey } from '../namespace.ts';
 
-/** The key of the record of a caller's key. */
+/** The stored key for the key of a caller. */
 export const onceRowOf = (key: string): string => ONCE_ROWS + key;
 
-/** The caller's key of a record. */
+/** The key of the caller for a stored key. */
 export const onceKeyOf = (row: string): string => (row.startsWith(ONCE_ROWS) ? row.slice(ONCE_ROWS.length) : row);
 
-/** The answer about a grant on a record, with the lease id of a run in place of that of an exclusive grant. */
+/** Gives an answer the lease id of a run in place of the id of an exclusive grant. */
 export const withRunId = <Answer extends object>(answer: Answer): Answer =>
   'leaseId' in answer ? { ...answer, leaseId: String(answer.leaseId).replace(/^e\./, ONCE_IDS) } : answer;
 
 /**
- * Runs a call of keys on the record of `once`, and answers with the caller's key.
+ * Runs a call that is made for keys on the record of `once`, and answers with the caller's key.
  * @throws HoldfastError what the call throws, with the caller's key
  */
 export function onRow<Input extends { key: string }, Answer extends { key: string }>(
@@ -26,7 +26,7 @@ export function onRow<Input extends { key: string }, Answer extends { key: strin
   };
 }
 
-/** Lets an error name the caller's key. */
+/** Makes an error name the caller's key. */
 export const withKey =
   (key: string) =>
   (error: unknown): never => {

@@ -1,34 +1,34 @@
 import { periodSeconds } from '../periods.ts';
 
-/** The slot of a call without `slot` and `per`, which is done until `keepSeconds` are over. */
+/** The only slot of a key whose callers send neither `slot` nor `per`. */
 export const ONLY_SLOT = '-';
 
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
 /**
- * How long before its first instant a period begins at most, in milliseconds. A schedule fires at the first instant, by a clock that may be ahead of the
- * service. If its call counted for the period that is about to end, which is done, the next period would be skipped. Not a whole number of seconds, so that no
- * schedule fires at the moment when the period changes.
+ * How many milliseconds before its first instant a period begins at most. A schedule fires at the first instant, by a clock that may be
+ * ahead of the service. If its call counted for the period that is about to end, which is done, the next period would be skipped. The time
+ * is not a whole number of seconds, so that no schedule fires at the moment when the period changes.
  */
 const MOST_EARLY_MS = 2500;
 
-/** For a short period: a tenth of the period. */
+/** How early a period begins: for a short period, a tenth of it. */
 const earlyMs = (seconds: number): number => Math.min(MOST_EARLY_MS, seconds * 100);
 
-/** Slots that are periods: their length, and the time zone of the dates of days and weeks. */
+/** What makes slots of periods. */
 export interface Period {
-  /** Such as `15m`, `1d` or `1w`. */
+  /** The length, such as `15m`, `1d` or `1w`. */
   per: string;
-  /** An IANA name. The default is UTC. */
+  /** The IANA name of the time zone in which days and weeks begin. The default is UTC. */
   zone?: string | undefined;
 }
 
-/** The length of a period in seconds. @returns undefined for a text that is no period, or a longer one than 366 days */
+/** The length of a period in seconds. @returns undefined for a text that is not a period, or for more than 366 days */
 export const lengthOf = (per: string): number | undefined =>
   periodSeconds(per.replace(/^([1-9]\d?)w$/, (_, weeks) => `${7 * weeks}d`));
 
-/** Whether a text is the name of a time zone, as the platform knows them. */
+/** Whether the platform knows a time zone of this name. */
 export function isZone(zone: string): boolean {
   try {
     return Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined;
@@ -37,7 +37,7 @@ export function isZone(zone: string): boolean {
   }
 }
 
-/** The date that a zone has at a moment, as the moment at which UTC has midnight of that date. */
+/** The date in a zone at a moment, as midnight of that date in UTC. */
 function dateIn(zone: string, at: number): number {
   const format = Intl.DateTimeFormat('en', { timeZone: zone, year: 'numeric', month: 'numeric', day: 'numeric' });
   const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
@@ -45,8 +45,8 @@ function dateIn(zone: string, at: number): number {
 }
 
 /**
- * The name of the period that has a moment, in UTC. A date for days, a week as `2026-W48`, and otherwise an instant, so that later periods of the same length
- * sort after earlier ones.
+ * The name of the period that contains a moment, in UTC: a date for days, a text such as `2026-W48` for weeks, and otherwise an instant.
+ * Later periods of the same length sort after earlier ones.
  */
 function nameAt(at: number, per: string): string {
   const ms = (lengthOf(per) ?? 0) * 1000;
@@ -59,7 +59,7 @@ function nameAt(at: number, per: string): string {
   return ms % DAY_MS === 0 ? text.slice(0, 'YYYY-MM-DD'.length) : `${text.slice(0, -'.000Z'.length)}Z`;
 }
 
-/** By ISO 8601, a week belongs to the year that has its Thursday. */
+/** Names a week by ISO 8601: a week belongs to the year that contains its Thursday. */
 function weekName(monday: number): string {
   const thursday = monday + 3 * DAY_MS;
   const year = new Date(thursday).getUTCFullYear();
@@ -76,7 +76,7 @@ export function slotAt(now: number, { per, zone }: Period): string {
   return nameAt(zone === undefined ? at : dateIn(zone, at), per);
 }
 
-/** Whether a slot is the name of a period, as `slotAt` writes it. */
+/** Whether a slot is the name of a period, in the form of `slotAt`. */
 export function isPeriod(slot: string, { per }: Period): boolean {
   const [, year, week] = /^(\d{4})-(?:W(\d\d)$)?/.exec(slot) ?? [];
   // The 4th of January is in the first week of every year.
@@ -84,11 +84,11 @@ export function isPeriod(slot: string, { per }: Period): boolean {
   return year !== undefined && !Number.isNaN(at) && nameAt(at, per) === slot;
 }
 
-/** Whether a slot sorts after every period that has begun. While such a slot is remembered, a call with `per` cannot begin. */
+/** Whether a slot sorts after every period that has begun. While the record remembers such a slot, no call with `per` can begin. */
 export const isAfterAllPeriods = (slot: string, now: number, period: Period): boolean =>
   compareSlots(slot, slotAt(now, period)) > 0;
 
-/** The order in which DynamoDB compares texts: by their bytes. JavaScript compares UTF-16 units. */
+/** Compares slots by their bytes, as DynamoDB compares texts. JavaScript alone would compare UTF-16 units. */
 export function compareSlots(one: string, other: string): number {
   const [left, right] = [slotBytes(one), slotBytes(other)];
   return left === right ? 0 : left < right ? -1 : 1;

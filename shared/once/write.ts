@@ -8,14 +8,14 @@ import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { mayBegin } from './conditions.ts';
 import { type OnceGrant, onceItem } from './once-grant.ts';
 
-/** Optional attributes of the former grant, which a new grant removes unless it sets them. */
-const OF_THE_GRANT_BEFORE = ['execution', 'input_hash'];
+/** The optional attributes of a grant. A new grant that does not set them removes those of the grant before. */
+const OPTIONAL_ATTRIBUTES = ['execution', 'input_hash'];
 
-/** Writes the grant, and leaves the last slot that is done. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/** Writes the grant of a run, and keeps the last slot that is done. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export function writeGrant({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: OnceGrant, call: Call) {
   const attributes = onceItem(grant);
   const names = Object.keys(attributes);
-  const removed = OF_THE_GRANT_BEFORE.filter((name) => !names.includes(name));
+  const removed = OPTIONAL_ATTRIBUTES.filter((name) => !names.includes(name));
   const set = `SET ${names.map((name) => `${name} = :new_${name}`).join(', ')}`;
   const command = new UpdateItemCommand({
     TableName: table,
