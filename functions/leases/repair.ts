@@ -9,7 +9,7 @@ import {
   waitEventsFromEnvironment,
 } from '../../shared/locks/dependencies.ts';
 
-/** Called by the schedule, and by the queue whose delayed messages each name one key. */
+/** The schedule calls this function for all lines, and the queue of delayed messages calls it for one key at a time. */
 export const repairQueues = (
   dependencies: LeaseDependencies = { ...leasesFromEnvironment(), waitEvents: waitEventsFromEnvironment() },
 ) =>

@@ -1,32 +1,32 @@
 import type { Cap } from '../locks/record/capped.ts';
 import type { Rate } from './charge.ts';
 
-// Imports nothing that the client's in-memory service could not load.
+// The client's in-memory service loads this file, so the file may only import what that service can load.
 
 /** A rate as operators and readers see it. */
 export type NamedRate = Pick<Rate, 'name' | 'limit' | 'per'>;
 
-/** What an operator allows at most, whatever callers name: a pause, capped rates, or both. Each has a reason and an end of its own. */
+/** What operators have set on the rates of a key: a pause, capped rates, or both. Each has a reason and an end of its own. */
 export interface RateCap {
-  /** No caller can reserve. */
+  /** While there is a pause, no caller can reserve. */
   pause?: Cap | undefined;
-  /** Rates that count as if each call had named them. */
+  /** The rates that count as if each call had named them. */
   capped?: (Cap & { rates: NamedRate[] }) | undefined;
-  /** When the last command came. Each command sets a later instant, so the instant names the command. */
+  /** When the last command came. Each command sets a later instant, so the instant identifies the command. */
   at: number;
 }
 
 /** A command of an operator. Instants are epoch milliseconds. */
 export interface RateCapCommand {
-  /** An absent part stays as it is. `paused: false` lifts the pause, and `rates: null` the capped rates. */
+  /** The parts that change. `paused: false` lifts the pause, and `rates: null` the capped rates. */
   change: { paused?: boolean | undefined; rates?: readonly NamedRate[] | null | undefined };
-  /** Needed unless the command only lifts. */
+  /** The reason, which only a command that lifts may leave out. */
   reason?: string | undefined;
   by?: string | undefined;
   until?: number | undefined;
 }
 
-/** A part that the command does not name stays as it is, with its own reason and end. */
+/** The cap after a command. A part that the command does not change keeps its own reason and end. */
 export function capAfter(
   before: RateCap | undefined,
   { change, ...command }: RateCapCommand,
@@ -40,7 +40,7 @@ export function capAfter(
   return pause || capped ? { pause, capped, at } : undefined;
 }
 
-/** The parts of a cap that count. */
+/** The parts of a cap that still count. */
 export function capWhere(cap: RateCap | undefined, counts: (part: Pick<Cap, 'until'>) => boolean): RateCap | undefined {
   if (!cap) return undefined;
   const [pause, capped] = [cap.pause && counts(cap.pause), cap.capped && counts(cap.capped)];

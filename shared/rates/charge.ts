@@ -1,23 +1,28 @@
 import { periodSeconds } from '../periods.ts';
 
-// What a reservation pays, as time. Imports nothing that the client's in-memory service could not load.
+// What a reservation pays, as time. The client's in-memory service loads this file, so the file may only import what that service can load.
 
-/** So many units in each period, and what one call takes of them. */
+/** A rate, and what one call takes of it. */
 export interface Rate {
   name: string;
+  /** How many units may start in each period. */
   limit: number;
-  /** Such as `1m`. */
+  /** The length of the period, such as `1m`. */
   per: string;
+  /** How many units the call takes. */
   units: number;
-  /** How many units may start at once after the key was idle. The units of the call if it is absent. */
+  /** How many units may start together after the key was idle. If absent, the units of the call. */
   burst?: number | undefined;
 }
 
-/** In microseconds. In milliseconds, one of 100,000 units a minute would be rounded from 0.6 to 0 or 1. */
+/**
+ * What a reservation costs, in microseconds. One of 100,000 units a minute costs 0.6 milliseconds,
+ * which no whole number of milliseconds can say.
+ */
 export interface Charge {
-  /** By how much the reservation moves on the time until which the key is paid. */
+  /** By how much the reservation moves *paid until*. */
   charge: number;
-  /** How much of the paid time may lie ahead of the start: the charge, or more with a burst. */
+  /** How much of the paid time may lie after the start: the charge, or more with a burst. */
   ahead: number;
   /** The name of the rate with the greatest charge. */
   boundBy: string;
@@ -25,12 +30,15 @@ export interface Charge {
 
 /** The longest period of a rate: 31 days. */
 export const MOST_RATE_SECONDS = 31 * 86_400;
-/** A week. */
+/** The longest `waitSeconds`: a week. */
 export const MOST_WAIT_SECONDS = 604_800;
-/** The most periods that one reservation pays, even after it is settled. */
+/** One reservation pays at most this many periods, even after it is settled. */
 export const MOST_PERIODS = 10;
 
-/** How long a call may wait for its start, in seconds. With `settle` at most the longest period, because the estimate may be wrong for that long. */
+/**
+ * The highest `waitSeconds` of a call. With `settle`, that is the longest period of its rates,
+ * because the estimate may be wrong for that long.
+ */
 export const mostWaitSeconds = (rates: readonly Pick<Rate, 'per'>[], settle = false): number =>
   settle
     ? Math.min(MOST_WAIT_SECONDS, Math.max(...rates.map(({ per }) => periodSeconds(per) ?? 0)))
@@ -40,11 +48,14 @@ export const MOST_RATES = 4;
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
 
-type AskedRate = { [Field in 'limit' | 'per' | 'units' | 'burst']?: Rate[Field] | undefined };
+type PartialRate = { [Field in 'limit' | 'per' | 'units' | 'burst']?: Rate[Field] | undefined };
 
-/** What is wrong with rates, for the command, which must know before it waits for a lease. The schema in `inputs.ts` has the same rules, so change both. */
+/**
+ * What is wrong with rates. The command checks them here before it waits for a lease. The schema in
+ * `inputs.ts` has the same rules, so change both.
+ */
 export function faultOfRates(
-  rates: readonly AskedRate[],
+  rates: readonly PartialRate[],
   most = MOST_RATES,
 ): { path: string; message: string } | undefined {
   if (!(rates.length > 0 && rates.length <= most)) return { path: 'rates', message: `must be 1 to ${most}` };
@@ -73,13 +84,13 @@ const MICROSECONDS = 1_000_000n;
 
 const microseconds = ({ per }: Pick<Rate, 'per'>): bigint => BigInt(periodSeconds(per) ?? 0) * MICROSECONDS;
 
-/** The time in which a rate allows so many units, rounded up once. */
+/** The time in which a rate allows so many units, rounded up. */
 const timeOf = (rate: Pick<Rate, 'limit' | 'per'>, units: number): number =>
   Number((BigInt(units) * microseconds(rate) + BigInt(rate.limit) - 1n) / BigInt(rate.limit));
 
 /**
- * The charge of a call is that of its tightest rate, so one number keeps every rate of the key (docs/protocols/rates.md#the-charge). The generic cell rate
- * algorithm, as in ITU-T I.371, Annex A.
+ * The charge of a call: that of its tightest rate, so one number keeps every rate of the key (docs/protocols/rates.md#the-charge). This is
+ * the generic cell rate algorithm of ITU-T I.371, Annex A.
  */
 export function chargeOf(rates: readonly Rate[]): Charge {
   const each = rates.map((rate) => {
@@ -95,8 +106,8 @@ export function chargeOf(rates: readonly Rate[]): Charge {
 }
 
 /**
- * The rates of a call, with those that an operator has capped, as if the call had named them: the units of the rate with that name, or one. Without a burst,
- * because the operator has allowed none. So a call that has more than ten periods of such a rate pays ten.
+ * The rates of a call and the rates that an operator has capped. At a capped rate, the call takes its units of the rate with the same name,
+ * or one unit. It has no burst there, because the operator has allowed none. If its units are more than ten periods, it pays ten.
  */
 export const ratesUnder = (
   rates: readonly Rate[],
@@ -109,20 +120,23 @@ export const ratesUnder = (
   }),
 ];
 
-/** What a reservation would have paid with the units that the work really took, by the name of the rate. */
+/** The charge of a reservation for the units that the work really took. @param units by the name of the rate */
 export function settledCharge(rates: readonly Rate[], units: Readonly<Record<string, number>>): number {
-  const taken = new Map(Object.entries(units)); // a rate may have the name of a method
+  const taken = new Map(Object.entries(units)); // a map, because a rate may have the name of a method of objects
   const charges = rates.map((rate) =>
     timeOf(rate, Math.min(taken.get(rate.name) ?? rate.units, MOST_PERIODS * rate.limit)),
   );
   return Math.max(...charges);
 }
 
-/** When the work may start, in microseconds. @param paidUntil with the charge of the reservation */
+/** When the work may start, in microseconds. @param paidUntil after the reservation has added its charge */
 export const startOf = (paidUntil: number, { ahead }: Pick<Charge, 'ahead'>, now: number): number =>
   Math.max(now, paidUntil - ahead);
 
-/** The latest `paidUntil` at which a reservation still starts in time. @param waitMs how long its caller waits at most */
+/**
+ * The latest `paidUntil`, before the charge, at which a reservation still starts in time.
+ * @param waitMs how long its caller waits at most
+ */
 export const latestPaid = (
   { charge, ahead }: Pick<Charge, 'charge' | 'ahead'>,
   { now, waitMs }: { now: number; waitMs: number },
@@ -132,10 +146,11 @@ export const latestPaid = (
 export type Form = 'idle' | 'busy' | 'moved';
 
 /**
- * What a call does at a key that is paid until some time. The conditions of `forms.ts` have the same rules, so change both.
- * @param paid `isOwn` if the last reservation is that of the call, from an earlier try
- * @param at `since`: when the call came. A call adds to what was paid at that moment
- * @returns the form that fits, `repeated` if the earlier try has reserved the start, or after how many milliseconds the call may ask again
+ * Decides by the record how a call reserves. The conditions in `forms.ts` have the same rules, so change both.
+ * @param row `isOwn`: the last reservation is that of an earlier try of the call
+ * @param times `since`: when the call came, because a call adds to what was paid at that moment
+ * @returns the form that fits, `repeated` if the start of the earlier try still counts, or after how many milliseconds the call may ask
+ * again
  */
 export function formFor(
   terms: Charge,
@@ -143,7 +158,7 @@ export function formFor(
   { now, waitMs, since = now }: { now: number; waitMs: number; since?: number },
 ): Form | 'repeated' | number {
   if (paidUntil === undefined) return 'idle';
-  // The start of a late repeat may be over, and others may start at that moment.
+  // If a repeat comes late, its start may be over, and others may start at the same moment.
   if (isOwn) return paidUntil >= now + terms.charge ? 'repeated' : 'moved';
   if (paidUntil < since) return 'idle';
   const latest = latestPaid(terms, { now, waitMs });

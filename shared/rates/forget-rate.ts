@@ -17,16 +17,16 @@ export interface ForgottenRate {
 }
 
 /**
- * Forgets all reservations, for an operator that saw the key paid until this time. The next caller starts at once. Callers that have a start keep it. A row with
- * a cap remains, with the cap alone (docs/protocols/rates.md#forget).
+ * Forgets all reservations of a key, for an operator that read this *paid until* (docs/protocols/rates.md#forget). The next caller starts
+ * at once. Callers that have a start keep it. If the row has a cap, it stays with the cap alone.
  * @throws HoldfastError NotFound, Conflict (a caller has reserved since), Throttled, Unavailable, OutcomeUnknown
  */
 export function forgetRate(dependencies: LeaseDependencies) {
   const { dynamodb, table } = dependencies;
   return async ({ key, paidUntil }: ForgetRateInput, call: Call): Promise<ForgottenRate> => {
-    const seen = Date.parse(paidUntil) * 1000;
+    const paidUntilSeen = Date.parse(paidUntil) * 1000;
     const operation = writing(`table ${table}`);
-    const isPaidAsSeen: Condition = { expression: 'paid_until <= :seen', values: { ':seen': integer(seen) } };
+    const isPaidAsSeen: Condition = { expression: 'paid_until <= :seen', values: { ':seen': integer(paidUntilSeen) } };
     let mayHaveLanded = false;
     let old: Item | undefined;
     for (;;) {
@@ -48,7 +48,7 @@ export function forgetRate(dependencies: LeaseDependencies) {
       const found = parseRate(old);
       if (old?.paid_until === undefined)
         throw new HoldfastError('NotFound', 'no caller has reserved at a rate of the key', { key });
-      if (!(Number(found.paidUntil) <= seen) || found.capAt === capAt) {
+      if (!(Number(found.paidUntil) <= paidUntilSeen) || found.capAt === capAt) {
         const detail = 'a caller has reserved since: read the key, and forget its rate as it is now';
         throw new HoldfastError('Conflict', detail, { key, actual: viewOf(dependencies, key, old) });
       }

@@ -19,7 +19,7 @@ export interface ReserveRequest extends Charge {
   input: ReserveInput;
   row: string;
   reservation: Reservation;
-  /** Under which the charge was computed. */
+  /** The cap for which the charge was computed. */
   cap: RateCap | undefined;
 }
 
@@ -30,24 +30,27 @@ interface RateWrite {
   isOpen: boolean;
   /** Epoch microseconds. */
   now: number;
-  /** When the call came, or a second ago if that is later. */
+  /** When the call came, in epoch microseconds, or a second ago if that is later. */
   since: number;
 }
 
 /** A row stays for a day after the latest start, so that TTL never deletes time that is paid. */
 const KEPT_SECONDS = DAY_SECONDS;
 
-/** One conditional UpdateItem. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
-export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, at: RateWrite, call: Call) {
-  const { input, row, ahead, cap } = at.request;
-  const { set, condition, names = {}, values } = at.form === 'moved' ? moved(at) : added(at);
-  const latestStart = at.now / 1_000_000 + input.waitSeconds + ahead / 1_000_000;
-  const expiry = cap ? at.now / 1_000_000 + CAPPED_SECONDS : latestStart + KEPT_SECONDS;
+/**
+ * Writes a reservation in one of its forms, with one conditional UpdateItem.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, write: RateWrite, call: Call) {
+  const { input, row, ahead, cap } = write.request;
+  const { set, condition, names = {}, values } = write.form === 'moved' ? moved(write) : added(write);
+  const latestStart = write.now / 1_000_000 + input.waitSeconds + ahead / 1_000_000;
+  const expiry = cap ? write.now / 1_000_000 + CAPPED_SECONDS : latestStart + KEPT_SECONDS;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(row) },
     UpdateExpression: `SET ${['lease_expiry = :expiry', ...set].join(', ')}`,
-    ...conditionFields(all(condition, isUnder(cap, at.now / 1000 - clockSkewMs)), {
+    ...conditionFields(all(condition, isUnder(cap, write.now / 1000 - clockSkewMs)), {
       names,
       values: { ...values, ':expiry': integer(Math.ceil(expiry)) },
     }),
@@ -57,7 +60,7 @@ export function writeRow({ dynamodb, table, clockSkewMs }: LeaseDependencies, at
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
-/** The charge is what the cap asks for. @param cut epoch milliseconds: now, less the margin of the clocks */
+/** The cap on record is the one for which the charge was computed. @param cut now less the clock skew margin, in epoch milliseconds */
 const isUnder = (cap: RateCap | undefined, cut: number): Condition => (cap ? hasCapAt(cap.at) : isUncapped(cut));
 
 interface Parts {
@@ -67,7 +70,7 @@ interface Parts {
   values: Item;
 }
 
-/** A repeat of the last request, whose start is over: as if it were written now. */
+/** A repeat of the last request whose start is over. It reserves as if it came now. */
 function moved({ request, now }: RateWrite): Parts {
   const values = { ':paid': integer(now + request.charge), ':last': text(reservationText(request.reservation)) };
   return {
@@ -77,9 +80,9 @@ function moved({ request, now }: RateWrite): Parts {
   };
 }
 
-/** A reservation on a key that is idle, or paid for some time. */
-function added(at: RateWrite): Parts {
-  const { request, form, now, since, isOpen } = at;
+/** A new reservation, at an idle or a busy key. */
+function added(write: RateWrite): Parts {
+  const { request, form, now, since, isOpen } = write;
   const { input, charge, reservation } = request;
   const last = text(reservationText(reservation));
   const path = openPath(reservation.name);
@@ -119,7 +122,7 @@ function added(at: RateWrite): Parts {
   };
 }
 
-/** What readers and repeats see of the last reservation. */
+/** The attributes that show the last reservation to readers and to repeats. */
 const SHOWN_ATTRIBUTES = [
   'last_request = :last',
   'rates_before = if_not_exists(rates, :rates)',
@@ -129,10 +132,12 @@ const SHOWN_ATTRIBUTES = [
 ];
 const ONE_MORE = 'opens = if_not_exists(opens, :none) + :one';
 
-/** Every call writes the whole row, so it must stay small. */
+/** The request has no open reservation, and the row has room for one. The row must stay small, because each call pays for all of it. */
 const MAY_OPEN: Condition = {
   expression: 'attribute_not_exists(#open) AND (attribute_not_exists(opens) OR opens < :most)',
   values: { ':most': integer(MOST_OPEN) },
 };
-/** An earlier try had no answer, and others have reserved since: its start is lost, and its entry now counts for this try. */
+/**
+ * An earlier try of the request got no answer, and others have reserved since. Its start is lost, and its entry now counts for this try.
+ */
 const IS_OPEN: Condition = { expression: 'attribute_exists(#open)' };

@@ -5,7 +5,7 @@ import type { NameFields } from '../namespace.ts';
 import { periodSeconds } from '../periods.ts';
 import { MOST_PERIODS, MOST_RATE_SECONDS, MOST_RATES, MOST_WAIT_SECONDS, mostWaitSeconds } from './charge.ts';
 
-/** The longest key, so that the key of its row has at most 1,024 bytes. */
+/** The highest number of bytes of a key. With its prefix, the key of the row then has at most 1,024. */
 export const MOST_KEY_BYTES = 1010;
 export const MOST_UNITS = 1_000_000_000;
 
@@ -38,10 +38,10 @@ const someOf = <Item extends z.ZodMiniType>(item: Item) =>
     z.refine((rates) => rates.length > 0, { error: 'must not be empty', abort: true }),
   );
 
-/** The rates that an operator caps (locks/calls/inputs.ts). */
+/** The capped rates in a command of an operator (locks/calls/inputs.ts). */
 export const cappedRates = () =>
   someOf(z.strictObject(terms())).check(
-    z.refine((rates) => new Set(rates.map(({ name: own }) => own)).size === rates.length, 'must have different names'),
+    z.refine((rates) => new Set(rates.map((rate) => rate.name)).size === rates.length, 'must have different names'),
   );
 
 export const reserveInput = () =>
@@ -49,7 +49,7 @@ export const reserveInput = () =>
     .strictObject({
       key: key(),
       holder: name(256),
-      /** Names one reservation. A repeat gets the same start. */
+      /** Identifies one reservation. A repeat receives the same start. */
       requestId: z.optional(name(256)),
       rates: someOf(rate()),
       waitSeconds: z._default(whole(0, MOST_WAIT_SECONDS), 0),
@@ -89,9 +89,9 @@ export const settleInput = () =>
     .strictObject({
       key: key(),
       reservation: name(1100),
-      /** What the work took, by the name of the rate. */
+      /** The units that the work took, by the name of the rate. */
       units: z.optional(z.record(rateName(), whole(0, MOST_UNITS), must('an object of units by the name of the rate'))),
-      /** Cancels the reservation. */
+      /** True to cancel the reservation. */
       cancel: z.optional(z.literal(true, must('true'))),
     })
     .check(
@@ -108,7 +108,7 @@ export type SettleInput = z.infer<ReturnType<typeof settleInput>>;
 export const forgetRateInput = () =>
   z.strictObject({
     key: key(),
-    /** As the operator has read it: ISO 8601. */
+    /** The `paidUntil` that the operator has read, in ISO 8601. */
     paidUntil: name(30).check(
       z.regex(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/, { error: INSTANT, abort: true }),
       z.refine((text) => !Number.isNaN(Date.parse(text)), INSTANT),

@@ -8,15 +8,15 @@ import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../locks/dependencies.ts';
 import { openPath, type RateRecord, rateRowOf } from './record.ts';
 
-/** The most open reservations of a key. */
+/** The highest number of open reservations of a key. */
 export const MOST_OPEN = 200;
-/** After this time an open reservation may be removed, and then its estimate stands. */
+/** How long a reservation certainly stays open. A call that needs its room may then remove it, and its estimate stands. */
 const OPEN_MS = 15 * 60_000;
-/** So that the condition fits into an expression of DynamoDB. */
-const MOST_AT_ONCE = 50;
+/** How many reservations one write removes, because DynamoDB limits an expression to 4 KB. */
+const MOST_REMOVED = 50;
 
 /**
- * Removes the oldest open reservations if they are 15 minutes old.
+ * Removes the oldest open reservations, if they are at least 15 minutes old.
  * @throws HoldfastError QueueFull if none is so old, Throttled, Unavailable, OutcomeUnknown
  */
 export async function makeRoom(
@@ -26,7 +26,7 @@ export async function makeRoom(
 ): Promise<void> {
   const cut = clock.now() - OPEN_MS;
   const oldest = record.open.toSorted((one, other) => one.at - other.at);
-  const old = oldest.filter(({ at }) => at <= cut).slice(0, MOST_AT_ONCE);
+  const old = oldest.filter(({ at }) => at <= cut).slice(0, MOST_REMOVED);
   if (old.length === 0) {
     const retryAfterMs = Math.max(1000, (oldest[0]?.at ?? cut) - cut);
     const detail = `${MOST_OPEN} reservations of the key are open: settle or cancel each, or reserve without settle`;
@@ -46,6 +46,6 @@ export async function makeRoom(
     ...conditionFields(areThere, { values: { ':gone': integer(old.length) } }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  // If the condition fails, another call has made room.
+  // If the condition fails, another call has already made room.
   await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }

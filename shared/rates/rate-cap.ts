@@ -18,7 +18,7 @@ export interface CapCommand extends RateCapCommand {
 }
 
 export interface RateCapped {
-  /** Undefined if nothing is capped. */
+  /** The cap after the command. Undefined if nothing is capped. */
   cap: RateCap | undefined;
   before: RateCap | undefined;
 }
@@ -28,8 +28,8 @@ const MAX_RATE_CAP_TRIES = 5;
 export const CAPPED_SECONDS = 400 * DAY_SECONDS;
 
 /**
- * Caps the rates of a key, pauses the key, or lifts what was capped (docs/protocols/rates.md#cap): one read, and one conditional UpdateItem. A lift leaves the
- * number of the command, so that a late duplicate of an earlier command changes nothing.
+ * Caps the rates of a key, pauses the key, or lifts either: one read, and one conditional UpdateItem (docs/protocols/rates.md#cap). A lift
+ * keeps `cap_at`, so that a late duplicate of an earlier command changes nothing.
  * @throws HoldfastError Conflict (other operators were faster, five times), Throttled, Unavailable, OutcomeUnknown
  */
 export async function writeRateCap(
@@ -74,13 +74,13 @@ async function readRow({ dynamodb, table }: LeaseDependencies, key: string, call
 /** The attributes of a cap. A lift keeps `cap_at`. */
 const CAP_ATTRIBUTES = ['cap_at', 'cap', 'cap_until'];
 
-/** No command has come since. */
+/** The last command is still the one of this instant. */
 export const hasCapAt = (at: number | undefined): Condition =>
   at === undefined
     ? { expression: 'attribute_not_exists(cap_at)' }
     : { expression: 'cap_at = :capAt', values: { ':capAt': integer(at) } };
 
-/** The row with the cap alone, without its reservations. */
+/** The row with only its cap, without its reservations. */
 export const onlyCap = (item: Item): Item =>
   Object.fromEntries(
     Object.entries(item).filter(([name]) => ['key', 'lease_expiry', ...CAP_ATTRIBUTES].includes(name)),
@@ -92,7 +92,7 @@ const capAttributes = (cap: RateCap | undefined, at: number): Item => ({
   ...(cap && Number.isFinite(lastEnd(cap)) && { cap_until: integer(lastEnd(cap)) }),
 });
 
-/** When no part of the cap counts any more. */
+/** When the last part of the cap ends. Infinite if one of them does not end by itself. */
 const lastEnd = ({ pause, capped }: RateCap): number =>
   Math.max(...[pause, capped].map((part) => (part ? (part.until ?? Number.POSITIVE_INFINITY) : 0)));
 
@@ -110,6 +110,6 @@ function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
   };
 }
 
-/** An earlier try of the call has landed, and its response was lost. */
+/** Whether an earlier try of the call has landed, and its response was lost. */
 const hasLanded = (item: Item | undefined, written: Item): boolean =>
   CAP_ATTRIBUTES.every((name) => item?.[name]?.S === written[name]?.S && item?.[name]?.N === written[name]?.N);

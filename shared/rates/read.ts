@@ -14,17 +14,22 @@ import { parseRate, rateCapAt, rateCapView, rateKeyOf, rateRowOf } from './recor
 export interface RateView {
   key: string;
   kind: 'rate';
-  /** ISO 8601. A reservation without a burst starts then, if that is later than now. Null if no caller has reserved, or an operator has forgotten the reservations. */
+  /**
+   * When the next reservation without a burst starts, in ISO 8601, or now if that is later. Null if no caller has reserved,
+   * or an operator has forgotten the reservations.
+   */
   paidUntil: string | null;
-  /** The rates that the last caller named, and the caller before. */
+  /** The rates that the last caller named. */
   rates: NamedRate[];
+  /** The rates that the caller before named. */
   ratesBefore: NamedRate[];
-  /** The last caller, and when it reserved. */
+  /** The last caller. */
   by: string | null;
+  /** When the last caller reserved. */
   at: string | null;
-  /** How many reservations are open: not settled yet. */
+  /** How many reservations are open. */
   open: number;
-  /** Present if an operator has paused the key or capped its rates. */
+  /** The cap, if an operator has paused the key or capped its rates. */
   cap?: CapView;
 }
 
@@ -41,7 +46,7 @@ export function readRates(dependencies: LeaseDependencies) {
     if (key === undefined) {
       const viewed = (item: Item) => {
         const view = viewOf(dependencies, rateKeyOf(item.key?.S ?? ''), item);
-        // After a lift, the row remains for late commands.
+        // A row may have only the time of a lift, which stays because of late commands.
         return view.paidUntil === null && !view.cap ? undefined : view;
       };
       return listRows(
@@ -75,5 +80,8 @@ export function viewOf(
   };
 }
 
-/** Rounded up, so that an operator who forgets the rate as read names no earlier time. @param paidUntil epoch microseconds */
+/**
+ * Rounds *paid until* up, so that an operator who forgets the rate does not name an earlier time than that of the row.
+ * @param paidUntil epoch microseconds
+ */
 const paidUntilInstant = (paidUntil: number): string => new Date(Math.ceil(paidUntil / 1000)).toISOString();

@@ -17,44 +17,46 @@ interface OpenReservation {
 }
 
 export interface RateRecord {
-  /** Until when the key is paid, in epoch microseconds. Undefined for a key without reservations, and if another client has written no such time. */
+  /** Until when the key is paid, in epoch microseconds. Undefined without reservations, or if another client has written something else. */
   paidUntil: number | undefined;
-  /** Whether another client has written to the row. No reservation can be made then. */
+  /** Whether another client has written a wrong type to the row. Then nobody can reserve. */
   isMalformed: boolean;
-  /** Names the last reservation with its charge. */
+  /** The text of the last reservation, with its charge (`reservationText`). */
   last: string | undefined;
-  /** What the last caller named, and the caller before. */
+  /** The rates that the last caller named. */
   rates: NamedRate[];
+  /** The rates that the caller before named. */
   ratesBefore: NamedRate[];
+  /** The last caller. */
   by: string | undefined;
-  /** Epoch milliseconds. */
+  /** When the last caller reserved, in epoch milliseconds. */
   at: number | undefined;
   open: OpenReservation[];
-  /** How many reservations count as open. */
+  /** How many reservations the row counts as open. */
   opens: number;
-  /** The cap of an operator, also after its end. */
+  /** The cap of an operator, even after it has ended. */
   cap: RateCap | undefined;
-  /** The number of the last command, also after a lift. */
+  /** When the last command came, even after a lift. */
   capAt: number | undefined;
 }
 
-/** The parts of a cap that count at this instant. */
+/** The parts of a cap that still count at this instant. */
 export const rateCapAt = (
   { cap }: { cap?: RateCap | undefined },
   { now, clockSkewMs }: { now: number; clockSkewMs: number },
 ): RateCap | undefined => capWhere(cap, (part) => capEndsAt(part, clockSkewMs) > now);
 
-/** What readers see of a cap, and callers that it keeps out. The reason and the end are those of a pause. */
+/** The cap as readers and refused callers see it. If there is a pause, its reason and end are shown. */
 export const rateCapView = ({ pause, capped }: RateCap): CapView => ({
   ...capView(pause ?? (capped as Cap)),
   ...{ limit: pause ? 0 : null, rates: capped?.rates ?? null },
 });
 
-/** The attribute `cap`: one value, so that a pause does not lose the capped rates. */
+/** The value of the attribute `cap`. It is one value, so that a pause does not lose the capped rates. */
 export const capText = ({ pause, capped }: Pick<RateCap, 'pause' | 'capped'>): string =>
   JSON.stringify({ pause, ...(capped && { capped: { ...capped, rates: shownRates(capped.rates) } }) });
 
-/** The attribute of an open reservation. */
+/** The attribute that stores an open reservation. @param name the name of the request */
 export const openPath = (name: string): string => `o${name}`;
 const OPEN = /^o([\w-]{16})$/;
 
@@ -85,7 +87,7 @@ function capIn(item: Item): RateCap | undefined {
   const [found, at] = [jsonOfText(text), number(item, 'cap_at') ?? 0];
   const cap = typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Partial<RateCap>) : {};
   if (cap.pause || Array.isArray(cap.capped?.rates)) return { ...cap, at };
-  // A cap that this release cannot read must not let callers through.
+  // A cap that this release cannot read counts as a pause, because it must not let callers through.
   return { pause: { limit: 0, at, by: undefined, reason: '', until: undefined }, at };
 }
 

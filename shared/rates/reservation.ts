@@ -1,21 +1,21 @@
 import { type Charge, chargeOf, faultOfRates, MOST_RATES, type Rate } from './charge.ts';
 
-/** What the id of a reservation says: whose it is, what it paid, and if its caller settles, by which rates. */
+/** The contents of the id of a reservation. */
 export interface Reservation extends Pick<Charge, 'charge' | 'ahead'> {
   /** The name of the request (`requestName`). */
   name: string;
-  /** Absent if the caller does not settle. */
+  /** The rates by which the caller settles. Absent if it does not settle. */
   rates?: readonly Rate[] | undefined;
 }
 
 /**
- * Names a reservation with its charge in the row, so that a repeat with other rates is another reservation. The name of one that is settled ends with `.s`:
- * an id that lacks its terms must not cancel what was settled.
+ * The text by which the row remembers the last reservation. It contains the charge, so that a repeat with other rates is another
+ * reservation. If the caller settles, the text ends with `.s`: an id without the rates must not cancel what was settled.
  */
 export const reservationText = ({ name, charge, ahead, rates }: Reservation): string =>
   `${name}.${charge}.${ahead}${rates ? '.s' : ''}`;
 
-/** Settle and cancel read nothing first: the id has the charge and the terms. */
+/** The id of a reservation. It contains the charge and the rates, so that settle and cancel need no read. */
 export function reservationId(reservation: Reservation): string {
   const terms = reservation.rates?.map(({ name, limit, per, units }) => [name, limit, per, units]);
   const text = terms ? `.${Buffer.from(JSON.stringify(terms)).toString('base64url')}` : '';
@@ -25,18 +25,21 @@ export function reservationId(reservation: Reservation): string {
 
 const ID = /^r\.([\w-]{16})\.(\d{1,16})\.(\d{1,16})(?:\.([\w-]{8,1000}))?$/;
 
-/** @returns undefined for an id that this service never gave. The id may be forged, so no write trusts it without a condition on the row */
+/**
+ * Parses an id, which may be forged: no write trusts it without a condition on the row.
+ * @returns undefined for an id that this service cannot have issued
+ */
 export function parseReservation(id: string): Reservation | undefined {
   const [, name, charge, ahead, terms] = ID.exec(id) ?? [];
   if (name === undefined) return undefined;
   const reservation = { name, charge: Number(charge), ahead: Number(ahead) };
   if (terms === undefined) return reservation;
   const rates = ratesOf(terms);
-  // Terms of another charge are forged, and could settle to any amount.
+  // If the rates do not give the charge, the id is forged, and could settle to any amount.
   return rates && chargeOf(rates).charge === reservation.charge ? { ...reservation, rates } : undefined;
 }
 
-/** The rates of the call, and those of a cap. */
+/** The highest number of rates in an id: those of the call, and those of a cap. */
 const MOST_TERMS = 2 * MOST_RATES;
 
 function ratesOf(terms: string): Rate[] | undefined {

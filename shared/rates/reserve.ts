@@ -15,31 +15,31 @@ import { reservationId, reservationText } from './reservation.ts';
 /** When the work of a caller may start. */
 export interface Reserved {
   key: string;
-  /** Settles or cancels the reservation. */
+  /** The id by which the caller settles or cancels the reservation. */
   reservation: string;
-  /** ISO 8601, not before which the work starts. */
+  /** The moment before which the work must not start, in ISO 8601. */
   startAt: string;
-  /** From the answer to the start, rounded up to a millisecond. */
+  /** The time from the answer to the start, rounded up to a millisecond. */
   waitMs: number;
   /** The same in whole seconds, rounded up, for a `Wait` state or a durable wait. */
   sleepSeconds: number;
-  /** The tightest rate. */
+  /** The name of the tightest rate. */
   boundBy: string;
-  /** True if an earlier try had reserved this start, or if it was reserved again because that start was over. */
+  /** Whether an earlier try reserved this start, or an earlier start that is over by now. */
   repeated: boolean;
-  /** Present if the caller before named other rates. */
+  /** The rates of the caller before and of this one, if they differ. */
   rateChanged?: { from: NamedRate[]; to: NamedRate[] };
 }
 
-/** The second try wins, unless another call writes between the two. */
+/** How often a call writes. The second try wins, unless another call writes between the two. */
 const MAX_RESERVE_TRIES = 5;
 /**
- * In a crowd at a fast rate, what one call pays is over before the next one writes, and only one of those that find the key idle wins. So a call adds to what
- * was paid when it came, for as long as this.
+ * For how long a call adds to what was paid when it came. In a crowd at a fast rate, the time that one call pays is over before the next
+ * call writes. If each call then found the key idle, only one of the crowd would win each time.
  */
 const MOST_LATE_US = 1_000_000;
 
-/** The form that won last for a row, and the cap at that time. A call that begins with both usually needs one write. */
+/** The form that won last for a row, and the cap at that time. A call that begins with both usually needs only one write. */
 interface Hint {
   form: Form;
   cap: RateCap | undefined;
@@ -47,14 +47,14 @@ interface Hint {
 const hintsOf = new WeakMap<LeaseDependencies, Map<string, Hint>>();
 const MOST_RATE_ROWS = 100;
 
-/** When a caller asks again, if the pause has no end. */
+/** When a caller may ask again if the pause has no end. */
 const ASK_PAUSED_MS = 60_000;
 
 /**
- * Reserves a start for work that takes so many units (docs/protocols/rates.md#reserve). One conditional UpdateItem, or two when
- * the key becomes idle or busy. The call never waits.
- * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`, or an operator has paused the key), QueueFull (too many reservations are open), Throttled,
- * Unavailable, OutcomeUnknown
+ * Reserves a start for work that takes so many units, with one conditional UpdateItem, or two when the key becomes idle or busy
+ * (docs/protocols/rates.md#reserve). The call itself never waits.
+ * @throws HoldfastError RateExceeded (the start would be later than `waitSeconds`, or an operator has paused the key), QueueFull (too many
+ * reservations are open), Throttled, Unavailable, OutcomeUnknown
  */
 export function reserveRate(dependencies: LeaseDependencies) {
   const { ids } = dependencies;
@@ -65,49 +65,50 @@ export function reserveRate(dependencies: LeaseDependencies) {
   };
 }
 
-interface AskedStart {
+interface NamedInput {
   input: ReserveInput;
+  /** The name of the request. */
   name: string;
 }
 
-function requestUnder(cap: RateCap | undefined, { input, name }: AskedStart): ReserveRequest {
+function requestUnder(cap: RateCap | undefined, { input, name }: NamedInput): ReserveRequest {
   const rates = ratesUnder(input.rates, cap?.capped?.rates);
   const charge = chargeOf(rates);
   const reservation = { name, charge: charge.charge, ahead: charge.ahead, ...(input.settle && { rates }) };
   return { ...charge, input, row: rateRowOf(input.key), reservation, cap };
 }
 
-async function tryForms(dependencies: LeaseDependencies, asked: AskedStart, call: Call): Promise<Reserved> {
+async function tryForms(dependencies: LeaseDependencies, named: NamedInput, call: Call): Promise<Reserved> {
   const { clock, clockSkewMs } = dependencies;
-  const { input } = asked;
+  const { input } = named;
   const row = rateRowOf(input.key);
   const hint = hintsOf.get(dependencies)?.get(row);
-  const underCap = (on: { cap?: RateCap | undefined }) =>
-    requestUnder(rateCapAt(on, { now: clock.now(), clockSkewMs }), asked);
-  let known = { request: underCap({ cap: hint?.cap }), form: hint?.form ?? 'idle', isOpen: false };
+  const underCap = (capped: { cap?: RateCap | undefined }) =>
+    requestUnder(rateCapAt(capped, { now: clock.now(), clockSkewMs }), named);
+  let next = { request: underCap({ cap: hint?.cap }), form: hint?.form ?? 'idle', isOpen: false };
   let mayHaveLanded = false;
   const begun = clock.now() * 1000;
-  const at = (now: number) => ({ now, since: Math.max(Math.min(begun, now), now - MOST_LATE_US) });
+  const timesAt = (now: number) => ({ now, since: Math.max(Math.min(begun, now), now - MOST_LATE_US) });
   for (let tries = 1; tries <= MAX_RESERVE_TRIES; tries++) {
     const now = clock.now() * 1000;
-    const outcome = await writeRow(dependencies, { ...known, ...at(now) }, call);
+    const outcome = await writeRow(dependencies, { ...next, ...timesAt(now) }, call);
     const record = parseRate(outcome.won ? outcome.item : outcome.old);
     const answered = clock.now() * 1000;
     if (outcome.won) {
-      noteHint(dependencies, row, { form: known.form === 'moved' ? 'busy' : known.form, cap: rated(record) });
-      const reserved = view(known.request, { record, now, answered, repeated: known.form === 'moved' });
+      noteHint(dependencies, row, { form: next.form === 'moved' ? 'busy' : next.form, cap: capToRemember(record) });
+      const reserved = reservedView(next.request, { record, now, answered, repeated: next.form === 'moved' });
       call.measure?.('RateWaitMs', reserved.waitMs);
       return reserved;
     }
     mayHaveLanded ||= outcome.unanswered;
     const request = underCap(record);
-    const seen = judgeRates(request, record, { ...at(answered), clockSkewMs });
-    if (seen === 'repeated') return view(request, { record, now: answered, answered, repeated: true });
-    if (typeof seen !== 'string') throw seen;
-    const isOpen = record.open.some(({ name }) => name === asked.name);
+    const verdict = judgeRates(request, record, { ...timesAt(answered), clockSkewMs });
+    if (verdict === 'repeated') return reservedView(request, { record, now: answered, answered, repeated: true });
+    if (typeof verdict !== 'string') throw verdict;
+    const isOpen = record.open.some(({ name }) => name === named.name);
     if (input.settle && !isOpen && record.opens >= MOST_OPEN)
       await makeRoom(dependencies, { key: input.key, record }, call);
-    known = { request, form: seen, isOpen };
+    next = { request, form: verdict, isOpen };
   }
   if (mayHaveLanded) throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: input.key });
   throw new HoldfastError('Throttled', 'too many callers reserve at the same moment: send the same call again', {
@@ -115,14 +116,16 @@ async function tryForms(dependencies: LeaseDependencies, asked: AskedStart, call
   });
 }
 
-/** No call may write under a pause, even if a clock that was set back says that the pause is not over. */
-const rated = ({ cap }: RateRecord): RateCap | undefined => (cap?.pause ? undefined : cap);
+/**
+ * The cap for the hint, without a pause. Otherwise, after a clock is set back, a call could write under a pause that seems to count again.
+ */
+const capToRemember = ({ cap }: RateRecord): RateCap | undefined => (cap?.pause ? undefined : cap);
 
-/** What a row that did not meet the condition means. @returns the form that fits, `repeated` for the start of an earlier try, or a refusal */
+/** Judges a row that refused a write. @returns the form that fits, `repeated` if the start of an earlier try still counts, or a refusal */
 function judgeRates(
   request: ReserveRequest,
   { paidUntil, last, isMalformed }: RateRecord,
-  at: { now: number; since: number; clockSkewMs: number },
+  times: { now: number; since: number; clockSkewMs: number },
 ): Form | 'repeated' | HoldfastError {
   const { input, boundBy, cap } = request;
   const { key } = input;
@@ -131,14 +134,14 @@ function judgeRates(
     return new HoldfastError('Unavailable', detail, { key });
   }
   const isOwn = last === reservationText(request.reservation);
-  const found = formFor(request, { paidUntil, isOwn }, { ...at, waitMs: input.waitSeconds * 1000 });
+  const found = formFor(request, { paidUntil, isOwn }, { ...times, waitMs: input.waitSeconds * 1000 });
   const refused = (detail: string, retryAfterMs: number) =>
     new HoldfastError('RateExceeded', `${detail}: ask again after \`retryAfterMs\``, {
       ...{ key, retryAfterMs, boundBy },
       ...(cap && { cap: rateCapView(cap) }),
     });
   if (cap?.pause && found !== 'repeated') {
-    const endsIn = capEndsAt(cap.pause, at.clockSkewMs) - Math.floor(at.now / 1000);
+    const endsIn = capEndsAt(cap.pause, times.clockSkewMs) - Math.floor(times.now / 1000);
     return refused(
       `an operator has paused the key (${cap.pause.reason})`,
       Number.isFinite(endsIn) ? endsIn : ASK_PAUSED_MS,
@@ -149,8 +152,11 @@ function judgeRates(
     : refused(`the rate ${boundBy} is used up for longer than the caller waits`, found);
 }
 
-/** @param now microseconds, the time by which the start was found @param answered microseconds, the time of this answer */
-function view(
+/**
+ * The answer to a caller.
+ * @param times in microseconds: `now` is the clock of the write or of the judgement, `answered` the clock after it
+ */
+function reservedView(
   request: ReserveRequest,
   { record, now, answered, repeated }: { record: RateRecord; now: number; answered: number; repeated: boolean },
 ): Reserved {

@@ -12,22 +12,22 @@ import { openPath, rateRowOf } from './record.ts';
 import { parseReservation, type Reservation, reservationText } from './reservation.ts';
 
 export type Settled =
-  /** False if the reservation is not open: it was settled before, or its 15 minutes are over. */
+  /** `settled` is false if the reservation is not open: it was settled before, or was removed after 15 minutes. */
   | { key: string; settled: boolean }
-  /** False if the charge of the reservation stays. */
+  /** `cancelled` is false if the charge of the reservation stays. */
   | { key: string; cancelled: boolean };
 
 /**
- * Corrects the charge of a reservation by the units that the work really took, or cancels the reservation (docs/protocols/rates.md#settle). One
- * conditional UpdateItem. A repeat changes nothing.
+ * Corrects the charge of a reservation by the units that the work really took, or cancels the reservation (docs/protocols/rates.md#settle),
+ * with one conditional UpdateItem. A repeat changes nothing.
  * @throws HoldfastError InvalidRequest (reservation, units), Throttled, Unavailable, OutcomeUnknown
  */
 export function settleRate(dependencies: LeaseDependencies) {
   return async ({ key, reservation: id, units, cancel }: SettleInput, call: Call): Promise<Settled> => {
     const reservation = parseReservation(id);
     if (!reservation) throw invalidRequest([{ path: 'reservation', message: 'must be the reservation of an answer' }]);
-    const at = { key, reservation };
-    if (cancel) return { key, cancelled: await cancelReservation(dependencies, at, call) };
+    const inRow = { key, reservation };
+    if (cancel) return { key, cancelled: await cancelReservation(dependencies, inRow, call) };
     const { rates } = reservation;
     if (!rates)
       throw invalidRequest([{ path: 'reservation', message: 'was made without settle, so it can only be cancelled' }]);
@@ -35,7 +35,8 @@ export function settleRate(dependencies: LeaseDependencies) {
     if (unknown !== undefined)
       throw invalidRequest([{ path: `units.${unknown}`, message: 'must be the name of a rate of the reservation' }]);
     const more = settledCharge(rates, units ?? {}) - reservation.charge;
-    return { key, settled: await change(dependencies, { ...at, more, only: isOpen(reservation), ...CLOSE }, call) };
+    const closing = { ...inRow, more, condition: isOpen(reservation), ...CLOSE };
+    return { key, settled: await changeCharge(dependencies, closing, call) };
   };
 }
 
@@ -45,17 +46,17 @@ interface ReservationInRow {
 }
 
 interface ChargeChange extends ReservationInRow {
-  /** By how much what is paid changes, in microseconds. */
+  /** By how much *paid until* changes, in microseconds. */
   more: number;
-  only: Condition;
+  condition: Condition;
   set?: readonly string[];
   remove?: readonly string[];
   values?: Item;
 }
 
-/** What closes an open reservation. */
+/** Closes an open reservation. */
 const CLOSE = { set: ['opens = opens - :one'], remove: ['#open'], values: { ':one': integer(1) } } as const;
-/** After a cancellation, a repeat of the request must not find its start. */
+/** Forgets the last request, because a repeat of a cancelled request must not receive its start. */
 const FORGET = { set: ['last_request = :nobody'], values: { ':nobody': text('-') } } as const;
 
 const isOpen = ({ name, charge }: Reservation): Condition => ({
@@ -74,38 +75,47 @@ const isNotLast = (reservation: Reservation): Condition => ({
   values: { ':last': text(reservationText(reservation)) },
 });
 
-/** Without an entry only the last reservation can be cancelled: the starts of later reservations were counted from it. */
-async function cancelReservation(dependencies: LeaseDependencies, at: ReservationInRow, call: Call): Promise<boolean> {
-  const { reservation } = at;
+/** Takes the charge back. A reservation that is not open can only be cancelled while it is the last: later starts were counted from it. */
+async function cancelReservation(
+  dependencies: LeaseDependencies,
+  inRow: ReservationInRow,
+  call: Call,
+): Promise<boolean> {
+  const { reservation } = inRow;
   const more = -reservation.charge;
-  if (!reservation.rates) return change(dependencies, { ...at, more, only: isLast(reservation), ...FORGET }, call);
-  const close = { ...at, more, ...CLOSE };
-  const both = {
+  if (!reservation.rates)
+    return changeCharge(dependencies, { ...inRow, more, condition: isLast(reservation), ...FORGET }, call);
+  const close = { ...inRow, more, ...CLOSE };
+  const closeAndForget = {
     set: [...CLOSE.set, ...FORGET.set],
     values: { ...CLOSE.values, ...FORGET.values },
-    only: all(isOpen(reservation), isLast(reservation)),
+    condition: all(isOpen(reservation), isLast(reservation)),
   };
   return (
-    (await change(dependencies, { ...close, ...both }, call)) ||
-    change(dependencies, { ...close, only: all(isOpen(reservation), isNotLast(reservation)) }, call)
+    (await changeCharge(dependencies, { ...close, ...closeAndForget }, call)) ||
+    changeCharge(dependencies, { ...close, condition: all(isOpen(reservation), isNotLast(reservation)) }, call)
   );
 }
 
-/** @throws HoldfastError OutcomeUnknown, because a try without an answer may have changed the row */
-async function change(
+/**
+ * Changes *paid until*.
+ * @returns whether the condition held
+ * @throws HoldfastError OutcomeUnknown if a try without an answer may have changed the row
+ */
+async function changeCharge(
   { dynamodb, table }: LeaseDependencies,
-  { key, more, only, set = [], remove = [], values = {} }: ChargeChange,
+  { key, more, condition, set = [], remove = [], values = {} }: ChargeChange,
   call: Call,
 ): Promise<boolean> {
   const operation = writing(`table ${table}`);
-  // Later debts keep the row for longer.
+  // A higher charge keeps the row for longer.
   const later = Math.max(0, Math.ceil(more / 1_000_000));
   const sets = ['paid_until = paid_until + :more', 'lease_expiry = lease_expiry + :later', ...set];
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(rateRowOf(key)) },
     UpdateExpression: `SET ${sets.join(', ')}${remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : ''}`,
-    ...conditionFields(only, { values: { ':more': integer(more), ':later': integer(later), ...values } }),
+    ...conditionFields(condition, { values: { ':more': integer(more), ':later': integer(later), ...values } }),
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const { won, ...outcome } = await conditionalWrite(dynamodb, { command, operation }, call);
