@@ -106,8 +106,8 @@ export function deadlineOf(
   { waitSeconds, arrivedAt, now }: { waitSeconds: number; arrivedAt: number; now: number },
   call: Call,
 ): number {
-  const asked = Math.min(arrivedAt, now) + Math.min(waitSeconds, maxWaitSeconds) * 1000;
-  return Math.min(asked, now + call.timeLeftMs() - LAST_WRITE_MS);
+  const wanted = Math.min(arrivedAt, now) + Math.min(waitSeconds, maxWaitSeconds) * 1000;
+  return Math.min(wanted, now + call.timeLeftMs() - LAST_WRITE_MS);
 }
 
 /**

@@ -160,14 +160,14 @@ function abandonedRow(
   const { path, expiresAt, endedExecution } = entry;
   const holder = holderNamed(entry.holder);
   const isAlone = path === ALONE;
-  const then = isAlone ? 'no other caller took it over' : 'no other caller needed its room';
+  const whyItStayed = isAlone ? 'no other caller took it over' : 'no other caller needed its room';
   return {
     kind: isAlone ? 'abandonedLease' : 'abandonedPermit',
     key: keyOfEntry(key, entry),
     holder,
     ...agedBy(expiresAt, now),
     ...reasonWithTtl(
-      `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and ${then}`,
+      `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and ${whyItStayed}`,
       readTtl(item.lease_expiry, now).fault,
     ),
     identity: isAlone ? identityOf(item, RECORD_IDENTITY) : identityOfEntry(item, entry),
@@ -214,9 +214,9 @@ function identityOfEntry(item: Item, { path, fence }: Pick<HolderEntry, 'path' |
 
 /** The entry is still as the report has named it. */
 function isReported({ fence, expires_at, heartbeat_at, weight }: Identity): Condition {
-  const seen = { ':fence': fence, ':e': expires_at, ':b': heartbeat_at, ':w': weight } as Item;
+  const reported = { ':fence': fence, ':e': expires_at, ':b': heartbeat_at, ':w': weight } as Item;
   return {
     expression: '#f = :fence AND #h.e = :e AND #h.b = :b AND #h.w = :w AND attribute_type(used, :number)',
-    values: { ...seen, ':number': text('N') },
+    values: { ...reported, ':number': text('N') },
   };
 }

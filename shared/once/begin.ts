@@ -173,12 +173,14 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
     if (outcome.won) return granted(grant, parseOnce(request.key, outcome.item));
     const record = parseOnce(request.key, outcome.old);
     const { slot } = record;
-    const own = entryOf(record, request.name);
-    if (own?.id === grant.id) return { run: own, slot, repeated: true, previous: null };
+    const ownEntry = entryOf(record, request.name);
+    if (ownEntry?.id === grant.id) return { run: ownEntry, slot, repeated: true, previous: null };
     const verdict = judgeSlot(dependencies, request, record);
     if ('done' in verdict) return verdict;
     const run =
-      verdict.meaning === 'own' && own ? await repeatRun(dependencies, own, { key: request.key, call }) : undefined;
+      verdict.meaning === 'own' && ownEntry
+        ? await repeatRun(dependencies, ownEntry, { key: request.key, call })
+        : undefined;
     if (run) return { run, slot, repeated: true, previous: null };
     if (verdict.meaning === 'held' || tries === MAX_BEGIN_TRIES) return { heldBy: record };
     if (record.malformed !== undefined) throw unusable(record);

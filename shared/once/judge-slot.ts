@@ -32,8 +32,8 @@ export function judgeSlot(dependencies: LeaseDependencies, request: OnceRequest,
   const { clock, clockSkewMs } = dependencies;
   const now = clock.now();
   const key = onceKeyOf(request.key);
-  const own = entryOf(record, request.name);
-  if (own && own.expiresAt > now && !own.isEnding) return { meaning: 'own' };
+  const ownEntry = entryOf(record, request.name);
+  if (ownEntry && ownEntry.expiresAt > now && !ownEntry.isEnding) return { meaning: 'own' };
   const done = rememberedBy(record, dependencies);
   const order = done ? compareSlots(done.slot, request.slot) : -1;
   if (done && order === 0) {

@@ -38,9 +38,9 @@ export function isZone(zone: string): boolean {
 }
 
 /** The date in a zone at a moment, as midnight of that date in UTC. */
-function dateIn(zone: string, at: number): number {
+function dateIn(zone: string, moment: number): number {
   const format = Intl.DateTimeFormat('en', { timeZone: zone, year: 'numeric', month: 'numeric', day: 'numeric' });
-  const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
+  const parts = Object.fromEntries(format.formatToParts(moment).map(({ type, value }) => [type, Number(value)]));
   return Date.UTC(parts.year ?? 0, (parts.month ?? 0) - 1, parts.day);
 }
 
@@ -48,12 +48,12 @@ function dateIn(zone: string, at: number): number {
  * The name of the period that contains a moment, in UTC: a date for days, a text such as `2026-W48` for weeks, and otherwise an instant.
  * Later periods of the same length sort after earlier ones.
  */
-function nameAt(at: number, per: string): string {
+function nameAt(moment: number, per: string): string {
   const ms = (lengthOf(per) ?? 0) * 1000;
   const isWeeks = per.endsWith('w');
   // 1970-01-01 was a Thursday, and weeks begin on Monday.
   const shift = isWeeks ? 3 * DAY_MS : 0;
-  const start = Math.floor((at + shift) / ms) * ms - shift;
+  const start = Math.floor((moment + shift) / ms) * ms - shift;
   if (isWeeks) return weekName(start);
   const text = new Date(start).toISOString();
   return ms % DAY_MS === 0 ? text.slice(0, 'YYYY-MM-DD'.length) : `${text.slice(0, -'.000Z'.length)}Z`;
@@ -72,16 +72,16 @@ function weekName(monday: number): string {
  * @param now epoch milliseconds
  */
 export function slotAt(now: number, { per, zone }: Period): string {
-  const at = now + earlyMs(lengthOf(per) ?? 0);
-  return nameAt(zone === undefined ? at : dateIn(zone, at), per);
+  const moment = now + earlyMs(lengthOf(per) ?? 0);
+  return nameAt(zone === undefined ? moment : dateIn(zone, moment), per);
 }
 
 /** Whether a slot is the name of a period, in the form of `slotAt`. */
 export function isPeriod(slot: string, { per }: Period): boolean {
   const [, year, week] = /^(\d{4})-(?:W(\d\d)$)?/.exec(slot) ?? [];
   // The 4th of January is in the first week of every year.
-  const at = week ? Date.UTC(Number(year), 0, 4) + (Number(week) - 1) * WEEK_MS : Date.parse(slot);
-  return year !== undefined && !Number.isNaN(at) && nameAt(at, per) === slot;
+  const moment = week ? Date.UTC(Number(year), 0, 4) + (Number(week) - 1) * WEEK_MS : Date.parse(slot);
+  return year !== undefined && !Number.isNaN(moment) && nameAt(moment, per) === slot;
 }
 
 /** Whether a slot sorts after every period that has begun. While the record remembers such a slot, no call with `per` can begin. */

@@ -93,15 +93,15 @@ const timeOf = (rate: Pick<Rate, 'limit' | 'per'>, units: number): number =>
  * the generic cell rate algorithm of ITU-T I.371, Annex A.
  */
 export function chargeOf(rates: readonly Rate[]): Charge {
-  const each = rates.map((rate) => {
+  const costs = rates.map((rate) => {
     const charge = timeOf(rate, rate.units);
     const { burst = rate.units } = rate;
     // The allowance for a burst is rounded down, so that no window is a unit too full.
     const ahead = burst > rate.units ? Number((BigInt(burst) * microseconds(rate)) / BigInt(rate.limit)) : charge;
     return { name: rate.name, charge, ahead };
   });
-  const tightest = each.reduce((most, one) => (one.charge > most.charge ? one : most));
-  const ahead = Math.min(...each.map((one) => one.ahead));
+  const tightest = costs.reduce((most, cost) => (cost.charge > most.charge ? cost : most));
+  const ahead = Math.min(...costs.map((cost) => cost.ahead));
   return { charge: tightest.charge, ahead: Math.max(tightest.charge, ahead), boundBy: tightest.name };
 }
 

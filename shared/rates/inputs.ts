@@ -68,9 +68,13 @@ interface Fault {
   message: string;
 }
 
-function faultsOf({ name: own, limit: most, units, burst = units }: RateInput, nth: number, all: RateInput[]): Fault[] {
+function faultsOf(
+  { name: thisName, limit: most, units, burst = units }: RateInput,
+  nth: number,
+  all: RateInput[],
+): Fault[] {
   const faults: [field: string, isWrong: boolean, message: string][] = [
-    ['name', all.findIndex((rate) => rate.name === own) < nth, 'must differ from the other names'],
+    ['name', all.findIndex((rate) => rate.name === thisName) < nth, 'must differ from the other names'],
     ['units', units > MOST_PERIODS * most, `must be at most ${MOST_PERIODS} times the limit`],
     ['burst', burst < units, 'must be at least the units'],
     ['burst', burst > MOST_PERIODS * most && burst > units, `must be at most ${MOST_PERIODS} times the limit`],

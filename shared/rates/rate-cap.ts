@@ -43,15 +43,15 @@ export async function writeRateCap(
   let item = await readRow(dependencies, key, call);
   let mayHaveLanded = false;
   for (let tries = 1; tries <= MAX_RATE_CAP_TRIES; tries++) {
-    const seen = parseRate(item);
-    const before = rateCapAt(seen, { now, clockSkewMs: dependencies.clockSkewMs });
-    const at = Math.max(now, (seen.capAt ?? 0) + 1);
-    const cap = capAfter(before, command, at);
-    const written = capAttributes(cap, at);
+    const found = parseRate(item);
+    const before = rateCapAt(found, { now, clockSkewMs: dependencies.clockSkewMs });
+    const commandedAt = Math.max(now, (found.capAt ?? 0) + 1);
+    const cap = capAfter(before, command, commandedAt);
+    const written = capAttributes(cap, commandedAt);
     const update = new UpdateItemCommand({
       TableName: table,
       Key: { key: text(rateRowOf(key)) },
-      ...updateTo(written, seen, command),
+      ...updateTo(written, found, command),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
     const outcome = await conditionalWrite(dynamodb, { command: update, operation }, call);
@@ -86,8 +86,8 @@ export const onlyCap = (item: Item): Item =>
     Object.entries(item).filter(([name]) => ['key', 'lease_expiry', ...CAP_ATTRIBUTES].includes(name)),
   );
 
-const capAttributes = (cap: RateCap | undefined, at: number): Item => ({
-  cap_at: integer(at),
+const capAttributes = (cap: RateCap | undefined, commandedAt: number): Item => ({
+  cap_at: integer(commandedAt),
   ...(cap && { cap: text(capText(cap)) }),
   ...(cap && Number.isFinite(lastEnd(cap)) && { cap_until: integer(lastEnd(cap)) }),
 });
@@ -96,9 +96,9 @@ const capAttributes = (cap: RateCap | undefined, at: number): Item => ({
 const lastEnd = ({ pause, capped }: RateCap): number =>
   Math.max(...[pause, capped].map((part) => (part ? (part.until ?? Number.POSITIVE_INFINITY) : 0)));
 
-function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
+function updateTo(written: Item, found: RateRecord, { now }: CapCommand) {
   const removed = CAP_ATTRIBUTES.filter((name) => !(name in written));
-  const latest = Math.ceil(Math.max(now, (seen.paidUntil ?? 0) / 1000) / 1000);
+  const latest = Math.ceil(Math.max(now, (found.paidUntil ?? 0) / 1000) / 1000);
   const [expiry, seconds] = written.cap
     ? [':expiry', CAPPED_SECONDS]
     : ['if_not_exists(lease_expiry, :expiry)', DAY_SECONDS];
@@ -106,7 +106,7 @@ function updateTo(written: Item, seen: RateRecord, { now }: CapCommand) {
   const values = Object.fromEntries(Object.entries(written).map(([name, value]) => [`:${name}`, value]));
   return {
     UpdateExpression: removed.length > 0 ? `SET ${set} REMOVE ${removed.join(', ')}` : `SET ${set}`,
-    ...conditionFields(hasCapAt(seen.capAt), { values: { ...values, ':expiry': integer(latest + seconds) } }),
+    ...conditionFields(hasCapAt(found.capAt), { values: { ...values, ':expiry': integer(latest + seconds) } }),
   };
 }
 

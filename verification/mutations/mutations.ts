@@ -407,7 +407,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a result is stored after the run was released',
     promise: 'no worker stores a result after its run has ended',
-    changes: [change('`${at}.i`, `${at}.v`],', '`${at}.v`],')],
+    changes: [change('`${alias}.i`, `${alias}.v`],', '`${alias}.v`],')],
     only: 'once',
   },
   {
@@ -463,13 +463,13 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a period begins no moment early',
     promise: 'a caller that is early at the beginning of a period works for that period',
-    changes: [change('const at = now + earlyMs(lengthOf(per) ?? 0);', 'const at = now;')],
+    changes: [change('const moment = now + earlyMs(lengthOf(per) ?? 0);', 'const moment = now;')],
     only: 'once',
   },
   {
     name: 'a grant does not know that a redriven execution received it again',
     promise: 'nobody loses a lease before its time',
-    changes: [change('if (!isFromLine(own) && own.execution === undefined)', 'if (!isFromLine(own))')],
+    changes: [change('if (!isFromLine(ownEntry) && ownEntry.execution === undefined)', 'if (!isFromLine(ownEntry))')],
     only: 'redrives',
   },
   {

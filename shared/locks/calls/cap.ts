@@ -94,35 +94,42 @@ async function writeCap(
 ): Promise<{ record: KeyRecord; before?: Cap | undefined }> {
   const { clock } = dependencies;
   const { key } = command;
-  let seen: KeyRecord | undefined;
+  let lastRecord: KeyRecord | undefined;
   for (let tries = 0; tries < MAX_CAP_TRIES; tries++) {
-    const at = Math.max(clock.now(), (seen?.capAt ?? 0) + 1);
-    const { set, remove, values, condition } = updateFor(dependencies, { command, at, seen });
-    const update = { key, set, remove, values, condition: all(isLater(at), condition), returns: 'ALL_OLD' as const };
+    const commandedAt = Math.max(clock.now(), (lastRecord?.capAt ?? 0) + 1);
+    const { set, remove, values, condition } = updateFor(dependencies, { command, commandedAt, lastRecord });
+    const update = {
+      key,
+      set,
+      remove,
+      values,
+      condition: all(isLater(commandedAt), condition),
+      returns: 'ALL_OLD' as const,
+    };
     const { won, record, before, unanswered } = await updateKey(dependencies, update, call);
     if (won) return { record, before: before?.cap };
-    if (unanswered && record.capAt === at) return { record };
-    seen = record;
+    if (unanswered && record.capAt === commandedAt) return { record };
+    lastRecord = record;
   }
   throw new HoldfastError('Conflict', 'other operators cap the key at the same time: send the call again', {
     key,
-    actual: seen ? keySummary(seen, clock.now()) : null,
+    actual: lastRecord ? keySummary(lastRecord, clock.now()) : null,
   });
 }
 
 /** Each command has a later `cap_at`, so a late duplicate of an earlier command changes nothing. */
-const isLater = (at: number): Condition => ({
+const isLater = (commandedAt: number): Condition => ({
   expression: 'attribute_not_exists(cap_at) OR cap_at < :cap_at',
-  values: { ':cap_at': integer(at) },
+  values: { ':cap_at': integer(commandedAt) },
 });
 
 type CapUpdate = Pick<WritePart, 'set' | 'remove' | 'values'> & { condition: Condition };
 
 interface Commanded {
   command: LockCapCommand;
-  at: number;
+  commandedAt: number;
   /** The record as the last try returned it. The first try has none: it expects a record of ours and, if it lifts, a cap. */
-  seen: KeyRecord | undefined;
+  lastRecord: KeyRecord | undefined;
 }
 
 /** The longest time for which a record of `once` remembers a slot. */
@@ -130,21 +137,21 @@ const MOST_KEEP_MS = 2 * MOST_PERIOD_SECONDS * 1000;
 
 function updateFor(
   { fenceRetentionSeconds }: LeaseDependencies,
-  { command: { key, limit, reason, operator, until }, at, seen }: Commanded,
+  { command: { key, limit, reason, operator, until }, commandedAt, lastRecord }: Commanded,
 ): CapUpdate {
   const lifts = limit === null;
-  const hasCap = !seen || seen.cap !== undefined;
-  const far = ttlAfter(at + (hasMemory(key) ? MOST_KEEP_MS : 0));
+  const hasCap = !lastRecord || lastRecord.cap !== undefined;
+  const far = ttlAfter(commandedAt + (hasMemory(key) ? MOST_KEEP_MS : 0));
   const named: Item = lifts
-    ? { cap_at: integer(at) }
+    ? { cap_at: integer(commandedAt) }
     : {
-        ...{ cap: integer(limit), cap_at: integer(at), cap_reason: text(reason), cap_ttl: far },
+        ...{ cap: integer(limit), cap_at: integer(commandedAt), cap_reason: text(reason), cap_ttl: far },
         ...(operator !== undefined && { cap_by: text(operator) }),
         ...(until !== undefined && { cap_until: integer(until) }),
       };
   // On the record of a third-party client, the TTL attribute is the expiry of that client's lease.
-  const isTheirs = seen?.thirdParty !== undefined;
-  const retention = secondsOf(at + fenceRetentionSeconds * 1000);
+  const isTheirs = lastRecord?.thirdParty !== undefined;
+  const retention = secondsOf(commandedAt + fenceRetentionSeconds * 1000);
   const [expiry, value] = lifts && !hasCap ? ['if_not_exists(lease_expiry, :expiry)', retention] : [':expiry', far];
   return {
     set: [...Object.keys(named).map((name) => `${name} = :${name}`), ...(isTheirs ? [] : [`lease_expiry = ${expiry}`])],

@@ -47,12 +47,12 @@ const hasGrantByTicket = ({ entries }: KeyRecord, ticket: string): boolean =>
 const MAX_MOVE_TRIES = 5;
 
 async function move(dependencies: LeaseDependencies, waiter: Waiter, call: Call): Promise<Moved> {
-  let at = dependencies.clock.now();
+  let movedAt = dependencies.clock.now();
   for (let tries = 1; ; tries++) {
-    const moved = await writeMove(dependencies, { waiter, at }, call);
+    const moved = await writeMove(dependencies, { waiter, movedAt }, call);
     const { won, record } = moved;
     if (won || record.mark === undefined || record.moved === waiter.ticket || tries === MAX_MOVE_TRIES) return moved;
-    at = Math.max(dependencies.clock.now(), (record.movedAt ?? 0) + 1);
+    movedAt = Math.max(dependencies.clock.now(), (record.movedAt ?? 0) + 1);
   }
 }
 
@@ -62,7 +62,11 @@ type Moved = Awaited<ReturnType<typeof updateKey>>;
  * Writes the move, if there is a line. A late duplicate changes nothing: it meets a later
  * `moved_at`, or names a ticket that no longer waits.
  */
-function writeMove(dependencies: LeaseDependencies, { waiter, at }: { waiter: Waiter; at: number }, call: Call) {
+function writeMove(
+  dependencies: LeaseDependencies,
+  { waiter, movedAt }: { waiter: Waiter; movedAt: number },
+  call: Call,
+) {
   const { key, ticket } = waiter;
   const operator = operatorOf(call);
   // A caller polls by itself, and reads in the hints that it is next. A task does not poll.
@@ -82,7 +86,7 @@ function writeMove(dependencies: LeaseDependencies, { waiter, at }: { waiter: Wa
         { expression: 'attribute_not_exists(moved_at) OR moved_at < :at' },
       ),
       values: {
-        ...{ ':ticket': text(ticket), ':at': integer(at) },
+        ...{ ':ticket': text(ticket), ':at': integer(movedAt) },
         ...(operator !== undefined && { ':operator': text(operator) }),
         ...(isCaller && { ':names': text(namesOf([ticket])) }),
       },

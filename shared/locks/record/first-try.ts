@@ -35,7 +35,7 @@ interface Trying {
 
 /** One write of a first try. */
 interface Tried {
-  at: number;
+  triedAt: number;
   /** The record as the call knew it before the write. */
   before: KeyRecord | undefined;
   /** The expired holders that the write was to replace. */
@@ -59,11 +59,11 @@ export async function firstTry(
   const trying: Trying = { request, seen: undefined, ended: [], tries: 1, conflicts: 1, wasLineEmpty: false };
   for (;;) {
     const { seen: before, ended } = trying;
-    const at = dependencies.clock.now();
-    const written = await writeTakeOver(dependencies, { ...trying, now: at }, call);
+    const triedAt = dependencies.clock.now();
+    const written = await writeTakeOver(dependencies, { ...trying, now: triedAt }, call);
     trying.seen = written.record;
     trying.ended = [];
-    const outcome = await decideByRecord(dependencies, { trying, tried: { at, before, ended, written } }, call);
+    const outcome = await decideByRecord(dependencies, { trying, tried: { triedAt, before, ended, written } }, call);
     if (outcome !== 'again') return outcome;
   }
 }
@@ -82,9 +82,9 @@ async function decideByRecord(
   call: Call,
 ): Promise<OrAgain<TryOutcome>> {
   const { landed, record } = tried.written;
-  const own = entryOf(record, trying.request.name);
-  if (landed && own) {
-    const granted = await withSafeFence(dependencies, { tried, own }, call);
+  const ownEntry = entryOf(record, trying.request.name);
+  if (landed && ownEntry) {
+    const granted = await withSafeFence(dependencies, { tried, ownEntry }, call);
     return granted ?? (mayTryAgain(trying) ? 'again' : { won: false, record });
   }
   const repeated = await repeatOwn(dependencies, { trying, tried }, call);
@@ -115,18 +115,18 @@ const writeTakeOver = async (
  */
 async function repeatOwn(
   dependencies: LeaseDependencies,
-  { trying, tried: { at, written } }: AfterWrite,
+  { trying, tried: { triedAt, written } }: AfterWrite,
   call: Call,
 ): Promise<OrAgain<WonTry> | undefined> {
   const { request } = trying;
   const { record } = written;
   await refuseEndedRequest(record, request);
-  const own = entryOf(record, request.name);
-  if (!own) return undefined;
-  const isCurrent = own.expiresAt > at;
-  if (isCurrent) refuseOtherWeight(request, own);
+  const ownEntry = entryOf(record, request.name);
+  if (!ownEntry) return undefined;
+  const isCurrent = ownEntry.expiresAt > triedAt;
+  if (isCurrent) refuseOtherWeight(request, ownEntry);
   // A grant from the line may have to be claimed. If the grant names an execution, each repeat records the time of its answer.
-  if (!isFromLine(own) && own.execution === undefined)
+  if (!isFromLine(ownEntry) && ownEntry.execution === undefined)
     return isCurrent ? { won: true, record, repeated: true, ended: [] } : undefined;
   const repeated = await repeatGrant(dependencies, { request, record }, call);
   if (repeated) return repeated;
@@ -203,15 +203,15 @@ async function handOffIfAny(
 /** Finds the expired holders that the next write replaces. @returns a refusal if they would not make enough room */
 function takeOver(
   dependencies: LeaseDependencies,
-  { trying, tried: { at, before, ended, written } }: AfterWrite,
+  { trying, tried: { triedAt, before, ended, written } }: AfterWrite,
 ): OrAgain<TryOutcome> {
   const { request } = trying;
   const { won, record } = written;
   const isAlone = isAloneIn(request);
-  const latest = latestRelease(dependencies, { seen: before, now: at });
+  const latest = latestRelease(dependencies, { seen: before, now: triedAt });
   const isSameCap = before?.capAt === record.capAt;
-  const isInTime = isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && isHigher(record, before, at));
-  const hadRoom = ended.length === 0 && expiredToEnd(dependencies, { request, record, now: at })?.length === 0;
+  const isInTime = isSameCap && (record.freedAt ?? 0) <= latest && !(isAlone && isHigher(record, before, triedAt));
+  const hadRoom = ended.length === 0 && expiredToEnd(dependencies, { request, record, now: triedAt })?.length === 0;
   // There was room, and the fence, the release and the cap were as expected. Only an attribute of a wrong type can refuse such a write.
   if (before && hadRoom && (isInTime || record.malformed !== undefined))
     throw unusable(record, pathOf(request.name, isAlone));
@@ -244,18 +244,18 @@ const isHigher = ({ fence = 0 }: KeyRecord, before: KeyRecord | undefined, tried
  */
 async function withSafeFence(
   dependencies: LeaseDependencies,
-  { tried: { at, ended, written }, own }: { tried: Tried; own: HolderEntry },
+  { tried: { triedAt, ended, written }, ownEntry }: { tried: Tried; ownEntry: HolderEntry },
   call: Call,
 ): Promise<WonTry | undefined> {
   const { won, record, before } = written;
-  const previous = before && previousAlone(before, at);
+  const previous = before && previousAlone(before, triedAt);
   const granted = { won: true, record, repeated: !won, ended, previous } as const;
-  const metNoFence = before ? before.fence === undefined : own.fence === at;
+  const metNoFence = before ? before.fence === undefined : ownEntry.fence === triedAt;
   const isSafe = won && !metNoFence && ended.length === 0 && (before?.entries.length ?? 0) === 0;
-  if (isSafe || !isLate(at, dependencies.clock.now())) return granted;
+  if (isSafe || !isLate(triedAt, dependencies.clock.now())) return granted;
   const { raiseFence } = await import('../line/lock.ts');
   try {
-    const raised = await raiseFence(dependencies, { key: record.key, entry: own }, call);
+    const raised = await raiseFence(dependencies, { key: record.key, entry: ownEntry }, call);
     return raised.won ? { ...granted, record: raised.record } : undefined;
   } catch (error) {
     throw error instanceof HoldfastError ? outcomeUnknown(writing(`table ${dependencies.table}`), error) : error;

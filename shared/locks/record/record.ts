@@ -332,8 +332,10 @@ export const entryOf = ({ entries }: KeyRecord, name: string): HolderEntry | und
 
 /** The request's present grant: not ending, and not expired unless the request has yet to claim it. */
 export function ownOf(record: KeyRecord, name: string, now: number): HolderEntry | undefined {
-  const own = entryOf(record, name);
-  return own && !own.isEnding && (own.claimTtlMs !== undefined || own.expiresAt > now) ? own : undefined;
+  const ownEntry = entryOf(record, name);
+  return ownEntry && !ownEntry.isEnding && (ownEntry.claimTtlMs !== undefined || ownEntry.expiresAt > now)
+    ? ownEntry
+    : undefined;
 }
 
 /** Sorts entries by their expiry. If two expire together, the earlier grant comes first: DynamoDB keeps attributes in no order. */

@@ -179,12 +179,12 @@ export const ringAfter = ({ entry, how }: Pick<EndingAlone, 'how' | 'entry'>): P
 /**
  * Ends an exclusive grant, and leaves the key free for every client of the table. The entry stays as that of the last holder, for readers
  * and for the next grant. The part uses the value `:now`.
- * @param at the name that the update has for the entry
+ * @param alias the name that the update has for the entry
  */
 export function endAlone(
   { fenceRetentionSeconds }: Pick<LeaseDependencies, 'fenceRetentionSeconds'>,
   { key, entry, how, operator, now }: EndingAlone,
-  at = '#h',
+  alias = '#h',
 ): WritePart {
   // Nobody received the grant. So the record forgets its holder, and the next grant names the holder before it.
   const isForgotten = how === 'neverNotified' || (how === 'expired' && entry.claimTtlMs !== undefined);
@@ -193,15 +193,15 @@ export function endAlone(
     set: [
       'freed_at = :now',
       ...(hasMemory(key) ? [] : [`lease_expiry = ${orCapTtl(':retention')}`]),
-      ...(isForgotten ? [] : [`${at}.p = :ended`]),
-      ...(operator === undefined ? [] : [`${at}.o = if_not_exists(${at}.o, :operator)`]),
+      ...(isForgotten ? [] : [`${alias}.p = :ended`]),
+      ...(operator === undefined ? [] : [`${alias}.o = if_not_exists(${alias}.o, :operator)`]),
     ],
     remove: [
-      ...['lease_version', 'execution', `${at}.i`, `${at}.v`],
-      ...(isForgotten ? [`${at}.h`] : []),
-      ...(isRemembered(how) ? [] : [`${at}.m`]),
+      ...['lease_version', 'execution', `${alias}.i`, `${alias}.v`],
+      ...(isForgotten ? [`${alias}.h`] : []),
+      ...(isRemembered(how) ? [] : [`${alias}.m`]),
     ],
-    names: { [at]: ALONE },
+    names: { [alias]: ALONE },
     values: {
       ...{ ':now': integer(now), ...retention },
       ...(!isForgotten && { ':ended': text(how) }),

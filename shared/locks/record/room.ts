@@ -33,9 +33,9 @@ export const weightInUse = (record: KeyRecord, { now, clockSkewMs }: Moment): nu
   thirdPartyUntil(record, clockSkewMs) > now ? EXCLUSIVE_WEIGHT : record.used;
 
 /** The entries in the order in which a take-over ends them: the request's own entry first, and then the earliest expiry. */
-const inTakeOverOrder = ({ entries }: KeyRecord, own: HolderEntry | undefined): HolderEntry[] => [
-  ...(own ? [own] : []),
-  ...entries.filter((entry) => entry !== own).toSorted(byEnd),
+const inTakeOverOrder = ({ entries }: KeyRecord, ownEntry: HolderEntry | undefined): HolderEntry[] => [
+  ...(ownEntry ? [ownEntry] : []),
+  ...entries.filter((entry) => entry !== ownEntry).toSorted(byEnd),
 ];
 
 /**
@@ -45,11 +45,11 @@ const inTakeOverOrder = ({ entries }: KeyRecord, own: HolderEntry | undefined): 
 export function toEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs }: Moment): HolderEntry[] | undefined {
   const used = weightInUse(record, { now, clockSkewMs });
   const room = roomUnder(capAt(record, { now, clockSkewMs }), asked);
-  const own = entryOf(record, asked.name);
-  if (own && takeoverAt(own, clockSkewMs) > now) return undefined;
+  const ownEntry = entryOf(record, asked.name);
+  if (ownEntry && takeoverAt(ownEntry, clockSkewMs) > now) return undefined;
   const ended: HolderEntry[] = [];
-  for (const entry of inTakeOverOrder(record, own)) {
-    const isNeeded = entry === own || used - weightOf(ended) > room;
+  for (const entry of inTakeOverOrder(record, ownEntry)) {
+    const isNeeded = entry === ownEntry || used - weightOf(ended) > room;
     if (isNeeded && takeoverAt(entry, clockSkewMs) <= now) ended.push(entry);
   }
   return used - weightOf(ended) > room ? undefined : ended;
@@ -61,23 +61,23 @@ export function toEnd(record: KeyRecord, asked: Asked, { now, clockSkewMs }: Mom
  */
 export function roomAt(record: KeyRecord, asked: Asked, clockSkewMs: number): number {
   const { cap } = record;
-  const at = roomWithin(record, asked, clockSkewMs);
-  if (!cap) return at;
+  const freeAt = roomWithin(record, asked, clockSkewMs);
+  if (!cap) return freeAt;
   const capped = roomWithin(record, { ...asked, room: roomUnder(cap, asked) }, clockSkewMs);
-  return Math.min(capped, Math.max(at, capEndsAt(cap, clockSkewMs)));
+  return Math.min(capped, Math.max(freeAt, capEndsAt(cap, clockSkewMs)));
 }
 
 function roomWithin(record: KeyRecord, { name, room }: Asked, clockSkewMs: number): number {
-  const own = entryOf(record, name);
-  let at = own ? takeoverAt(own, clockSkewMs) : thirdPartyUntil(record, clockSkewMs);
-  let used = record.used - (own?.weight ?? 0);
+  const ownEntry = entryOf(record, name);
+  let freeAt = ownEntry ? takeoverAt(ownEntry, clockSkewMs) : thirdPartyUntil(record, clockSkewMs);
+  let used = record.used - (ownEntry?.weight ?? 0);
   for (const entry of record.entries.toSorted(byEnd)) {
-    if (used <= room) return at;
-    if (entry === own) continue;
+    if (used <= room) return freeAt;
+    if (entry === ownEntry) continue;
     used -= entry.weight;
-    at = Math.max(at, takeoverAt(entry, clockSkewMs));
+    freeAt = Math.max(freeAt, takeoverAt(entry, clockSkewMs));
   }
-  return used <= room ? at : Number.POSITIVE_INFINITY;
+  return used <= room ? freeAt : Number.POSITIVE_INFINITY;
 }
 
 /** A request for a grant. */
@@ -91,8 +91,8 @@ export interface GrantRequest extends Omit<NewGrant, 'ticket' | 'claimTtlMs' | '
  * The error for a duplicate call that asks for another weight or mode than the grant of its request
  * has. An answer with that grant would mislead it.
  */
-export const otherWeight = ({ weight }: GrantRequest, own: HolderEntry): HoldfastError | undefined =>
-  own.weight === weight
+export const otherWeight = ({ weight }: GrantRequest, ownEntry: HolderEntry): HoldfastError | undefined =>
+  ownEntry.weight === weight
     ? undefined
     : invalidRequest([
         {
@@ -103,8 +103,8 @@ export const otherWeight = ({ weight }: GrantRequest, own: HolderEntry): Holdfas
       ]);
 
 /** @throws HoldfastError InvalidRequest, as `otherWeight` */
-export function refuseOtherWeight(request: GrantRequest, own: HolderEntry): void {
-  const error = otherWeight(request, own);
+export function refuseOtherWeight(request: GrantRequest, ownEntry: HolderEntry): void {
+  const error = otherWeight(request, ownEntry);
   if (error) throw error;
 }
 

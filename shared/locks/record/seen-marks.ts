@@ -19,6 +19,6 @@ export function noteMark(dependencies: LeaseDependencies, { key, mark }: { key: 
 
 /** Whether the record of the key had a mark within the last second. */
 export function sawMark(dependencies: LeaseDependencies, key: string): boolean {
-  const at = seenAt.get(dependencies)?.get(key);
-  return at !== undefined && Math.abs(dependencies.clock.now() - at) < SEEN_FOR_MS;
+  const lastSeenAt = seenAt.get(dependencies)?.get(key);
+  return lastSeenAt !== undefined && Math.abs(dependencies.clock.now() - lastSeenAt) < SEEN_FOR_MS;
 }

@@ -190,8 +190,8 @@ function termsOfTask(
   const isWithoutGrace = execution !== undefined && !graceSeconds;
   const remove = ['#h.c', '#h.g', ...(bound ? [] : ['#h.z']), ...(isWithoutGrace ? ['#h.n'] : [])];
   if (execution === undefined) return { set, values, remove };
-  const at = executionAt(path);
-  return { set: [...set, `${at} = :execution`], values: { ...values, ':execution': text(execution) }, remove };
+  const attribute = executionAt(path);
+  return { set: [...set, `${attribute} = :execution`], values: { ...values, ':execution': text(execution) }, remove };
 }
 
 /**
