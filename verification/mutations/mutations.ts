@@ -42,7 +42,10 @@ export const MUTATIONS: Mutation[] = [
     name: 'an operator breaks whatever lease there is',
     promise: 'a lease answers as one lock with fences would',
     changes: [
-      change('record.entries.find((held) => held.fence === fence)', 'record.entries.find((held) => held.fence >= fence)'),
+      change(
+        'record.entries.find((held) => held.fence === fence)',
+        'record.entries.find((held) => held.fence >= fence)',
+      ),
     ],
     only: 'leases',
   },
